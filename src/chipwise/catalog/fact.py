@@ -1,0 +1,23 @@
+"""Where a row came from: its sources, its date, and which of its values nobody printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Provenance of one row. `inferred` names the fields that were derived or assigned rather than read."""
+
+    sources: tuple[str, ...]  # ids in data/sources.csv, or a plain reference for a user's own rows
+    as_of: str  # ISO date, or as much of one as is known: 2025, 2025-04, 2025-04-24
+    inferred: tuple[str, ...] = ()
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    id: str
+    reference: str
+    date: str
+    date_kind: str  # copy: the dated copy that was read; read-by: undated there, read on or before this day

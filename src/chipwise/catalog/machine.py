@@ -1,0 +1,36 @@
+"""A machine: what a provider rents, or an owner racks, under one name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.catalog.fact import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    provider: str
+    name: str
+    chip: str | None  # a Chip's name; None where the catalog has no such part
+    chips: float | None  # fractions are slices of a shared chip; None on CPU machines: the processor is the chip
+    chip_memory_bytes: float | None = None  # of one chip as this machine exposes it
+    vcpus: float | None = None
+    memory_bytes: float | None = None
+    disk_bytes: float | None = None  # local NVMe or temporary disk
+    network_bytes_per_s: float | None = None
+    network_baseline_bytes_per_s: float | None = None
+    fabric: str | None = None  # EFA, InfiniBand, RoCE, ...; "no" where the provider says there is none
+    link: str | None = None  # between the chips of one machine
+    pcie_gen: int | None = None
+    cpu_arch: str | None = None
+    storage_bytes_per_s: float | None = None  # attached block storage
+    year: int | None = None
+    retired: bool = False
+    fact: Fact = Fact((), "")
+    # Of machines that somebody owns:
+    purchase_usd: float | None = None
+    power_w: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.provider, self.name)

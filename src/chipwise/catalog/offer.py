@@ -1,0 +1,108 @@
+"""An offer: one machine in one region under one purchase option at a price of a date.
+
+There are tens of thousands, so they are kept as columns (`Offers`) and become `Offer` values when looked at. The
+columns are `array` objects: a planner can view them with numpy without copying, and a listing need not import numpy.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Purchase(StrEnum):
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    RESERVED_1Y = "reserved-1y"  # paid monthly
+    RESERVED_3Y = "reserved-3y"
+    RESERVED_1Y_UPFRONT = "reserved-1y-upfront"  # paid at the start, shown per hour
+    OWNED = "owned"  # the owner's full cost per hour
+
+
+class Verdict(StrEnum):
+    """What is odd about a price. Those in NEVER_WIN are kept to be seen and never ranked."""
+
+    FINE = ""
+    EXCLUDE = "exclude"  # not an offer: an auction floor or a placeholder
+    WRONG_SIZE = "wrong_size"  # a slice sold under a whole chip's name
+    RETIRED = "retired"
+    NOT_ON_DEMAND = "not_on_demand"  # a list price for something sold only as spot or by reservation
+    MARKETPLACE = "marketplace"  # real once, far below the market, stale
+    VERIFY = "verify"
+    CURRENCY_UNKNOWN = "currency_unknown"
+    STALE = "stale"
+    NO_SAVING = "no_saving"  # spot that is not below on-demand
+    FLOOR = "floor"  # spot at the largest discount the provider gives: expect a rise
+    OUTLIER = "outlier"  # far from the same machine's prices elsewhere
+
+
+NEVER_WIN = frozenset({Verdict.EXCLUDE, Verdict.WRONG_SIZE, Verdict.RETIRED, Verdict.NOT_ON_DEMAND, Verdict.MARKETPLACE})
+PURCHASES = tuple(Purchase)
+VERDICTS = tuple(Verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    provider: str
+    machine: str
+    region: str
+    purchase: Purchase
+    usd_per_hour: float  # of the whole machine
+    as_of: str  # ISO date
+    usd_per_hour_max: float | None = None  # spot: the dearest zone; usd_per_hour is the cheapest
+    verdict: Verdict = Verdict.FINE
+    why: str = ""  # the reason for the verdict
+    source: str = ""
+    notes: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, Purchase]:
+        return (self.provider, self.machine, self.region, self.purchase)
+
+    @property
+    def can_win(self) -> bool:
+        return self.verdict not in NEVER_WIN
+
+
+class Offers(Sequence[Offer]):
+    """All offers as columns. `machine` and `region` are positions in the catalog's own tuples."""
+
+    __slots__ = (
+        "as_of", "machine", "machine_keys", "price", "price_max", "purchase", "region", "region_keys", "text", "texts", "verdict",
+    )  # fmt: skip
+
+    def __init__(self, machine_keys: Sequence[tuple[str, str]], region_keys: Sequence[tuple[str, str]]) -> None:
+        self.machine_keys = machine_keys
+        self.region_keys = region_keys
+        self.machine = array("i")
+        self.region = array("i")
+        self.purchase = array("b")
+        self.price = array("d")
+        self.price_max = array("d")  # nan where there is none
+        self.as_of = array("i")  # yyyymmdd
+        self.verdict = array("b")
+        self.text = array("i")  # position in texts
+        self.texts: list[tuple[str, str, str]] = [("", "", "")]  # (why, source, notes), each combination once
+
+    def __len__(self) -> int:
+        return len(self.price)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def,override]
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        provider, machine = self.machine_keys[self.machine[index]]
+        day = str(self.as_of[index])
+        top = self.price_max[index]
+        why, source, notes = self.texts[self.text[index]]
+        return Offer(
+            provider, machine, self.region_keys[self.region[index]][1], PURCHASES[self.purchase[index]], self.price[index],
+            f"{day[:4]}-{day[4:6]}-{day[6:]}", None if top != top else top, VERDICTS[self.verdict[index]], why, source, notes,
+        )  # fmt: skip
+
+    def __iter__(self) -> Iterator[Offer]:
+        return (self[i] for i in range(len(self)))
+
+    def take(self, indices: Iterable[int]) -> list[Offer]:
+        return [self[i] for i in indices]

@@ -1,0 +1,109 @@
+"""The error tree: what happened, why with the numbers, and the next step.
+
+    ChipwiseError                exit code
+     |- BadInput                 2   the user can mend it: a name, a file, an option
+     |   |- UnknownName              a name nobody knows; carries the nearest ones
+     |   `- InvalidFile              one file, all of its problems at once
+     |- NoResult                 1   a fair question with an empty answer
+     `- OutsideFailed            3   a service or tool of somebody else's did not do its part
+         |- MissingExtra             an optional dependency is not installed
+         |- NotAllowed               credentials missing or refused
+         |- NotFound                 the outside thing does not exist
+         `- TryLater                 throttled, timed out, unreachable
+
+Anything else that reaches the top is our own mistake: exit code 70, and the message asks for a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class ChipwiseError(Exception):
+    """Base of every error that is meant for the reader; `remedy` says what to try next."""
+
+    exit_code = 70
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return self.message if self.remedy is None else f"{self.message} {self.remedy}"
+
+
+class BadInput(ChipwiseError):
+    exit_code = 2
+
+
+class UnknownName(BadInput):
+    """A name that resolves to nothing, with the names that look like it."""
+
+    def __init__(self, what: str, name: str, nearest: Sequence[str] = (), *, remedy: str | None = None) -> None:
+        hint = f"Did you mean {', '.join(nearest)}?" if nearest else None
+        super().__init__(f"No {what} is called {name!r}.", remedy=" ".join(filter(None, (hint, remedy))) or None)
+        self.what = what
+        self.name = name
+        self.nearest = tuple(nearest)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a file. `field` is a dotted path; `line` counts from 1, None where there is none."""
+
+    field: str
+    message: str
+    line: int | None = None
+    allowed: str | None = None
+    nearest: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [f"{self.field}: {self.message}" if self.field else self.message]
+        if self.allowed:
+            parts.append(f"Allowed: {self.allowed}.")
+        if self.nearest:
+            parts.append(f"Did you mean {', '.join(self.nearest)}?")
+        return " ".join(parts)
+
+
+class InvalidFile(BadInput):
+    """All the problems of one file, so that a reader mends them in one go."""
+
+    def __init__(self, path: str, problems: Sequence[Problem], *, remedy: str | None = None) -> None:
+        lines = [f"{path}:{p.line}: {p}" if p.line is not None else f"{path}: {p}" for p in problems]
+        super().__init__("\n".join(lines), remedy=remedy)
+        self.path = path
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return self.message if self.remedy is None else f"{self.message}\n{self.remedy}"
+
+
+class NoResult(ChipwiseError):
+    exit_code = 1
+
+
+class OutsideFailed(ChipwiseError):
+    exit_code = 3
+
+
+class MissingExtra(OutsideFailed):
+    """An optional part is not installed; the message holds the pip line that installs it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional part that is not installed.", remedy=f"Try: pip install 'chipwise[{extra}]'")
+        self.extra = extra
+
+
+class NotAllowed(OutsideFailed):
+    pass
+
+
+class NotFound(OutsideFailed):
+    pass
+
+
+class TryLater(OutsideFailed):
+    pass
