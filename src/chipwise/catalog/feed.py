@@ -28,6 +28,7 @@ class FeedSettings:
     regions: tuple[str, ...] = ()  # empty: all the feed knows
     options: Mapping[str, str] = field(default_factory=dict)
     chip_of: Mapping[str, str] = field(default_factory=dict)  # folded names people use -> chip names of the catalog
+    known: tuple[Machine, ...] = ()  # the provider's machines the catalog has: some feeds price parts, not machines
 
 
 @dataclass(frozen=True, slots=True)

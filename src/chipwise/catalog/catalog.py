@@ -1,0 +1,60 @@
+"""The catalog: everything that exists and what it costs, as one value that never changes after it was loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.fact import Source
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import Offers
+from chipwise.catalog.region import Region
+from chipwise.catalog.tables import TABLES, read_rows
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """`machines` and `regions` are the tuples whose positions the offers' columns hold."""
+
+    chips: Mapping[str, Chip]
+    machines: tuple[Machine, ...]
+    regions: tuple[Region, ...]
+    offers: Offers
+    data: Path  # the packaged data directory: the tables beside are read from it when first asked for
+
+    @cached_property
+    def machine_index(self) -> dict[tuple[str, str], int]:
+        return {machine.key: i for i, machine in enumerate(self.machines)}
+
+    @cached_property
+    def region_index(self) -> dict[tuple[str, str], int]:
+        return {region.key: i for i, region in enumerate(self.regions)}
+
+    @cached_property
+    def providers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(machine.provider for machine in self.machines))
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        return {source.id: source for source in read_rows(self.data / "sources.csv", Source)}
+
+    @cached_property
+    def _tables(self) -> dict[str, tuple[Any, ...]]:
+        return {}
+
+    def rows(self, table: str) -> tuple[Any, ...]:
+        """All rows of one of the tables of `chipwise.catalog.tables`."""
+        if table not in self._tables:
+            self._tables[table] = tuple(read_rows(self.data / "tables" / f"{table}.csv", TABLES[table]))
+        return self._tables[table]
+
+    def table(self, row_type: type[R]) -> tuple[R, ...]:
+        """All rows of the table with this row type: `catalog.table(TokenPrice)`."""
+        name = next(name for name, known in TABLES.items() if known is row_type)
+        return self.rows(name)

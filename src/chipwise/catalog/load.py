@@ -1,0 +1,262 @@
+"""Reads the packaged data into a Catalog, and joins what the user and the feeds know to it.
+
+The one place of the pure core that touches files: the package's own `data/` directory. Values are converted once,
+here: gigabytes to bytes, gigabits/s to bytes/s, TFLOPS to FLOP/s.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon, usable_memory
+from chipwise.catalog.fact import Fact
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import PURCHASES, VERDICTS, Offer, Offers, Purchase
+from chipwise.catalog.region import Region
+from chipwise.catalog.tables import CpuRates, EdgeDevice, read_rows
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+_GIB, _GBIT = 2.0**30, 1e9 / 8
+_RATE_COLUMNS = tuple((p, f"{p}_{'tops' if p is Precision.INT8 else 'tflops'}") for p in Precision)
+# One wide row of an offers file holds up to five offers: (price column, date column).
+_OPTIONS = (
+    (Purchase.ON_DEMAND, 2, 8), (Purchase.SPOT, 3, 9), (Purchase.RESERVED_1Y, 5, 10),
+    (Purchase.RESERVED_3Y, 6, 10), (Purchase.RESERVED_1Y_UPFRONT, 7, 11),
+)  # fmt: skip
+OFFER_COLUMNS = (
+    "region", "machine", "on_demand", "spot", "spot_max", "reserved_1y", "reserved_3y", "reserved_1y_upfront",
+    "as_of", "spot_as_of", "reserved_as_of", "upfront_as_of", "source", "notes",
+)  # fmt: skip
+
+
+def load(
+    chips: Sequence[Chip] = (),
+    machines: Sequence[Machine] = (),
+    regions: Sequence[Region] = (),
+    offers: Sequence[Offer] = (),
+    data: Path = DATA,
+) -> Catalog:
+    """The packaged catalog with further rows joined. A row under a known key replaces the packaged one."""
+    all_chips = {chip.name: chip for chip in (*read_chips(data), *chips)}
+    machine_rows = {machine.key: machine for machine in read_machines(data)}
+    for machine in machines:
+        known = machine_rows.get(machine.key)
+        machine_rows[machine.key] = machine if known is None else richer(known, machine)
+    region_rows = {region.key: region for region in (*read_regions(data), *regions)}
+    for offer in offers:
+        here = (offer.provider, offer.region)
+        if here not in region_rows:
+            note = "known from its prices only: place, grid and PUE unknown"
+            region_rows[here] = Region(*here, fact=Fact((offer.source,), offer.as_of, (), note))
+    columns = Offers(tuple(machine_rows), tuple(region_rows))
+    _read_offers(data, columns, {offer.key for offer in offers})
+    _append(columns, offers)
+    return Catalog(all_chips, tuple(machine_rows.values()), tuple(region_rows.values()), columns, data)
+
+
+def richer(known: Machine, new: Machine) -> Machine:
+    """The new row, with what only the known one states: a price feed knows fewer facts than a size page."""
+    gaps = {
+        name: getattr(known, name)
+        for name in Machine.__dataclass_fields__
+        if name not in ("fact", "retired") and getattr(new, name) is None and getattr(known, name) is not None
+    }
+    return replace(new, **gaps) if gaps else new
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def _float(cell: str, scale: float = 1.0) -> float | None:
+    return float(cell) * scale if cell else None
+
+
+def _int(cell: str) -> int | None:
+    return int(float(cell)) if cell else None
+
+
+def _fact(row: Mapping[str, str]) -> Fact:
+    return Fact(tuple(row["sources"].split("|")), row["as_of"], tuple(row["inferred"].split()), row["notes"])
+
+
+def read_chips(data: Path = DATA) -> Iterator[Chip]:
+    """Chips, then the processors and edge devices that stand only in their own tables."""
+    processors = {cpu.name: cpu for cpu in read_rows(data / "tables" / "cpus.csv", CpuRates)}
+    for row in _rows(data / "chips.csv"):
+        chip = _chip(row)
+        processor = processors.pop(chip.name, None)
+        yield chip if processor is None else _with_rates(chip, processor)
+    for processor in processors.values():
+        yield _processor(processor)
+    for device in read_rows(data / "tables" / "edge_devices.csv", EdgeDevice):
+        if device.chip is None:
+            yield _edge(device)
+
+
+def _chip(row: Mapping[str, str]) -> Chip:
+    kind = ChipKind(row["kind"])
+    memory = _float(row["memory_gb"])
+    consumer = row["aliases"].startswith("GeForce")
+    rates = {p: float(row[column]) * 1e12 for p, column in _RATE_COLUMNS if row[column]}
+    silicon = Silicon(
+        _int(row["cores"]), _int(row["tensor_cores"]), _int(row["rt_cores"]), _int(row["units"]), _float(row["base_mhz"]),
+        _float(row["boost_mhz"]), _int(row["memory_bus_bits"]), _float(row["l2_mb"], 2.0**20), _float(row["process_nm"]),
+        _float(row["die_mm2"]), _float(row["transistors_m"], 1e6), _int(row["encoders"]), _int(row["decoders"]),
+    )  # fmt: skip
+    return Chip(
+        row["name"], row["vendor"], kind, row["family"], row["architecture"],
+        tuple(alias for alias in row["aliases"].split("|") if alias), row["common"] == "yes",
+        _float(row["compute_capability"]), row["target"] or None, _int(row["year"]), memory,
+        usable_memory(memory, row["memory_type"], kind, consumer), row["memory_type"] or None,
+        _float(row["memory_gb_per_s"], 1e9), rates, row["interconnect"] or None, _float(row["link_gb_per_s"], 1e9),
+        _int(row["pcie_gen"]), _float(row["power_w"]), _int(row["mig_slices"]), silicon, _float(row["launch_price_usd"]), _fact(row),
+    )  # fmt: skip
+
+
+def _cpu_rates(cpu: CpuRates) -> dict[Precision, float]:
+    stated = ((Precision.FP32, cpu.fp32_tflops), (Precision.BF16, cpu.bf16_tflops), (Precision.INT8, cpu.int8_tops))
+    return {precision: value * 1e12 for precision, value in stated if value is not None}
+
+
+def _with_rates(chip: Chip, cpu: CpuRates) -> Chip:
+    rates = _cpu_rates(cpu)
+    note = "; ".join(filter(None, (chip.fact.notes, "rates per socket are derived upper bounds")))
+    fact = replace(
+        chip.fact,
+        sources=tuple(dict.fromkeys((*chip.fact.sources, *cpu.fact.sources))),
+        inferred=tuple(dict.fromkeys((*chip.fact.inferred, *map(str, rates)))),
+        notes=note,
+    )
+    silicon = replace(chip.silicon, cores=cpu.cores, base_mhz=cpu.sustained_ghz and cpu.sustained_ghz * 1e3)
+    return replace(chip, rates=rates, fact=fact, silicon=silicon, power_w=chip.power_w or cpu.power_w)
+
+
+def _bare(name: str, vendor: str, kind: ChipKind, architecture: str, fact: Fact) -> Chip:
+    return Chip(
+        name, vendor, kind, name, architecture, (), True, None, None, None, None, None, None, None, {}, None, None, None,
+        None, None, Silicon(), None, fact,
+    )  # fmt: skip
+
+
+def _processor(cpu: CpuRates) -> Chip:
+    vendor = "Intel" if cpu.name.startswith("Xeon") else "AMD" if cpu.name.startswith("EPYC") else "AWS"
+    architecture = cpu.name.removeprefix("Xeon-").removeprefix("EPYC-").replace("-", " ")
+    bandwidth = cpu.memory_gb_per_s and cpu.memory_gb_per_s * 1e9
+    return replace(_with_rates(_bare(cpu.name, vendor, ChipKind.CPU, architecture, cpu.fact), cpu), memory_bytes_per_s=bandwidth)
+
+
+def _edge(device: EdgeDevice) -> Chip:
+    vendor, _, rest = device.device.partition(" ")
+    name = device.device.partition(" (")[0].replace("/", "-").replace(" ", "-")
+    vendor = {"Jetson": "NVIDIA", "Raspberry": "Raspberry Pi"}.get(vendor, vendor.partition("-")[0])
+    stated = ((Precision.FP32, device.fp32_tflops), (Precision.INT8, device.int8_tops_dense))
+    inferred = tuple({"fp32_tflops": "fp32", "int8_tops_dense": "int8"}.get(i, i) for i in device.fact.inferred)
+    return replace(
+        _bare(name, vendor, ChipKind.EDGE, device.accelerator, replace(device.fact, inferred=inferred)),
+        aliases=(device.device,),
+        memory_gb=device.memory_gb,
+        memory_bytes=usable_memory(device.memory_gb, device.memory_type, ChipKind.EDGE, False),
+        memory_type=device.memory_type or None,
+        memory_bytes_per_s=device.memory_gb_per_s and device.memory_gb_per_s * 1e9,
+        rates={precision: value * 1e12 for precision, value in stated if value is not None},
+        power_w=device.power_max_w,
+        silicon=Silicon(cores=device.cores, tensor_cores=device.tensor_cores),
+        launch_price_usd=device.usd_low,
+    )
+
+
+def read_machines(data: Path = DATA) -> Iterator[Machine]:
+    for row in _rows(data / "machines.csv"):
+        yield Machine(
+            row["provider"], row["name"], row["chip"] or None, _float(row["chips"]), _float(row["chip_memory_gb"], _GIB),
+            _float(row["vcpus"]), _float(row["memory_gib"], _GIB), _float(row["disk_gb"], 1e9),
+            _float(row["network_gbit_per_s"], _GBIT), _float(row["network_baseline_gbit_per_s"], _GBIT), row["fabric"] or None,
+            row["link"] or None, _int(row["pcie_gen"]), row["cpu_arch"] or None, _float(row["storage_gbit_per_s"], _GBIT),
+            _int(row["year"]), row["retired"] == "yes", _fact(row),
+        )  # fmt: skip
+
+
+def read_regions(data: Path = DATA) -> Iterator[Region]:
+    for row in _rows(data / "regions.csv"):
+        yield Region(
+            row["provider"], row["name"], row["location"] or None, row["country"] or None, _float(row["latitude"]),
+            _float(row["longitude"]), _float(row["grid_g_per_kwh"]), _int(row["grid_year"]), _float(row["marginal_g_per_kwh"]),
+            _float(row["ccf_g_per_kwh"]), _float(row["pue"]), row["pue_basis"] or None, _fact(row),
+        )  # fmt: skip
+
+
+def _verdicts(data: Path) -> dict[tuple[str, str, str], dict[int, tuple[int, str]]]:
+    found: dict[tuple[str, str, str], dict[int, tuple[int, str]]] = {}
+    codes = {str(verdict): code for code, verdict in enumerate(VERDICTS)}
+    purchases = {str(purchase): code for code, purchase in enumerate(PURCHASES)}
+    with (data / "verdicts.csv").open(newline="", encoding="utf-8") as file:
+        reader = csv.reader(file)
+        next(reader)
+        for provider, region, machine, purchase, verdict, _, why, _ in reader:
+            found.setdefault((provider, region, machine), {})[purchases[purchase]] = (codes[verdict], why)
+    return found
+
+
+def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Purchase]]) -> None:
+    verdicts = _verdicts(data)
+    machines: dict[str, dict[str, int]] = {}
+    for i, (provider, name) in enumerate(into.machine_keys):
+        machines.setdefault(provider, {})[name] = i
+    regions = {key: i for i, key in enumerate(into.region_keys)}
+    texts: dict[tuple[str, str, str], int] = {into.texts[0]: 0}
+    days: dict[str, int] = {}
+    options = tuple((PURCHASES.index(purchase), purchase, price, day) for purchase, price, day in _OPTIONS)
+    nothing: dict[int, tuple[int, str]] = {}
+    nan = float("nan")
+    for path in sorted((data / "offers").glob("*.csv")):
+        provider = path.stem
+        machine_of = machines.get(provider, {})
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.reader(file)
+            next(reader)
+            for cells in reader:
+                region, machine = cells[0], cells[1]
+                odd = verdicts.get((provider, region, machine), nothing)
+                for code, purchase, price_at, day_at in options:
+                    price = cells[price_at]
+                    if not price or (replaced and (provider, machine, region, purchase) in replaced):
+                        continue
+                    verdict, why = odd.get(code, (0, ""))
+                    text = (why, cells[12], cells[13])
+                    text_id = texts.get(text)
+                    if text_id is None:
+                        text_id = texts[text] = len(into.texts)
+                        into.texts.append(text)
+                    day = days.get(cells[day_at])
+                    if day is None:
+                        day = days[cells[day_at]] = int(cells[day_at].replace("-", ""))
+                    into.machine.append(machine_of[machine])
+                    into.region.append(regions[provider, region])
+                    into.purchase.append(code)
+                    into.price.append(float(price))
+                    into.price_max.append(float(cells[4]) if price_at == 3 and cells[4] else nan)
+                    into.as_of.append(day)
+                    into.verdict.append(verdict)
+                    into.text.append(text_id)
+
+
+def _append(into: Offers, offers: Iterable[Offer]) -> None:
+    machines = {key: i for i, key in enumerate(into.machine_keys)}
+    regions = {key: i for i, key in enumerate(into.region_keys)}
+    newest = {offer.key: offer for offer in offers}  # of two rows under one key the later one counts
+    for offer in newest.values():
+        into.machine.append(machines[offer.provider, offer.machine])
+        into.region.append(regions[offer.provider, offer.region])
+        into.purchase.append(PURCHASES.index(offer.purchase))
+        into.price.append(offer.usd_per_hour)
+        into.price_max.append(float("nan") if offer.usd_per_hour_max is None else offer.usd_per_hour_max)
+        into.as_of.append(int(offer.as_of.replace("-", "")))
+        into.verdict.append(VERDICTS.index(offer.verdict))
+        into.text.append(len(into.texts))
+        into.texts.append((offer.why, offer.source, offer.notes))

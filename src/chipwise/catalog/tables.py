@@ -1,0 +1,340 @@
+"""The tables beside chips, machines, regions and offers: what else costs, emits, breaks, is allowed or is needed.
+
+Each is a CSV file in `data/tables/`, and its row type here is its schema: the columns are the fields by name, and the
+annotation says how a cell is read. A blank cell is None: nobody we read states it. `sources`, `as_of`, `inferred` and
+`notes` of a row become its `fact`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from chipwise.catalog.fact import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """A discount or rate for a promise: reserved instances, savings plans, committed use, capacity blocks."""
+
+    provider: str
+    instrument: str
+    machine_or_family: str
+    region: str
+    term: str
+    payment: str
+    measure: str  # discount_fraction | usd_hour_instance | usd_hour_per_accelerator | max_discount_fraction | note
+    value: float | None
+    basis: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """How often spot is taken away or cannot be had. Published bands have `low` and `high`, traces a `value`."""
+
+    provider: str
+    region_or_zone: str
+    machine_or_chip: str
+    measure: str
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    period: str
+    basis: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePrice:
+    """Disks, buckets, file systems, data transfer, gateways."""
+
+    provider: str
+    region: str
+    service: str
+    item: str
+    unit: str
+    usd: float | None
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class ServerlessPrice:
+    provider: str
+    service: str
+    hardware: str
+    unit: str
+    usd: float | None
+    usd_per_gpu_hour: float | None
+    min_billing: str
+    cold_start_s: str  # the platform's word, often a range
+    scale_to_zero: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrice:
+    """A managed model by the million tokens."""
+
+    provider: str
+    model: str
+    family: str
+    open_weights: bool
+    input_usd_per_mtok: float | None
+    output_usd_per_mtok: float | None
+    cached_input_usd_per_mtok: float | None
+    context: float | None
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class QuantumPrice:
+    """Cost = tasks x usd_per_task + shots x usd_per_shot; simulators by the minute."""
+
+    provider: str
+    device: str
+    kind: str
+    region: str
+    qubits: float | None
+    usd_per_task: float | None
+    usd_per_shot: float | None
+    usd_per_minute: float | None
+    usd_per_hour_reserved: float | None
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyPrice:
+    """Electricity by place, industry PUE, colocation rent; `unit` tells which and in which currency."""
+
+    scope: str
+    place: str
+    year: str
+    measure: str
+    value: float | None
+    unit: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class BoardPrice:
+    """What a board, server or rack cost to buy. Prices are of the whole unit: divide by `chips`."""
+
+    item: str
+    chip: str | None
+    unit: str
+    chips: float | None
+    usd_low: float | None
+    usd_high: float | None
+    basis: str  # list | street | estimate
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Embodied:
+    """Carbon of making a thing, never of using it. Scopes differ: do not add them blindly."""
+
+    item: str
+    kg_co2e: float | None
+    unit: str
+    scope: str
+    lifetime_years: float | None
+    basis: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    provider: str
+    name: str
+    code: str
+    unit: str
+    default: str
+    adjustable: str
+    families: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Compliance:
+    """`level` says how far a statement reaches: a provider's programme does not prove a region's service is in scope."""
+
+    provider: str
+    region: str
+    country: str | None
+    in_eu: bool | None
+    in_eea: bool | None
+    sovereign: str
+    hipaa: str
+    fedramp: str
+    iso27001: str
+    pci: str
+    level: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeFact:
+    """Read as: `component` `version` needs or offers (`requires`) `value`. The rules that refuse are in compatibility."""
+
+    component: str
+    version: str
+    requires: str
+    value: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class CpuRates:
+    """Per socket. The rates are derived upper bounds: vector clocks are lower than the sustained clock."""
+
+    name: str
+    typical_sku: str
+    cores: int | None
+    sustained_ghz: float | None
+    vector_bits: int | None
+    fma_units: int | None
+    amx: bool | None
+    fp32_flop_per_cycle_core: float | None
+    bf16_flop_per_cycle_core: float | None
+    int8_op_per_cycle_core: float | None
+    fp32_tflops: float | None
+    bf16_tflops: float | None
+    int8_tops: float | None
+    memory_channels: int | None
+    memory_speed: str
+    memory_gb_per_s: float | None
+    power_w: float | None
+    used_by: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class FpgaRates:
+    """Device totals; a cloud shell takes a share. The INT8 rates assume every DSP slice busy: upper bounds."""
+
+    name: str
+    card: str
+    luts: int | None
+    flip_flops: int | None
+    dsp_slices: int | None
+    bram_36kb: int | None
+    uram_288kb: int | None
+    onchip_mb: float | None
+    hbm_gb: float | None
+    hbm_gb_per_s: float | None
+    ddr_gb: float | None
+    ddr_channels: int | None
+    ddr_gb_per_s: float | None
+    clock_mhz_low: float | None
+    clock_mhz_high: float | None
+    int8_tops_at_250mhz: float | None
+    int8_tops_at_500mhz: float | None
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class FpgaThroughput:
+    workload: str
+    device: str
+    clock_mhz: str
+    throughput: float | None
+    unit: str
+    luts_used: str
+    power_w: str
+    basis: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDevice:
+    """A small device. Plan with the dense rate: vendors print the sparse one."""
+
+    device: str
+    chip: str | None
+    form: str
+    accelerator: str
+    cores: int | None
+    tensor_cores: int | None
+    cpu: str
+    memory_gb: float | None
+    memory_type: str
+    memory_gb_per_s: float | None
+    fp32_tflops: float | None
+    int8_tops_dense: float | None
+    int8_tops_sparse: float | None
+    power_min_w: float | None
+    power_max_w: float | None
+    power_modes_w: str
+    usd_low: float | None
+    usd_high: float | None
+    price_basis: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A cell of an upstream machine list that was wrong, and what the catalog says instead."""
+
+    provider: str
+    machine: str
+    field: str
+    upstream: str
+    corrected: str
+    why: str
+
+
+TABLES: dict[str, type[Any]] = {
+    "boards": BoardPrice,
+    "commitments": Commitment,
+    "compliance": Compliance,
+    "corrections": Correction,
+    "cpus": CpuRates,
+    "edge_devices": EdgeDevice,
+    "embodied": Embodied,
+    "energy": EnergyPrice,
+    "fpga_throughput": FpgaThroughput,
+    "fpgas": FpgaRates,
+    "interruptions": Interruption,
+    "quantum": QuantumPrice,
+    "quotas": Quota,
+    "runtimes": RuntimeFact,
+    "serverless": ServerlessPrice,
+    "storage": StoragePrice,
+    "tokens": TokenPrice,
+}
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "str | None": lambda cell: cell or None,
+    "float | None": lambda cell: float(cell) if cell else None,
+    "int | None": lambda cell: int(float(cell)) if cell else None,
+    "bool": lambda cell: cell == "yes",
+    "bool | None": lambda cell: (cell == "yes") if cell else None,
+}
+
+
+class _Row(Protocol):
+    __dataclass_fields__: dict[str, Any]
+
+
+R = TypeVar("R", bound=_Row)
+
+
+def read_rows(path: Path, row_type: type[R]) -> Iterator[R]:
+    """The rows of one CSV file as values of `row_type`."""
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.reader(file)
+        column = {name: i for i, name in enumerate(next(reader))}
+        plan = [(column[f.name], _READ[str(f.type)]) for f in fields(row_type) if f.name != "fact"]
+        facts = tuple(column[name] for name in ("sources", "as_of", "inferred", "notes")) if "sources" in column else ()
+        for cells in reader:
+            values = [read(cells[i]) for i, read in plan]
+            if facts:
+                sources, as_of, inferred, notes = (cells[i] for i in facts)
+                values.append(Fact(tuple(sources.split("|")), as_of, tuple(inferred.split()), notes))
+            yield row_type(*values)
