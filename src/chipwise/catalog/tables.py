@@ -331,7 +331,7 @@ def read_rows(path: Path, row_type: type[R]) -> Iterator[R]:
         reader = csv.reader(file)
         column = {name: i for i, name in enumerate(next(reader))}
         plan = [(column[f.name], _READ[str(f.type)]) for f in fields(row_type) if f.name != "fact"]
-        facts = tuple(column[name] for name in ("sources", "as_of", "inferred", "notes")) if "sources" in column else ()
+        facts = tuple(column[name] for name in ("sources", "as_of", "inferred", "notes")) if "fact" in row_type.__dataclass_fields__ else ()
         for cells in reader:
             values = [read(cells[i]) for i, read in plan]
             if facts:

@@ -1,0 +1,150 @@
+"""Which software runs on which chip: rules as data, and a refusal that says why and what would help.
+
+`check(chip, {"cuda": "11.6"})` answers for an image or an environment. Rules are rows of `data/compatibility.csv`:
+a component in a range of versions needs something of the chip (compute capability, vendor, kind, family, target) or of
+another component (driver, cuda). `firm` is how much a rule says: yes refuses, no only warns that nobody states it
+runs, low refuses below the range and warns above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.tables import read_rows
+from chipwise.errors import BadInput, UnknownName
+from chipwise.spelling import fold, nearest
+
+_ALIASES = {"torch": "pytorch", "trtllm": "tensorrtllm", "fa2": "flashattention", "flashattn": "flashattention"}
+_ALIASES |= {"neuron": "neuronsdk", "neuronx": "neuronsdk", "nvidiadriver": "driver", "tf": "tensorflow"}
+
+
+class Answer(StrEnum):
+    FINE = "fine"
+    REFUSED = "refused"
+    UNSTATED = "unstated"  # nobody we read says that it runs, nor that it does not
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    component: str
+    version_low: str
+    version_high: str  # exclusive
+    needs: str
+    low: str
+    high: str
+    values: str
+    firm: str
+    reason: str
+    sources: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    component: str
+    version: str
+    answer: Answer
+    reason: str
+    sources: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=4)
+def rules(data: Path) -> tuple[Rule, ...]:
+    return tuple(read_rows(data / "compatibility.csv", Rule))
+
+
+def components(data: Path) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*(rule.component for rule in rules(data)), "driver")))
+
+
+def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, ...]:
+    """One finding per component that is wanted; refusals first. An empty version means the newest."""
+    asked = {_component(name, data): version.strip().removeprefix("v").removeprefix("R") for name, version in wanted.items()}
+    for name, version in asked.items():
+        _version(version, name)
+    implied = dict(asked)
+    if "cuda" not in implied:
+        for rule in rules(data):
+            if rule.needs == "default_cuda" and rule.component in asked and _covers(rule, asked[rule.component]):
+                implied["cuda"] = rule.low
+    findings: list[Finding] = []
+    for name, version in implied.items():
+        verdicts = [f for rule in rules(data) if rule.component == name for f in _apply(rule, version, chip, implied)]
+        refused = [f for f in verdicts if f.answer is Answer.REFUSED]
+        unstated = [f for f in verdicts if f.answer is Answer.UNSTATED]
+        if name not in asked and not refused:
+            continue
+        told = f"{name} {version}".strip()
+        known = any(rule.component == name for rule in rules(data))
+        fine = Finding(name, version, Answer.FINE if known else Answer.UNSTATED, f"{told}: nothing speaks against {chip.name}")
+        findings.append((refused or unstated or [fine])[0])
+    order = {Answer.REFUSED: 0, Answer.UNSTATED: 1, Answer.FINE: 2}
+    return tuple(sorted(findings, key=lambda finding: order[finding.answer]))
+
+
+def _component(name: str, data: Path) -> str:
+    known = {fold(component): component for component in components(data)}
+    folded = fold(name)
+    folded = _ALIASES.get(folded, folded)
+    if folded not in known:
+        raise UnknownName("runtime component", name, nearest(name, known.values()), remedy=f"Known: {', '.join(known.values())}.")
+    return known[folded]
+
+
+def _version(text: str, component: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split("+")[0].split(".")) if text else (10**6,)
+    except ValueError:
+        raise BadInput(f"{text!r} is not a version of {component}.", remedy="Write it like 11.6 or 2.8.0.") from None
+
+
+def _at_least(version: tuple[int, ...], bound: str) -> bool:
+    return version >= tuple(int(part) for part in bound.split("."))
+
+
+def _covers(rule: Rule, version: str) -> bool:
+    number = _version(version, rule.component)
+    return (not rule.version_low or _at_least(number, rule.version_low)) and not (
+        rule.version_high and _at_least(number, rule.version_high)
+    )
+
+
+def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> list[Finding]:
+    if not _covers(rule, version):
+        return []
+    told = f"{rule.component} {version}".strip()
+
+    def finding(answer: Answer, about: str) -> list[Finding]:
+        reason = f"{told} on {chip.name}: {rule.reason}; {about}."
+        return [Finding(rule.component, version, answer, reason, tuple(rule.sources.split("|")))]
+
+    weak = Answer.UNSTATED if rule.firm == "no" else Answer.REFUSED
+    match rule.needs:
+        case "compute_capability":
+            if chip.vendor != "NVIDIA":
+                return []
+            if chip.compute_capability is None:
+                return finding(Answer.UNSTATED, "its compute capability is not stated")
+            about = f"{chip.name} ({chip.architecture}) has {chip.compute_capability:g}"
+            if rule.low and chip.compute_capability < float(rule.low):
+                return finding(weak, about)
+            if rule.high and chip.compute_capability > float(rule.high):
+                return finding(Answer.UNSTATED if rule.firm == "low" else weak, about)
+        case "vendor" | "kind" | "family" | "target":
+            value = str(getattr(chip, rule.needs) or "")
+            applies = rule.needs != "target" or chip.vendor == "AMD"
+            if applies and value not in rule.values.split():
+                return finding(weak, f"{chip.name} is {chip.vendor} {value or chip.kind}".rstrip())
+        case "driver" | "cuda" if rule.needs in implied and rule.component != rule.needs:
+            have = _version(implied[rule.needs], rule.needs)
+            if rule.low and not _at_least(have, rule.low):
+                return finding(weak, f"{rule.needs} is {implied[rule.needs]}")
+            if rule.values and not any(have[:2] == _version(value, rule.needs) for value in rule.values.split()):
+                return finding(weak, f"{rule.needs} is {implied[rule.needs]}")
+        case _:
+            pass
+    return []
