@@ -20,7 +20,7 @@ class AbilityRule:
     title: str
     vendor: str  # or *
     field: str  # of Chip or its silicon; rate:fp8 is the stated rate in fp8
-    test: str  # >= > in has
+    test: str  # >=, >, in, other than, has
     value: str
     reason: str
     source: str
@@ -58,18 +58,25 @@ def _judge(rule: AbilityRule, chip: Chip) -> Ability:
         if rule.test == "has" and rule.field.startswith("rate:") and chip.rates:
             # A chip whose other rates are stated, without this one, is taken not to have it.
             return Ability(rule.ability, rule.title, False, f"no {what} rate is stated among its rates")
-        return Ability(rule.ability, rule.title, None, f"its {what} is not stated in a source we read")
+        return Ability(rule.ability, rule.title, None, f"nobody we read states its {what}")
     match rule.test:
         case ">=":
             has = float(value) >= float(rule.value)
         case ">":
             has = float(value) > float(rule.value)
         case "in":
-            has = str(value) in rule.value.split()
+            has = _shown(value) in rule.value.split()
+        case "other than":
+            has = value not in rule.value.split()
         case _:
             has = True
-    shown = f"{float(value):g}" if isinstance(value, int | float) else value
-    return Ability(rule.ability, rule.title, has, rule.reason if rule.test == "has" else f"{rule.reason}; this is {shown}")
+    about = "" if rule.test == "has" else f"; its {what} is {_shown(value)}"
+    return Ability(rule.ability, rule.title, has, rule.reason + about)
+
+
+def _shown(value: float | str) -> str:
+    """Whole numbers of things as they are; 9.0 stays 9.0, as compute capabilities are written."""
+    return str(value)
 
 
 def _field(chip: Chip, name: str) -> float | str | None:

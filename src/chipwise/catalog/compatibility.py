@@ -9,7 +9,7 @@ runs, low refuses below the range and warns above it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -66,11 +66,11 @@ def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, .
     asked = {_component(name, data): version.strip().removeprefix("v").removeprefix("R") for name, version in wanted.items()}
     for name, version in asked.items():
         _version(version, name)
-    implied = dict(asked)
+    implied, because = dict(asked), ""
     if "cuda" not in implied:
         for rule in rules(data):
             if rule.needs == "default_cuda" and rule.component in asked and _covers(rule, asked[rule.component]):
-                implied["cuda"] = rule.low
+                implied["cuda"], because = rule.low, f"{rule.reason}. "
     findings: list[Finding] = []
     for name, version in implied.items():
         verdicts = [f for rule in rules(data) if rule.component == name for f in _apply(rule, version, chip, implied)]
@@ -81,7 +81,8 @@ def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, .
         told = f"{name} {version}".strip()
         known = any(rule.component == name for rule in rules(data))
         fine = Finding(name, version, Answer.FINE if known else Answer.UNSTATED, f"{told}: nothing speaks against {chip.name}")
-        findings.append((refused or unstated or [fine])[0])
+        finding = (refused or unstated or [fine])[0]
+        findings.append(finding if name in asked else replace(finding, reason=because + finding.reason))
     order = {Answer.REFUSED: 0, Answer.UNSTATED: 1, Answer.FINE: 2}
     return tuple(sorted(findings, key=lambda finding: order[finding.answer]))
 
@@ -129,7 +130,7 @@ def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> 
                 return []
             if chip.compute_capability is None:
                 return finding(Answer.UNSTATED, "its compute capability is not stated")
-            about = f"{chip.name} ({chip.architecture}) has {chip.compute_capability:g}"
+            about = f"{chip.name} ({chip.architecture}) has {chip.compute_capability}"
             if rule.low and chip.compute_capability < float(rule.low):
                 return finding(weak, about)
             if rule.high and chip.compute_capability > float(rule.high):
@@ -138,7 +139,7 @@ def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> 
             value = str(getattr(chip, rule.needs) or "")
             applies = rule.needs != "target" or chip.vendor == "AMD"
             if applies and value not in rule.values.split():
-                return finding(weak, f"{chip.name} is {chip.vendor} {value or chip.kind}".rstrip())
+                return finding(weak, f"{chip.name} is of {chip.vendor}, kind {chip.kind}")
         case "driver" | "cuda" if rule.needs in implied and rule.component != rule.needs:
             have = _version(implied[rule.needs], rule.needs)
             if rule.low and not _at_least(have, rule.low):

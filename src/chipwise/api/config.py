@@ -1,0 +1,44 @@
+"""Where the user's files are: the config directory (written by people) and the data directory (written by us)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipwise.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    config_dir: Path
+    data_dir: Path
+
+    @property
+    def catalog_dir(self) -> Path:
+        """YAML files of the user's own chips, machines, regions, offers, discounts and models."""
+        return self.config_dir / "catalog"
+
+    @property
+    def feeds_dir(self) -> Path:
+        """One snapshot per refreshed or imported provider."""
+        return self.data_dir / "feeds"
+
+
+def read_config(environ: dict[str, str] | None = None) -> Config:
+    """`CHIPWISE_CONFIG_DIR` and `CHIPWISE_DATA_DIR` win; else what the platform is used to."""
+    env = dict(os.environ) if environ is None else environ
+    home = Path(env.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        config = data = home / "Library" / "Application Support" / "chipwise"
+    else:
+        config = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "chipwise"
+        data = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "chipwise"
+    if named := env.get("CHIPWISE_CONFIG_DIR"):
+        config = Path(named).expanduser()
+        if not config.is_dir():
+            raise BadInput(f"CHIPWISE_CONFIG_DIR names {named}, which is not a directory.", remedy="Create it, or unset the variable.")
+    if named := env.get("CHIPWISE_DATA_DIR"):
+        data = Path(named).expanduser()
+    return Config(config, data)

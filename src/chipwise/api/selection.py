@@ -1,0 +1,72 @@
+"""What a user asked for in words, as a question to the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipwise.catalog.names import Names
+from chipwise.catalog.offer import Purchase
+from chipwise.catalog.query import MachineQuery
+from chipwise.errors import BadInput, UnknownName
+from chipwise.spelling import fold, nearest
+from chipwise.units import parse_bytes
+
+
+def machine_query(
+    names: Names,
+    *,
+    machines: Sequence[str] | None = None,
+    chips: Sequence[str] | None = None,
+    providers: Sequence[str] | None = None,
+    chip_memory: str | None = None,
+    total_memory: str | None = None,
+    host_memory: str | None = None,
+    min_chips: float | None = None,
+    max_chips: float | None = None,
+    vcpus: float | None = None,
+    retired: bool = True,
+) -> MachineQuery:
+    """Names become keys, quantities become bytes; an unknown name is refused with the nearest ones."""
+    return MachineQuery(
+        providers=None if not providers else {names.provider(one) for one in providers},
+        chips=None if not chips else {chip.name for text in chips for chip in names.chips(text)},
+        machines=None if not machines else {machine.key for text in machines for machine in names.machines(text)},
+        min_chips=min_chips,
+        max_chips=max_chips,
+        min_chip_memory_bytes=None if chip_memory is None else parse_bytes(chip_memory),
+        min_accelerator_memory_bytes=None if total_memory is None else parse_bytes(total_memory),
+        min_memory_bytes=None if host_memory is None else parse_bytes(host_memory),
+        min_vcpus=vcpus,
+        retired=retired,
+    )
+
+
+def region_keys(names: Names, texts: Sequence[str] | None) -> set[tuple[str, str]] | None:
+    return None if not texts else {region.key for text in texts for region in names.regions(text)}
+
+
+def purchases(texts: Sequence[str] | None) -> set[Purchase] | None:
+    """`spot`, `on-demand`, `reserved` (all of them), `reserved-1y`, ..."""
+    if not texts:
+        return None
+    found: set[Purchase] = set()
+    for text in texts:
+        wanted = {purchase for purchase in Purchase if fold(purchase) == fold(text)}
+        if fold(text) == "reserved":
+            wanted = {purchase for purchase in Purchase if purchase.startswith("reserved")}
+        if not wanted:
+            options = [*map(str, Purchase), "reserved"]
+            raise UnknownName("purchase option", text, nearest(text, options), remedy=f"Known: {', '.join(options)}.")
+        found |= wanted
+    return found
+
+
+def price(text: str | None, option: str) -> float | None:
+    from chipwise.units import parse_usd
+
+    if text is None:
+        return None
+    value = parse_usd(text)
+    if value < 0:
+        raise BadInput(f"{option} {text} is below zero.", remedy="Give a price per hour such as 2.50.")
+    return value

@@ -1,0 +1,53 @@
+"""Puts the parts together: the packaged catalog, the user's own files, what the feeds brought.
+
+The only module that imports adapters, and each when it is first needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from chipwise.api.config import Config, read_config
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.names import Names
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one command or one program works with. `problems` tells what of the user's data could not be read."""
+
+    config: Config
+    today: date
+    problems: list[str]
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        from chipwise.catalog.load import load
+
+        chips, machines, regions, offers = [], [], [], []
+        if self.config.feeds_dir.is_dir():
+            from chipwise.adapters.stores import snapshots
+
+            stored, problems = snapshots.load(self.config.feeds_dir)
+            self.problems.extend(problems)
+            for snapshot in sorted(stored, key=lambda one: one.taken):
+                machines.extend(snapshot.machines)
+                regions.extend(snapshot.regions)
+                offers.extend(snapshot.offers)
+        if not self.config.catalog_dir.is_dir():
+            return load(chips, machines, regions, offers)
+        from chipwise.api import own
+
+        return own.join(self.config.catalog_dir, chips, machines, regions, offers, self.today)
+
+    @cached_property
+    def names(self) -> Names:
+        return Names(self.catalog)
+
+
+def open_session() -> Session:
+    from chipwise.adapters.clock import today
+
+    return Session(read_config(), today(), [])

@@ -1,0 +1,219 @@
+"""The names people type, resolved: chips, families of chips, machines, families of machines, providers, regions.
+
+A family name means all its members where a filter is meant, and its common form (SXM) where one chip is needed; the
+answer says which was taken, so that nobody is surprised. Spelling counts as little as possible: `H100 SXM`, `h100-sxm`
+and `NVIDIA H100_SXM` are one name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.fact import Fact
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.region import Region
+from chipwise.catalog.tables import read_rows
+from chipwise.errors import UnknownName
+from chipwise.spelling import fold, nearest
+
+_BRANDS = ("nvidia", "tesla", "geforce", "quadro", "amd", "instinct", "radeon", "aws", "google", "cloud", "intel", "habana", "xilinx")
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    name: str
+    title: str
+    kind: str
+    aliases: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """Something people still ask for, and what to use instead."""
+
+    name: str
+    pattern: str
+    what: str
+    status: str  # gone | going
+    successor: str
+    reason: str
+    sources: str
+    as_of: str
+
+    @property
+    def fact(self) -> Fact:
+        return Fact((self.sources,), self.as_of)
+
+
+@dataclass(frozen=True, slots=True)
+class OneChip:
+    """The chip a name was taken for; `said` tells the reader when the name could have meant others."""
+
+    chip: Chip
+    said: str | None
+
+
+@lru_cache(maxsize=4)
+def providers(data: Path) -> tuple[Provider, ...]:
+    return tuple(read_rows(data / "providers.csv", Provider))
+
+
+@lru_cache(maxsize=4)
+def retired_things(data: Path) -> tuple[Retired, ...]:
+    return tuple(read_rows(data / "retired.csv", Retired))
+
+
+def find_retired(text: str, data: Path) -> Retired | None:
+    name = re.sub(r"[\s_-]+", "", text.strip().lower().removeprefix("amazon ").removeprefix("aws "))
+    return next((thing for thing in retired_things(data) if re.fullmatch(thing.pattern, name)), None)
+
+
+class Names:
+    """Every name of one catalog, indexed once by its folded form."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._canonical = {fold(chip.name): chip.name for chip in catalog.chips.values()}
+        self._aliases: dict[str, str] = {}
+        self._groups: dict[str, list[str]] = {}
+        for chip in catalog.chips.values():
+            for alias in (*chip.aliases, chip.name.removeprefix("RTX-")):
+                self._aliases.setdefault(fold(alias), chip.name)
+            forms = f"{chip.name} {' '.join(chip.aliases)}".lower()
+            groups = [chip.family, *(f"{chip.family} {form}" for form in ("SXM", "PCIe", "NVL") if form.lower() in forms)]
+            if chip.memory_gb:
+                groups.append(f"{chip.family} {chip.memory_gb:g}GB")
+            for group in groups:
+                self._groups.setdefault(fold(group), []).append(chip.name)
+        self._machines: dict[str, list[int]] = {}
+        self._families: dict[str, list[int]] = {}
+        for i, machine in enumerate(catalog.machines):
+            self._machines.setdefault(fold(machine.name), []).append(i)
+            for family in machine_families(machine):
+                self._families.setdefault(fold(family), []).append(i)
+        self._providers = {fold(name): p.name for p in providers(catalog.data) for name in (p.name, p.title, *p.aliases.split("|")) if name}
+        self._providers |= {fold(name): name for name in catalog.providers}
+
+    # -- chips
+
+    def chips(self, text: str) -> tuple[Chip, ...]:
+        """All chips a filter by this name means; UnknownName with the nearest when there is none."""
+        found = self.chips_or_none(text)
+        if found is None:
+            raise UnknownName("chip", text, self.nearest_chips(text))
+        return found
+
+    def chips_or_none(self, text: str) -> tuple[Chip, ...] | None:
+        """A family or a group (`h100`, `A100 80GB`, `h100 pcie`) before a chip's own name, that before an alias."""
+        chips = self.catalog.chips
+        for name in _without_brands(text):
+            own = self._canonical.get(name)
+            if own is not None and fold(chips[own].family) != name:
+                return (chips[own],)
+            if name in self._groups:
+                return tuple(chips[member] for member in self._groups[name])
+            if name in self._aliases:
+                return (chips[self._aliases[name]],)
+        return None
+
+    def one_chip(self, text: str) -> OneChip:
+        """Exactly one chip: the common form of a family, and a sentence that says so."""
+        found = self.chips(text)
+        if len(found) == 1:
+            return OneChip(found[0], None)
+        chosen = next((chip for chip in found if chip.common), found[0])
+        others = ", ".join(chip.name for chip in found if chip is not chosen)
+        return OneChip(chosen, f"{text} is taken as {chosen.name}, the most common form; there are also {others}.")
+
+    def nearest_chips(self, text: str) -> tuple[str, ...]:
+        names = (*self.catalog.chips, *(chip.family for chip in self.catalog.chips.values()))
+        return nearest(next(iter(_without_brands(text))), names)
+
+    # -- machines
+
+    def machines(self, text: str) -> tuple[Machine, ...]:
+        """All machines a name or a family name (`p5`, `a3`, `trn1`) means."""
+        found = self.machines_or_none(text)
+        if found is None:
+            raise UnknownName("machine", text, self.nearest_machines(text))
+        return found
+
+    def machines_or_none(self, text: str) -> tuple[Machine, ...] | None:
+        name = fold(text.strip().lower().removeprefix("ml."))
+        found = self._machines.get(name) or self._machines.get("standard" + name) or self._families.get(name)
+        return None if found is None else tuple(self.catalog.machines[i] for i in found)
+
+    def is_machine_family(self, text: str) -> bool:
+        name = fold(text)
+        return name in self._families and name not in self._machines
+
+    def nearest_machines(self, text: str) -> tuple[str, ...]:
+        return nearest(text, (machine.name for machine in self.catalog.machines))
+
+    # -- providers and regions
+
+    def provider(self, text: str) -> str:
+        found = self._providers.get(fold(text))
+        if found is None:
+            raise UnknownName("provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}.")
+        return found
+
+    def provider_or_none(self, text: str) -> str | None:
+        return self._providers.get(fold(text))
+
+    def regions(self, text: str) -> tuple[Region, ...]:
+        found = self.regions_or_none(text)
+        if found is None:
+            known = (word for region in self.catalog.regions for word in (region.name, region.country) if word)
+            raise UnknownName("region or country", text, nearest(text, known))
+        return found
+
+    def regions_or_none(self, text: str) -> tuple[Region, ...] | None:
+        """By name, `provider/name`, or ISO country code."""
+        provider, slash, name = text.partition("/")
+        if slash and (known := self._providers.get(fold(provider))):
+            found = tuple(r for r in self.catalog.regions if r.provider == known and fold(r.name) == fold(name))
+            return found or None
+        wanted = fold(text)
+        found = tuple(r for r in self.catalog.regions if fold(r.name) == wanted)
+        found = found or tuple(r for r in self.catalog.regions if (r.country or "").casefold() == text.strip().casefold())
+        return found or None
+
+
+def _without_brands(text: str) -> Iterable[str]:
+    """The folded name, then the same without vendors' names in front and `GPU` behind."""
+    name = fold(text)
+    yield name
+    trimmed = name.removesuffix("gpu").removesuffix("gpus")
+    changed = True
+    while changed:
+        changed = False
+        for brand in _BRANDS:
+            if trimmed.startswith(brand) and len(trimmed) > len(brand):
+                trimmed, changed = trimmed.removeprefix(brand), True
+    if trimmed != name:
+        yield trimmed
+
+
+def machine_families(machine: Machine) -> tuple[str, ...]:
+    """The shorter names a provider's own naming gives a machine: p5, a3-highgpu, ND_H100_v5."""
+    match machine.provider:
+        case "aws":
+            return (machine.name.partition(".")[0],)
+        case "gcp":
+            parts = machine.name.split("-")
+            return tuple(dict.fromkeys((parts[0], "-".join(parts[:2])))) if len(parts) > 1 else (machine.name,)
+        case "azure":
+            found = re.fullmatch(r"Standard_([A-Z]+)\d+[a-z]*(?:-\d+)?((?:_[A-Za-z0-9]+)*)", machine.name)
+            return (found[1] + found[2],) if found else ()
+        case "oci":
+            parts = machine.name.split(".")
+            return tuple(".".join(parts[:n]) for n in (2, 3) if len(parts) > n)
+        case _:
+            return ()

@@ -1,0 +1,159 @@
+"""Questions to the catalog: which offers or machines, in which order.
+
+A question is a value. Answers are positions in the catalog's columns, so that asking costs a few milliseconds over all
+offers and only what is shown becomes objects. Prices that are not real offers sort behind all that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
+
+_INF = float("inf")
+# Verdict codes as a translation table: one pass over the column's bytes marks what may win.
+_IS_REAL = bytes(i >= len(VERDICTS) or VERDICTS[i] not in NEVER_WIN for i in range(256))
+
+
+class OfferOrder(StrEnum):
+    PRICE = "price"
+    PRICE_PER_CHIP = "price-per-chip"
+    PRICE_PER_MEMORY = "price-per-memory"  # USD per hour and GiB of accelerator memory
+    MACHINE = "machine"
+    REGION = "region"
+    AGE = "age"
+    CARBON = "carbon"
+
+
+@dataclass(frozen=True, slots=True)
+class MachineQuery:
+    """None asks for anything. Keys are (provider, name)."""
+
+    providers: Collection[str] | None = None
+    chips: Collection[str] | None = None
+    machines: Collection[tuple[str, str]] | None = None
+    min_chips: float | None = None
+    max_chips: float | None = None
+    min_chip_memory_bytes: float | None = None  # of one chip
+    min_accelerator_memory_bytes: float | None = None  # of all chips together
+    min_memory_bytes: float | None = None  # of the host
+    min_vcpus: float | None = None
+    retired: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OfferQuery:
+    machines: MachineQuery = MachineQuery()
+    regions: Collection[tuple[str, str]] | None = None
+    purchases: Collection[Purchase] | None = None
+    max_usd_per_hour: float | None = None
+    max_usd_per_chip_hour: float | None = None
+    real_only: bool = False  # leave out what can never win
+    order: OfferOrder = OfferOrder.PRICE
+    descending: bool = False
+
+
+def find_machines(catalog: Catalog, query: MachineQuery) -> list[int]:
+    """Positions of the machines that fit, in the catalog's order."""
+    return [i for i, machine in enumerate(catalog.machines) if _fits(catalog, machine, query)]
+
+
+def chip_memory(catalog: Catalog, machine: Machine) -> float | None:
+    """Memory of one chip as the machine gives it; else what the chip itself has."""
+    if machine.chips is None or machine.chip is None:
+        return machine.chip_memory_bytes
+    chip = catalog.chips[machine.chip]
+    stated = machine.chip_memory_bytes
+    if stated is None:
+        return chip.memory_bytes
+    # The same part: what a program can be given, rather than the figure on the box.
+    whole = chip.memory_gb is not None and abs(stated / 2.0**30 - chip.memory_gb) < 0.5
+    return chip.memory_bytes if whole else stated
+
+
+def _fits(catalog: Catalog, machine: Machine, query: MachineQuery) -> bool:
+    def short(value: float | None, least: float | None) -> bool:
+        return least is not None and (value is None or value < least * 0.999)
+
+    if query.providers is not None and machine.provider not in query.providers:
+        return False
+    if query.machines is not None and machine.key not in query.machines:
+        return False
+    if query.chips is not None and machine.chip not in query.chips:
+        return False
+    if machine.retired and not query.retired:
+        return False
+    if short(machine.chips, query.min_chips) or short(machine.memory_bytes, query.min_memory_bytes):
+        return False
+    if query.max_chips is not None and (machine.chips is None or machine.chips > query.max_chips * 1.001):
+        return False
+    if short(machine.vcpus, query.min_vcpus):
+        return False
+    if query.min_chip_memory_bytes is not None or query.min_accelerator_memory_bytes is not None:
+        memory = chip_memory(catalog, machine)
+        total = None if memory is None or machine.chips is None else memory * machine.chips
+        return not short(memory, query.min_chip_memory_bytes) and not short(total, query.min_accelerator_memory_bytes)
+    return True
+
+
+def find_offers(catalog: Catalog, query: OfferQuery) -> list[int]:
+    """Positions of the offers that fit, in the order asked for; what can never win comes last."""
+    offers = catalog.offers
+    wanted = query.machines
+    found: Sequence[int] = range(len(offers))
+    if wanted != MachineQuery():
+        good = frozenset(find_machines(catalog, wanted))
+        found = [i for i, machine in enumerate(offers.machine) if machine in good]
+    if query.regions is not None:
+        places = {catalog.region_index[key] for key in query.regions if key in catalog.region_index}
+        found = [i for i in found if offers.region[i] in places]
+    if query.purchases is not None:
+        codes = {PURCHASES.index(purchase) for purchase in query.purchases}
+        found = [i for i in found if offers.purchase[i] in codes]
+    if query.max_usd_per_hour is not None:
+        found = [i for i in found if offers.price[i] <= query.max_usd_per_hour]
+    if query.max_usd_per_chip_hour is not None:
+        found = [i for i in found if _per_chip(catalog, i) <= query.max_usd_per_chip_hour]
+    is_real = offers.verdict.tobytes().translate(_IS_REAL)
+    real = [i for i in found if is_real[i]]
+    doubtful = [] if query.real_only or len(real) == len(found) else [i for i in found if not is_real[i]]
+    key = _order(catalog, query.order)
+    return [*sorted(real, key=key, reverse=query.descending), *sorted(doubtful, key=key, reverse=query.descending)]
+
+
+def _per_chip(catalog: Catalog, index: int) -> float:
+    chips = catalog.machines[catalog.offers.machine[index]].chips
+    return catalog.offers.price[index] / chips if chips else _INF
+
+
+def _order(catalog: Catalog, order: OfferOrder) -> Callable[[int], float | tuple[str, float]]:
+    offers, machines, regions = catalog.offers, catalog.machines, catalog.regions
+
+    def per_memory(i: int) -> float:
+        machine = machines[offers.machine[i]]
+        memory = chip_memory(catalog, machine)
+        return offers.price[i] / (memory * machine.chips) if memory and machine.chips else _INF
+
+    def carbon(i: int) -> tuple[str, float]:
+        grid = regions[offers.region[i]].grid_g_per_kwh
+        return (f"{_INF if grid is None else grid:012.3f}", offers.price[i])
+
+    match order:
+        case OfferOrder.PRICE:
+            return offers.price.__getitem__
+        case OfferOrder.PRICE_PER_CHIP:
+            return lambda i: _per_chip(catalog, i)
+        case OfferOrder.PRICE_PER_MEMORY:
+            return per_memory
+        case OfferOrder.MACHINE:
+            return lambda i: (machines[offers.machine[i]].name, offers.price[i])
+        case OfferOrder.REGION:
+            return lambda i: (regions[offers.region[i]].name, offers.price[i])
+        case OfferOrder.AGE:
+            return lambda i: -offers.as_of[i]
+        case OfferOrder.CARBON:
+            return carbon

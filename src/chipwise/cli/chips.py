@@ -1,0 +1,141 @@
+"""`chipwise chips`: list chips, or set some side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from chipwise.catalog.chip import Chip, ChipKind, Precision
+from chipwise.cli.options import Csv, Json, Limit
+
+
+def chips(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Chips to set side by side.", show_default=False)] = None,
+    kind: Annotated[ChipKind | None, typer.Option("--kind", "-k", help="Only this kind.")] = None,
+    vendor: Annotated[str | None, typer.Option("--vendor", help="Only this vendor.")] = None,
+    json: Json = False,
+    csv: Csv = False,
+    limit: Limit = 0,
+) -> None:
+    """List chips, or set the named ones side by side in the columns people compare.
+
+    Examples:  chipwise chips A100 H100 T4  |  chipwise chips --kind tpu  |  chipwise chips h100 --json
+    """
+    from chipwise.api.views import chip_view
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.errors import NoResult
+
+    session = open_session()
+    said: list[str] = []
+    found: list[Chip] = []
+    if names and len(names) > 1:
+        # Side by side each name stands for one chip; alone, a family name shows the whole family.
+        for name in names:
+            one = session.names.one_chip(name)
+            found.append(one.chip)
+            said.extend([one.said] if one.said else [])
+    elif names:
+        found = list(session.names.chips(names[0]))
+    else:
+        found = list(session.catalog.chips.values())
+    found = [chip for chip in dict.fromkeys(chip.name for chip in found) for chip in (session.catalog.chips[chip],)]
+    if kind is not None:
+        found = [chip for chip in found if chip.kind is kind]
+    if vendor is not None:
+        found = [chip for chip in found if chip.vendor.casefold() == vendor.casefold()]
+    if json:
+        text.show_json([chip_view(chip, session.catalog) for chip in found])
+    elif csv:
+        text.show_csv([chip_view(chip, session.catalog) for chip in found])
+    elif found and names:
+        for start in range(0, len(found), 4):
+            side_by_side(found[start : start + 4])
+    elif found:
+        listing(found[: limit or None])
+    text.say(*said)
+    if not found:
+        raise NoResult("No chip fits these filters.", remedy="Try fewer of them: chipwise chips lists all.")
+
+
+def listing(found: Sequence[Chip]) -> None:
+    from chipwise.cli.text import Column, number, show_table
+
+    columns = [Column("chip", flexible=True), Column("kind"), Column("year", True), Column("GB", True), Column("GB/s", True)]
+    columns += [Column("fp32", True), Column("16-bit", True), Column("fp8", True), Column("int8", True), Column("W", True)]
+    rows = []
+    for chip in found:
+        half = chip.rate(Precision.BF16) or chip.rate(Precision.FP16)
+        rates = (chip.rate(Precision.FP32), half, chip.rate(Precision.FP8), chip.rate(Precision.INT8))
+        bandwidth = chip.memory_bytes_per_s and chip.memory_bytes_per_s / 1e9
+        rows.append(
+            [chip.name, str(chip.kind), str(chip.year or "-"), number(chip.memory_gb), number(bandwidth)]
+            + [number(rate and rate / 1e12, 3) for rate in rates]
+            + [number(chip.power_w)]
+        )
+    show_table(columns, rows)
+    from chipwise.cli.text import show_lines
+
+    show_lines("Rates in TFLOPS (int8: TOPS), dense. Side by side: chipwise chips A100 H100 T4")
+
+
+def side_by_side(found: Sequence[Chip]) -> None:
+    from chipwise.cli.text import Column, number, show_lines, show_table
+
+    marked = False
+
+    def row(title: str, field: str, values: Sequence[float | str | None], unit: str = "") -> list[str]:
+        nonlocal marked
+        cells = []
+        for chip, value in zip(found, values, strict=True):
+            shown = number(value) if isinstance(value, int | float) else (value or "-")
+            guessed = value is not None and field in chip.fact.inferred
+            marked = marked or guessed
+            cells.append(f"{shown}*" if guessed else shown)
+        return [f"{title}{f' ({unit})' if unit else ''}", *cells]
+
+    def of(scale: float, *values: float | None) -> list[float | None]:
+        return [None if value is None else value / scale for value in values]
+
+    s = [chip.silicon for chip in found]
+    rows = [
+        row("vendor", "vendor", [c.vendor for c in found]),
+        row("kind", "kind", [str(c.kind) for c in found]),
+        row("architecture", "architecture", [c.architecture for c in found]),
+        row("compute capability", "compute_capability", [str(c.compute_capability or c.target or "-") for c in found]),
+        row("year", "year", [str(c.year or "-") for c in found]),
+        row("cores", "cores", [x.cores for x in s]),
+        row("tensor cores", "tensor_cores", [x.tensor_cores for x in s]),
+        row("ray-tracing cores", "rt_cores", [x.rt_cores for x in s]),
+        row("SM / CU / NeuronCores", "units", [x.units for x in s]),
+        row("memory", "memory_gb", [c.memory_gb for c in found], "GB"),
+        row("  usable", "memory_bytes", of(2**30, *(c.memory_bytes for c in found)), "GiB"),
+        row("memory type", "memory_type", [c.memory_type for c in found]),
+        row("memory bus", "memory_bus_bits", [x.memory_bus_bits for x in s], "bit"),
+        row("bandwidth", "memory_bytes_per_s", of(1e9, *(c.memory_bytes_per_s for c in found)), "GB/s"),
+        row("L2 cache", "l2_bytes", of(2**20, *(x.l2_bytes for x in s)), "MiB"),
+        row("clock, base", "base_mhz", [x.base_mhz for x in s], "MHz"),
+        row("clock, boost", "boost_mhz", [x.boost_mhz for x in s], "MHz"),
+    ]
+    for p in Precision:
+        unit = "TOPS" if p is Precision.INT8 else "TFLOPS"
+        rows.append(row(str(p).replace("_", " "), str(p), of(1e12, *(c.rate(p) for c in found)), unit))
+    rows += [
+        row("chip-to-chip link", "interconnect", [c.interconnect for c in found]),
+        row("  both ways", "link_bytes_per_s", of(1e9, *(c.link_bytes_per_s for c in found)), "GB/s"),
+        row("PCIe generation", "pcie_gen", [c.pcie_gen for c in found]),
+        row("power", "power_w", [c.power_w for c in found], "W"),
+        row("MIG slices", "mig_slices", [c.mig_slices for c in found]),
+        row("video encoders", "encoders", [x.encoders for x in s]),
+        row("video decoders", "decoders", [x.decoders for x in s]),
+        row("process", "process_nm", [x.process_nm for x in s], "nm"),
+        row("die", "die_mm2", [x.die_mm2 for x in s], "mm2"),
+        row("transistors", "transistors", of(1e9, *(x.transistors for x in s)), "billion"),
+        row("launch price", "launch_price_usd", [c.launch_price_usd for c in found], "USD"),
+        row("as of", "as_of", [c.fact.as_of for c in found]),
+    ]
+    rows = [r for r in rows if any(cell not in ("-", "") for cell in r[1:])]
+    show_table([Column(""), *(Column(chip.name, right=True, flexible=True, fold=True) for chip in found)], rows)
+    show_lines("Rates are dense. - : not stated in a source we read." + (" * : derived or inferred, not printed by the vendor." if marked else ""))

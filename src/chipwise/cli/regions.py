@@ -1,0 +1,78 @@
+"""`chipwise regions`: where machines stand, and how clean the grid there is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from chipwise.cli.options import Csv, Json, Limit, Providers
+
+
+class RegionOrder(StrEnum):
+    NAME = "name"
+    CARBON = "carbon"
+    COUNTRY = "country"
+
+
+def regions(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Region or ISO country code.", show_default=False)] = None,
+    provider: Providers = None,
+    country: Annotated[list[str] | None, typer.Option("--country", help="ISO country code: DEU.")] = None,
+    max_carbon: Annotated[float | None, typer.Option("--max-carbon", help="At most so many gCO2e per kWh.")] = None,
+    sort: Annotated[RegionOrder, typer.Option("--sort", "-s", help="Order of the rows.")] = RegionOrder.NAME,
+    json: Json = False,
+    csv: Csv = False,
+    limit: Limit = 40,
+) -> None:
+    """List regions with place, country, grid carbon and power usage effectiveness.
+
+    Examples:  chipwise regions --provider aws --sort carbon  |  chipwise regions SWE  |  chipwise regions --max-carbon 50
+    """
+    from chipwise.api.views import region_view
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.errors import NoResult
+
+    session = open_session()
+    found = list(session.catalog.regions)
+    if names:
+        keys = {region.key for name in names for region in session.names.regions(name)}
+        found = [region for region in found if region.key in keys]
+    if provider:
+        wanted = {session.names.provider(one) for one in provider}
+        found = [region for region in found if region.provider in wanted]
+    if country:
+        places = {region.key for code in country for region in session.names.regions(code)}
+        found = [region for region in found if region.key in places]
+    if max_carbon is not None:
+        found = [region for region in found if region.grid_g_per_kwh is not None and region.grid_g_per_kwh <= max_carbon]
+    match sort:
+        case RegionOrder.CARBON:
+            found.sort(key=lambda r: (r.grid_g_per_kwh is None, r.grid_g_per_kwh or 0.0))
+        case RegionOrder.COUNTRY:
+            found.sort(key=lambda r: (r.country is None, r.country or "", r.provider, r.name))
+        case RegionOrder.NAME:
+            found.sort(key=lambda r: (r.provider, r.name))
+    if json:
+        text.show_json([region_view(region) for region in found])
+    elif csv:
+        text.show_csv([region_view(region) for region in found])
+    elif found:
+        shown = found[: limit or None]
+        columns = [text.Column("provider"), text.Column("region", flexible=True), text.Column("place", flexible=True), text.Column("country")]
+        columns += [text.Column("gCO2e/kWh", True), text.Column("year", True), text.Column("PUE", True)]
+        text.show_table(columns, [
+            [
+                r.provider, r.name, r.location or "unknown", r.country or "-",
+                text.number(r.grid_g_per_kwh, 3) + ("*" if "grid_g_per_kwh" in r.fact.inferred else ""), str(r.grid_year or "-"),
+                text.number(r.pue, 3) + ("*" if "pue" in r.fact.inferred else ""),
+            ]
+            for r in shown
+        ])  # fmt: skip
+        text.show_lines("* : the country's average grid, or the provider's average PUE. - : unknown.")
+        if len(found) > len(shown):
+            text.say(f"{len(found) - len(shown)} more of {len(found)}: add filters, or --limit 0.")
+    if not found:
+        raise NoResult("No region fits these filters.", remedy="Loosen one of them; chipwise regions lists all.")
