@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from chipwise.catalog.chip import Chip, Precision
 from chipwise.catalog.tables import read_rows
 
 
-@dataclass(frozen=True, slots=True)
-class AbilityRule:
+class AbilityRule(NamedTuple):
     ability: str
     title: str
     vendor: str  # or *

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.tables import read_rows
@@ -29,8 +30,7 @@ class Answer(StrEnum):
     UNSTATED = "unstated"  # nobody we read says that it runs, nor that it does not
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     component: str
     version_low: str
     version_high: str  # exclusive

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from chipwise.catalog.tables import read_rows
 
@@ -22,16 +23,14 @@ _NAME = re.compile(
 _SMALL = {"nano": 2, "micro": 2, "small": 2, "medium": 1, "large": 2, "xlarge": 4}
 
 
-@dataclass(frozen=True, slots=True)
-class ClassMeaning:
+class ClassMeaning(NamedTuple):
     letters: str
     group: str
     title: str
     meant_for: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeMeaning:
+class AttributeMeaning(NamedTuple):
     attribute: str
     title: str
     meaning: str

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip
@@ -25,16 +26,14 @@ from chipwise.spelling import fold, nearest
 _BRANDS = ("nvidia", "tesla", "geforce", "quadro", "amd", "instinct", "radeon", "aws", "google", "cloud", "intel", "habana", "xilinx")
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(NamedTuple):
     name: str
     title: str
     kind: str
     aliases: str
 
 
-@dataclass(frozen=True, slots=True)
-class Retired:
+class Retired(NamedTuple):
     """Something people still ask for, and what to use instead."""
 
     name: str

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.tables import read_rows
 
 
-@dataclass(frozen=True, slots=True)
-class SharingMode:
+class SharingMode(NamedTuple):
     mode: str
     title: str
     tenants: str
@@ -25,8 +24,7 @@ class SharingMode:
     as_of: str
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """One profile: how many of it fit on a chip, and the memory of each."""
 
     chip: str

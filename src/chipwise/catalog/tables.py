@@ -1,7 +1,7 @@
 """The tables beside chips, machines, regions and offers: what else costs, emits, breaks, is allowed or is needed.
 
 Each is a CSV file in `data/tables/`, and its row type here is its schema: the columns are the fields by name, and the
-annotation says how a cell is read. A blank cell is None: nobody we read states it. `sources`, `as_of`, `inferred` and
+annotation says how a cell is read. (Named tuples: rows are read by the thousand.) A blank cell is None: nobody we read states it. `sources`, `as_of`, `inferred` and
 `notes` of a row become its `fact`.
 """
 
@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from chipwise.catalog.fact import Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Commitment:
+class Commitment(NamedTuple):
     """A discount or rate for a promise: reserved instances, savings plans, committed use, capacity blocks."""
 
     provider: str
@@ -32,8 +30,7 @@ class Commitment:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Interruption:
+class Interruption(NamedTuple):
     """How often spot is taken away or cannot be had. Published bands have `low` and `high`, traces a `value`."""
 
     provider: str
@@ -49,8 +46,7 @@ class Interruption:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class StoragePrice:
+class StoragePrice(NamedTuple):
     """Disks, buckets, file systems, data transfer, gateways."""
 
     provider: str
@@ -62,8 +58,7 @@ class StoragePrice:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class ServerlessPrice:
+class ServerlessPrice(NamedTuple):
     provider: str
     service: str
     hardware: str
@@ -76,8 +71,7 @@ class ServerlessPrice:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrice:
+class TokenPrice(NamedTuple):
     """A managed model by the million tokens."""
 
     provider: str
@@ -91,8 +85,7 @@ class TokenPrice:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class QuantumPrice:
+class QuantumPrice(NamedTuple):
     """Cost = tasks x usd_per_task + shots x usd_per_shot; simulators by the minute."""
 
     provider: str
@@ -107,8 +100,7 @@ class QuantumPrice:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class EnergyPrice:
+class EnergyPrice(NamedTuple):
     """Electricity by place, industry PUE, colocation rent; `unit` tells which and in which currency."""
 
     scope: str
@@ -120,8 +112,7 @@ class EnergyPrice:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class BoardPrice:
+class BoardPrice(NamedTuple):
     """What a board, server or rack cost to buy. Prices are of the whole unit: divide by `chips`."""
 
     item: str
@@ -134,8 +125,7 @@ class BoardPrice:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Embodied:
+class Embodied(NamedTuple):
     """Carbon of making a thing, never of using it. Scopes differ: do not add them blindly."""
 
     item: str
@@ -147,8 +137,7 @@ class Embodied:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(NamedTuple):
     provider: str
     name: str
     code: str
@@ -159,8 +148,7 @@ class Quota:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Compliance:
+class Compliance(NamedTuple):
     """`level` says how far a statement reaches: a provider's programme does not prove a region's service is in scope."""
 
     provider: str
@@ -177,8 +165,7 @@ class Compliance:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeFact:
+class RuntimeFact(NamedTuple):
     """Read as: `component` `version` needs or offers (`requires`) `value`. The rules that refuse are in compatibility."""
 
     component: str
@@ -188,8 +175,7 @@ class RuntimeFact:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class CpuRates:
+class CpuRates(NamedTuple):
     """Per socket. The rates are derived upper bounds: vector clocks are lower than the sustained clock."""
 
     name: str
@@ -213,8 +199,7 @@ class CpuRates:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class FpgaRates:
+class FpgaRates(NamedTuple):
     """Device totals; a cloud shell takes a share. The INT8 rates assume every DSP slice busy: upper bounds."""
 
     name: str
@@ -237,8 +222,7 @@ class FpgaRates:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class FpgaThroughput:
+class FpgaThroughput(NamedTuple):
     workload: str
     device: str
     clock_mhz: str
@@ -250,8 +234,7 @@ class FpgaThroughput:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeDevice:
+class EdgeDevice(NamedTuple):
     """A small device. Plan with the dense rate: vendors print the sparse one."""
 
     device: str
@@ -276,8 +259,7 @@ class EdgeDevice:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(NamedTuple):
     """A cell of an upstream machine list that was wrong, and what the catalog says instead."""
 
     provider: str
@@ -318,11 +300,12 @@ _READ: dict[str, Callable[[str], Any]] = {
 }
 
 
-class _Row(Protocol):
-    __dataclass_fields__: dict[str, Any]
+R = TypeVar("R", bound=tuple[Any, ...])
 
 
-R = TypeVar("R", bound=_Row)
+def _written(kind: Any) -> str:
+    """An annotation as it stands in the source; NamedTuple wraps it in a forward reference."""
+    return str(getattr(kind, "__forward_arg__", kind))
 
 
 def read_rows(path: Path, row_type: type[R]) -> Iterator[R]:
@@ -330,8 +313,9 @@ def read_rows(path: Path, row_type: type[R]) -> Iterator[R]:
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         column = {name: i for i, name in enumerate(next(reader))}
-        plan = [(column[f.name], _READ[str(f.type)]) for f in fields(row_type) if f.name != "fact"]
-        facts = tuple(column[name] for name in ("sources", "as_of", "inferred", "notes")) if "fact" in row_type.__dataclass_fields__ else ()
+        types = row_type.__annotations__
+        plan = [(column[name], _READ[_written(kind)]) for name, kind in types.items() if name != "fact"]
+        facts = tuple(column[name] for name in ("sources", "as_of", "inferred", "notes")) if "fact" in types else ()
         for cells in reader:
             values = [read(cells[i]) for i, read in plan]
             if facts:

@@ -1,5 +1,5 @@
-import typer
-app = typer.Typer()
+import click
 
-@app.command()
-def status() -> None: ...
+
+@click.command()
+def catalog() -> None: ...

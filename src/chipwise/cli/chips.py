@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
+import click
 
 from chipwise.catalog.chip import Chip, ChipKind, Precision
-from chipwise.cli.options import Csv, Json, Limit
+from chipwise.cli.options import CatalogName, listing
 
 
-def chips(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Chips to set side by side.", show_default=False)] = None,
-    kind: Annotated[ChipKind | None, typer.Option("--kind", "-k", help="Only this kind.")] = None,
-    vendor: Annotated[str | None, typer.Option("--vendor", help="Only this vendor.")] = None,
-    json: Json = False,
-    csv: Csv = False,
-    limit: Limit = 0,
-) -> None:
+@click.command(no_args_is_help=False)
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("chip"))
+@click.option("--kind", "-k", type=click.Choice([str(kind) for kind in ChipKind]), help="Only this kind.")
+@click.option("--vendor", help="Only this vendor.")
+@listing(limit=0)
+def chips(names: tuple[str, ...], kind: str | None, vendor: str | None, as_json: bool, as_csv: bool, limit: int) -> None:
     """List chips, or set the named ones side by side in the columns people compare.
 
-    Examples:  chipwise chips A100 H100 T4  |  chipwise chips --kind tpu  |  chipwise chips h100 --json
+    A family name alone (h100) shows its members; among others it stands for its most common form.
+
+    \b
+    Examples:
+      chipwise chips A100 H100 T4
+      chipwise chips h100
+      chipwise chips --kind tpu --json
     """
     from chipwise.api.views import chip_view
     from chipwise.api.wiring import open_session
@@ -41,27 +44,27 @@ def chips(
         found = list(session.names.chips(names[0]))
     else:
         found = list(session.catalog.chips.values())
-    found = [chip for chip in dict.fromkeys(chip.name for chip in found) for chip in (session.catalog.chips[chip],)]
+    found = list({chip.name: chip for chip in found}.values())
     if kind is not None:
-        found = [chip for chip in found if chip.kind is kind]
+        found = [chip for chip in found if chip.kind == kind]
     if vendor is not None:
         found = [chip for chip in found if chip.vendor.casefold() == vendor.casefold()]
-    if json:
+    if as_json:
         text.show_json([chip_view(chip, session.catalog) for chip in found])
-    elif csv:
+    elif as_csv:
         text.show_csv([chip_view(chip, session.catalog) for chip in found])
     elif found and names:
         for start in range(0, len(found), 4):
             side_by_side(found[start : start + 4])
     elif found:
-        listing(found[: limit or None])
+        show_list(found[: limit or None])
     text.say(*said)
     if not found:
         raise NoResult("No chip fits these filters.", remedy="Try fewer of them: chipwise chips lists all.")
 
 
-def listing(found: Sequence[Chip]) -> None:
-    from chipwise.cli.text import Column, number, show_table
+def show_list(found: Sequence[Chip]) -> None:
+    from chipwise.cli.text import Column, number, show_lines, show_table
 
     columns = [Column("chip", flexible=True), Column("kind"), Column("year", True), Column("GB", True), Column("GB/s", True)]
     columns += [Column("fp32", True), Column("16-bit", True), Column("fp8", True), Column("int8", True), Column("W", True)]
@@ -76,8 +79,6 @@ def listing(found: Sequence[Chip]) -> None:
             + [number(chip.power_w)]
         )
     show_table(columns, rows)
-    from chipwise.cli.text import show_lines
-
     show_lines("Rates in TFLOPS (int8: TOPS), dense. Side by side: chipwise chips A100 H100 T4")
 
 

@@ -1,1 +1,5 @@
+import click
+
+
+@click.command()
 def explain() -> None: ...

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from chipwise.cli.options import ChipNames, Csv, Json, Limit, Providers
+from chipwise.cli.options import CatalogName, listing, several
 
 
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("machine"))
+@several("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
+@several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
+@click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")
+@click.option("--host-memory", metavar="SIZE", help="At least this host memory.")
+@click.option("--min-chips", type=float, help="At least so many chips.")
+@click.option("--max-chips", type=float, help="At most so many chips.")
+@click.option("--vcpus", type=float, help="At least so many virtual CPUs.")
+@click.option("--retired", is_flag=True, help="Show what is no longer sold, too.")
+@listing(limit=40)
 def machines(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Machine or family: p5, a3-highgpu.", show_default=False)] = None,
-    chip: ChipNames = None,
-    provider: Providers = None,
-    memory: Annotated[str | None, typer.Option("--memory", "-m", help="At least this memory on each chip: 80GB.")] = None,
-    total_memory: Annotated[str | None, typer.Option("--total-memory", help="At least this memory on all chips.")] = None,
-    host_memory: Annotated[str | None, typer.Option("--host-memory", help="At least this host memory.")] = None,
-    min_chips: Annotated[float | None, typer.Option("--min-chips", help="At least so many chips.")] = None,
-    max_chips: Annotated[float | None, typer.Option("--max-chips", help="At most so many chips.")] = None,
-    vcpus: Annotated[float | None, typer.Option("--vcpus", help="At least so many virtual CPUs.")] = None,
-    retired: Annotated[bool, typer.Option("--retired", help="Show what is no longer sold, too.")] = False,
-    json: Json = False,
-    csv: Csv = False,
-    limit: Limit = 40,
-) -> None:
+    names: tuple[str, ...], chip: tuple[str, ...], provider: tuple[str, ...], memory: str | None, total_memory: str | None,
+    host_memory: str | None, min_chips: float | None, max_chips: float | None, vcpus: float | None, retired: bool,
+    as_json: bool, as_csv: bool, limit: int,
+) -> None:  # fmt: skip
     """List machines by chip, memory and provider.
 
-    Examples:  chipwise machines p5  |  chipwise machines --chip h100 --provider gcp  |  chipwise machines --total-memory 640GB
+    NAME is a machine or a family: p5, a3-highgpu, Standard_ND96isr_H100_v5.
+
+    \b
+    Examples:
+      chipwise machines p5
+      chipwise machines --chip h100 --provider gcp
+      chipwise machines --total-memory 640GB --json
     """
     from chipwise.api.selection import machine_query
     from chipwise.api.views import machine_view
@@ -41,9 +47,9 @@ def machines(
         host_memory=host_memory, min_chips=min_chips, max_chips=max_chips, vcpus=vcpus, retired=retired or bool(names),
     )  # fmt: skip
     found = [session.catalog.machines[i] for i in find_machines(session.catalog, query)]
-    if json:
+    if as_json:
         text.show_json([machine_view(machine, session.catalog) for machine in found])
-    elif csv:
+    elif as_csv:
         text.show_csv([machine_view(machine, session.catalog) for machine in found])
     elif found:
         columns = [text.Column("provider", flexible=True), text.Column("machine", flexible=True), text.Column("chips", flexible=True), text.Column("GiB/chip", True)]

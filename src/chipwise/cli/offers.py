@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
+from chipwise.cli.options import CatalogName, listing, several
 
-from chipwise.catalog.query import OfferOrder
-from chipwise.cli.options import ChipNames, Csv, Json, Limit, Providers
+ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "age", "carbon")
 
 
+@click.command()
+@click.argument("machine", nargs=-1, metavar="[MACHINE]...", type=CatalogName("machine"))
+@several("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
+@several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@several("--region", "-r", complete="region", help="Region (us-east-1) or ISO country (DEU); repeat for several.")
+@click.option("--purchase", multiple=True, help="on-demand, spot, reserved, reserved-1y, ...; repeat for several.")
+@click.option("--spot", is_flag=True, help="Short for --purchase spot.")
+@click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
+@click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")
+@click.option("--min-chips", type=float, help="At least so many chips.")
+@click.option("--max-chips", type=float, help="At most so many chips.")
+@click.option("--max-price", metavar="USD", help="At most this much per hour.")
+@click.option("--max-chip-price", metavar="USD", help="At most this much per chip and hour.")
+@click.option("--real", is_flag=True, help="Leave out prices that are not real offers.")
+@click.option("--sort", "-s", type=click.Choice(ORDERS), default="price", show_default=True, help="Order of the rows.")
+@click.option("--descending", is_flag=True, help="Largest first.")
+@listing(limit=20)
 def offers(
-    machine: Annotated[list[str] | None, typer.Argument(metavar="[MACHINE]...", help="Machine or family: p5.48xlarge, a3.", show_default=False)] = None,
-    chip: ChipNames = None,
-    provider: Providers = None,
-    region: Annotated[list[str] | None, typer.Option("--region", "-r", help="Region (us-east-1) or country (DEU).")] = None,
-    purchase: Annotated[list[str] | None, typer.Option("--purchase", help="on-demand, spot, reserved, reserved-1y, ...")] = None,
-    spot: Annotated[bool, typer.Option("--spot", help="Short for --purchase spot.")] = False,
-    memory: Annotated[str | None, typer.Option("--memory", "-m", help="At least this memory on each chip: 80GB.")] = None,
-    total_memory: Annotated[str | None, typer.Option("--total-memory", help="At least this memory on all chips.")] = None,
-    min_chips: Annotated[float | None, typer.Option("--min-chips", help="At least so many chips.")] = None,
-    max_chips: Annotated[float | None, typer.Option("--max-chips", help="At most so many chips.")] = None,
-    max_price: Annotated[str | None, typer.Option("--max-price", help="At most this many USD per hour.")] = None,
-    max_chip_price: Annotated[str | None, typer.Option("--max-chip-price", help="At most this many USD per chip and hour.")] = None,
-    real: Annotated[bool, typer.Option("--real", help="Leave out prices that are not real offers.")] = False,
-    sort: Annotated[OfferOrder, typer.Option("--sort", "-s", help="Order of the rows.")] = OfferOrder.PRICE,
-    descending: Annotated[bool, typer.Option("--descending", help="Largest first.")] = False,
-    json: Json = False,
-    csv: Csv = False,
-    limit: Limit = 20,
-) -> None:
+    machine: tuple[str, ...], chip: tuple[str, ...], provider: tuple[str, ...], region: tuple[str, ...], purchase: tuple[str, ...],
+    spot: bool, memory: str | None, total_memory: str | None, min_chips: float | None, max_chips: float | None,
+    max_price: str | None, max_chip_price: str | None, real: bool, sort: str, descending: bool,
+    as_json: bool, as_csv: bool, limit: int,
+) -> None:  # fmt: skip
     """List prices by chip, machine, provider, region and purchase option; the cheapest first.
 
-    Examples:  chipwise offers --chip h100 --sort price-per-chip  |  chipwise offers p5 --spot  |
-    chipwise offers --memory 80GB --region DEU --max-chip-price 3 --json
+    Every price shows its age. Prices that are not real offers come last, marked x.
+
+    \b
+    Examples:
+      chipwise offers --chip h100 --sort price-per-chip
+      chipwise offers p5 --spot --region us-east-1
+      chipwise offers --memory 80GB --region DEU --max-chip-price 3 --json
     """
     from chipwise.api.selection import machine_query, price, purchases, region_keys
     from chipwise.api.views import offer_views
     from chipwise.api.wiring import open_session
-    from chipwise.catalog.query import OfferQuery, find_offers
+    from chipwise.catalog.query import OfferOrder, OfferQuery, find_offers
     from chipwise.cli import text
     from chipwise.errors import NoResult
 
@@ -49,17 +56,17 @@ def offers(
             min_chips=min_chips, max_chips=max_chips,
         ),
         regions=region_keys(session.names, region),
-        purchases=purchases([*(purchase or []), *(["spot"] if spot else [])]),
+        purchases=purchases([*purchase, *(["spot"] if spot else [])]),
         max_usd_per_hour=price(max_price, "--max-price"),
         max_usd_per_chip_hour=price(max_chip_price, "--max-chip-price"),
         real_only=real,
-        order=sort,
+        order=OfferOrder(sort),
         descending=descending,
     )  # fmt: skip
     found = find_offers(session.catalog, query)
-    if json:
+    if as_json:
         text.show_json(offer_views(session.catalog, found, session.today))
-    elif csv:
+    elif as_csv:
         text.show_csv(offer_views(session.catalog, found, session.today))
     elif found:
         _table(offer_views(session.catalog, found[: limit or None], session.today), len(found))

@@ -1,13 +1,62 @@
-"""Options that several commands share, and what they mean in the catalog's words."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-import typer
+import click
+from click.shell_completion import CompletionItem
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON array of all matches.")]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV with a header line.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to show in a table; 0 shows all.")]
-Providers = Annotated[list[str] | None, typer.Option("--provider", "-p", help="Cloud or provider; repeat for several.")]
-ChipNames = Annotated[list[str] | None, typer.Option("--chip", "-c", help="Chip or family (h100); repeat for several.")]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class CatalogName(click.ParamType):
+    """Free text that the shell can complete from the catalog: chips, providers, regions, machines."""
+
+    name = "name"
+
+    def __init__(self, *kinds: str) -> None:
+        self.kinds = kinds
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from chipwise.api.wiring import open_session
+
+        catalog = open_session().catalog
+        known: dict[str, None] = {}
+        for kind in self.kinds:
+            match kind:
+                case "chip":
+                    known |= dict.fromkeys(word for chip in catalog.chips.values() for word in (chip.family, chip.name))
+                case "provider":
+                    known |= dict.fromkeys(catalog.providers)
+                case "region":
+                    known |= dict.fromkeys(region.name for region in catalog.regions)
+                case "machine":
+                    known |= dict.fromkeys(machine.name for machine in catalog.machines)
+                case _:
+                    from chipwise.workload.registry import load
+
+                    known |= dict.fromkeys(load())
+        wanted = incomplete.casefold()
+        return [CompletionItem(name) for name in known if name.casefold().startswith(wanted)]
+
+
+def listing(limit: int) -> Callable[[F], F]:
+    """--json, --csv and --limit, with the command's own default for the last."""
+
+    def add(command: F) -> F:
+        for option in (
+            click.option("--limit", "-n", type=click.IntRange(min=0), default=limit, show_default=True, help="Rows in a table; 0 for all."),
+            click.option("--csv", "as_csv", is_flag=True, help="CSV of all matches, with a header line."),
+            click.option("--json", "as_json", is_flag=True, help="One JSON array of all matches."),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def several(*names: str, complete: str, help: str) -> Callable[[F], F]:
+    """An option that may be given several times."""
+    return click.option(*names, multiple=True, type=CatalogName(complete), metavar="NAME", help=help)

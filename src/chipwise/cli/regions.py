@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+import click
 
-import typer
-
-from chipwise.cli.options import Csv, Json, Limit, Providers
+from chipwise.cli.options import CatalogName, listing, several
 
 
-class RegionOrder(StrEnum):
-    NAME = "name"
-    CARBON = "carbon"
-    COUNTRY = "country"
-
-
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("region"))
+@several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@click.option("--country", multiple=True, help="ISO country code: DEU; repeat for several.")
+@click.option("--max-carbon", type=float, help="At most so many gCO2e per kWh.")
+@click.option("--sort", "-s", type=click.Choice(("name", "carbon", "country")), default="name", show_default=True, help="Order.")
+@listing(limit=40)
 def regions(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Region or ISO country code.", show_default=False)] = None,
-    provider: Providers = None,
-    country: Annotated[list[str] | None, typer.Option("--country", help="ISO country code: DEU.")] = None,
-    max_carbon: Annotated[float | None, typer.Option("--max-carbon", help="At most so many gCO2e per kWh.")] = None,
-    sort: Annotated[RegionOrder, typer.Option("--sort", "-s", help="Order of the rows.")] = RegionOrder.NAME,
-    json: Json = False,
-    csv: Csv = False,
-    limit: Limit = 40,
-) -> None:
+    names: tuple[str, ...], provider: tuple[str, ...], country: tuple[str, ...], max_carbon: float | None, sort: str,
+    as_json: bool, as_csv: bool, limit: int,
+) -> None:  # fmt: skip
     """List regions with place, country, grid carbon and power usage effectiveness.
 
-    Examples:  chipwise regions --provider aws --sort carbon  |  chipwise regions SWE  |  chipwise regions --max-carbon 50
+    NAME is a region (eu-north-1), provider/region, or an ISO country code.
+
+    \b
+    Examples:
+      chipwise regions --provider aws --sort carbon
+      chipwise regions SWE
+      chipwise regions --max-carbon 50 --json
     """
     from chipwise.api.views import region_view
     from chipwise.api.wiring import open_session
@@ -49,15 +47,15 @@ def regions(
     if max_carbon is not None:
         found = [region for region in found if region.grid_g_per_kwh is not None and region.grid_g_per_kwh <= max_carbon]
     match sort:
-        case RegionOrder.CARBON:
+        case "carbon":
             found.sort(key=lambda r: (r.grid_g_per_kwh is None, r.grid_g_per_kwh or 0.0))
-        case RegionOrder.COUNTRY:
+        case "country":
             found.sort(key=lambda r: (r.country is None, r.country or "", r.provider, r.name))
-        case RegionOrder.NAME:
+        case _:
             found.sort(key=lambda r: (r.provider, r.name))
-    if json:
+    if as_json:
         text.show_json([region_view(region) for region in found])
-    elif csv:
+    elif as_csv:
         text.show_csv([region_view(region) for region in found])
     elif found:
         shown = found[: limit or None]
