@@ -17,8 +17,13 @@ class Config:
 
     @property
     def catalog_dir(self) -> Path:
-        """YAML files of the user's own chips, machines, regions, offers, discounts and models."""
+        """YAML files of the user's own chips, machines, regions, offers and discounts."""
         return self.config_dir / "catalog"
+
+    @property
+    def models_dir(self) -> Path:
+        """YAML files of the user's own models."""
+        return self.config_dir / "models"
 
     @property
     def feeds_dir(self) -> Path:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog.ability import abilities
 from chipwise.catalog.catalog import Catalog
@@ -14,6 +15,9 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer
 from chipwise.catalog.query import chip_memory
 from chipwise.catalog.region import Region
+
+if TYPE_CHECKING:
+    from chipwise.workload.registry import Model
 
 View = dict[str, Any]
 
@@ -151,3 +155,22 @@ def offer_views(catalog: Catalog, indices: Iterable[int], today: date) -> list[V
         )
         for i in indices
     ]
+
+
+def model_view(model: Model) -> View:
+    shape = model.shape
+    view: View = {
+        "name": model.name,
+        "aliases": list(model.aliases),
+        "family": model.family,
+        "year": model.year,
+        "context": model.context,
+        "parameters": shape.parameters,
+        "active_parameters": shape.active_parameters,
+        "published_parameters": model.published_parameters,
+        "shape_kind": type(shape).__name__.removesuffix("Shape").lower(),
+        "shape": asdict(shape),
+        "source": model.source,
+        "as_of": model.as_of,
+    }
+    return view

@@ -8,10 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from chipwise.api.config import Config, read_config
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.names import Names
+
+if TYPE_CHECKING:
+    from chipwise.workload.registry import Model, Registry
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,18 @@ class Session:
     @cached_property
     def names(self) -> Names:
         return Names(self.catalog)
+
+    @cached_property
+    def models(self) -> Registry:
+        from chipwise.workload.registry import load
+
+        return load(tuple(sorted(self.config.models_dir.glob("*.y*ml"))))
+
+    def find_model(self, name: str, online: bool = True) -> Model:
+        """A model by registry name, by a config.json on disk, or, where `name` is a hub id nobody knows, from the hub."""
+        from chipwise.api.model import find
+
+        return find(name, self.models, online)
 
 
 def open_session() -> Session:

@@ -152,6 +152,12 @@ class Names:
         name = fold(text)
         return name in self._families and name not in self._machines
 
+    def machines_of_longer_family(self, text: str) -> tuple[Machine, ...]:
+        """`p4` -> the machines of p4d and p4de: families that only add attributes to what was typed."""
+        wanted = fold(text)
+        longer = [family for family in self._families if re.fullmatch(re.escape(wanted) + "[a-z]{1,3}", family)]
+        return tuple(self.catalog.machines[i] for family in longer for i in self._families[family])
+
     def nearest_machines(self, text: str) -> tuple[str, ...]:
         return nearest(text, (machine.name for machine in self.catalog.machines))
 
@@ -177,11 +183,13 @@ class Names:
         """By name, `provider/name`, or ISO country code."""
         provider, slash, name = text.partition("/")
         if slash and (known := self._providers.get(fold(provider))):
-            found = tuple(r for r in self.catalog.regions if r.provider == known and fold(r.name) == fold(name))
+            found = tuple(r for r in self.catalog.regions if r.provider == known and r.name.casefold() == name.strip().casefold())
             return found or None
-        wanted = fold(text)
-        found = tuple(r for r in self.catalog.regions if fold(r.name) == wanted)
-        found = found or tuple(r for r in self.catalog.regions if (r.country or "").casefold() == text.strip().casefold())
+        wanted = text.strip().casefold()
+        # us-east-1 is one region and us-east1 another: separators count unless nothing is spelled so.
+        found = tuple(r for r in self.catalog.regions if r.name.casefold() == wanted)
+        found = found or tuple(r for r in self.catalog.regions if (r.country or "").casefold() == wanted)
+        found = found or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text))
         return found or None
 
 

@@ -1,5 +1,106 @@
+"""`chipwise models`: the models we know by name, and the shape of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
+
+from chipwise.cli.options import CatalogName, listing
+
+if TYPE_CHECKING:
+    from chipwise.workload.registry import Model
 
 
 @click.command()
-def models() -> None: ...
+@click.argument("name", nargs=-1, metavar="[NAME]", type=CatalogName("model"))
+@click.option("--family", help="Only this family: llama, qwen, ...")
+@click.option("--offline", is_flag=True, help="Do not ask the hub about a model that is not in the registry.")
+@listing(limit=0)
+def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bool, as_csv: bool, limit: int) -> None:
+    """List known models, or show one model's shape.
+
+    NAME is a registry name (llama-3.1-8b), the form people paste (meta-llama/Llama-3.1-8B-Instruct), a config.json on
+    disk, or any hub id when online.
+
+    \b
+    Examples:
+      chipwise models
+      chipwise models meta-llama/Llama-3.1-8B-Instruct
+      chipwise models ./my-model/config.json --json
+    """
+    from chipwise.api.views import model_view
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.errors import NoResult
+
+    session = open_session()
+    found = [session.find_model(" ".join(name), online=not offline)] if name else list(session.models)
+    if family is not None:
+        found = [model for model in found if model.family.casefold() == family.casefold()]
+    if as_json:
+        text.show_json([model_view(model) for model in found])
+    elif as_csv:
+        text.show_csv([{key: value for key, value in model_view(model).items() if key != "shape"} for model in found])
+    elif name and found:
+        show_model(found[0])
+    elif found:
+        columns = [text.Column("model", flexible=True), text.Column("family", flexible=True), text.Column("kind"), text.Column("year", True)]
+        columns += [text.Column("parameters", True), text.Column("active", True), text.Column("context", True)]
+        rows = [
+            [
+                m.name, m.family, _kind(m), str(m.year or "-"), _count(m.shape.parameters),
+                _count(m.shape.active_parameters) if m.shape.active_parameters != m.shape.parameters else "",
+                text.number(m.context, 6),
+            ]
+            for m in found[: limit or None]
+        ]  # fmt: skip
+        text.show_table(columns, rows)
+    if not found:
+        families = ", ".join(sorted({model.family for model in session.models}))
+        raise NoResult(f"No model of the family {family!r}.", remedy=f"Known families: {families}.")
+
+
+def show_model(model: Model) -> None:
+    from chipwise.api.views import model_view
+    from chipwise.cli import text
+
+    view = model_view(model)
+    text.show_title(f"{model.name}: {_kind(model)} model of the {model.family} family{f', {model.year}' if model.year else ''}")
+    computed, published = model.shape.parameters, model.published_parameters
+    told = f"{computed:,} computed from the shape"
+    if published:
+        told += f"; {published:,} published ({(computed - published) / published:+.2%})"
+    pairs = [("parameters", told)]
+    if model.shape.active_parameters != computed:
+        pairs.append(("active", f"{model.shape.active_parameters:,} per token"))
+    if model.context:
+        pairs.append(("context", f"{model.context:,} tokens"))
+    kv = getattr(model.shape, "kv_bytes_per_token", None)
+    if kv is not None:
+        pairs.append(("KV cache", f"{text.number(kv(2.0) / 1024)} KiB per token in 16 bit"))
+    pairs.append(("shape", ", ".join(f"{key} {value}" for key, value in _flat(view["shape"]) if value not in (None, False, "", [], ()))))
+    if model.aliases:
+        pairs.append(("also", ", ".join(model.aliases)))
+    text.show_pairs([*pairs, ("source", f"{model.source} ({model.as_of})")])
+
+
+def _flat(shape: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for key, value in shape.items():
+        if isinstance(value, dict):
+            pairs += _flat(value, f"{prefix}{key}.")
+        else:
+            pairs.append((f"{prefix}{key}", value))
+    return pairs
+
+
+def _kind(model: Model) -> str:
+    return type(model.shape).__name__.removesuffix("Shape").lower()
+
+
+def _count(value: float) -> str:
+    for scale, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if value >= scale:
+            return f"{value / scale:.4g}{unit}"
+    return f"{value:,.0f}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 Cell = str
 _NARROW, _LEAST = 80, 6
@@ -66,7 +66,17 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], title:
                 for cell, column, width in zip(row, columns, widths, strict=True)
             )
         )
-    out.print(table)
+    _emit(out, table)
+
+
+def _emit(out: Console, drawn: RenderableType) -> None:
+    """Prints; in a pipe or a file without the blanks that pad lines to the width."""
+    if out.is_terminal:
+        out.print(drawn)
+        return
+    with out.capture() as captured:
+        out.print(drawn)
+    out.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def show_lines(*lines: str) -> None:
@@ -75,7 +85,28 @@ def show_lines(*lines: str) -> None:
 
     out = console()
     for line in lines:
-        out.print(Text(line))
+        _emit(out, Text(printable(line)))
+
+
+def show_pairs(pairs: Iterable[tuple[str, str]], indent: int = 2) -> None:
+    """A word and what it says, the second part folded under itself."""
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for word, rest in pairs:
+        grid.add_row(Text(printable(word), style="dim"), Text(printable(rest)))
+    if grid.row_count:
+        _emit(console(), Padding(grid, (0, 0, 0, indent)))
+
+
+def show_title(line: str) -> None:
+    from rich.text import Text
+
+    _emit(console(), Text(printable(line), style="bold"))
 
 
 def say(*lines: str) -> None:

@@ -1,0 +1,45 @@
+"""A model by whatever the user has: a name, a config.json on disk, or a hub id when online."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from chipwise.errors import OutsideFailed, UnknownName
+from chipwise.workload.registry import Model, Registry
+
+
+def find(name: str, registry: Registry, online: bool) -> Model:
+    """Registry first, then a file or directory of this name, then the hub; the registry's own error when all fail."""
+    looks_like_path = name.endswith((".json", "/")) or name.startswith((".", "/", "~"))
+    if not looks_like_path:
+        try:
+            return registry.find(name)
+        except UnknownName as unknown:
+            if Path(name).expanduser().exists():
+                return _from_file(name)
+            if online and name.count("/") == 1:
+                return _from_hub(name, unknown)
+            raise
+    return _from_file(name)
+
+
+def _from_file(name: str) -> Model:
+    from chipwise.workload.huggingface import read_config, shape_from_config
+
+    path = Path(name).expanduser()
+    shape = shape_from_config(read_config(path))
+    label = path.parent.name if path.is_file() else path.name
+    return Model(label or path.stem, (), "own", shape, None, None, f"config.json at {name}", "read now")
+
+
+def _from_hub(name: str, unknown: UnknownName) -> Model:
+    from chipwise.adapters.hub import fetch_config
+    from chipwise.workload.huggingface import shape_from_config
+
+    try:
+        config = fetch_config(name, os.environ.get("HF_ENDPOINT") or None)
+    except OutsideFailed as error:
+        # Both halves matter: the name is not ours, and the hub could not be asked.
+        raise type(error)(f"{unknown.message} {error.message}", remedy=error.remedy) from error
+    return Model(name, (), "hub", shape_from_config(config), None, None, f"config.json of {name} on the hub", "read now")

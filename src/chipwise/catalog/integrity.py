@@ -1,0 +1,196 @@
+"""One suite of rules that every row must pass: packaged rows in the tests, a user's and a feed's rows when they join.
+
+A complaint is a value: which row, which rule, what was found. Bounds are what is physically or commercially plausible
+in 2026, wide enough for the next generation and narrow enough to catch a unit taken for another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.chip import Chip, ChipKind, Precision
+from chipwise.catalog.fact import Fact
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import PURCHASES, VERDICTS, Offer, Purchase, Verdict
+from chipwise.catalog.region import Region
+
+FAR = 3.0  # times off the median of the same machine over its regions
+_DATE = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
+# (lower precision, higher precision): halving the bits never makes a chip slower.
+_ORDER = (
+    (Precision.FP64, Precision.FP32), (Precision.FP64, Precision.FP64_TENSOR), (Precision.FP32, Precision.TF32),
+    (Precision.TF32, Precision.FP16), (Precision.TF32, Precision.BF16), (Precision.FP16, Precision.FP8),
+    (Precision.BF16, Precision.FP8), (Precision.FP8, Precision.FP4), (Precision.FP16, Precision.INT8),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    row: str
+    rule: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.row}: {self.rule}: {self.found}"
+
+
+def check(catalog: Catalog) -> list[Complaint]:
+    """All complaints about the whole catalog; none is what we ship."""
+    return [
+        *(c for chip in catalog.chips.values() for c in check_chip(chip)),
+        *(c for machine in catalog.machines for c in check_machine(machine, catalog)),
+        *(c for region in catalog.regions for c in check_region(region)),
+        *(c for offer in catalog.offers for c in check_offer(offer)),
+        *check_price_spread(catalog),
+        *check_joins(catalog),
+    ]
+
+
+def _within(row: str, what: str, value: float | None, low: float, high: float) -> Iterator[Complaint]:
+    if value is not None and not low <= value <= high:
+        yield Complaint(row, f"{what} between {low:g} and {high:g}", f"{value:g}")
+
+
+def check_fact(row: str, fact: Fact) -> Iterator[Complaint]:
+    if not _DATE.fullmatch(fact.as_of):
+        yield Complaint(row, "has a date", repr(fact.as_of))
+    if not any(fact.sources):
+        yield Complaint(row, "has a source", "none")
+
+
+def check_chip(chip: Chip) -> Iterator[Complaint]:
+    row = f"chip {chip.name}"
+    yield from check_fact(row, chip.fact)
+    yield from _within(row, "memory in GB", chip.memory_gb, 0.001, 1024)
+    yield from _within(row, "bandwidth in bytes/s", chip.memory_bytes_per_s, 1e9, 5e13)
+    yield from _within(row, "link in bytes/s", chip.link_bytes_per_s, 1e9, 1e13)
+    yield from _within(row, "power in W", chip.power_w, 0.5, 3000)
+    yield from _within(row, "year", chip.year, 2005, 2035)
+    yield from _within(row, "compute capability", chip.compute_capability, 2.0, 20.0)
+    yield from _within(row, "MIG slices", chip.mig_slices, 0, 16)
+    for precision, rate in chip.rates.items():
+        yield from _within(row, f"{precision} in FLOP/s", rate, 1e9, 1e17)
+    conflict = "CONFLICT" in chip.fact.notes or "INT8" in chip.fact.notes
+    for slower, faster in _ORDER:
+        # Vector rates of chips without matrix units and derived CPU bounds follow their own order.
+        if slower in chip.rates and faster in chip.rates and chip.kind in (ChipKind.GPU, ChipKind.NEURON, ChipKind.TPU):
+            exempt = conflict if faster is Precision.INT8 else chip.compute_capability is not None and chip.compute_capability < 7.0
+            if chip.rates[slower] > chip.rates[faster] * 1.02 and not exempt:
+                yield Complaint(row, f"{slower} not above {faster}", f"{chip.rates[slower]:.4g} > {chip.rates[faster]:.4g}")
+    clocks = chip.silicon
+    if clocks.base_mhz and clocks.boost_mhz and clocks.base_mhz > clocks.boost_mhz:
+        yield Complaint(row, "base clock not above boost", f"{clocks.base_mhz} > {clocks.boost_mhz}")
+
+
+def check_machine(machine: Machine, catalog: Catalog) -> Iterator[Complaint]:
+    row = f"machine {machine.provider} {machine.name}"
+    yield from check_fact(row, machine.fact)
+    if machine.chip is not None and machine.chip not in catalog.chips:
+        yield Complaint(row, "its chip is in the catalog", machine.chip)
+    if machine.chip is None and not machine.fact.notes:
+        yield Complaint(row, "a machine without a known chip says why", "no note")
+    yield from _within(row, "chips", machine.chips, 0.01, 20000)
+    yield from _within(row, "vCPU", machine.vcpus, 0.25, 100000)
+    yield from _within(row, "memory in bytes", machine.memory_bytes, 2.0**28, 2.0**47)
+    yield from _within(row, "disk in bytes", machine.disk_bytes, 1e8, 1e16)
+    yield from _within(row, "network in bytes/s", machine.network_bytes_per_s, 1e6, 1e13)
+    chip = catalog.chips.get(machine.chip or "")
+    if chip is not None:
+        form = re.search(r"(pcie|nvl)(?![a-z])", machine.name, re.IGNORECASE)
+        siblings = {c.name for c in catalog.chips.values() if c.family == chip.family}
+        if form and any(form[1].lower() in name.lower() for name in siblings) and form[1].lower() not in chip.name.lower():
+            yield Complaint(row, "a form factor in the name agrees with the chip", f"{chip.name}")
+    if chip is not None and chip.memory_gb and machine.chip_memory_bytes:
+        yield from _within(row, "memory of a chip, of what the chip has", machine.chip_memory_bytes / 2**30 / chip.memory_gb, 0.04, 1.08)
+
+
+def check_region(region: Region) -> Iterator[Complaint]:
+    row = f"region {region.provider} {region.name}"
+    yield from check_fact(row, region.fact)
+    yield from _within(row, "latitude", region.latitude, -60, 75)
+    yield from _within(row, "longitude", region.longitude, -180, 180)
+    yield from _within(row, "grid carbon in g/kWh", region.grid_g_per_kwh, 0, 1200)
+    yield from _within(row, "PUE", region.pue, 1.0, 2.5)
+    if region.country is not None and not re.fullmatch("[A-Z]{3}", region.country):
+        yield Complaint(row, "country is ISO alpha-3", region.country)
+
+
+def check_offer(offer: Offer) -> Iterator[Complaint]:
+    row = f"offer {offer.provider} {offer.region} {offer.machine} {offer.purchase}"
+    yield from _within(row, "price in USD/h", offer.usd_per_hour, 1e-4, 5000)
+    if offer.usd_per_hour_max is not None and offer.usd_per_hour_max < offer.usd_per_hour:
+        yield Complaint(row, "dearest zone not below the cheapest", f"{offer.usd_per_hour_max} < {offer.usd_per_hour}")
+    if not _DATE.fullmatch(offer.as_of) or len(offer.as_of) != 10:
+        yield Complaint(row, "has a full date", repr(offer.as_of))
+    if offer.verdict and not offer.why:
+        yield Complaint(row, "a verdict has a reason", offer.verdict)
+
+
+def check_price_spread(catalog: Catalog) -> Iterator[Complaint]:
+    """No on-demand price far off its machine's median without a note; spot outliers and no-savers marked."""
+    offers = catalog.offers
+    for i in far_off(catalog, Purchase.ON_DEMAND):
+        if offers.verdict[i] == 0 and not offers.texts[offers.text[i]][2]:
+            yield Complaint(_name(offers[i]), f"on-demand within {FAR:g}x of its median, or noted", f"{offers.price[i]:g}")
+    for i in far_off(catalog, Purchase.SPOT):
+        if offers.verdict[i] == 0:
+            yield Complaint(_name(offers[i]), f"spot within {FAR:g}x of its median, or marked", f"{offers.price[i]:g}")
+    on_demand = _prices(catalog, Purchase.ON_DEMAND)
+    for key, (i, price) in _prices(catalog, Purchase.SPOT).items():
+        if key in on_demand and price >= on_demand[key][1] and VERDICTS[offers.verdict[i]] is Verdict.FINE:
+            yield Complaint(_name(offers[i]), "spot below on-demand, or marked", f"{price:g} >= {on_demand[key][1]:g}")
+
+
+def far_off(catalog: Catalog, purchase: Purchase) -> list[int]:
+    """Positions of offers more than FAR times off the median of their machine over its regions."""
+    by_machine: dict[int, list[tuple[int, float]]] = {}
+    for (machine, _), (i, price) in _prices(catalog, purchase).items():
+        by_machine.setdefault(machine, []).append((i, price))
+    found = []
+    for rows in by_machine.values():
+        middle = median(price for _, price in rows)
+        found += [i for i, price in rows if not middle / FAR <= price <= middle * FAR]
+    return found
+
+
+def _prices(catalog: Catalog, purchase: Purchase) -> dict[tuple[int, int], tuple[int, float]]:
+    offers, code = catalog.offers, PURCHASES.index(purchase)
+    return {(offers.machine[i], offers.region[i]): (i, offers.price[i]) for i, p in enumerate(offers.purchase) if p == code}
+
+
+def _name(offer: Offer) -> str:
+    return f"offer {offer.provider} {offer.region} {offer.machine} {offer.purchase}"
+
+
+def check_joins(catalog: Catalog) -> Iterator[Complaint]:
+    """Every reference of one row to another resolves, and every row of the other tables has a date and a source."""
+    from chipwise.catalog.tables import TABLES
+
+    used: set[str] = set()
+    facts: Iterable[tuple[str, Fact]] = (
+        *((f"chip {c.name}", c.fact) for c in catalog.chips.values()),
+        *((f"machine {m.provider} {m.name}", m.fact) for m in catalog.machines),
+        *((f"region {r.provider} {r.name}", r.fact) for r in catalog.regions),
+        *((f"{table} row {i + 2}", row.fact) for table in TABLES for i, row in enumerate(catalog.rows(table)) if hasattr(row, "fact")),
+    )
+    for row, fact in facts:
+        used.update(fact.sources)
+        if row.split()[0] in TABLES:
+            yield from check_fact(row, fact)
+    used.update(source for _, source, _ in catalog.offers.texts if source)
+    own = {o.source for o in catalog.offers if o.source not in catalog.sources} if used - set(catalog.sources) else set()
+    for source in sorted(used - set(catalog.sources) - own):
+        yield Complaint(f"source {source}", "is listed in sources.csv", "missing")
+    for source in catalog.sources.values():
+        if not _DATE.fullmatch(source.date):
+            yield Complaint(f"source {source.id}", "has a date", repr(source.date))
+    for row in (*catalog.rows("boards"), *catalog.rows("edge_devices")):
+        if row.chip is not None and row.chip not in catalog.chips:
+            yield Complaint(f"{type(row).__name__} {row[0]}", "its chip is in the catalog", row.chip)
+    for row in (*catalog.rows("cpus"), *catalog.rows("fpgas")):
+        if row.name not in catalog.chips:
+            yield Complaint(f"{type(row).__name__} {row.name}", "is a chip of the catalog", row.name)
