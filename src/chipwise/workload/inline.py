@@ -1,0 +1,351 @@
+"""A shape written as plain fields, in a workload file, a user's model file or a row of the registry.
+
+    {kind: decoder, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 128256}
+
+`kind` is decoder unless given. Every problem is reported at once; an unknown field comes with the nearest known ones.
+Defaults are those of today's models (no biases, RMS norm, gated feed-forward for decoders; biases and layer norm for
+encoders), so a short description gives the right count for most of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.spelling import nearest
+from chipwise.workload.decodershape import DecoderShape
+from chipwise.workload.encodershape import EncoderDecoderShape, EncoderShape, TwoTowerShape, VisionShape
+from chipwise.workload.fields import MANY_LAYERS, MANY_ROWS, Fields
+from chipwise.workload.layers import Attention, Experts, FeedForward, LatentAttention, Norm, QkNorm, Stack
+
+if TYPE_CHECKING:  # other kinds are imported by who reads them: most descriptions are of one transformer
+    from chipwise.workload.convshape import ConvShape
+    from chipwise.workload.diffusionshape import DiffusionShape, JointTransformerShape
+    from chipwise.workload.modelshape import Shape
+    from chipwise.workload.recommendershape import RecommenderShape
+    from chipwise.workload.unetshape import UNetShape, VaeShape
+
+REMEDY = "Mend these fields, or name a known model such as llama-3.1-8b instead."
+EXAMPLE = "Write it like {kind: decoder, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 128256}."
+
+
+def shape_from_mapping(mapping: Mapping[str, object], where: str = "shape") -> Shape:
+    """The shape that the fields describe; InvalidFile (a BadInput) with every problem, each under its field's name.
+
+    `where` is what the message calls the place: a file, or the field that holds the shape.
+    """
+    fields = Fields(mapping)
+    shape = _read(fields)
+    fields.finish(where, REMEDY if mapping else EXAMPLE)
+    assert shape is not None  # without problems there is a shape
+    return shape
+
+
+def _read(fields: Fields) -> Shape | None:
+    """None when the kind is unknown; otherwise a shape that counts only if no problem was noted."""
+    kind = fields.text("kind", "decoder").lower().replace("_", "-")
+    reader = KINDS.get(kind)
+    if reader is None:
+        fields.problem("kind", f"is {kind!r}.", ", ".join(KINDS), nearest(kind, KINDS))
+        return None
+    shape = reader(fields)
+    fields.refuse_unknown()
+    return shape
+
+
+def _nested(fields: Fields, name: str, kinds: tuple[str, ...]) -> Shape | None:
+    """A shape inside a shape, its problems noted under the outer field's name."""
+    section = fields.section(name)
+    if not section:
+        return None
+    return _inner(fields, name, section, kinds)
+
+
+def _inner(fields: Fields, name: str, section: Mapping[str, object], kinds: tuple[str, ...]) -> Shape | None:
+    inner = Fields({"kind": kinds[0], **section}, f"{fields.path}.{name}".lstrip("."))
+    shape = _read(inner)
+    if shape is not None and shape.kind not in kinds:
+        inner.problem("kind", f"is {shape.kind!r}.", ", ".join(kinds))
+    fields.problems.extend(inner.problems)
+    return shape
+
+
+def _attention(fields: Fields, bias: str) -> Attention:
+    hidden, heads = fields.whole("hidden"), fields.whole("heads")
+    kv_heads = fields.whole("kv_heads", heads)
+    if not fields.has("head_dim") and hidden % heads and fields.sound("hidden", "heads"):
+        fields.problem("heads", f"{heads} do not divide hidden {hidden}.", "a divisor of hidden, or head_dim beside it")
+    if heads % kv_heads and fields.sound("heads", "kv_heads"):
+        fields.problem("kv_heads", f"{kv_heads} do not divide {heads} heads.", "a divisor of heads")
+    return Attention(
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=fields.whole("head_dim", max(1, hidden // heads)),
+        bias=_biases(fields, bias),
+        qk_norm=fields.choice("qk_norm", QkNorm, QkNorm.NONE),
+        sinks=fields.flag("sinks"),
+    )
+
+
+def _biases(fields: Fields, default: str) -> str:
+    """`attention_bias`: true for all of q, k, v, o, false for none, or the letters of those that have one."""
+    value = fields.values.get("attention_bias") if fields.has("attention_bias") else default
+    if isinstance(value, bool):
+        return "qkvo" if value else ""
+    if not isinstance(value, str) or not set(value) <= set("qkvo") or len(set(value)) != len(value):
+        fields.problem("attention_bias", f"is {str(value)[:40]!r}.", "true, false, or some of the letters qkvo")
+        return default
+    return value
+
+
+def _latent(fields: Fields) -> LatentAttention:
+    return LatentAttention(
+        hidden=fields.whole("hidden"),
+        heads=fields.whole("heads"),
+        kv_lora=fields.whole("kv_lora"),
+        nope_dim=fields.whole("nope_dim"),
+        rope_dim=fields.whole("rope_dim"),
+        v_head_dim=fields.whole("v_head_dim"),
+        q_lora=fields.optional("q_lora"),
+    )
+
+
+def _decoder(fields: Fields) -> DecoderShape:
+    layers = fields.whole("layers", high=MANY_LAYERS)
+    attention = _latent(fields) if fields.has("kv_lora") else _attention(fields, "")
+    hidden, gated, bias = attention.hidden, fields.flag("gated", True), fields.flag("mlp_bias")
+    ffn = fields.whole("ffn", fields.optional("expert_ffn"))
+    experts = _experts(fields, FeedForward(hidden, fields.whole("expert_ffn", ffn), gated, bias))
+    dense_layers = fields.whole("dense_layers", 0, low=0, high=layers)
+    window = fields.optional("window")
+    return DecoderShape(
+        layers=layers,
+        hidden=hidden,
+        vocab=fields.whole("vocab"),
+        attention=attention,
+        mlp=FeedForward(hidden, ffn, gated, bias),
+        experts=experts,
+        dense_layers=dense_layers if experts else 0,
+        norm=fields.choice("norm", Norm, Norm.RMS),
+        norms_per_layer=fields.whole("norms_per_layer", 2, low=0, high=10),
+        final_norm=fields.flag("final_norm", True),
+        embedding_norm=fields.flag("embedding_norm"),
+        tied_embeddings=fields.flag("tied_embeddings"),
+        positions=fields.whole("positions", 0, low=0),
+        embedding_width=fields.optional("embedding_width"),
+        head_bias=fields.flag("head_bias"),
+        window=window,
+        windowed_layers=fields.whole("windowed_layers", layers if window else 0, low=0, high=layers),
+    )
+
+
+def _experts(fields: Fields, expert: FeedForward) -> Experts | None:
+    count = fields.whole("experts", 0, low=0, high=100_000)
+    shared = fields.whole("shared_ffn", 0, low=0)
+    gate, bias = fields.flag("shared_gate"), fields.flag("router_bias")
+    for name in ("active_experts", "expert_ffn", "shared_ffn", "dense_layers"):
+        if not count and fields.has(name):
+            fields.problem(name, "says something about experts, of which there are none.", "leave it out, or give experts too")
+    if not count:
+        return None
+    return Experts(
+        expert=expert,
+        count=count,
+        active=fields.whole("active_experts", high=count),
+        shared=FeedForward(expert.hidden, shared, expert.gated, expert.bias) if shared else None,
+        shared_gate=gate,
+        router_bias=bias,
+    )
+
+
+def _stack(fields: Fields, layers: int) -> Stack:
+    attention = _attention(fields, "qkvo")
+    return Stack(
+        layers=layers,
+        attention=attention,
+        mlp=FeedForward(attention.hidden, fields.whole("ffn"), fields.flag("gated"), fields.flag("mlp_bias", True)),
+        norm=fields.choice("norm", Norm, Norm.LAYER),
+        final_norm=fields.flag("final_norm", True),
+        relative_buckets=fields.whole("relative_buckets", 0, low=0),
+    )
+
+
+def _encoder(fields: Fields) -> EncoderShape:
+    return EncoderShape(
+        stack=_stack(fields, fields.whole("layers", high=MANY_LAYERS)),
+        vocab=fields.whole("vocab"),
+        positions=fields.whole("positions", 0, low=0),
+        token_types=fields.whole("token_types", 0, low=0),
+        embedding_norm=fields.flag("embedding_norm"),
+        pooler=fields.flag("pooler"),
+        projection=fields.whole("projection", 0, low=0),
+    )
+
+
+def _encoder_decoder(fields: Fields) -> EncoderDecoderShape:
+    layers = fields.whole("layers", high=MANY_LAYERS)
+    encoder = _stack(fields, layers)
+    return EncoderDecoderShape(
+        encoder=encoder,
+        decoder=replace(encoder, layers=fields.whole("decoder_layers", layers, high=MANY_LAYERS), cross=True),
+        vocab=fields.whole("vocab"),
+        tied_embeddings=fields.flag("tied_embeddings", True),
+        encoder_positions=fields.whole("encoder_positions", 0, low=0),
+        decoder_positions=fields.whole("decoder_positions", 0, low=0),
+        embedding_norm=fields.flag("embedding_norm"),
+        mels=fields.whole("mels", 0, low=0),
+    )
+
+
+def _vision(fields: Fields) -> VisionShape:
+    image_size, patch = fields.whole("image_size"), fields.whole("patch")
+    if patch > image_size and fields.sound("patch", "image_size"):
+        fields.problem("patch", f"{patch} is larger than image_size {image_size}.", "a divisor of image_size")
+    return VisionShape(
+        stack=_stack(fields, fields.whole("layers", high=MANY_LAYERS)),
+        image_size=image_size,
+        patch=patch,
+        channels=fields.whole("channels", 3),
+        class_token=fields.flag("class_token", True),
+        patch_bias=fields.flag("patch_bias", True),
+        norm_before=fields.flag("norm_before"),
+        classes=fields.whole("classes", 0, low=0),
+        projection=fields.whole("projection", 0, low=0),
+    )
+
+
+def _two_tower(fields: Fields) -> TwoTowerShape | None:
+    text, image = _nested(fields, "text", ("encoder",)), _nested(fields, "image", ("vision",))
+    return TwoTowerShape(text, image) if isinstance(text, EncoderShape) and isinstance(image, VisionShape) else None
+
+
+def _convnet(fields: Fields) -> ConvShape:
+    from chipwise.workload.convshape import Block, ConvShape
+
+    blocks = fields.wholes("blocks", high=MANY_LAYERS)
+    widths = fields.wholes("widths", (64, 128, 256, 512))
+    if len(blocks) != len(widths) and fields.sound("blocks", "widths"):
+        fields.problem("blocks", f"has {len(blocks)} stages and widths {len(widths)}.", "as many entries as widths")
+    if not fields.has("block"):
+        fields.problem("block", "is missing.", ", ".join(Block))
+    return ConvShape(
+        block=fields.choice("block", Block, Block.BASIC),
+        blocks=blocks,
+        widths=widths,
+        stem=fields.whole("stem", widths[0]),
+        channels=fields.whole("channels", 3),
+        classes=fields.whole("classes", 1000),
+        image_size=fields.whole("image_size", 224),
+        groups=fields.whole("groups", 1),
+        group_width=fields.whole("group_width", 64),
+    )
+
+
+def _unet(fields: Fields) -> UNetShape:
+    from chipwise.workload.unetshape import UNetShape
+
+    widths, depths = fields.wholes("widths"), fields.wholes("depths", low=0, high=MANY_LAYERS)
+    if len(widths) != len(depths) and fields.sound("widths", "depths"):
+        fields.problem("depths", f"has {len(depths)} levels and widths {len(widths)}.", "as many entries as widths")
+    return UNetShape(
+        widths=widths,
+        depths=depths,
+        middle_depth=fields.whole("middle_depth", max(1, depths[-1]), low=0, high=MANY_LAYERS),
+        text_width=fields.whole("text_width"),
+        latent_channels=fields.whole("latent_channels", 4),
+        blocks=fields.whole("blocks", 2, high=MANY_LAYERS),
+        added_width=fields.whole("added_width", 0, low=0),
+    )
+
+
+def _joint_transformer(fields: Fields) -> JointTransformerShape:
+    from chipwise.workload.diffusionshape import JointTransformerShape
+
+    hidden, heads = fields.whole("hidden"), fields.whole("heads")
+    if hidden % heads and fields.sound("hidden", "heads"):
+        fields.problem("heads", f"{heads} do not divide hidden {hidden}.", "a divisor of hidden")
+    return JointTransformerShape(
+        hidden=hidden,
+        heads=heads,
+        joint_layers=fields.whole("joint_layers", high=MANY_LAYERS),
+        text_width=fields.whole("text_width"),
+        pooled_width=fields.whole("pooled_width"),
+        single_layers=fields.whole("single_layers", 0, low=0, high=MANY_LAYERS),
+        ffn=fields.optional("ffn"),
+        latent_channels=fields.whole("latent_channels", 16),
+        patch=fields.whole("patch", 2),
+        qk_norm=fields.flag("qk_norm"),
+        guidance=fields.flag("guidance"),
+        short_last_text=fields.flag("short_last_text"),
+    )
+
+
+def _vae(fields: Fields) -> VaeShape:
+    from chipwise.workload.unetshape import VaeShape
+
+    return VaeShape(
+        latent_channels=fields.whole("latent_channels", 4),
+        widths=fields.wholes("widths", (128, 256, 512, 512)),
+        blocks=fields.whole("blocks", 2, high=MANY_LAYERS),
+        channels=fields.whole("channels", 3),
+        latent_projections=fields.flag("latent_projections", True),
+    )
+
+
+def _diffusion(fields: Fields) -> DiffusionShape | None:
+    from chipwise.workload.diffusionshape import DiffusionShape, JointTransformerShape
+    from chipwise.workload.unetshape import UNetShape, VaeShape
+
+    denoiser = _nested(fields, "denoiser", ("unet", "joint-transformer"))
+    listed = fields.values.get("text_encoders") if fields.has("text_encoders") else ()
+    encoders = []
+    for index, item in enumerate(listed if isinstance(listed, list | tuple) else (listed,)):
+        if isinstance(item, Mapping):
+            encoders.append(_inner(fields, f"text_encoders[{index}]", item, ("encoder",)))
+        else:
+            fields.problem(f"text_encoders[{index}]", f"is {str(item)[:40]!r}.", "a mapping of fields")
+    vae = _nested(fields, "vae", ("vae",)) if fields.has("vae") else VaeShape()
+    image_size, text_tokens = fields.whole("image_size", 512), fields.whole("text_tokens", 77)
+    guided = fields.flag("guided", True)
+    read = tuple(encoder for encoder in encoders if isinstance(encoder, EncoderShape))
+    if not isinstance(denoiser, UNetShape | JointTransformerShape) or not isinstance(vae, VaeShape):
+        return None
+    return DiffusionShape(denoiser, read, vae, image_size, text_tokens, guided)
+
+
+def _recommender(fields: Fields) -> RecommenderShape:
+    from chipwise.workload.recommendershape import Interaction, RecommenderShape
+
+    width, bottom = fields.whole("embedding_width"), fields.wholes("bottom")
+    interaction = fields.choice("interaction", Interaction, Interaction.DOT)
+    if bottom[-1] != width and fields.sound("bottom", "embedding_width"):
+        fields.problem("bottom", f"ends in {bottom[-1]}, embeddings are {width} wide.", "a last layer of embedding_width")
+    crossed = interaction is Interaction.CROSS
+    return RecommenderShape(
+        tables=fields.wholes("tables", high=MANY_ROWS),
+        embedding_width=width,
+        dense_inputs=fields.whole("dense_inputs"),
+        bottom=bottom,
+        top=fields.wholes("top"),
+        interaction=interaction,
+        cross_layers=fields.whole("cross_layers", None if crossed else 0, low=0, high=MANY_LAYERS),
+        cross_rank=fields.whole("cross_rank", None if crossed else 0, low=0),
+        lookups=fields.optional("lookups"),
+    )
+
+
+KINDS: dict[str, Callable[[Fields], Shape | None]] = {
+    "decoder": _decoder,
+    "encoder": _encoder,
+    "encoder-decoder": _encoder_decoder,
+    "vision": _vision,
+    "two-tower": _two_tower,
+    "convnet": _convnet,
+    "diffusion": _diffusion,
+    "unet": _unet,
+    "joint-transformer": _joint_transformer,
+    "vae": _vae,
+    "recommender": _recommender,
+}

@@ -1,0 +1,53 @@
+"""The shapes a model can have, and what every one of them answers: `kind`, `parameters`, `active_parameters`.
+
+Counts are computed from the shape alone. Transformers add `kv_bytes_per_token` and `matrix_flop_per_token`, all but
+decoders `forward_flop` for one input. FLOP count a multiplication and an addition as two.
+"""
+
+from __future__ import annotations
+
+from chipwise.workload.convshape import Block, ConvShape
+from chipwise.workload.decodershape import DecoderShape
+from chipwise.workload.diffusionshape import DiffusionShape, JointTransformerShape
+from chipwise.workload.encodershape import EncoderDecoderShape, EncoderShape, TwoTowerShape, VisionShape
+from chipwise.workload.layers import Attention, Experts, FeedForward, LatentAttention, Norm, QkNorm, Stack
+from chipwise.workload.recommendershape import Interaction, RecommenderShape
+from chipwise.workload.unetshape import UNetShape, VaeShape
+
+Shape = (
+    DecoderShape
+    | EncoderShape
+    | EncoderDecoderShape
+    | VisionShape
+    | TwoTowerShape
+    | ConvShape
+    | DiffusionShape
+    | UNetShape
+    | JointTransformerShape
+    | VaeShape
+    | RecommenderShape
+)
+
+__all__ = [
+    "Attention",
+    "Block",
+    "ConvShape",
+    "DecoderShape",
+    "DiffusionShape",
+    "EncoderDecoderShape",
+    "EncoderShape",
+    "Experts",
+    "FeedForward",
+    "Interaction",
+    "JointTransformerShape",
+    "LatentAttention",
+    "Norm",
+    "QkNorm",
+    "RecommenderShape",
+    "Shape",
+    "Stack",
+    "TwoTowerShape",
+    "UNetShape",
+    "VaeShape",
+    "VisionShape",
+]

@@ -1,0 +1,179 @@
+"""The models people name, each with its shape: packaged rows plus whatever a user's own files add.
+
+Packaged rows are in `data/models`, one file per kind; they are read when first asked for, and a shape is built when its
+model is. The published count of a row is what its source prints: it is there to check the computed one and is never
+used to compute it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.errors import InvalidFile, Problem, UnknownName
+from chipwise.spelling import nearest
+from chipwise.workload.modelrows import EXAMPLE, Row, read_csv, read_yaml
+
+if TYPE_CHECKING:
+    from chipwise.workload.modelshape import Shape
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "models"
+OTHERS = "For any other model give an inline shape or its config.json."
+PARTS = ("text", "image", "denoiser", "vae", "text_encoders")  # fields that may name other rows instead of a shape
+
+# What people add to a name without changing the shape: tuning, packaging, number format.
+_SUFFIX = re.compile(
+    r"-(?:instruct|chat|it|hf|base|pretrained|pt|sft|dpo|gguf|ggml|awq|gptq|bnb|exl-2|mlx|onnx|latest|quantized|dynamic"
+    r"|fp-(?:4|8|16|32)|bf-16|int-(?:4|8)|nvfp-4|mxfp-4|nf-4|w-\d+-a-\d+|[234568]-?bit|q-\d(?:-[a-z\d]+){0,3}"
+    r"|v-0\.\d|g-(?:32|64|128)|marlin|autoround|unsloth)$"
+)
+_SIZE = re.compile(r"-\d+(?:\.\d+)?(?:-x-\d+(?:\.\d+)?)?-[bm]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    name: str
+    aliases: tuple[str, ...]
+    family: str
+    shape: Shape
+    context: int | None  # tokens; None where length has no meaning or nobody stated it
+    published_parameters: int | None
+    source: str
+    as_of: str
+    year: int | None = None
+
+
+class Registry:
+    """Models by every name they go by. A later row takes over the names of an earlier one."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows: dict[str, Row] = {}
+        self._names: dict[str, str] = {}
+        bare: dict[str, str] = {}
+        for row in rows:
+            self._rows[row.name] = row
+            for name in (row.name, *row.aliases):
+                self._names[key(name)] = row.name
+                bare[key(_without_owner(name))] = row.name
+        self._names = bare | self._names  # a full name always means what it says
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._rows)
+
+    def __iter__(self) -> Iterator[Model]:
+        return (self.model(name) for name in self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def model(self, name: str) -> Model:
+        """The model of exactly this name; `find` is for names that people type."""
+        from chipwise.workload.inline import shape_from_mapping  # who only lists names need not load the shapes
+
+        row = self._rows[name]
+        return Model(
+            name=row.name,
+            aliases=row.aliases,
+            family=row.family,
+            shape=shape_from_mapping(self._joined(row.fields), row.path),
+            context=row.context,
+            published_parameters=row.published_parameters,
+            source=row.source,
+            as_of=row.as_of,
+            year=row.year,
+        )
+
+    def find(self, name: str) -> Model:
+        """Resolve a name: as it stands, without its owner, then without suffixes such as -Instruct or -AWQ."""
+        for candidate in _candidates(name):
+            if candidate in self._names:
+                return self.model(self._names[candidate])
+        raise UnknownName("model", name if len(name) <= 100 else name[:97] + "...", self._near(name), remedy=OTHERS)
+
+    def _near(self, name: str) -> tuple[str, ...]:
+        """The sizes that the same family does come in, then whatever is spelled alike."""
+        shortest = _candidates(name)[-1:]
+        family = _SIZE.sub("", shortest[0]) if shortest else ""
+        sizes = [known for known in self._rows if family and _SIZE.sub("", key(known)) == family][:5]
+        alike = nearest(_without_owner(name), self._rows)
+        return tuple(dict.fromkeys((*sizes, *alike)))[: max(3, len(sizes))]
+
+    def _joined(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+        """A row may name other rows where a shape is wanted; put their fields in place."""
+        joined = dict(fields)
+        for part in PARTS:
+            value = joined.get(part)
+            if isinstance(value, list):
+                joined[part] = [self._fields_of(item) for item in value]
+            elif value is not None:
+                joined[part] = self._fields_of(value)
+        return joined
+
+    def _fields_of(self, named: object) -> object:
+        known = self._names.get(key(named)) if isinstance(named, str) else None
+        return named if known is None else self._rows[known].fields
+
+
+def load(extra: Sequence[Path] = ()) -> Registry:
+    """The packaged models and those of the user's own YAML files, which win where names meet."""
+    if not extra:
+        return _packaged()
+    files = [(path, *read_yaml(path)) for path in extra]
+    registry = Registry([*_packaged_rows(), *(row for _, rows, _ in files for row in rows)])
+    for path, rows, problems in files:
+        found = problems + [problem for row in rows if row.fields for problem in _problems_of(row, registry)]
+        if found:
+            raise InvalidFile(str(path), sorted(found, key=lambda problem: problem.line or 0), remedy=EXAMPLE)
+    return registry
+
+
+def find(name: str) -> Model:
+    """The packaged model that `name` means; UnknownName with the nearest names otherwise."""
+    return _packaged().find(name)
+
+
+def key(name: str) -> str:
+    """The form in which spellings of one model are equal: `Llama 3.1 8B`, `llama3.1:8b` -> llama-3.1-8-b.
+
+    Numbers stay whole, so that 3.1-8b is never taken for 3-18b.
+    """
+    return "-".join(re.findall(r"[a-z]+|\d+(?:\.\d+)*", name.casefold()))
+
+
+def _problems_of(row: Row, registry: Registry) -> list[Problem]:
+    try:
+        registry.model(row.name)
+    except InvalidFile as error:
+        return [replace(problem, field=f"{row.name}: shape.{problem.field}", line=row.line) for problem in error.problems]
+    return []
+
+
+def _candidates(name: str) -> list[str]:
+    """Keys to try, the most literal first."""
+    if not 0 < len(name) <= 200:
+        return []
+    tried = [key(name), key(_without_owner(name))]
+    while (shorter := _SUFFIX.sub("", tried[-1])) != tried[-1]:
+        tried.append(shorter)
+    return [candidate for candidate in dict.fromkeys(tried) if candidate]
+
+
+def _without_owner(name: str) -> str:
+    """`meta-llama/Llama-3.1-8B` -> `Llama-3.1-8B`; `ViT-B/16` stays, for 16 is no name."""
+    last = name.rstrip("/").rpartition("/")[2]
+    return last if last[:1].isalpha() else name
+
+
+@cache
+def _packaged() -> Registry:
+    return Registry(_packaged_rows())
+
+
+@cache
+def _packaged_rows() -> tuple[Row, ...]:
+    return tuple(row for path in sorted(DATA.glob("*.csv")) for row in read_csv(path))
