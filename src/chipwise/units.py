@@ -17,14 +17,17 @@ MINUTE, HOUR, DAY, WEEK = 60.0, 3600.0, 86400.0, 604800.0
 # A civil year over twelve: what cloud bills call a month (730 hours).
 MONTH, YEAR = 730 * HOUR, 8760 * HOUR
 
-_NUMBER = re.compile(r"\s*([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.DOTALL)
+# A comma groups thousands and nothing else: "1,5" is neither 15 nor 1.5.
+_DIGITS = r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\d,])"
+_NUMBER = re.compile(rf"\s*({_DIGITS})\s*(.*?)\s*", re.DOTALL)
 _BYTES = {"b": 1.0, "byte": 1.0, "bytes": 1.0, "kb": KB, "mb": MB, "gb": GB, "tb": TB, "pb": PB}
 _BYTES |= {"kib": KIB, "mib": MIB, "gib": GIB, "tib": TIB, "pib": 2.0**50}
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": MINUTE}
-_SECONDS |= {"m": MINUTE, "minute": MINUTE, "h": HOUR, "hr": HOUR, "hour": HOUR, "d": DAY, "day": DAY, "w": WEEK}
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": MINUTE}
+_SECONDS |= {"m": MINUTE, "minute": MINUTE, "h": HOUR, "hr": HOUR, "hrs": HOUR, "hour": HOUR, "d": DAY, "day": DAY, "w": WEEK}
 _SECONDS |= {"week": WEEK, "month": MONTH, "y": YEAR, "year": YEAR}
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
 _SCALE |= {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_FLOP_SCALE = _SCALE | {"z": 1e21, "y": 1e24}
 _USD = {"$", "usd", "dollar", "dollars", "us$"}
 
 
@@ -50,7 +53,7 @@ def parse_bytes(text: str | float) -> float:
     value, unit = _split(text, "a size", "80GiB, 500 GB or 1.5TB")
     key = unit.lower()
     if key == "" or key in _BYTES:
-        return value * _BYTES.get(key, 1.0)
+        return _finite(value * _BYTES.get(key, 1.0), "a size")
     if key.endswith(("bit", "bits")):
         raise BadInput(f"{text!r} is in bits.", remedy="Sizes are in bytes: write 80GiB, 500 GB or 1.5TB.")
     raise BadInput(f"{unit!r} is not a unit of size.", remedy="Use B, kB, MB, GB, TB, PB or KiB, MiB, GiB, TiB, PiB.")
@@ -63,8 +66,8 @@ def parse_seconds(text: str | float) -> float:
     example = "50ms, 90s, 30min, 72h or 7d"
     total, rest, seen = 0.0, text.strip(), False
     while rest:
-        match = re.match(r"([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ]*)\s*", rest)
-        if match is None or not match.end() or len(text) > 100:
+        match = re.match(rf"({_DIGITS})\s*([a-zA-Zµμ]*)\s*", rest) if len(text) <= 100 else None
+        if match is None or (not match[2] and (seen or match.end() < len(rest))):  # only a lone number goes without a unit
             raise BadInput(f"{text[:40]!r} is not a duration.", remedy=f"Write it like {example}.")
         unit = match[2].lower()
         scale = _SECONDS.get(unit, _SECONDS.get(_singular(unit))) if unit else 1.0
@@ -81,13 +84,12 @@ def parse_usd(text: str | float) -> float:
     if isinstance(text, int | float):
         return _finite(text, "an amount of money")
     cleaned = text.strip()
-    for mark in ("US$", "$"):
-        cleaned = cleaned.replace(mark, "", 1) if cleaned.startswith(mark) else cleaned
+    cleaned = re.sub(r"^(?:US\$|\$|USD\s)\s*", "", cleaned, flags=re.IGNORECASE)
     value, unit = _split(cleaned, "an amount in USD", "$500, 1,200 USD or $1.5k")
     words = [word for word in re.split(r"[\s]+", unit.lower()) if word and word not in _USD]
     if len(words) > 1 or (words and words[0] not in _SCALE):
         raise BadInput(f"{text!r} is not an amount in USD.", remedy="Write it like $500, 1,200 USD or $1.5k.")
-    return value * _SCALE[words[0] if words else ""]
+    return _finite(value * _SCALE[words[0] if words else ""], "an amount of money")
 
 
 def parse_count(text: str | float, *nouns: str) -> float:
@@ -102,9 +104,9 @@ def parse_count(text: str | float, *nouns: str) -> float:
     if words and words[0] in allowed:
         words = words[1:]
     if words:
-        expected = f" of {nouns[0]}" if nouns else ""
+        expected = f" of {_singular(nouns[0])}s" if nouns else ""
         raise BadInput(f"{text!r} is not a count{expected}.", remedy="Write it like 4M, 250k or 4,000,000.")
-    return value
+    return _finite(value, "a count")
 
 
 def parse_rate(text: str | float, *nouns: str) -> float:
@@ -129,10 +131,10 @@ def parse_bandwidth(text: str | float) -> float:
     key = unit.replace(" ", "")
     bits = re.fullmatch(r"([kKmMgGtTpP]?)(?:bit/s|bits/s|b/s|bps|bit)", key)
     if bits:
-        return value * _SCALE[bits[1].lower()] / 8
-    size = re.fullmatch(r"(B|[kKmMgGtTpP]i?B)(?:/s|ps)?", key)
+        return _finite(value * _SCALE[bits[1].lower()] / 8, "a bandwidth")
+    size = re.fullmatch(r"(B|[kKmMgGtTpP]i?B)(?:/s|ps)?", key or "B/s")
     if size:
-        return value * _BYTES[size[1].lower()]
+        return _finite(value * _BYTES[size[1].lower()], "a bandwidth")
     raise BadInput(f"{unit!r} is not a unit of bandwidth.", remedy="Write it like 25 GB/s (bytes) or 400 Gbit/s (bits).")
 
 
@@ -141,15 +143,20 @@ def parse_flop(text: str | float) -> float:
     if isinstance(text, int | float):
         return _finite(text, "an amount of work")
     value, unit = _split(text, "an amount of floating-point work", "3e21 or 1.5 PFLOP")
-    match = re.fullmatch(r"([kmgtpe]?)(?:flops?(?:/s)?)?", unit.replace(" ", "").lower())
+    match = re.fullmatch(r"([kmgtpezy]?)(?:flops?(?:/s)?)?", unit.replace(" ", "").lower())
     if match is None:
         raise BadInput(f"{unit!r} is not a unit of floating-point work.", remedy="Write it like 3e21 or 1.5 PFLOP.")
-    return value * _SCALE[match[1]]
+    return _finite(value * _FLOP_SCALE[match[1]], "an amount of work")
 
 
 def _finite(value: float, kind: str) -> float:
-    if isinstance(value, bool) or not math.isfinite(value):
-        raise BadInput(f"{value!r} is not {kind}.")
+    try:
+        finite = not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an int beyond what a float holds
+        finite = False
+    if not finite:
+        shown = str(value).lower() if isinstance(value, bool) else "that" if isinstance(value, int) else repr(value)
+        raise BadInput(f"{shown} is not {kind}." if shown != "that" else f"The number is too large to be {kind}.")
     return float(value)
 
 
@@ -159,17 +166,23 @@ def show_bytes(value: float, binary: bool = True) -> str:
     index = 0
     while abs(value) >= step and index < len(names) - 1:
         value, index = value / step, index + 1
-    return f"{value:.3g} {names[index]}" if abs(value) < 1000 else f"{value:.0f} {names[index]}"
+    return f"{_three_digits(value)} {names[index]}"
+
+
+def _three_digits(value: float) -> str:
+    """Three significant digits, never as a power of ten: 0.5, 12.3, 1500."""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def show_seconds(value: float) -> str:
     """50 ms, 1.5 h, 3 d: the unit in which the number is readable."""
     for limit, scale, name in ((1e-3, 1e-6, "us"), (1, 1e-3, "ms"), (120, 1, "s"), (2 * HOUR, MINUTE, "min"), (3 * DAY, HOUR, "h")):
         if abs(value) < limit:
-            return f"{value / scale:.3g} {name}"
-    return f"{value / DAY:.3g} d"
+            return f"{_three_digits(value / scale)} {name}"
+    return f"{_three_digits(value / DAY)} d"
 
 
 def show_usd(value: float) -> str:
     """Four significant digits below a dollar, cents above."""
-    return f"${value:,.2f}" if abs(value) >= 1 else f"${value:.4g}"
+    sign = "-" if value < 0 else ""
+    return f"{sign}${abs(value):,.2f}" if abs(value) >= 1 else f"{sign}${abs(value):.4g}"

@@ -134,6 +134,11 @@ class Names:
         names = (*self.catalog.chips, *(chip.family for chip in self.catalog.chips.values()))
         return nearest(next(iter(_without_brands(text))), names)
 
+    def chip_index(self) -> dict[str, str]:
+        """Folded names to chip names, for those who bring rows of their own: exact names, aliases, then common forms."""
+        index = {group: self.one_chip(group).chip.name for group in self._groups}
+        return {**index, **self._aliases, **self._canonical}
+
     # -- machines
 
     def machines(self, text: str) -> tuple[Machine, ...]:
@@ -180,7 +185,11 @@ class Names:
         return found
 
     def regions_or_none(self, text: str) -> tuple[Region, ...] | None:
-        """By name, `provider/name`, or ISO country code."""
+        """By name, `provider/name`, ISO country code, or EU and EEA as groups of countries."""
+        if text.strip().upper() in ("EU", "EEA"):
+            field = f"in_{text.strip().lower()}"
+            inside = {(row.provider, row.region) for row in self.catalog.rows("compliance") if getattr(row, field)}
+            return tuple(region for region in self.catalog.regions if region.key in inside)
         provider, slash, name = text.partition("/")
         if slash and (known := self._providers.get(fold(provider))):
             found = tuple(r for r in self.catalog.regions if r.provider == known and r.name.casefold() == name.strip().casefold())

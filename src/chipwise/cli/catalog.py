@@ -1,5 +1,200 @@
+"""`chipwise catalog`: refresh from providers, import files, see how old everything is, look into every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
+if TYPE_CHECKING:
+    from chipwise.api.refresh import Brought
+    from chipwise.catalog.feed import Report
 
-@click.command()
-def catalog() -> None: ...
+
+@click.group()
+def catalog() -> None:
+    """Refresh, import and inspect the catalog's data."""
+
+
+def _options(pairs: tuple[str, ...]) -> dict[str, str]:
+    from chipwise.errors import BadInput
+
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise BadInput(f"--option {pair} is not KEY=VALUE.", remedy="Write it like --option profile=work.")
+        found[key.strip().replace("-", "_")] = value
+    return found
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Report]:
+    """A bar on a terminal's standard error; in a pipe one line for each step that was finished."""
+    import sys
+
+    if not sys.stderr.isatty():
+        told: set[str] = set()
+
+        def line(done: int, total: int | None, what: str) -> None:
+            if what not in told:
+                told.add(what)
+                print(f"{title}: {what}", file=sys.stderr)
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.fields[title]}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[what]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, title=title, what="")
+
+        def move(done: int, total: int | None, what: str) -> None:
+            bar.update(task, completed=done, total=total, what=what[:30])
+
+        yield move
+
+
+def _told(brought: Brought) -> dict[str, Any]:
+    return {
+        "provider": brought.snapshot.provider,
+        "taken": brought.snapshot.taken.isoformat(),
+        "machines": len(brought.snapshot.machines),
+        "offers": len(brought.snapshot.offers),
+        "skipped": list(brought.snapshot.skipped),
+        "refused": [str(complaint) for complaint in brought.refused],
+        "path": str(brought.path),
+    }
+
+
+def _show(results: list[dict[str, Any]], as_json: bool) -> None:
+    from chipwise.cli import text
+
+    if as_json:
+        text.show_json(results)
+        return
+    for result in results:
+        text.show_lines(f"{result['provider']}: {result['machines']} machines, {result['offers']} offers as of {result['taken']}")
+        left = [*result["skipped"], *result["refused"]]
+        for line in left[:8]:
+            text.show_lines(f"  left out: {line}")
+        if len(left) > 8:
+            text.show_lines(f"  and {len(left) - 8} more; --json lists all")
+        text.show_lines(f"  stored in {result['path']}")
+
+
+@catalog.command()
+@click.argument("provider")
+@click.option("--region", "-r", multiple=True, help="Only this region; repeat for several.")
+@click.option("--option", "-o", "options", multiple=True, metavar="KEY=VALUE", help="Feed option: profile, endpoint, families, ...")
+@click.option("--json", "as_json", is_flag=True, help="Print what was brought as JSON.")
+def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as_json: bool) -> None:
+    """Fetch fresh machines and prices from PROVIDER: aws, azure or gcp.
+
+    Goes through the provider's own API. A refresh that fails or is cut off leaves the catalog as it was.
+
+    \b
+    Examples:
+      chipwise catalog refresh aws --region us-east-1 --option profile=work
+      chipwise catalog refresh azure
+      GOOGLE_API_KEY=... chipwise catalog refresh gcp
+    """
+    from chipwise.api.refresh import refresh as bring
+    from chipwise.api.wiring import open_session
+
+    with _progress(f"refreshing {provider}") as report:
+        brought = bring(open_session(), provider, region, _options(options), report)
+    _show([_told(brought)], as_json)
+
+
+@catalog.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--as", "kind", type=click.Choice(("skypilot", "inventory")), help="What PATH is; guessed when not given.")
+@click.option("--option", "-o", "options", multiple=True, metavar="KEY=VALUE", help="cloud, as_of (skypilot); provider, region (inventory).")
+@click.option("--json", "as_json", is_flag=True, help="Print what was brought as JSON.")
+def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: bool) -> None:
+    """Import a SkyPilot catalog directory (vms.csv per cloud) or a CSV of own machines.
+
+    \b
+    Examples:
+      chipwise catalog import ~/.sky/catalogs/v8
+      chipwise catalog import servers.csv --option region=berlin
+    """
+    from chipwise.api.refresh import import_file
+    from chipwise.api.wiring import open_session
+
+    kind = kind or ("skypilot" if path.is_dir() else "inventory")
+    with _progress(f"importing {path.name}") as report:
+        brought = import_file(open_session(), kind, path, _options(options), report)
+    _show([_told(one) for one in brought], as_json)
+
+
+@catalog.command()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def status(as_json: bool) -> None:
+    """Show what the catalog holds and how old it is, provider by provider."""
+    from chipwise.api.status import status as find
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    session = open_session()
+    found = find(session)
+    if as_json:
+        text.show_json(found)
+        return
+    columns = [text.Column("provider", flexible=True), text.Column("machines", True), text.Column("regions", True), text.Column("offers", True)]
+    columns += [text.Column("oldest", True), text.Column("newest", True), text.Column("age", True), text.Column("from")]
+    text.show_table(columns, [
+        [
+            row["provider"], str(row["machines"]), str(row["regions"]), str(row["offers"]), row["oldest"] or "-", row["newest"] or "-",
+            "-" if row["age_days"] is None else text.age(row["age_days"]), row["from"],
+        ]
+        for row in found["providers"]
+    ])  # fmt: skip
+    counts = ", ".join(f"{count:,} {what}" for what, count in found["totals"].items())
+    text.show_lines(f"Holds {counts}.", f"Your files: {found['config_dir']}  Your data: {found['data_dir']}")
+    text.say(*found["problems"])
+
+
+@catalog.command()
+@click.argument("table", required=False)
+@click.argument("words", nargs=-1)
+@click.option("--limit", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Rows to show; 0 for all.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array of all matches.")
+def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Look into TABLE, keeping rows that hold all WORDS; without TABLE list the tables.
+
+    \b
+    Examples:
+      chipwise catalog show
+      chipwise catalog show tokens llama bedrock
+      chipwise catalog show interruptions p4d us-east-1 --json
+    """
+    from chipwise.api.status import table_names, table_rows
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.errors import NoResult
+
+    session = open_session()
+    if table is None:
+        listed = table_names(session)
+        if as_json:
+            text.show_json([{"table": name, "rows": count, "holds": holds} for name, count, holds in listed])
+            return
+        text.show_table([text.Column("table"), text.Column("rows", True), text.Column("holds", fold=True, flexible=True)], [[n, str(c), h] for n, c, h in listed])
+        return
+    rows = table_rows(session, table, words)
+    if as_json:
+        text.show_json(rows)
+    else:
+        for row in rows[: limit or None]:
+            text.show_pairs([(key.replace("_", " "), str(value)) for key, value in row.items() if value not in (None, "", [])])
+            text.show_lines("")
+        if limit and len(rows) > limit:
+            text.say(f"{len(rows) - limit} more of {len(rows)}: add words, or --limit 0.")
+    if not rows:
+        raise NoResult(f"No row of {table} holds {' '.join(words)!r}.", remedy="Try fewer words.")

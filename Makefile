@@ -1,0 +1,68 @@
+# Two commands matter to a newcomer: `make demo` and `make test`. Both set up everything they need in .venv.
+# Works with GNU make 3.81 and any Python from 3.11 on that has venv.
+
+SHELL := /bin/sh
+# The newest suitable Python; PYTHON=/path/to/python overrides.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
+	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+BASE := $(VENV)/.base-installed
+DEV := $(VENV)/.dev-installed
+
+.PHONY: help demo test check lint types arrows format e2e bench lock clean
+
+help:
+	@echo "make demo    set up and show the catalog answering a real question"
+	@echo "make test    set up and run the tests"
+	@echo "make check   tests, linters, types and import arrows"
+	@echo "make e2e     slow proofs: a base install from wheels, every command in it"
+	@echo "make bench   print the figures, one JSON line each"
+	@echo "make lock    pin the versions anew in constraints.txt"
+
+$(VENV)/bin/python:
+	@if [ -z "$(PYTHON)" ]; then echo "chipwise needs Python 3.11 or newer with venv (Debian: apt install python3-venv)." >&2; exit 1; fi
+	$(PYTHON) -m venv $(VENV)
+
+$(BASE): $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(DEV): $(BASE)
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(BASE)
+	@$(BIN)/python examples/demo.py
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n auto -m "not e2e"
+
+lint: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(DEV)
+	$(BIN)/mypy
+
+arrows: $(DEV)
+	$(BIN)/lint-imports --no-logo
+
+check: test lint types arrows
+
+format: $(DEV)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+e2e: $(DEV)
+	$(BIN)/python -m pytest -m e2e
+
+bench: $(DEV)
+	@$(BIN)/python benchmarks/run.py
+
+lock: $(VENV)/bin/python
+	$(BIN)/python tools/lock.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,35 @@
+"""The demo behind `make demo`: a real question, answered by the catalog, with the commands that answer it.
+
+The question: a team in Europe wants eight GPUs of 80 GB for a fine-tuning job. What is there, what does it cost, how
+clean is the power, and does their old image run on it?
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+CHIPWISE = str(Path(sys.executable).parent / "chipwise")
+STEPS = (
+    ("Eight GPUs of 80 GB in the EU, real offers only, the cheapest chip first:",
+     "offers --memory 80GB --min-chips 8 --max-chips 8 --region EU --real --sort price-per-chip --limit 8", 0),
+    ("How the candidates compare:", "chips A100 H100 H200", 0),
+    ("Which of those regions runs on clean power:", "regions --provider gcp --provider aws --sort carbon --limit 6", 0),
+    ("Does our image, built for CUDA 11.6, run on an H100? (It does not, and says why.)", "explain h100-sxm --with cuda=11.6", 1),
+)  # fmt: skip
+
+
+def main() -> int:
+    for title, command, expected in STEPS:
+        print(f"\n# {title}\n$ chipwise {command}", flush=True)
+        code = subprocess.run([CHIPWISE, *command.split()]).returncode
+        if code != expected:
+            print(f"demo: chipwise {command} ended with {code}, not {expected}", file=sys.stderr)
+            return 1
+    print("\nNext: chipwise --help, and chipwise check examples/serve/workload.yaml")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Brings outside facts in: fetch through a feed, check every row, store the snapshot whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from chipwise.api.wiring import Session
+from chipwise.catalog.feed import Feed, FeedSettings, Report, Snapshot
+from chipwise.catalog.integrity import Complaint, check_machine, check_offer
+from chipwise.catalog.load import load
+from chipwise.errors import BadInput, NoResult, UnknownName
+from chipwise.spelling import nearest
+
+REFRESHED = ("aws", "azure", "gcp")
+IMPORTED = ("skypilot", "inventory")
+# Credentials and addresses come from the environment as each provider's own tools read them.
+_FROM_ENVIRONMENT = {"gcp": {"api_key": "GOOGLE_API_KEY"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a refresh or an import brought, and what of it was left out."""
+
+    snapshot: Snapshot
+    path: Path
+    refused: tuple[Complaint, ...]
+
+
+def refresh(session: Session, provider: str, regions: tuple[str, ...], options: Mapping[str, str], report: Report) -> Brought:
+    """Fetch a provider's machines and prices through its own API into the data directory."""
+    name = session.names.provider_or_none(provider) or provider
+    if name not in REFRESHED:
+        known = ", ".join(REFRESHED)
+        raise UnknownName("feed", provider, nearest(provider, REFRESHED), remedy=f"Feeds: {known}. Others: chipwise catalog import.")
+    told = {option: os.environ[variable] for option, variable in _FROM_ENVIRONMENT.get(name, {}).items() if os.environ.get(variable)}
+    return _bring(session, name, name, regions, {**told, **options}, report)
+
+
+def import_file(session: Session, kind: str, path: Path, options: Mapping[str, str], report: Report) -> list[Brought]:
+    """Import a SkyPilot catalog directory (every cloud in it) or an inventory CSV of own machines."""
+    if not path.exists():
+        raise BadInput(f"{path} does not exist.", remedy="Give a SkyPilot catalog directory or an inventory CSV.")
+    given = {**options, "path": str(path)}
+    if kind == "inventory":
+        return [_bring(session, kind, options.get("provider") or "onprem", (), given, report)]
+    from chipwise.adapters.feeds.skypilot import clouds
+
+    wanted = [options["cloud"]] if options.get("cloud") else clouds(str(path))
+    return [_bring(session, kind, cloud, (), {**given, "cloud": cloud}, report) for cloud in wanted]
+
+
+def _bring(
+    session: Session, feed_name: str, provider: str, regions: tuple[str, ...], options: Mapping[str, str], report: Report
+) -> Brought:
+    from chipwise.adapters.stores import snapshots
+
+    feed = cast(Feed, import_module(f"chipwise.adapters.feeds.{feed_name}"))
+    known = tuple(machine for machine in session.catalog.machines if machine.provider == provider)
+    settings = FeedSettings(session.today, regions, options, session.names.chip_index(), known)
+    snapshot, refused = _checked(session, feed.fetch(settings, report))
+    if not snapshot.offers and not snapshot.machines:
+        reasons = "; ".join((*snapshot.skipped[:3], *map(str, refused[:3])))
+        raise NoResult(f"{feed_name} brought no machine and no price for {provider}.", remedy=reasons or None)
+    return Brought(snapshot, snapshots.save(session.config.feeds_dir, snapshot), refused)
+
+
+def _checked(session: Session, snapshot: Snapshot) -> tuple[Snapshot, tuple[Complaint, ...]]:
+    """The snapshot without the rows that the integrity suite refuses, and what it said of them."""
+    catalog = load(machines=snapshot.machines)
+    complaints: list[Complaint] = []
+    machines, offers = [], []
+    for machine in snapshot.machines:
+        # The rule about notes is for our own rows: a feed need not explain a chip it does not name.
+        found = [c for c in check_machine(machine, catalog) if not c.rule.startswith("a machine without")]
+        complaints.extend(found)
+        if not found:
+            machines.append(machine)
+    here = {machine.key for machine in machines} | {m.key for m in session.catalog.machines}
+    for offer in snapshot.offers:
+        wrong = list(check_offer(offer))
+        if (offer.provider, offer.machine) not in here:
+            wrong.append(Complaint(f"offer {offer.machine}", "its machine is known", offer.machine))
+        complaints.extend(wrong)
+        if not wrong:
+            offers.append(offer)
+    return replace(snapshot, machines=tuple(machines), offers=tuple(offers)), tuple(complaints)
