@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.names import Names
 from chipwise.catalog.offer import Purchase
 from chipwise.catalog.query import MachineQuery
@@ -18,6 +19,7 @@ def machine_query(
     machines: Sequence[str] | None = None,
     chips: Sequence[str] | None = None,
     providers: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
     chip_memory: str | None = None,
     total_memory: str | None = None,
     host_memory: str | None = None,
@@ -31,6 +33,7 @@ def machine_query(
         providers=None if not providers else {names.provider(one) for one in providers},
         chips=None if not chips else {chip.name for text in chips for chip in names.chips(text)},
         machines=None if not machines else {machine.key for text in machines for machine in names.machines(text)},
+        kinds=None if not kinds else {ChipKind(kind) for kind in kinds},
         min_chips=min_chips,
         max_chips=max_chips,
         min_chip_memory_bytes=None if chip_memory is None else parse_bytes(chip_memory),

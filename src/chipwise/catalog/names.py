@@ -124,9 +124,9 @@ class Names:
     def one_chip(self, text: str) -> OneChip:
         """Exactly one chip: the common form of a family, and a sentence that says so."""
         found = self.chips(text)
-        if len(found) == 1:
-            return OneChip(found[0], None)
         chosen = next((chip for chip in found if chip.common), found[0])
+        if len(found) == 1 or fold(text) == fold(chosen.name):
+            return OneChip(chosen, None)
         others = ", ".join(chip.name for chip in found if chip is not chosen)
         return OneChip(chosen, f"{text} is taken as {chosen.name}, the most common form; there are also {others}.")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
 
@@ -36,6 +37,7 @@ class MachineQuery:
     providers: Collection[str] | None = None
     chips: Collection[str] | None = None
     machines: Collection[tuple[str, str]] | None = None
+    kinds: Collection[ChipKind] | None = None
     min_chips: float | None = None
     max_chips: float | None = None
     min_chip_memory_bytes: float | None = None  # of one chip
@@ -84,6 +86,8 @@ def _fits(catalog: Catalog, machine: Machine, query: MachineQuery) -> bool:
     if query.machines is not None and machine.key not in query.machines:
         return False
     if query.chips is not None and machine.chip not in query.chips:
+        return False
+    if query.kinds is not None and (machine.chip is None or catalog.chips[machine.chip].kind not in query.kinds):
         return False
     if machine.retired and not query.retired:
         return False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import CatalogName, listing, several
+from chipwise.cli.options import CatalogName, kinds, listing, several
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("machine"))
 @several("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
 @several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@kinds()
 @click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
 @click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")
 @click.option("--host-memory", metavar="SIZE", help="At least this host memory.")
@@ -20,7 +21,7 @@ from chipwise.cli.options import CatalogName, listing, several
 @click.option("--retired", is_flag=True, help="Show what is no longer sold, too.")
 @listing(limit=40)
 def machines(
-    names: tuple[str, ...], chip: tuple[str, ...], provider: tuple[str, ...], memory: str | None, total_memory: str | None,
+    names: tuple[str, ...], chip: tuple[str, ...], provider: tuple[str, ...], kind: tuple[str, ...], memory: str | None, total_memory: str | None,
     host_memory: str | None, min_chips: float | None, max_chips: float | None, vcpus: float | None, retired: bool,
     as_json: bool, as_csv: bool, limit: int,
 ) -> None:  # fmt: skip
@@ -43,7 +44,7 @@ def machines(
 
     session = open_session()
     query = machine_query(
-        session.names, machines=names, chips=chip, providers=provider, chip_memory=memory, total_memory=total_memory,
+        session.names, machines=names, chips=chip, providers=provider, kinds=kind, chip_memory=memory, total_memory=total_memory,
         host_memory=host_memory, min_chips=min_chips, max_chips=max_chips, vcpus=vcpus, retired=retired or bool(names),
     )  # fmt: skip
     found = [session.catalog.machines[i] for i in find_machines(session.catalog, query)]

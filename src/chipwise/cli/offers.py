@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import CatalogName, listing, several
+from chipwise.cli.options import CatalogName, kinds, listing, several
 
 ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "age", "carbon")
 
@@ -13,6 +13,7 @@ ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "a
 @click.argument("machine", nargs=-1, metavar="[MACHINE]...", type=CatalogName("machine"))
 @several("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
 @several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@kinds()
 @several("--region", "-r", complete="region", help="Region (us-east-1) or ISO country (DEU); repeat for several.")
 @click.option("--purchase", multiple=True, help="on-demand, spot, reserved, reserved-1y, ...; repeat for several.")
 @click.option("--spot", is_flag=True, help="Short for --purchase spot.")
@@ -27,7 +28,7 @@ ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "a
 @click.option("--descending", is_flag=True, help="Largest first.")
 @listing(limit=20)
 def offers(
-    machine: tuple[str, ...], chip: tuple[str, ...], provider: tuple[str, ...], region: tuple[str, ...], purchase: tuple[str, ...],
+    machine: tuple[str, ...], chip: tuple[str, ...], provider: tuple[str, ...], kind: tuple[str, ...], region: tuple[str, ...], purchase: tuple[str, ...],
     spot: bool, memory: str | None, total_memory: str | None, min_chips: float | None, max_chips: float | None,
     max_price: str | None, max_chip_price: str | None, real: bool, sort: str, descending: bool,
     as_json: bool, as_csv: bool, limit: int,
@@ -52,7 +53,7 @@ def offers(
     session = open_session()
     query = OfferQuery(
         machine_query(
-            session.names, machines=machine, chips=chip, providers=provider, chip_memory=memory, total_memory=total_memory,
+            session.names, machines=machine, chips=chip, providers=provider, kinds=kind, chip_memory=memory, total_memory=total_memory,
             min_chips=min_chips, max_chips=max_chips,
         ),
         regions=region_keys(session.names, region),
@@ -94,7 +95,12 @@ def _table(views: list[dict[str, object]], total: int) -> None:
                 ("x" if not view["can_win"] else "!") if verdict else "",
             ]
         )  # fmt: skip
-    text.show_table(columns, rows)
+    # What is the same in every row is said once below, which leaves room for the machines' names.
+    same = [i for i, column in enumerate(columns) if len(rows) > 1 and column.title in ("provider", "region", "purchase") and len({r[i] for r in rows}) == 1]
+    shown = [i for i in range(len(columns)) if i not in same]
+    text.show_table([columns[i] for i in shown], [[row[i] for i in shown] for row in rows])
+    if same:
+        text.show_lines("All rows: " + ", ".join(f"{columns[i].title} {rows[0][i]}" for i in same) + ".")
     if flags:
         text.show_lines("! doubtful, x not a real offer: " + "; ".join(f"{flag} - {why}" for flag, why in flags.items()))
     if total > len(views):

@@ -60,3 +60,9 @@ def listing(limit: int) -> Callable[[F], F]:
 def several(*names: str, complete: str, help: str) -> Callable[[F], F]:
     """An option that may be given several times."""
     return click.option(*names, multiple=True, type=CatalogName(complete), metavar="NAME", help=help)
+
+
+def kinds() -> Callable[[F], F]:
+    from chipwise.catalog.chip import ChipKind
+
+    return click.option("--kind", "-k", multiple=True, type=click.Choice([str(kind) for kind in ChipKind]), help="Only this kind of chip.")

@@ -1,0 +1,96 @@
+"""Every row of the packaged catalog passes the integrity suite, and nothing got lost on the way in."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from chipwise.catalog import integrity
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.chip import ChipKind, Precision
+from chipwise.catalog.load import DATA, load
+from chipwise.catalog.offer import Offer, Purchase, Verdict
+from chipwise.catalog.tables import TABLES
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load()
+
+
+def test_every_row_passes_the_integrity_suite(catalog: Catalog) -> None:
+    assert [str(complaint) for complaint in integrity.check(catalog)] == []
+
+
+def test_the_catalog_holds_what_the_facts_hold(catalog: Catalog) -> None:
+    counts = {table: len(catalog.rows(table)) for table in TABLES}
+    assert counts == {
+        "boards": 144, "commitments": 122, "compliance": 210, "corrections": 89, "cpus": 11, "edge_devices": 15, "embodied": 37,
+        "energy": 151, "fpga_throughput": 18, "fpgas": 4, "interruptions": 1142, "quantum": 16, "quotas": 30, "runtimes": 136,
+        "serverless": 106, "storage": 139, "tokens": 410,
+    }  # fmt: skip
+    assert len(catalog.chips) == 105 + 3 + 9  # chips, processors and edge devices that stand only in their own tables
+    assert len(catalog.machines) == 1208
+    assert len(catalog.providers) == 26
+    assert len(catalog.regions) == 322
+    assert len(catalog.offers) == 14_683
+
+
+def test_regions_know_what_the_facts_know_and_no_more(catalog: Catalog) -> None:
+    regions = catalog.regions
+    assert sum(region.grid_g_per_kwh is not None for region in regions) == 203
+    assert sum(region.pue is not None for region in regions) == 134
+    assert sum(region.latitude is not None for region in regions) == 100
+    assert sum(region.location is None and region.country is None for region in regions if "prices only" in region.fact.notes) == 118
+
+
+def test_every_kind_of_chip_is_there(catalog: Catalog) -> None:
+    assert {chip.kind for chip in catalog.chips.values()} == set(ChipKind)
+
+
+def test_every_verdict_file_row_marks_an_offer(catalog: Catalog) -> None:
+    marked = {offer.key for offer in catalog.offers if offer.verdict}
+    with (DATA / "verdicts.csv").open(newline="") as file:
+        rows = {(r["provider"], r["machine"], r["region"], Purchase(r["purchase"])) for r in csv.DictReader(file)}
+    assert rows == marked
+
+
+def test_what_is_listed_as_left_out_gives_a_reason() -> None:
+    with (DATA / "left_out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    assert all(row["reason"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"memory_gb": 80_000.0}, "memory in GB"),
+        ({"memory_bytes_per_s": 3350.0}, "bandwidth"),
+        ({"power_w": 0.07}, "power"),
+        ({"rates": {Precision.FP16: 2e15, Precision.FP8: 1e15}}, "fp16 not above fp8"),
+        ({"year": 1022}, "year"),
+    ],
+)
+def test_the_suite_catches_a_chip_with_a_wrong_unit(catalog: Catalog, change: dict[str, object], rule: str) -> None:
+    broken = replace(catalog.chips["H100-SXM"], **change)  # type: ignore[arg-type]
+    assert any(rule in complaint.rule for complaint in integrity.check_chip(broken))
+
+
+def test_the_suite_catches_prices_that_are_far_off_or_undated() -> None:
+    far = Offer("aws", "p5.48xlarge", "us-east-1", Purchase.ON_DEMAND, 500.0, "2026-11-01", source="test")
+    complaints = list(integrity.check_price_spread(load(offers=[far])))
+    assert any("on-demand within 3x" in complaint.rule for complaint in complaints)
+    noted = replace(far, notes="a price with a reason")
+    assert list(integrity.check_price_spread(load(offers=[noted]))) == []
+    undated = replace(far, as_of="2026-11")
+    assert any("date" in complaint.rule for complaint in integrity.check_offer(undated))
+
+
+def test_the_suite_catches_a_spot_price_that_saves_nothing_and_is_not_marked() -> None:
+    dear = Offer("aws", "p5.48xlarge", "us-east-1", Purchase.SPOT, 90.0, "2026-11-01", source="test")
+    assert any("spot" in complaint.rule for complaint in integrity.check_price_spread(load(offers=[dear])))
+    marked = replace(dear, verdict=Verdict.NO_SAVING, why="dearer than on-demand")
+    assert list(integrity.check_price_spread(load(offers=[marked]))) == []
