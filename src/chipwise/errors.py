@@ -60,7 +60,8 @@ class Problem:
     nearest: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        parts = [f"{self.field}: {self.message}" if self.field else self.message]
+        told = self.message if self.message.endswith((".", "!", "?")) else f"{self.message}."
+        parts = [f"{self.field}: {told}" if self.field else told]
         if self.allowed:
             parts.append(f"Allowed: {self.allowed}.")
         if self.nearest:

@@ -44,8 +44,12 @@ def load(
     regions: Sequence[Region] = (),
     offers: Sequence[Offer] = (),
     data: Path = DATA,
+    prices: bool = True,
 ) -> Catalog:
-    """The packaged catalog with further rows joined. A row under a known key replaces the packaged one."""
+    """The packaged catalog with further rows joined. A row under a known key replaces the packaged one.
+
+    Without `prices` the offers are left out: enough to resolve names, in a fraction of the time.
+    """
     all_chips = {chip.name: chip for chip in (*read_chips(data), *chips)}
     machine_rows = {machine.key: machine for machine in read_machines(data)}
     for machine in machines:
@@ -58,8 +62,9 @@ def load(
             note = "known from its prices only: place, grid and PUE unknown"
             region_rows[here] = Region(*here, fact=Fact((offer.source,), offer.as_of, (), note))
     columns = Offers(tuple(machine_rows), tuple(region_rows))
-    _read_offers(data, columns, {offer.key for offer in offers})
-    _append(columns, offers)
+    if prices:
+        _read_offers(data, columns, {offer.key for offer in offers})
+        _append(columns, offers)
     return Catalog(all_chips, tuple(machine_rows.values()), tuple(region_rows.values()), columns, data)
 
 

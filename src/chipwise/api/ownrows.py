@@ -1,0 +1,151 @@
+"""The schema of the user's own catalog files: chips, machines, regions, offers and discounts as people write them.
+
+Quantities carry units ("80GiB", "$280k", "10 kW"). Unknown fields are refused, so that a typo is not silently ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from chipwise.catalog.chip import ChipKind, Precision
+from chipwise.catalog.offer import Purchase
+from chipwise.errors import ChipwiseError
+from chipwise.units import parse_bandwidth, parse_bytes, parse_flop, parse_seconds, parse_usd
+
+
+def _by(parse: Any) -> BeforeValidator:
+    """A unit parser as a validator: its sentence becomes the problem's message."""
+
+    def read(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ValueError(f"{value!r} is not a quantity")
+        try:
+            return parse(value)
+        except ChipwiseError as error:
+            raise ValueError(str(error)) from None
+
+    return BeforeValidator(read)
+
+
+def _watts(value: str | float) -> float:
+    match = re.fullmatch(r"\s*([\d.,]+)\s*(k?)W?\s*", str(value), re.IGNORECASE)
+    if match is None:
+        raise ValueError(f"{value!r} is not a power; write it like 700 W or 10.2 kW")
+    return float(match[1].replace(",", "")) * (1000 if match[2] else 1)
+
+
+def _fraction(value: str | float) -> float:
+    text = str(value).strip()
+    number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 < number < 1:
+        raise ValueError(f"{value!r} is not a discount between 0% and 100%; write it like 30% or 0.3")
+    return number
+
+
+def _flop_per_s(value: str | float) -> float:
+    return parse_flop(re.sub(r"(?i)\s*TOPS\b", " TFLOPS", value) if isinstance(value, str) else value)
+
+
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+Bytes = Annotated[float, _by(parse_bytes), Field(gt=0)]
+Usd = Annotated[float, _by(parse_usd), Field(ge=0)]
+Seconds = Annotated[float, _by(parse_seconds), Field(gt=0)]
+Bandwidth = Annotated[float, _by(parse_bandwidth), Field(gt=0)]
+FlopRate = Annotated[float, _by(_flop_per_s), Field(gt=0)]
+Watts = Annotated[float, _by(_watts), Field(gt=0)]
+Fraction = Annotated[float, _by(_fraction)]
+
+
+class Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class OwnChip(Row):
+    """`like` takes over what is not stated from a chip of the catalog."""
+
+    name: Text
+    like: Text | None = None
+    vendor: Text | None = None
+    kind: ChipKind | None = None
+    architecture: Text | None = None
+    aliases: tuple[Text, ...] = ()
+    compute_capability: float | None = None
+    memory: Bytes | None = None
+    bandwidth: Bandwidth | None = None
+    link: Bandwidth | None = None
+    power: Watts | None = None
+    rates: dict[Precision, FlopRate] = {}
+    note: str = ""
+
+
+class OwnMachine(Row):
+    """A server that somebody owns, or a private offer. Its cost is `price_per_hour`, or follows from what it cost."""
+
+    name: Text
+    provider: Text = "onprem"
+    region: Text = "default"
+    chip: Text | None = None
+    chips: Annotated[float, Field(gt=0)] | None = None
+    vcpus: Annotated[float, Field(gt=0)] | None = None
+    memory: Bytes | None = None
+    disk: Bytes | None = None
+    network: Bandwidth | None = None
+    fabric: Text | None = None
+    link: Text | None = None
+    price_per_hour: Usd | None = None
+    purchase_price: Usd | None = None
+    lifetime: Seconds | None = None
+    power: Watts | None = None
+    usd_per_kwh: Annotated[float, _by(parse_usd), Field(ge=0)] | None = None
+    pue: Annotated[float, Field(ge=1, le=4)] | None = None
+    note: str = ""
+
+
+class OwnRegion(Row):
+    name: Text
+    provider: Text = "onprem"
+    location: Text | None = None
+    country: Annotated[str, Field(pattern="^[A-Z]{3}$")] | None = None
+    latitude: Annotated[float, Field(ge=-90, le=90)] | None = None
+    longitude: Annotated[float, Field(ge=-180, le=180)] | None = None
+    grid_g_per_kwh: Annotated[float, Field(ge=0, le=1500)] | None = None
+    pue: Annotated[float, Field(ge=1, le=4)] | None = None
+
+
+class OwnOffer(Row):
+    provider: Text
+    machine: Text
+    region: Text
+    purchase: Purchase = Purchase.ON_DEMAND
+    price_per_hour: Usd
+    as_of: date | None = None
+    note: str = ""
+
+
+class OwnDiscount(Row):
+    """A negotiated share off the list price. `machine` is a machine or a family; left open, all of the provider's.
+
+    Without `purchase` it holds for everything but spot.
+    """
+
+    provider: Text
+    off: Fraction
+    machine: Text | None = None
+    region: Text | None = None
+    purchase: Purchase | None = None
+    until: date | None = None
+    note: str = ""
+
+
+class OwnFile(Row):
+    """One file in the catalog directory."""
+
+    chips: tuple[OwnChip, ...] = ()
+    machines: tuple[OwnMachine, ...] = ()
+    regions: tuple[OwnRegion, ...] = ()
+    offers: tuple[OwnOffer, ...] = ()
+    discounts: tuple[OwnDiscount, ...] = ()
