@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 BASE := $(VENV)/.base-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help demo test check lint types arrows format e2e bench lock clean
+.PHONY: help docs demo test check lint types arrows format e2e bench lock clean
 
 help:
 	@echo "make demo    set up and show the catalog answering a real question"
@@ -19,6 +19,7 @@ help:
 	@echo "make check   tests, linters, types and import arrows"
 	@echo "make e2e     slow proofs: a base install from wheels, every command in it"
 	@echo "make bench   print the figures, one JSON line each"
+	@echo "make docs    write the reference pages and the outputs shown in the docs anew"
 	@echo "make lock    pin the versions anew in constraints.txt"
 
 $(VENV)/bin/python:
@@ -66,3 +67,7 @@ lock: $(VENV)/bin/python
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+docs: $(DEV)
+	$(BIN)/python tools/reference.py
+	$(BIN)/python -m pytest -q tests/docs --update-golden

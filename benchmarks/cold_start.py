@@ -28,8 +28,14 @@ def import_seconds(arguments: Sequence[str], repeats: int = 5) -> float:
     totals = []
     for _ in range(repeats):
         command = [sys.executable, "-X", "importtime", "-m", "chipwise", *arguments]
-        done = subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
-        rows = [line.split("|")[0].removeprefix("import time:") for line in done.stderr.splitlines() if line.startswith("import time:")]
+        done = subprocess.run(
+            command, check=True, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}
+        )
+        rows = [
+            line.split("|")[0].removeprefix("import time:")
+            for line in done.stderr.splitlines()
+            if line.startswith("import time:")
+        ]
         totals.append(sum(int(row) for row in rows if row.strip().isdigit()) * 1e-6)
     return statistics.median(totals)
 

@@ -12,12 +12,20 @@ from pathlib import Path
 
 CHIPWISE = str(Path(sys.executable).parent / "chipwise")
 STEPS = (
-    ("Eight GPUs of 80 GB in the EU, real offers only, the cheapest chip first:",
-     "offers --kind gpu --memory 80GB --min-chips 8 --max-chips 8 --region EU --purchase on-demand --real --sort price-per-chip --limit 8", 0),
+    (
+        "Eight GPUs of 80 GB in the EU, real offers only, the cheapest chip first:",
+        "offers --kind gpu --memory 80GB --min-chips 8 --max-chips 8 --region EU --purchase on-demand --real"
+        " --sort price-per-chip --limit 8",
+        0,
+    ),
     ("How the candidates compare:", "chips A100 H100 H200", 0),
     ("Which of those regions runs on clean power:", "regions --provider gcp --provider aws --sort carbon --limit 6", 0),
-    ("Does our image, built for CUDA 11.6, run on an H100? (It does not, and says why.)", "explain h100-sxm --with cuda=11.6", 1),
-)  # fmt: skip
+    (
+        "Does our image, built for CUDA 11.6, run on an H100? (It does not, and says why.)",
+        "explain h100-sxm --with cuda=11.6",
+        1,
+    ),
+)
 
 
 def main() -> int:

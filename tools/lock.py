@@ -18,8 +18,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, "-m", "venv", scratch], check=True)
         python = f"{scratch}/bin/python"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--editable", f"{ROOT}[dev]", "hatchling", "editables"], check=True)
-        frozen = subprocess.run([python, "-m", "pip", "freeze", "--exclude-editable"], check=True, capture_output=True, text=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", "--editable", f"{ROOT}[dev]", "hatchling", "editables"], check=True
+        )
+        frozen = subprocess.run(
+            [python, "-m", "pip", "freeze", "--exclude-editable"], check=True, capture_output=True, text=True
+        )
     (ROOT / "constraints.txt").write_text(HEADER + frozen.stdout)
 
 

@@ -43,7 +43,10 @@ def test_regions_know_what_the_facts_know_and_no_more(catalog: Catalog) -> None:
     assert sum(region.grid_g_per_kwh is not None for region in regions) == 203
     assert sum(region.pue is not None for region in regions) == 134
     assert sum(region.latitude is not None for region in regions) == 100
-    assert sum(region.location is None and region.country is None for region in regions if "prices only" in region.fact.notes) == 118
+    assert (
+        sum(region.location is None and region.country is None for region in regions if "prices only" in region.fact.notes)
+        == 118
+    )
 
 
 def test_every_kind_of_chip_is_there(catalog: Catalog) -> None:

@@ -15,4 +15,6 @@ def today() -> date:
     try:
         return date.fromisoformat(pinned)
     except ValueError:
-        raise BadInput(f"CHIPWISE_TODAY is {pinned!r}, which is not a date.", remedy="Write it like 2026-11-15, or unset it.") from None
+        raise BadInput(
+            f"CHIPWISE_TODAY is {pinned!r}, which is not a date.", remedy="Write it like 2026-11-15, or unset it."
+        ) from None

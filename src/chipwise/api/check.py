@@ -55,7 +55,9 @@ def _find(session: Session, parsed: Parsed, parameters: dict[str, int], online: 
         trace = getattr(getattr(part, "arrival", None), "trace", None)
         if trace is not None and not trace.beside(parsed.path).is_file():
             message = f"there is no file {str(trace.beside(parsed.path))!r}"
-            yield parsed.problem((*where, "arrival", "trace"), message, "a CSV file; a relative path starts at the workload file")
+            yield parsed.problem(
+                (*where, "arrival", "trace"), message, "a CSV file; a relative path starts at the workload file"
+            )
 
 
 def _parts(workload: Workload) -> Iterator[tuple[Where, Common]]:
@@ -95,7 +97,9 @@ def _resolve(
                 yield unknown("quantum device", nearest(text, devices), ", ".join(devices))
 
 
-def _model(session: Session, parsed: Parsed, reference: Reference, parameters: dict[str, int], online: bool) -> Iterator[Problem | str]:
+def _model(
+    session: Session, parsed: Parsed, reference: Reference, parameters: dict[str, int], online: bool
+) -> Iterator[Problem | str]:
     text = reference.text
     beside = Path(parsed.path).parent / text
     name = str(beside) if text.endswith(".json") or text.startswith(".") or (beside.exists() and "/" in text) else text
@@ -105,7 +109,9 @@ def _model(session: Session, parsed: Parsed, reference: Reference, parameters: d
         if text.count("/") == 1 and name == text:
             yield f"{text} is not in the registry; with --online its shape is read from the hub."
         else:
-            yield parsed.problem(reference.where, error.message.rstrip("."), "a registry name, a hub id, a config.json or a shape", error.nearest)
+            yield parsed.problem(
+                reference.where, error.message.rstrip("."), "a registry name, a hub id, a config.json or a shape", error.nearest
+            )
     except OutsideFailed as error:
         yield f"{text} could not be looked up: {error}"
     except InvalidFile as error:

@@ -43,7 +43,9 @@ def read_config(environ: dict[str, str] | None = None) -> Config:
     if named := env.get("CHIPWISE_CONFIG_DIR"):
         config = Path(named).expanduser()
         if not config.is_dir():
-            raise BadInput(f"CHIPWISE_CONFIG_DIR names {named}, which is not a directory.", remedy="Create it, or unset the variable.")
+            raise BadInput(
+                f"CHIPWISE_CONFIG_DIR names {named}, which is not a directory.", remedy="Create it, or unset the variable."
+            )
     if named := env.get("CHIPWISE_DATA_DIR"):
         data = Path(named).expanduser()
     return Config(config, data)

@@ -136,13 +136,15 @@ def _machine(session: Session, text: str, wanted: Mapping[str, str]) -> MachineM
         parts = None
     if parts is None and not machines:
         return None
-    chips = {catalog.chips[m.chip].name: catalog.chips[m.chip] for m in machines if m.chip in catalog.chips}
+    chips = {m.chip: catalog.chips[m.chip] for m in machines if m.chip is not None and m.chip in catalog.chips}
     findings = tuple(f for chip in chips.values() for f in compatibility.check(chip, wanted, catalog.data)) if wanted else ()
     family = parts.family if parts is not None else ""
     quotas = tuple(
         f"{quota.name}: {quota.default or 'default not found'} {quota.unit} by default"
         for quota in catalog.rows("quotas")
-        if family and quota.provider == "aws" and {family, family.partition("-")[0], family.rstrip("0123456789")} & set(quota.families.split())
+        if family
+        and quota.provider == "aws"
+        and {family, family.partition("-")[0], family.rstrip("0123456789")} & set(quota.families.split())
     )
     keys = {machine.key for machine in machines}
     cheapest = _cheapest(session, MachineQuery(machines=keys), per_chip=False) if keys else ()
@@ -161,7 +163,9 @@ def _provider(session: Session, name: str) -> ProviderMeaning:
     catalog = session.catalog
     listed = {provider.name: provider for provider in names.providers(catalog.data)}
     days = sorted(
-        day for day, machine in zip(catalog.offers.as_of, catalog.offers.machine, strict=True) if catalog.machines[machine].provider == name
+        day
+        for day, machine in zip(catalog.offers.as_of, catalog.offers.machine, strict=True)
+        if catalog.machines[machine].provider == name
     )
 
     def iso(day: int) -> str:

@@ -41,14 +41,14 @@ DEFAULT_PUE = 1.5  # small server rooms are no better than the industry's averag
 
 
 def join(
-    directory: Path, chips: Sequence[Chip], machines: Sequence[Machine], regions: Sequence[Region], offers: Sequence[Offer], today: date
+    directory: Path, machines: Sequence[Machine], regions: Sequence[Region], offers: Sequence[Offer], today: date
 ) -> Catalog:
     """The catalog with everything in the directory joined; InvalidFile with all problems of the first bad file."""
     files = [(path, *_read(path)) for path in sorted(directory.glob("*.y*ml"))]
-    names = Names(load(chips, machines, prices=False))
+    names = Names(load((), machines, prices=False))
     own_chips = [_chip(path, document, row, i, names) for path, document, file in files for i, row in enumerate(file.chips)]
     if own_chips:
-        names = Names(load([*chips, *own_chips], machines, prices=False))
+        names = Names(load(own_chips, machines, prices=False))
     own_machines: list[Machine] = []
     own_offers: list[Offer] = []
     own_regions: list[Region] = []
@@ -57,9 +57,22 @@ def join(
         for row in file.regions:
             fact = Fact((source,), today.isoformat())
             own_regions.append(
-                Region(row.provider, row.name, row.location, row.country, row.latitude, row.longitude, row.grid_g_per_kwh,
-                       today.year if row.grid_g_per_kwh is not None else None, None, None, row.pue, "yours" if row.pue else None, fact)
-            )  # fmt: skip
+                Region(
+                    row.provider,
+                    row.name,
+                    row.location,
+                    row.country,
+                    row.latitude,
+                    row.longitude,
+                    row.grid_g_per_kwh,
+                    today.year if row.grid_g_per_kwh is not None else None,
+                    None,
+                    None,
+                    row.pue,
+                    "yours" if row.pue else None,
+                    fact,
+                )
+            )
         for i, machine in enumerate(file.machines):
             chip = _one_chip(path, document, ("machines", i, "chip"), machine.chip, names)
             own_machines.append(_machine(machine, chip, source, today))
@@ -67,15 +80,30 @@ def join(
         for offer in file.offers:
             day = (offer.as_of or today).isoformat()
             own_offers.append(
-                Offer(offer.provider, offer.machine, offer.region, offer.purchase, offer.price_per_hour, day, source=source, notes=offer.note)
+                Offer(
+                    offer.provider,
+                    offer.machine,
+                    offer.region,
+                    offer.purchase,
+                    offer.price_per_hour,
+                    day,
+                    source=source,
+                    notes=offer.note,
+                )
             )
     known = {machine.key for machine in (*names.catalog.machines, *own_machines)}
     for path, document, file in files:
         for i, offer in enumerate(file.offers):
             if (offer.provider, offer.machine) not in known:
                 near = nearest(offer.machine, (name for provider, name in known if provider == offer.provider))
-                _refuse(path, document, ("offers", i, "machine"), f"no machine of {offer.provider} is called {offer.machine!r}", near)
-    catalog = load([*chips, *own_chips], [*machines, *own_machines], [*regions, *own_regions], [*offers, *own_offers])
+                _refuse(
+                    path,
+                    document,
+                    ("offers", i, "machine"),
+                    f"no machine of {offer.provider} is called {offer.machine!r}",
+                    near,
+                )
+    catalog = load(own_chips, [*machines, *own_machines], [*regions, *own_regions], [*offers, *own_offers])
     names = Names(catalog)
     discounts = [
         found
@@ -137,14 +165,41 @@ def _chip(path: Path, document: Document, row: OwnChip, index: int, names: Names
         if row.kind is None:
             _refuse(path, document, ("chips", index), "a chip needs a kind, or a chip it is like", ())
         base = Chip(
-            row.name, row.vendor or "own", row.kind or ChipKind.GPU, row.name, row.architecture or "own", (), True, None, None,
-            None, None, None, None, None, {}, None, None, None, None, None, Silicon(), None, fact,
-        )  # fmt: skip
+            row.name,
+            row.vendor or "own",
+            row.kind or ChipKind.GPU,
+            row.name,
+            row.architecture or "own",
+            (),
+            True,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            {},
+            None,
+            None,
+            None,
+            None,
+            None,
+            Silicon(),
+            None,
+            fact,
+        )
     stated = {
-        "vendor": row.vendor, "kind": row.kind, "architecture": row.architecture, "compute_capability": row.compute_capability,
-        "memory_bytes": row.memory, "memory_gb": None if row.memory is None else row.memory / 2**30, "power_w": row.power,
-        "memory_bytes_per_s": row.bandwidth, "link_bytes_per_s": row.link,
-    }  # fmt: skip
+        "vendor": row.vendor,
+        "kind": row.kind,
+        "architecture": row.architecture,
+        "compute_capability": row.compute_capability,
+        "memory_bytes": row.memory,
+        "memory_gb": None if row.memory is None else row.memory / 2**30,
+        "power_w": row.power,
+        "memory_bytes_per_s": row.bandwidth,
+        "link_bytes_per_s": row.link,
+    }
     changes: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
     rates = {**base.rates, **row.rates}
     return replace(base, name=row.name, family=row.name, common=True, aliases=row.aliases, rates=rates, fact=fact, **changes)
@@ -152,10 +207,20 @@ def _chip(path: Path, document: Document, row: OwnChip, index: int, names: Names
 
 def _machine(row: OwnMachine, chip: Chip | None, source: str, today: date) -> Machine:
     return Machine(
-        row.provider, row.name, chip.name if chip else None, row.chips if row.chips or chip is None else 1.0,
-        vcpus=row.vcpus, memory_bytes=row.memory, disk_bytes=row.disk, network_bytes_per_s=row.network, fabric=row.fabric,
-        link=row.link, fact=Fact((source,), today.isoformat(), (), row.note), purchase_usd=row.purchase_price, power_w=row.power,
-    )  # fmt: skip
+        row.provider,
+        row.name,
+        chip.name if chip else None,
+        row.chips if row.chips or chip is None else 1.0,
+        vcpus=row.vcpus,
+        memory_bytes=row.memory,
+        disk_bytes=row.disk,
+        network_bytes_per_s=row.network,
+        fabric=row.fabric,
+        link=row.link,
+        fact=Fact((source,), today.isoformat(), (), row.note),
+        purchase_usd=row.purchase_price,
+        power_w=row.power,
+    )
 
 
 def _cost(row: OwnMachine, source: str, today: date) -> list[Offer]:
@@ -173,7 +238,9 @@ def _cost(row: OwnMachine, source: str, today: date) -> list[Offer]:
 def _discount(path: Path, document: Document, row: OwnDiscount, index: int, names: Names) -> discount.Discount:
     try:
         provider = names.provider(row.provider)
-        machines = None if row.machine is None else frozenset(m.key for m in names.machines(row.machine) if m.provider == provider)
+        machines = (
+            None if row.machine is None else frozenset(m.key for m in names.machines(row.machine) if m.provider == provider)
+        )
     except BadInput as error:
         where = ("discounts", index, "provider" if "provider" in error.message else "machine")
         _refuse(path, document, where, error.message.rstrip("."), getattr(error, "nearest", ()))

@@ -36,8 +36,12 @@ def refresh(session: Session, provider: str, regions: tuple[str, ...], options: 
     name = session.names.provider_or_none(provider) or provider
     if name not in REFRESHED:
         known = ", ".join(REFRESHED)
-        raise UnknownName("feed", provider, nearest(provider, REFRESHED), remedy=f"Feeds: {known}. Others: chipwise catalog import.")
-    told = {option: os.environ[variable] for option, variable in _FROM_ENVIRONMENT.get(name, {}).items() if os.environ.get(variable)}
+        raise UnknownName(
+            "feed", provider, nearest(provider, REFRESHED), remedy=f"Feeds: {known}. Others: chipwise catalog import."
+        )
+    told = {
+        option: os.environ[variable] for option, variable in _FROM_ENVIRONMENT.get(name, {}).items() if os.environ.get(variable)
+    }
     return _bring(session, name, name, regions, {**told, **options}, report)
 
 

@@ -36,7 +36,12 @@ def status(session: Session) -> dict[str, Any]:
                 "from": fed.get(provider, "package"),
             }
         )
-    totals = {"chips": len(catalog.chips), "machines": len(catalog.machines), "regions": len(catalog.regions), "offers": len(offers)}
+    totals = {
+        "chips": len(catalog.chips),
+        "machines": len(catalog.machines),
+        "regions": len(catalog.regions),
+        "offers": len(offers),
+    }
     totals |= {"models": len(session.models), "sources": len(catalog.sources)}
     return {
         "providers": rows,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date
 from dataclasses import asdict
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from chipwise.catalog.ability import abilities

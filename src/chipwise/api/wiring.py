@@ -15,6 +15,9 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.names import Names
 
 if TYPE_CHECKING:
+    from chipwise.catalog.machine import Machine
+    from chipwise.catalog.offer import Offer
+    from chipwise.catalog.region import Region
     from chipwise.workload.registry import Model, Registry
 
 
@@ -30,7 +33,9 @@ class Session:
     def catalog(self) -> Catalog:
         from chipwise.catalog.load import load
 
-        chips, machines, regions, offers = [], [], [], []
+        machines: list[Machine] = []
+        regions: list[Region] = []
+        offers: list[Offer] = []
         if self.config.feeds_dir.is_dir():
             from chipwise.adapters.stores import snapshots
 
@@ -41,10 +46,10 @@ class Session:
                 regions.extend(snapshot.regions)
                 offers.extend(snapshot.offers)
         if not self.config.catalog_dir.is_dir():
-            return load(chips, machines, regions, offers)
-        from chipwise.api import own
+            return load((), machines, regions, offers)
+        from chipwise.api.own import join
 
-        return own.join(self.config.catalog_dir, chips, machines, regions, offers, self.today)
+        return join(self.config.catalog_dir, machines, regions, offers, self.today)
 
     @cached_property
     def names(self) -> Names:

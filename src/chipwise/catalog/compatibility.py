@@ -92,7 +92,9 @@ def _component(name: str, data: Path) -> str:
     folded = fold(name)
     folded = _ALIASES.get(folded, folded)
     if folded not in known:
-        raise UnknownName("runtime component", name, nearest(name, known.values()), remedy=f"Known: {', '.join(known.values())}.")
+        raise UnknownName(
+            "runtime component", name, nearest(name, known.values()), remedy=f"Known: {', '.join(known.values())}."
+        )
     return known[folded]
 
 

@@ -28,7 +28,12 @@ def apply(catalog: Catalog, discounts: Sequence[Discount]) -> Catalog:
     new = Offers(old.machine_keys, old.region_keys)
     for column in ("machine", "region", "purchase", "as_of", "verdict"):
         setattr(new, column, getattr(old, column))
-    new.price, new.price_max, new.text, new.texts = array("d", old.price), array("d", old.price_max), array("i", old.text), list(old.texts)
+    new.price, new.price_max, new.text, new.texts = (
+        array("d", old.price),
+        array("d", old.price_max),
+        array("i", old.text),
+        list(old.texts),
+    )
     for discount in discounts:
         share = 1 - discount.fraction
         machines = {

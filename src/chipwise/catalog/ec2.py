@@ -66,14 +66,22 @@ def parse(text: str, data: Path) -> Ec2Name | None:
         return None
     letters, variant = match["attributes"], match["variant"]
     known = attributes(data)
-    if any(letter not in known for letter in letters) or (variant and variant not in known and match["class"] not in ("u", "mac")):
+    if any(letter not in known for letter in letters) or (
+        variant and variant not in known and match["class"] not in ("u", "mac")
+    ):
         return None
     parts = [known[letter] for letter in letters]
     if variant in known:
         parts.append(known[variant])
     family = match["class"] + match["generation"] + letters + (f"-{variant}" if variant else "")
     return Ec2Name(
-        text, family, classes(data)[match["class"]], match["generation"].lstrip("-"), tuple(parts), match["size"], _size(match["size"])
+        text,
+        family,
+        classes(data)[match["class"]],
+        match["generation"].lstrip("-"),
+        tuple(parts),
+        match["size"],
+        _size(match["size"]),
     )
 
 

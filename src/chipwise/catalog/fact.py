@@ -16,6 +16,9 @@ class Fact:
     notes: str = ""
 
 
+UNKNOWN = Fact((), "")
+
+
 class Source(NamedTuple):
     id: str
     reference: str

@@ -78,7 +78,9 @@ def check_chip(chip: Chip) -> Iterator[Complaint]:
     for slower, faster in _ORDER:
         # Vector rates of chips without matrix units and derived CPU bounds follow their own order.
         if slower in chip.rates and faster in chip.rates and chip.kind in (ChipKind.GPU, ChipKind.NEURON, ChipKind.TPU):
-            exempt = conflict if faster is Precision.INT8 else chip.compute_capability is not None and chip.compute_capability < 7.0
+            exempt = (
+                conflict if faster is Precision.INT8 else chip.compute_capability is not None and chip.compute_capability < 7.0
+            )
             if chip.rates[slower] > chip.rates[faster] * 1.02 and not exempt:
                 yield Complaint(row, f"{slower} not above {faster}", f"{chip.rates[slower]:.4g} > {chip.rates[faster]:.4g}")
     clocks = chip.silicon
@@ -105,7 +107,9 @@ def check_machine(machine: Machine, catalog: Catalog) -> Iterator[Complaint]:
         if form and any(form[1].lower() in name.lower() for name in siblings) and form[1].lower() not in chip.name.lower():
             yield Complaint(row, "a form factor in the name agrees with the chip", f"{chip.name}")
     if chip is not None and chip.memory_gb and machine.chip_memory_bytes:
-        yield from _within(row, "memory of a chip, of what the chip has", machine.chip_memory_bytes / 2**30 / chip.memory_gb, 0.04, 1.08)
+        yield from _within(
+            row, "memory of a chip, of what the chip has", machine.chip_memory_bytes / 2**30 / chip.memory_gb, 0.04, 1.08
+        )
 
 
 def check_region(region: Region) -> Iterator[Complaint]:
@@ -175,7 +179,12 @@ def check_joins(catalog: Catalog) -> Iterator[Complaint]:
         *((f"chip {c.name}", c.fact) for c in catalog.chips.values()),
         *((f"machine {m.provider} {m.name}", m.fact) for m in catalog.machines),
         *((f"region {r.provider} {r.name}", r.fact) for r in catalog.regions),
-        *((f"{table} row {i + 2}", row.fact) for table in TABLES for i, row in enumerate(catalog.rows(table)) if hasattr(row, "fact")),
+        *(
+            (f"{table} row {i + 2}", row.fact)
+            for table in TABLES
+            for i, row in enumerate(catalog.rows(table))
+            if hasattr(row, "fact")
+        ),
     )
     for row, fact in facts:
         used.update(fact.sources)
@@ -185,9 +194,9 @@ def check_joins(catalog: Catalog) -> Iterator[Complaint]:
     own = {o.source for o in catalog.offers if o.source not in catalog.sources} if used - set(catalog.sources) else set()
     for source in sorted(used - set(catalog.sources) - own):
         yield Complaint(f"source {source}", "is listed in sources.csv", "missing")
-    for source in catalog.sources.values():
-        if not _DATE.fullmatch(source.date):
-            yield Complaint(f"source {source.id}", "has a date", repr(source.date))
+    for listed in catalog.sources.values():
+        if not _DATE.fullmatch(listed.date):
+            yield Complaint(f"source {listed.id}", "has a date", repr(listed.date))
     for row in (*catalog.rows("boards"), *catalog.rows("edge_devices")):
         if row.chip is not None and row.chip not in catalog.chips:
             yield Complaint(f"{type(row).__name__} {row[0]}", "its chip is in the catalog", row.chip)

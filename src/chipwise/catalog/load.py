@@ -7,9 +7,11 @@ here: gigabytes to bytes, gigabits/s to bytes/s, TFLOPS to FLOP/s.
 from __future__ import annotations
 
 import csv
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon, usable_memory
@@ -125,7 +127,8 @@ def _chip(row: Mapping[str, str]) -> Chip:
         _float(row["compute_capability"]), row["target"] or None, _int(row["year"]), memory,
         usable_memory(memory, row["memory_type"], kind, consumer), row["memory_type"] or None,
         _float(row["memory_gb_per_s"], 1e9), rates, row["interconnect"] or None, _float(row["link_gb_per_s"], 1e9),
-        _int(row["pcie_gen"]), _float(row["power_w"]), _int(row["mig_slices"]), silicon, _float(row["launch_price_usd"]), _fact(row),
+        _int(row["pcie_gen"]), _float(row["power_w"]), _int(row["mig_slices"]), silicon, _float(row["launch_price_usd"]),
+        _fact(row),
     )  # fmt: skip
 
 
@@ -158,11 +161,13 @@ def _processor(cpu: CpuRates) -> Chip:
     vendor = "Intel" if cpu.name.startswith("Xeon") else "AMD" if cpu.name.startswith("EPYC") else "AWS"
     architecture = cpu.name.removeprefix("Xeon-").removeprefix("EPYC-").replace("-", " ")
     bandwidth = cpu.memory_gb_per_s and cpu.memory_gb_per_s * 1e9
-    return replace(_with_rates(_bare(cpu.name, vendor, ChipKind.CPU, architecture, cpu.fact), cpu), memory_bytes_per_s=bandwidth)
+    return replace(
+        _with_rates(_bare(cpu.name, vendor, ChipKind.CPU, architecture, cpu.fact), cpu), memory_bytes_per_s=bandwidth
+    )
 
 
 def _edge(device: EdgeDevice) -> Chip:
-    vendor, _, rest = device.device.partition(" ")
+    vendor = device.device.partition(" ")[0]
     name = device.device.partition(" (")[0].replace("/", "-").replace(" ", "-")
     vendor = {"Jetson": "NVIDIA", "Raspberry": "Raspberry Pi"}.get(vendor, vendor.partition("-")[0])
     stated = ((Precision.FP32, device.fp32_tflops), (Precision.INT8, device.int8_tops_dense))
@@ -228,6 +233,7 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
     days: dict[str, int] = {}
     options = tuple((PURCHASES.index(purchase), purchase, price, day) for purchase, price, day in _OPTIONS)
     nothing: dict[int, tuple[int, str]] = {}
+    fine = (0, "")
     nan = float("nan")
     rows: list[tuple[int, int, int, float, float, int, int, int]] = []
     for path in sorted((data / "offers").glob("*.csv")):
@@ -243,7 +249,7 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
                     price = cells[price_at]
                     if not price or (replaced and (provider, machine, region, purchase) in replaced):
                         continue
-                    verdict, why = odd[code] if code in odd else (0, "")
+                    verdict, why = odd.get(code, fine)
                     text = (why, cells[12], cells[13])
                     if text not in texts:
                         texts[text] = len(into.texts)
@@ -259,9 +265,11 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
 
 def _extend(into: Offers, rows: Sequence[tuple[int, int, int, float, float, int, int, int]]) -> None:
     """Rows to columns in one step each: cheaper than eight appends an offer."""
-    columns = (into.machine, into.region, into.purchase, into.price, into.price_max, into.as_of, into.verdict, into.text)
+    columns: tuple[array[Any], ...] = (
+        into.machine, into.region, into.purchase, into.price, into.price_max, into.as_of, into.verdict, into.text,
+    )  # fmt: skip
     for column, values in zip(columns, zip(*rows, strict=True), strict=False):
-        column.extend(values)  # type: ignore[arg-type]
+        column.extend(values)
 
 
 def _append(into: Offers, offers: Iterable[Offer]) -> None:

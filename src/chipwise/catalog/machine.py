@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.catalog.fact import Fact
+from chipwise.catalog.fact import UNKNOWN, Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Machine:
     storage_bytes_per_s: float | None = None  # attached block storage
     year: int | None = None
     retired: bool = False
-    fact: Fact = Fact((), "")
+    fact: Fact = UNKNOWN
     # Of machines that somebody owns:
     purchase_usd: float | None = None
     power_w: float | None = None

@@ -23,7 +23,21 @@ from chipwise.catalog.tables import read_rows
 from chipwise.errors import UnknownName
 from chipwise.spelling import fold, nearest
 
-_BRANDS = ("nvidia", "tesla", "geforce", "quadro", "amd", "instinct", "radeon", "aws", "google", "cloud", "intel", "habana", "xilinx")
+_BRANDS = (
+    "nvidia",
+    "tesla",
+    "geforce",
+    "quadro",
+    "amd",
+    "instinct",
+    "radeon",
+    "aws",
+    "google",
+    "cloud",
+    "intel",
+    "habana",
+    "xilinx",
+)
 
 
 class Provider(NamedTuple):
@@ -96,7 +110,9 @@ class Names:
             self._machines.setdefault(fold(machine.name), []).append(i)
             for family in machine_families(machine):
                 self._families.setdefault(fold(family), []).append(i)
-        self._providers = {fold(name): p.name for p in providers(catalog.data) for name in (p.name, p.title, *p.aliases.split("|")) if name}
+        self._providers = {
+            fold(name): p.name for p in providers(catalog.data) for name in (p.name, p.title, *p.aliases.split("|")) if name
+        }
         self._providers |= {fold(name): name for name in catalog.providers}
 
     # -- chips
@@ -171,7 +187,9 @@ class Names:
     def provider(self, text: str) -> str:
         found = self._providers.get(fold(text))
         if found is None:
-            raise UnknownName("provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}.")
+            raise UnknownName(
+                "provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}."
+            )
         return found
 
     def provider_or_none(self, text: str) -> str | None:
@@ -192,7 +210,9 @@ class Names:
             return tuple(region for region in self.catalog.regions if region.key in inside)
         provider, slash, name = text.partition("/")
         if slash and (known := self._providers.get(fold(provider))):
-            found = tuple(r for r in self.catalog.regions if r.provider == known and r.name.casefold() == name.strip().casefold())
+            found = tuple(
+                r for r in self.catalog.regions if r.provider == known and r.name.casefold() == name.strip().casefold()
+            )
             return found or None
         wanted = text.strip().casefold()
         # us-east-1 is one region and us-east1 another: separators count unless nothing is spelled so.

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import overload
 
 
 class Purchase(StrEnum):
@@ -70,8 +71,18 @@ class Offers(Sequence[Offer]):
     """All offers as columns. `machine` and `region` are positions in the catalog's own tuples."""
 
     __slots__ = (
-        "as_of", "machine", "machine_keys", "price", "price_max", "purchase", "region", "region_keys", "text", "texts", "verdict",
-    )  # fmt: skip
+        "as_of",
+        "machine",
+        "machine_keys",
+        "price",
+        "price_max",
+        "purchase",
+        "region",
+        "region_keys",
+        "text",
+        "texts",
+        "verdict",
+    )
 
     def __init__(self, machine_keys: Sequence[tuple[str, str]], region_keys: Sequence[tuple[str, str]]) -> None:
         self.machine_keys = machine_keys
@@ -89,7 +100,11 @@ class Offers(Sequence[Offer]):
     def __len__(self) -> int:
         return len(self.price)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def,override]
+    @overload
+    def __getitem__(self, index: int) -> Offer: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Offer]: ...
+    def __getitem__(self, index: int | slice) -> Offer | list[Offer]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         provider, machine = self.machine_keys[self.machine[index]]
@@ -97,9 +112,18 @@ class Offers(Sequence[Offer]):
         top = self.price_max[index]
         why, source, notes = self.texts[self.text[index]]
         return Offer(
-            provider, machine, self.region_keys[self.region[index]][1], PURCHASES[self.purchase[index]], self.price[index],
-            f"{day[:4]}-{day[4:6]}-{day[6:]}", None if top != top else top, VERDICTS[self.verdict[index]], why, source, notes,
-        )  # fmt: skip
+            provider,
+            machine,
+            self.region_keys[self.region[index]][1],
+            PURCHASES[self.purchase[index]],
+            self.price[index],
+            f"{day[:4]}-{day[4:6]}-{day[6:]}",
+            None if top != top else top,
+            VERDICTS[self.verdict[index]],
+            why,
+            source,
+            notes,
+        )
 
     def __iter__(self) -> Iterator[Offer]:
         return (self[i] for i in range(len(self)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.catalog.fact import Fact
+from chipwise.catalog.fact import UNKNOWN, Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Region:
     second_opinion_g_per_kwh: float | None = None  # Cloud Carbon Footprint's figure, where it has one
     pue: float | None = None
     pue_basis: str | None = None  # measured for the region, or the provider's average
-    fact: Fact = Fact((), "")
+    fact: Fact = UNKNOWN
 
     @property
     def key(self) -> tuple[str, str]:

@@ -49,7 +49,13 @@ def _progress(title: str) -> Iterator[Report]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.fields[title]}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[what]}"))
+    columns = (
+        TextColumn("{task.fields[title]}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, title=title, what="")
 
@@ -78,7 +84,9 @@ def _show(results: list[dict[str, Any]], as_json: bool) -> None:
         text.show_json(results)
         return
     for result in results:
-        text.show_lines(f"{result['provider']}: {result['machines']} machines, {result['offers']} offers as of {result['taken']}")
+        text.show_lines(
+            f"{result['provider']}: {result['machines']} machines, {result['offers']} offers as of {result['taken']}"
+        )
         left = [*result["skipped"], *result["refused"]]
         for line in left[:8]:
             text.show_lines(f"  left out: {line}")
@@ -90,7 +98,9 @@ def _show(results: list[dict[str, Any]], as_json: bool) -> None:
 @catalog.command()
 @click.argument("provider")
 @click.option("--region", "-r", multiple=True, help="Only this region; repeat for several.")
-@click.option("--option", "-o", "options", multiple=True, metavar="KEY=VALUE", help="Feed option: profile, endpoint, families, ...")
+@click.option(
+    "--option", "-o", "options", multiple=True, metavar="KEY=VALUE", help="Feed option: profile, endpoint, families, ..."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was brought as JSON.")
 def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as_json: bool) -> None:
     """Fetch fresh machines and prices from PROVIDER: aws, azure or gcp.
@@ -114,7 +124,14 @@ def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as
 @catalog.command("import")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--as", "kind", type=click.Choice(("skypilot", "inventory")), help="What PATH is; guessed when not given.")
-@click.option("--option", "-o", "options", multiple=True, metavar="KEY=VALUE", help="cloud, as_of (skypilot); provider, region (inventory).")
+@click.option(
+    "--option",
+    "-o",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="cloud, as_of (skypilot); provider, region (inventory).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was brought as JSON.")
 def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: bool) -> None:
     """Import a SkyPilot catalog directory (vms.csv per cloud) or a CSV of own machines.
@@ -146,15 +163,29 @@ def status(as_json: bool) -> None:
     if as_json:
         text.show_json(found)
         return
-    columns = [text.Column("provider", flexible=True), text.Column("machines", True), text.Column("regions", True), text.Column("offers", True)]
+    columns = [
+        text.Column("provider", flexible=True),
+        text.Column("machines", True),
+        text.Column("regions", True),
+        text.Column("offers", True),
+    ]
     columns += [text.Column("oldest", True), text.Column("newest", True), text.Column("age", True), text.Column("from")]
-    text.show_table(columns, [
+    text.show_table(
+        columns,
         [
-            row["provider"], str(row["machines"]), str(row["regions"]), str(row["offers"]), row["oldest"] or "-", row["newest"] or "-",
-            "-" if row["age_days"] is None else text.age(row["age_days"]), row["from"],
-        ]
-        for row in found["providers"]
-    ])  # fmt: skip
+            [
+                row["provider"],
+                str(row["machines"]),
+                str(row["regions"]),
+                str(row["offers"]),
+                row["oldest"] or "-",
+                row["newest"] or "-",
+                "-" if row["age_days"] is None else text.age(row["age_days"]),
+                row["from"],
+            ]
+            for row in found["providers"]
+        ],
+    )
     counts = ", ".join(f"{count:,} {what}" for what, count in found["totals"].items())
     text.show_lines(f"Holds {counts}.", f"Your files: {found['config_dir']}  Your data: {found['data_dir']}")
     text.say(*found["problems"])
@@ -185,7 +216,10 @@ def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -
         if as_json:
             text.show_json([{"table": name, "rows": count, "holds": holds} for name, count, holds in listed])
             return
-        text.show_table([text.Column("table"), text.Column("rows", True), text.Column("holds", fold=True, flexible=True)], [[n, str(c), h] for n, c, h in listed])
+        text.show_table(
+            [text.Column("table"), text.Column("rows", True), text.Column("holds", fold=True, flexible=True)],
+            [[n, str(c), h] for n, c, h in listed],
+        )
         return
     rows = table_rows(session, table, words)
     if as_json:

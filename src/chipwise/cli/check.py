@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 @click.argument("path", type=click.Path(dir_okay=True), metavar="WORKLOAD.yaml")
 @click.option("--environment", "-e", help="Show the workload with this environment laid over it; all are checked.")
 @click.option("--online", is_flag=True, help="Ask the hub about models that are not in the registry.")
-@click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=lambda c, p, v: _schema(c, v), help="Print the JSON Schema.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda c, p, v: _schema(c, v),
+    help="Print the JSON Schema.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: the workload, or its problems.")
 def check(path: str, environment: str | None, online: bool, as_json: bool) -> None:
     """Check a workload file: every problem with its line, what is allowed, and the nearest valid name.
@@ -35,9 +42,18 @@ def check(path: str, environment: str | None, online: bool, as_json: bool) -> No
     except InvalidFile as error:
         if not as_json:
             count = len(error.problems)
-            raise InvalidFile(error.path, error.problems, remedy=f"{count} problem{'s' if count > 1 else ''}. {error.remedy or ''}".rstrip()) from None
+            raise InvalidFile(
+                error.path, error.problems, remedy=f"{count} problem{'s' if count > 1 else ''}. {error.remedy or ''}".rstrip()
+            ) from None
         problems = [
-            {"file": error.path, "line": p.line, "field": p.field, "message": p.message, "allowed": p.allowed, "nearest": list(p.nearest)}
+            {
+                "file": error.path,
+                "line": p.line,
+                "field": p.field,
+                "message": p.message,
+                "allowed": p.allowed,
+                "nearest": list(p.nearest),
+            }
             for p in error.problems
         ]
         text.show_json({"path": error.path, "valid": False, "problems": problems})
@@ -64,7 +80,11 @@ def _show(checked: Checked) -> None:
     workload = checked.workload
     said = workload.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
     text.show_title(f"{checked.parsed.path}: fine - {workload.kind} workload {workload.name!r}")
-    pairs = [("models", ", ".join(f"{name} ({count:,} parameters)" for name, count in checked.parameters.items()))] if checked.parameters else []
+    pairs = (
+        [("models", ", ".join(f"{name} ({count:,} parameters)" for name, count in checked.parameters.items()))]
+        if checked.parameters
+        else []
+    )
     for key, value in said.items():
         if key not in ("kind", "name", "description"):
             pairs += [(key.replace("_", " ") if i == 0 else "", line) for i, line in enumerate(_lines(value))]

@@ -139,4 +139,7 @@ def side_by_side(found: Sequence[Chip]) -> None:
     ]
     rows = [r for r in rows if any(cell not in ("-", "") for cell in r[1:])]
     show_table([Column(""), *(Column(chip.name, right=True, flexible=True, fold=True) for chip in found)], rows)
-    show_lines("Rates are dense. - : not stated in a source we read." + (" * : derived or inferred, not printed by the vendor." if marked else ""))
+    show_lines(
+        "Rates are dense. - : not stated in a source we read."
+        + (" * : derived or inferred, not printed by the vendor." if marked else "")
+    )

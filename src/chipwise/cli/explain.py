@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", nargs=-1, required=True, type=CatalogName("chip", "machine", "provider", "region", "model"))
-@click.option("--with", "wanted", multiple=True, metavar="COMPONENT=VERSION", help="Does it run here? cuda=11.6, vllm=0.32, flash-attention=2.")
+@click.option(
+    "--with",
+    "wanted",
+    multiple=True,
+    metavar="COMPONENT=VERSION",
+    help="Does it run here? cuda=11.6, vllm=0.32, flash-attention=2.",
+)
 @click.option("--sources", is_flag=True, help="Show where each fact comes from.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_json: bool) -> None:
     """Say what NAME means: a chip, machine, EC2 family, region, provider, model or sharing mode.
 
-    With --with it also says whether software runs on it, and exits with 1 when it is refused.
+    With --with it says whether software runs on it instead, and exits with 1 when it is refused.
 
     \b
     Examples:
@@ -32,6 +38,7 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
       chipwise explain T4 --with flash-attention=2
       chipwise explain "Elastic Inference"
     """
+    from chipwise.api.meaning import ChipMeaning, MachineMeaning
     from chipwise.api.meaning import explain as find
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
@@ -45,14 +52,19 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
         asked[component] = version
     session = open_session()
     meanings = find(session, " ".join(name), asked)
-    refused = [f.reason for m in meanings for f in getattr(m, "findings", ()) if f.answer == "refused"]
+    refused = [
+        f.reason for m in meanings if isinstance(m, ChipMeaning | MachineMeaning) for f in m.findings if f.answer == "refused"
+    ]
     if as_json:
         text.show_json({"name": " ".join(name), "meanings": [_view(session, meaning) for meaning in meanings]})
     else:
         for i, meaning in enumerate(meanings):
             if i:
                 text.show_lines("")
-            _show(session, meaning, sources)
+            if isinstance(meaning, ChipMeaning | MachineMeaning) and meaning.findings:
+                _show_findings(meaning)
+            else:
+                _show(session, meaning, sources)
         text.say(*session.problems)
     if refused:
         raise NoResult(refused[0])
@@ -66,29 +78,48 @@ def _view(session: Session, meaning: Meaning) -> dict[str, Any]:
     match meaning:
         case kinds.ChipMeaning():
             return {
-                "kind": "chip", "said": meaning.said, **chip_view(meaning.chip, session.catalog),
-                "sharing": [mode._asdict() for mode in meaning.modes], "slices": [s._asdict() for s in meaning.slices],
-                "machines": meaning.machines, "cheapest": [_price(session, offer) for offer in meaning.cheapest],
+                "kind": "chip",
+                "said": meaning.said,
+                **chip_view(meaning.chip, session.catalog),
+                "sharing": [mode._asdict() for mode in meaning.modes],
+                "slices": [s._asdict() for s in meaning.slices],
+                "machines": meaning.machines,
+                "cheapest": [_price(session, offer) for offer in meaning.cheapest],
                 "compatibility": [_finding(f) for f in meaning.findings],
-            }  # fmt: skip
+            }
         case kinds.MachineMeaning():
             parts = meaning.parts
             return {
                 "kind": "machine",
-                "ec2": None if parts is None else {
-                    "family": parts.family, "class": parts.meaning.letters, "group": parts.meaning.group, "title": parts.meaning.title,
-                    "meant_for": parts.meaning.meant_for, "generation": parts.generation,
-                    "attributes": {a.attribute: a.meaning for a in parts.attributes}, "size": parts.size, "size_meaning": parts.size_meaning,
+                "ec2": None
+                if parts is None
+                else {
+                    "family": parts.family,
+                    "class": parts.meaning.letters,
+                    "group": parts.meaning.group,
+                    "title": parts.meaning.title,
+                    "meant_for": parts.meaning.meant_for,
+                    "generation": parts.generation,
+                    "attributes": {a.attribute: a.meaning for a in parts.attributes},
+                    "size": parts.size,
+                    "size_meaning": parts.size_meaning,
                 },
                 "machines": [machine_view(machine, session.catalog) for machine in meaning.machines],
                 "cheapest": [_price(session, offer) for offer in meaning.cheapest],
-                "quotas": list(meaning.quotas), "compatibility": [_finding(f) for f in meaning.findings],
-            }  # fmt: skip
+                "quotas": list(meaning.quotas),
+                "compatibility": [_finding(f) for f in meaning.findings],
+            }
         case kinds.RegionMeaning():
             return {"kind": "region", **region_view(meaning.region), "machines": meaning.machines, "chips": list(meaning.chips)}
         case kinds.ProviderMeaning():
             counts = {"machines": meaning.machines, "regions": meaning.regions, "offers": meaning.offers}
-            return {"kind": "provider", **meaning.provider._asdict(), **counts, "newest": meaning.newest, "oldest": meaning.oldest}
+            return {
+                "kind": "provider",
+                **meaning.provider._asdict(),
+                **counts,
+                "newest": meaning.newest,
+                "oldest": meaning.oldest,
+            }
         case kinds.ModelMeaning():
             return {"kind": "model", **model_view(meaning.model)}
         case Retired():
@@ -144,13 +175,28 @@ def _show(session: Session, meaning: Meaning, sources: bool) -> None:
             isolated = {True: "yes", False: "no"}
             text.show_title(f"{meaning.mode}: {meaning.title}")
             memory, faults, speed = meaning.memory_isolation, meaning.fault_isolation, meaning.performance_isolation
-            text.show_pairs([
-                ("how", meaning.how), ("tenants", meaning.tenants), ("on", meaning.applies_to),
-                ("isolation", f"memory {isolated[memory]}, faults {isolated[faults]}, performance {isolated[speed]}"),
-                ("good for", meaning.when_to_use),
-            ])  # fmt: skip
+            text.show_pairs(
+                [
+                    ("how", meaning.how),
+                    ("tenants", meaning.tenants),
+                    ("on", meaning.applies_to),
+                    ("isolation", f"memory {isolated[memory]}, faults {isolated[faults]}, performance {isolated[speed]}"),
+                    ("good for", meaning.when_to_use),
+                ]
+            )
     if fact is not None:
         _show_fact(session, fact, sources)
+
+
+def _show_findings(meaning: ChipMeaning | MachineMeaning) -> None:
+    """The answer to --with alone: who asks about software does not want the data sheet."""
+    from chipwise.api.meaning import ChipMeaning
+    from chipwise.cli import text
+
+    if isinstance(meaning, ChipMeaning) and meaning.said:
+        text.show_lines(meaning.said)
+    text.show_title(meaning.chip.name if isinstance(meaning, ChipMeaning) else meaning.name)
+    text.show_pairs([(str(finding.answer), finding.reason) for finding in meaning.findings])
 
 
 def _show_fact(session: Session, fact: Fact, sources: bool) -> None:
@@ -159,7 +205,10 @@ def _show_fact(session: Session, fact: Fact, sources: bool) -> None:
     pairs = [("inferred", ", ".join(fact.inferred).replace("_", " ") + " (derived, not read)")] if fact.inferred else []
     if sources:
         known = [(source, session.catalog.sources.get(source)) for source in fact.sources]
-        pairs += [("source", f"{k.reference} ({k.date}{', read by then' if k.date_kind == 'read-by' else ''})" if k else s) for s, k in known]
+        pairs += [
+            ("source", f"{k.reference} ({k.date}{', read by then' if k.date_kind == 'read-by' else ''})" if k else s)
+            for s, k in known
+        ]
         pairs += [("as of", fact.as_of)]
         pairs += [("notes", fact.notes)] if fact.notes else []
     text.show_pairs(pairs)
@@ -168,14 +217,15 @@ def _show_fact(session: Session, fact: Fact, sources: bool) -> None:
 def _prices(session: Session, cheapest: tuple[Offer, ...], per_chip: bool) -> list[tuple[str, str]]:
     from chipwise.cli import text
 
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for offer in cheapest:
         view = _price(session, offer)
         by_chip = per_chip and view["usd_per_chip_hour"] is not None
         price = text.money(view["usd_per_chip_hour"] if by_chip else view["usd_per_hour"])
         doubt = f"; doubtful: {offer.why}" if offer.verdict else ""
         where = f"{offer.provider} {offer.machine} in {offer.region}"
-        told = f"{offer.purchase} from ${price}/h{' per chip' if by_chip else ''}: {where}, {text.age(view['age_days'])} old{doubt}"
+        unit = "h per chip" if by_chip else "h"
+        told = f"{offer.purchase} from ${price}/{unit}: {where}, {text.age(view['age_days'])} old{doubt}"
         pairs.append(("price" if not pairs else "", told))
     return pairs
 
@@ -192,11 +242,16 @@ def _show_chip(session: Session, meaning: ChipMeaning) -> None:
     if meaning.said:
         text.show_lines(meaning.said)
     capability = f", compute capability {chip.compute_capability}" if chip.compute_capability else ""
-    text.show_title(f"{chip.name}: {chip.vendor} {chip.kind}, {chip.architecture}{capability}{f', {chip.year}' if chip.year else ''}")
+    text.show_title(
+        f"{chip.name}: {chip.vendor} {chip.kind}, {chip.architecture}{capability}{f', {chip.year}' if chip.year else ''}"
+    )
     bandwidth = "" if chip.memory_bytes_per_s is None else f" at {text.number(chip.memory_bytes_per_s / 1e9)} GB/s"
     kind = f" {chip.memory_type}" if chip.memory_type else ""
     usable = "" if chip.memory_bytes is None else f", {text.gib(chip.memory_bytes)} GiB usable"
-    pairs = [("memory", f"{text.number(chip.memory_gb)} GB{kind}{bandwidth}{usable}"), ("power", f"{text.number(chip.power_w)} W")]
+    pairs = [
+        ("memory", f"{text.number(chip.memory_gb)} GB{kind}{bandwidth}{usable}"),
+        ("power", f"{text.number(chip.power_w)} W"),
+    ]
     rates = [f"{p} {text.number(chip.rates[p] / 1e12)}" for p in Precision if p in chip.rates]
     pairs += [("TFLOPS", f"dense; int8 in TOPS: {', '.join(rates)}")] if rates else []
     can = [ability.title for ability in meaning.abilities if ability.has]
@@ -206,7 +261,6 @@ def _show_chip(session: Session, meaning: ChipMeaning) -> None:
     pairs += [("unknown", ", ".join(unknown) + ": not stated in a source we read")] if unknown else []
     pairs += [("shared", ", ".join(mode.mode for mode in meaning.modes) + "; try: chipwise explain mig")]
     pairs += [("slices", ", ".join(f"{s.profile} x{s.instances}" for s in meaning.slices))] if meaning.slices else []
-    pairs += [(str(finding.answer), finding.reason) for finding in meaning.findings]
     pairs += [("found in", f"{meaning.machines} machine types: chipwise machines --chip {chip.name}")]
     text.show_pairs(pairs + _prices(session, meaning.cheapest, per_chip=True))
 
@@ -222,7 +276,7 @@ def _show_machine(session: Session, meaning: MachineMeaning) -> None:
         pairs += [(parts.size, parts.size_meaning)] if parts.size and parts.size_meaning else []
         pairs += [] if meaning.machines else [("", "not in the catalog: this follows from the name alone")]
         text.show_pairs(pairs)
-    pairs = []
+    rows: list[tuple[str, str]] = []
     for machine in meaning.machines[:12]:
         known = [f"{text.chips(machine.chip, machine.chips)}"]
         known += [f"{text.gib(machine.chip_memory_bytes)} GiB each"] if machine.chip_memory_bytes else []
@@ -232,12 +286,11 @@ def _show_machine(session: Session, meaning: MachineMeaning) -> None:
         known += [f"fabric {machine.fabric}"] if machine.fabric and machine.fabric != "no" else []
         known += [f"link {machine.link}"] if machine.link else []
         known += ["no longer sold"] if machine.retired else []
-        pairs.append((f"{machine.provider} {machine.name}", ", ".join(known)))
-    text.show_pairs(pairs, indent=0)
+        rows.append((f"{machine.provider} {machine.name}", ", ".join(known)))
+    text.show_pairs(rows, indent=0)
     if len(meaning.machines) > 12:
         text.show_lines(f"and {len(meaning.machines) - 12} more: chipwise machines {meaning.name}")
-    pairs = [(str(finding.answer), finding.reason) for finding in meaning.findings]
-    text.show_pairs(pairs + _labelled("quota", list(meaning.quotas)) + _prices(session, meaning.cheapest, per_chip=False))
+    text.show_pairs(_labelled("quota", list(meaning.quotas)) + _prices(session, meaning.cheapest, per_chip=False))
 
 
 def _show_region(meaning: RegionMeaning) -> None:
@@ -248,5 +301,9 @@ def _show_region(meaning: RegionMeaning) -> None:
     grid = "unknown" if region.grid_g_per_kwh is None else f"{region.grid_g_per_kwh:g} gCO2e/kWh ({region.grid_year})"
     pue = "unknown" if region.pue is None else f"{region.pue:g} ({region.pue_basis})"
     text.show_title(f"{region.name}: region of {region.provider}, {place}")
-    chips = f"{meaning.machines} machine types are priced there: {', '.join(meaning.chips)}" if meaning.machines else "no price known"
+    chips = (
+        f"{meaning.machines} machine types are priced there: {', '.join(meaning.chips)}"
+        if meaning.machines
+        else "no price known"
+    )
     text.show_pairs([("grid", grid), ("PUE", pue), ("sells", chips)])

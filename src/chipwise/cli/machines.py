@@ -21,10 +21,21 @@ from chipwise.cli.options import CatalogName, kinds, listing, several
 @click.option("--retired", is_flag=True, help="Show what is no longer sold, too.")
 @listing(limit=40)
 def machines(
-    names: tuple[str, ...], chip: tuple[str, ...], provider: tuple[str, ...], kind: tuple[str, ...], memory: str | None, total_memory: str | None,
-    host_memory: str | None, min_chips: float | None, max_chips: float | None, vcpus: float | None, retired: bool,
-    as_json: bool, as_csv: bool, limit: int,
-) -> None:  # fmt: skip
+    names: tuple[str, ...],
+    chip: tuple[str, ...],
+    provider: tuple[str, ...],
+    kind: tuple[str, ...],
+    memory: str | None,
+    total_memory: str | None,
+    host_memory: str | None,
+    min_chips: float | None,
+    max_chips: float | None,
+    vcpus: float | None,
+    retired: bool,
+    as_json: bool,
+    as_csv: bool,
+    limit: int,
+) -> None:
     """List machines by chip, memory and provider.
 
     NAME is a machine or a family: p5, a3-highgpu, Standard_ND96isr_H100_v5.
@@ -44,28 +55,48 @@ def machines(
 
     session = open_session()
     query = machine_query(
-        session.names, machines=names, chips=chip, providers=provider, kinds=kind, chip_memory=memory, total_memory=total_memory,
-        host_memory=host_memory, min_chips=min_chips, max_chips=max_chips, vcpus=vcpus, retired=retired or bool(names),
-    )  # fmt: skip
+        session.names,
+        machines=names,
+        chips=chip,
+        providers=provider,
+        kinds=kind,
+        chip_memory=memory,
+        total_memory=total_memory,
+        host_memory=host_memory,
+        min_chips=min_chips,
+        max_chips=max_chips,
+        vcpus=vcpus,
+        retired=retired or bool(names),
+    )
     found = [session.catalog.machines[i] for i in find_machines(session.catalog, query)]
     if as_json:
         text.show_json([machine_view(machine, session.catalog) for machine in found])
     elif as_csv:
         text.show_csv([machine_view(machine, session.catalog) for machine in found])
     elif found:
-        columns = [text.Column("provider", flexible=True), text.Column("machine", flexible=True), text.Column("chips", flexible=True), text.Column("GiB/chip", True)]
+        columns = [
+            text.Column("provider", flexible=True),
+            text.Column("machine", flexible=True),
+            text.Column("chips", flexible=True),
+            text.Column("GiB/chip", True),
+        ]
         columns += [text.Column("vCPU", True), text.Column("RAM GiB", True), text.Column("Gbit/s", True)]
         shown = found[: limit or None]
         text.show_table(
             columns,
             [
                 [
-                    m.provider, m.name, text.chips(m.chip, m.chips), text.gib(chip_memory(session.catalog, m)),
-                    text.number(m.vcpus), text.gib(m.memory_bytes), text.number(m.network_bytes_per_s and m.network_bytes_per_s * 8e-9),
+                    m.provider,
+                    m.name,
+                    text.chips(m.chip, m.chips),
+                    text.gib(chip_memory(session.catalog, m)),
+                    text.number(m.vcpus),
+                    text.gib(m.memory_bytes),
+                    text.number(m.network_bytes_per_s and m.network_bytes_per_s * 8e-9),
                 ]
                 for m in shown
             ],
-        )  # fmt: skip
+        )
         if len(found) > len(shown):
             text.say(f"{len(found) - len(shown)} more of {len(found)}: add filters, or --limit 0.")
     if not found:

@@ -110,7 +110,9 @@ def main(args: list[str] | None = None) -> int:
         if os.environ.get("CHIPWISE_DEBUG"):
             raise
         return _tell(
-            f"our own mistake: {type(error).__name__}: {error}\nRun it again with `chipwise --debug ...` and report the traceback, please.", 70
+            f"our own mistake: {type(error).__name__}: {error}\n"
+            "Run it again with `chipwise --debug ...` and report the traceback, please.",
+            70,
         )
 
 

@@ -45,16 +45,25 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
     elif name and found:
         show_model(found[0])
     elif found:
-        columns = [text.Column("model", flexible=True), text.Column("family", flexible=True), text.Column("kind"), text.Column("year", True)]
+        columns = [
+            text.Column("model", flexible=True),
+            text.Column("family", flexible=True),
+            text.Column("kind"),
+            text.Column("year", True),
+        ]
         columns += [text.Column("parameters", True), text.Column("active", True), text.Column("context", True)]
         rows = [
             [
-                m.name, m.family, _kind(m), str(m.year or "-"), _count(m.shape.parameters),
+                m.name,
+                m.family,
+                _kind(m),
+                str(m.year or "-"),
+                _count(m.shape.parameters),
                 _count(m.shape.active_parameters) if m.shape.active_parameters != m.shape.parameters else "",
                 text.number(m.context, 6),
             ]
             for m in found[: limit or None]
-        ]  # fmt: skip
+        ]
         text.show_table(columns, rows)
     if not found:
         families = ", ".join(sorted({model.family for model in session.models}))
@@ -79,7 +88,9 @@ def show_model(model: Model) -> None:
     kv = getattr(model.shape, "kv_bytes_per_token", None)
     if kv is not None:
         pairs.append(("KV cache", f"{text.number(kv(2.0) / 1024)} KiB per token in 16 bit"))
-    pairs.append(("shape", ", ".join(f"{key} {value}" for key, value in _flat(view["shape"]) if value not in (None, False, "", [], ()))))
+    pairs.append(
+        ("shape", ", ".join(f"{key} {value}" for key, value in _flat(view["shape"]) if value not in (None, False, "", [], ())))
+    )
     if model.aliases:
         pairs.append(("also", ", ".join(model.aliases)))
     text.show_pairs([*pairs, ("source", f"{model.source} ({model.as_of})")])

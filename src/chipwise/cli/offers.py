@@ -28,11 +28,26 @@ ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "a
 @click.option("--descending", is_flag=True, help="Largest first.")
 @listing(limit=20)
 def offers(
-    machine: tuple[str, ...], chip: tuple[str, ...], provider: tuple[str, ...], kind: tuple[str, ...], region: tuple[str, ...], purchase: tuple[str, ...],
-    spot: bool, memory: str | None, total_memory: str | None, min_chips: float | None, max_chips: float | None,
-    max_price: str | None, max_chip_price: str | None, real: bool, sort: str, descending: bool,
-    as_json: bool, as_csv: bool, limit: int,
-) -> None:  # fmt: skip
+    machine: tuple[str, ...],
+    chip: tuple[str, ...],
+    provider: tuple[str, ...],
+    kind: tuple[str, ...],
+    region: tuple[str, ...],
+    purchase: tuple[str, ...],
+    spot: bool,
+    memory: str | None,
+    total_memory: str | None,
+    min_chips: float | None,
+    max_chips: float | None,
+    max_price: str | None,
+    max_chip_price: str | None,
+    real: bool,
+    sort: str,
+    descending: bool,
+    as_json: bool,
+    as_csv: bool,
+    limit: int,
+) -> None:
     """List prices by chip, machine, provider, region and purchase option; the cheapest first.
 
     Every price shows its age. Prices that are not real offers come last, marked x.
@@ -53,8 +68,15 @@ def offers(
     session = open_session()
     query = OfferQuery(
         machine_query(
-            session.names, machines=machine, chips=chip, providers=provider, kinds=kind, chip_memory=memory, total_memory=total_memory,
-            min_chips=min_chips, max_chips=max_chips,
+            session.names,
+            machines=machine,
+            chips=chip,
+            providers=provider,
+            kinds=kind,
+            chip_memory=memory,
+            total_memory=total_memory,
+            min_chips=min_chips,
+            max_chips=max_chips,
         ),
         regions=region_keys(session.names, region),
         purchases=purchases([*purchase, *(["spot"] if spot else [])]),
@@ -63,7 +85,7 @@ def offers(
         real_only=real,
         order=OfferOrder(sort),
         descending=descending,
-    )  # fmt: skip
+    )
     found = find_offers(session.catalog, query)
     if as_json:
         text.show_json(offer_views(session.catalog, found, session.today))
@@ -79,8 +101,17 @@ def offers(
 def _table(views: list[dict[str, object]], total: int) -> None:
     from chipwise.cli import text
 
-    columns = [text.Column("provider", flexible=True), text.Column("machine", flexible=True), text.Column("chips", flexible=True)]
-    columns += [text.Column("region", flexible=True), text.Column("purchase"), text.Column("$/h", True), text.Column("$/chip", True)]
+    columns = [
+        text.Column("provider", flexible=True),
+        text.Column("machine", flexible=True),
+        text.Column("chips", flexible=True),
+    ]
+    columns += [
+        text.Column("region", flexible=True),
+        text.Column("purchase"),
+        text.Column("$/h", True),
+        text.Column("$/chip", True),
+    ]
     columns += [text.Column("age", True), text.Column("")]
     rows, flags = [], {}
     for view in views:
@@ -89,14 +120,23 @@ def _table(views: list[dict[str, object]], total: int) -> None:
             flags[str(verdict)] = view["why"]
         rows.append(
             [
-                str(view["provider"]), str(view["machine"]), text.chips(view["chip"], _float(view["chips"])),
-                str(view["region"]), str(view["purchase"]), text.money(_float(view["usd_per_hour"])),
-                text.money(_float(view["usd_per_chip_hour"])), text.age(int(_float(view["age_days"]) or 0)),
+                str(view["provider"]),
+                str(view["machine"]),
+                text.chips(view["chip"], _float(view["chips"])),
+                str(view["region"]),
+                str(view["purchase"]),
+                text.money(_float(view["usd_per_hour"])),
+                text.money(_float(view["usd_per_chip_hour"])),
+                text.age(int(_float(view["age_days"]) or 0)),
                 ("x" if not view["can_win"] else "!") if verdict else "",
             ]
-        )  # fmt: skip
+        )
     # What is the same in every row is said once below, which leaves room for the machines' names.
-    same = [i for i, column in enumerate(columns) if len(rows) > 1 and column.title in ("provider", "region", "purchase") and len({r[i] for r in rows}) == 1]
+    same = [
+        i
+        for i, column in enumerate(columns)
+        if len(rows) > 1 and column.title in ("provider", "region", "purchase") and len({r[i] for r in rows}) == 1
+    ]
     shown = [i for i in range(len(columns)) if i not in same]
     text.show_table([columns[i] for i in shown], [[row[i] for i in shown] for row in rows])
     if same:

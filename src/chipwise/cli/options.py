@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class CatalogName(click.ParamType):
+class CatalogName(click.ParamType[str]):
     """Free text that the shell can complete from the catalog: chips, providers, regions, machines."""
 
     name = "name"
@@ -37,7 +37,7 @@ class CatalogName(click.ParamType):
                 case _:
                     from chipwise.workload.registry import load
 
-                    known |= dict.fromkeys(load())
+                    known |= dict.fromkeys(load().names)
         wanted = incomplete.casefold()
         return [CompletionItem(name) for name in known if name.casefold().startswith(wanted)]
 
@@ -47,7 +47,14 @@ def listing(limit: int) -> Callable[[F], F]:
 
     def add(command: F) -> F:
         for option in (
-            click.option("--limit", "-n", type=click.IntRange(min=0), default=limit, show_default=True, help="Rows in a table; 0 for all."),
+            click.option(
+                "--limit",
+                "-n",
+                type=click.IntRange(min=0),
+                default=limit,
+                show_default=True,
+                help="Rows in a table; 0 for all.",
+            ),
             click.option("--csv", "as_csv", is_flag=True, help="CSV of all matches, with a header line."),
             click.option("--json", "as_json", is_flag=True, help="One JSON array of all matches."),
         ):
@@ -65,4 +72,6 @@ def several(*names: str, complete: str, help: str) -> Callable[[F], F]:
 def kinds() -> Callable[[F], F]:
     from chipwise.catalog.chip import ChipKind
 
-    return click.option("--kind", "-k", multiple=True, type=click.Choice([str(kind) for kind in ChipKind]), help="Only this kind of chip.")
+    return click.option(
+        "--kind", "-k", multiple=True, type=click.Choice([str(kind) for kind in ChipKind]), help="Only this kind of chip."
+    )

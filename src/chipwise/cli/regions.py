@@ -12,12 +12,20 @@ from chipwise.cli.options import CatalogName, listing, several
 @several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
 @click.option("--country", multiple=True, help="ISO country code: DEU; repeat for several.")
 @click.option("--max-carbon", type=float, help="At most so many gCO2e per kWh.")
-@click.option("--sort", "-s", type=click.Choice(("name", "carbon", "country")), default="name", show_default=True, help="Order.")
+@click.option(
+    "--sort", "-s", type=click.Choice(("name", "carbon", "country")), default="name", show_default=True, help="Order."
+)
 @listing(limit=40)
 def regions(
-    names: tuple[str, ...], provider: tuple[str, ...], country: tuple[str, ...], max_carbon: float | None, sort: str,
-    as_json: bool, as_csv: bool, limit: int,
-) -> None:  # fmt: skip
+    names: tuple[str, ...],
+    provider: tuple[str, ...],
+    country: tuple[str, ...],
+    max_carbon: float | None,
+    sort: str,
+    as_json: bool,
+    as_csv: bool,
+    limit: int,
+) -> None:
     """List regions with place, country, grid carbon and power usage effectiveness.
 
     NAME is a region (eu-north-1), provider/region, or an ISO country code.
@@ -59,16 +67,28 @@ def regions(
         text.show_csv([region_view(region) for region in found])
     elif found:
         shown = found[: limit or None]
-        columns = [text.Column("provider"), text.Column("region", flexible=True), text.Column("place", flexible=True), text.Column("country")]
+        columns = [
+            text.Column("provider"),
+            text.Column("region", flexible=True),
+            text.Column("place", flexible=True),
+            text.Column("country"),
+        ]
         columns += [text.Column("gCO2e/kWh", True), text.Column("year", True), text.Column("PUE", True)]
-        text.show_table(columns, [
+        text.show_table(
+            columns,
             [
-                r.provider, r.name, r.location or "unknown", r.country or "-",
-                text.number(r.grid_g_per_kwh, 3) + ("*" if "grid_g_per_kwh" in r.fact.inferred else ""), str(r.grid_year or "-"),
-                text.number(r.pue, 3) + ("*" if "pue" in r.fact.inferred else ""),
-            ]
-            for r in shown
-        ])  # fmt: skip
+                [
+                    r.provider,
+                    r.name,
+                    r.location or "unknown",
+                    r.country or "-",
+                    text.number(r.grid_g_per_kwh, 3) + ("*" if "grid_g_per_kwh" in r.fact.inferred else ""),
+                    str(r.grid_year or "-"),
+                    text.number(r.pue, 3) + ("*" if "pue" in r.fact.inferred else ""),
+                ]
+                for r in shown
+            ],
+        )
         text.show_lines("* : the country's average grid, or the provider's average PUE. - : unknown.")
         if len(found) > len(shown):
             text.say(f"{len(found) - len(shown)} more of {len(found)}: add filters, or --limit 0.")

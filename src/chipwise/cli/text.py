@@ -54,11 +54,18 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], title:
         widths[max(candidates, key=lambda i: widths[i])] -= 1
         spare += 1
     table = Table(
-        box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, gap - 1, 0, 0),
+        box=SIMPLE_HEAD,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        padding=(0, gap - 1, 0, 0),
         show_edge=False,
-    )  # fmt: skip
+    )
     for column, width in zip(columns, widths, strict=True):
-        table.add_column(column.title, justify="right" if column.right else "left", width=width, no_wrap=not column.fold, overflow="fold")
+        table.add_column(
+            column.title, justify="right" if column.right else "left", width=width, no_wrap=not column.fold, overflow="fold"
+        )
     for row in cells:
         table.add_row(
             *(

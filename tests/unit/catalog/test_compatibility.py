@@ -28,7 +28,9 @@ from chipwise.errors import BadInput, UnknownName
         ("MI300X", {"cuda": "12.4"}, "NVIDIA"),
     ],
 )
-def test_software_that_does_not_run_is_refused_with_the_reason(catalog: Catalog, chip: str, wanted: dict[str, str], reason: str) -> None:
+def test_software_that_does_not_run_is_refused_with_the_reason(
+    catalog: Catalog, chip: str, wanted: dict[str, str], reason: str
+) -> None:
     first = check(catalog.chips[chip], wanted, DATA)[0]
     assert first.answer is Answer.REFUSED
     assert reason in first.reason

@@ -41,7 +41,9 @@ def test_a_size_says_how_many_vcpus_it_stands_for() -> None:
     assert "96 vCPU" in parts.size_meaning
 
 
-@pytest.mark.parametrize("name", ["", "h100", "Standard_NC4as_T4_v3", "p4de.24xlargest", "zzz9.large", "a3-highgpu-8g", "p5.", ".xlarge"])
+@pytest.mark.parametrize(
+    "name", ["", "h100", "Standard_NC4as_T4_v3", "p4de.24xlargest", "zzz9.large", "a3-highgpu-8g", "p5.", ".xlarge"]
+)
 def test_what_is_not_an_ec2_name_is_not_parsed(name: str) -> None:
     assert parse(name, DATA) is None
 

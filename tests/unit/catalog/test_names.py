@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,9 @@ def test_a_typed_name_means_these_chips_in_a_filter(typed: str, meant: set[str])
     assert {chip.name for chip in NAMES.chips(typed)} == meant
 
 
-@pytest.mark.parametrize(("family", "chosen"), [("h100", "H100-SXM"), ("A100", "A100-80"), ("v100", "V100-16"), ("rtx pro 6000", "RTX-PRO-6000-SE")])
+@pytest.mark.parametrize(
+    ("family", "chosen"), [("h100", "H100-SXM"), ("A100", "A100-80"), ("v100", "V100-16"), ("rtx pro 6000", "RTX-PRO-6000-SE")]
+)
 def test_where_one_chip_is_needed_the_common_form_is_taken_and_said(family: str, chosen: str) -> None:
     one = NAMES.one_chip(family)
     assert one.chip.name == chosen
@@ -100,12 +104,16 @@ def test_a_region_is_found_by_country_group_and_provider() -> None:
     assert [region.key for region in NAMES.regions("aws/us-east-1")] == [("aws", "us-east-1")]
 
 
-@pytest.mark.parametrize(("typed", "name"), [("Google Cloud", "gcp"), ("amazon", "aws"), ("Oracle", "oci"), ("vast.ai", "vast")])
+@pytest.mark.parametrize(
+    ("typed", "name"), [("Google Cloud", "gcp"), ("amazon", "aws"), ("Oracle", "oci"), ("vast.ai", "vast")]
+)
 def test_providers_go_by_several_names(typed: str, name: str) -> None:
     assert NAMES.provider(typed) == name
 
 
-@pytest.mark.parametrize("typed", ["Elastic Inference", "f1", "f1.2xlarge", "p2.xlarge", "P2", "p3.2xlarge", "g3s.xlarge", "K80"])
+@pytest.mark.parametrize(
+    "typed", ["Elastic Inference", "f1", "f1.2xlarge", "p2.xlarge", "P2", "p3.2xlarge", "g3s.xlarge", "K80"]
+)
 def test_retired_things_are_answered_with_their_successor(typed: str) -> None:
     found = find_retired(typed, DATA)
     assert found is not None
@@ -120,10 +128,8 @@ def test_what_is_sold_is_not_called_retired(typed: str) -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_either_resolved_or_refused_as_unknown(text: str) -> None:
     for find in (NAMES.chips, NAMES.machines, NAMES.regions):
-        try:
-            find(text)
-        except UnknownName as error:
-            assert str(error)
+        with suppress(UnknownName):
+            assert find(text)
 
 
 def test_the_index_for_feeds_knows_common_forms(catalog: Catalog) -> None:

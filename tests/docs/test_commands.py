@@ -1,0 +1,58 @@
+"""Every command shown in the docs is run, and prints what the page says it prints.
+
+A ```console block starts with `$ chipwise ...`; the rest of the block is its standard output, with the day pinned and 80
+columns. `pytest --update-golden` writes the blocks anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+BLOCK = re.compile(r"```console\n\$ (chipwise [^\n]*)\n(.*?)```", re.DOTALL)
+CASES = [(page, command) for page in PAGES for command, _ in BLOCK.findall(page.read_text())]
+
+
+def run(command: str, home: Path) -> str:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "COLUMNS": "80",
+        "CHIPWISE_TODAY": "2026-11-15",
+        "LANG": "C.UTF-8",
+    }
+    words = [str(Path(sys.executable).parent / "chipwise"), *shlex.split(command)[1:]]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("page", "command"), CASES, ids=[f"{page.name}: {command}" for page, command in CASES])
+def test_a_command_in_the_docs_prints_what_the_page_shows(
+    page: Path, command: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    printed = run(command, tmp_path)
+    text = page.read_text()
+    shown = dict(BLOCK.findall(text))[command]
+    if request.config.getoption("--update-golden"):
+        page.write_text(text.replace(f"$ {command}\n{shown}```", f"$ {command}\n{printed}```"))
+        return
+    assert printed == shown
+
+
+def test_the_docs_show_commands_at_all() -> None:
+    assert len(CASES) >= 10
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), target
