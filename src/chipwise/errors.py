@@ -43,7 +43,8 @@ class UnknownName(BadInput):
 
     def __init__(self, what: str, name: str, nearest: Sequence[str] = (), *, remedy: str | None = None) -> None:
         hint = f"Did you mean {', '.join(nearest)}?" if nearest else None
-        super().__init__(f"No {what} is called {name!r}.", remedy=" ".join(filter(None, (hint, remedy))) or None)
+        shown = name if len(name) <= 60 else name[:57] + "..."  # a pasted document is not repeated
+        super().__init__(f"No {what} is called {shown!r}.", remedy=" ".join(filter(None, (hint, remedy))) or None)
         self.what = what
         self.name = name
         self.nearest = tuple(nearest)
@@ -94,7 +95,9 @@ class MissingExtra(OutsideFailed):
     """An optional part is not installed; the message holds the pip line that installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional part that is not installed.", remedy=f"Try: pip install 'chipwise[{extra}]'")
+        super().__init__(
+            f"{what} needs an optional part that is not installed.", remedy=f"Try: pip install 'chipwise[{extra}]'"
+        )
         self.extra = extra
 
 

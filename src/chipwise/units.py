@@ -47,7 +47,7 @@ def _singular(unit: str) -> str:
 
 
 def parse_bytes(text: str | float) -> float:
-    """"80GiB" -> 85899345920.0, "1.5 TB" -> 1.5e12; a bare number is bytes."""
+    """ "80GiB" -> 85899345920.0, "1.5 TB" -> 1.5e12; a bare number is bytes."""
     if isinstance(text, int | float):
         return _finite(text, "a size")
     value, unit = _split(text, "a size", "80GiB, 500 GB or 1.5TB")
@@ -60,7 +60,7 @@ def parse_bytes(text: str | float) -> float:
 
 
 def parse_seconds(text: str | float) -> float:
-    """"72h" -> 259200.0, "50ms" -> 0.05, "1d 12h" -> 129600.0; a bare number is seconds."""
+    """ "72h" -> 259200.0, "50ms" -> 0.05, "1d 12h" -> 129600.0; a bare number is seconds."""
     if isinstance(text, int | float):
         return _finite(text, "a duration")
     example = "50ms, 90s, 30min, 72h or 7d"
@@ -80,7 +80,7 @@ def parse_seconds(text: str | float) -> float:
 
 
 def parse_usd(text: str | float) -> float:
-    """"$500" -> 500.0, "1.2k USD" -> 1200.0; a bare number is USD."""
+    """ "$500" -> 500.0, "1.2k USD" -> 1200.0; a bare number is USD."""
     if isinstance(text, int | float):
         return _finite(text, "an amount of money")
     cleaned = text.strip()
@@ -93,7 +93,7 @@ def parse_usd(text: str | float) -> float:
 
 
 def parse_count(text: str | float, *nouns: str) -> float:
-    """"4M tokens" -> 4e6, "70B" -> 7e10; `nouns` are the words that may follow the number."""
+    """ "4M tokens" -> 4e6, "70B" -> 7e10; `nouns` are the words that may follow the number."""
     if isinstance(text, int | float):
         return _finite(text, "a count")
     value, unit = _split(text, "a count", f"4M {nouns[0] if nouns else ''}".strip() + " or 4,000,000")
@@ -110,7 +110,7 @@ def parse_count(text: str | float, *nouns: str) -> float:
 
 
 def parse_rate(text: str | float, *nouns: str) -> float:
-    """"20 req/s" -> 20.0, "1.2k/min" -> 20.0, "5M tokens per day": events per second; a bare number is per second."""
+    """ "20 req/s" -> 20.0, "1.2k/min" -> 20.0, "5M tokens per day": events per second; a bare number is per second."""
     if isinstance(text, int | float):
         return _finite(text, "a rate")
     amount, slash, period = re.sub(r"\s+per\s+", "/", text.strip(), count=1).partition("/")
@@ -119,7 +119,9 @@ def parse_rate(text: str | float, *nouns: str) -> float:
     unit = period.strip().lower()
     seconds = _SECONDS.get(unit, _SECONDS.get(_singular(unit)))
     if seconds is None:
-        raise BadInput(f"{period.strip()!r} is not a unit of time in {text!r}.", remedy="Write it like 20/s, 1.2k/min or 5M/day.")
+        raise BadInput(
+            f"{period.strip()!r} is not a unit of time in {text!r}.", remedy="Write it like 20/s, 1.2k/min or 5M/day."
+        )
     return parse_count(amount, *nouns) / seconds
 
 
@@ -150,14 +152,15 @@ def parse_flop(text: str | float) -> float:
 
 
 def _finite(value: float, kind: str) -> float:
+    if isinstance(value, bool) or value != value:
+        raise BadInput(f"{str(value).lower()} is not {kind}.")
     try:
-        finite = not isinstance(value, bool) and math.isfinite(value)
+        number = float(value)
     except OverflowError:  # an int beyond what a float holds
-        finite = False
-    if not finite:
-        shown = str(value).lower() if isinstance(value, bool) else "that" if isinstance(value, int) else repr(value)
-        raise BadInput(f"{shown} is not {kind}." if shown != "that" else f"The number is too large to be {kind}.")
-    return float(value)
+        number = math.inf
+    if math.isinf(number):
+        raise BadInput(f"The number is too large to be {kind}.")
+    return number
 
 
 def show_bytes(value: float, binary: bool = True) -> str:
@@ -176,7 +179,13 @@ def _three_digits(value: float) -> str:
 
 def show_seconds(value: float) -> str:
     """50 ms, 1.5 h, 3 d: the unit in which the number is readable."""
-    for limit, scale, name in ((1e-3, 1e-6, "us"), (1, 1e-3, "ms"), (120, 1, "s"), (2 * HOUR, MINUTE, "min"), (3 * DAY, HOUR, "h")):
+    for limit, scale, name in (
+        (1e-3, 1e-6, "us"),
+        (1, 1e-3, "ms"),
+        (120, 1, "s"),
+        (2 * HOUR, MINUTE, "min"),
+        (3 * DAY, HOUR, "h"),
+    ):
         if abs(value) < limit:
             return f"{_three_digits(value / scale)} {name}"
     return f"{_three_digits(value / DAY)} d"

@@ -16,12 +16,19 @@ def find(name: str, registry: Registry, online: bool) -> Model:
         try:
             return registry.find(name)
         except UnknownName as unknown:
-            if Path(name).expanduser().exists():
+            if _exists(name):
                 return _from_file(name)
             if online and name.count("/") == 1:
                 return _from_hub(name, unknown)
             raise
     return _from_file(name)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False  # too long, or not a path at all
 
 
 def _from_file(name: str) -> Model:

@@ -102,6 +102,9 @@ def main(args: list[str] | None = None) -> int:
         # The reader (head, less) has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit as stop:
+        # click turns a broken pipe into exit 1 and wraps standard output; to us it is no failure.
+        return 0 if type(sys.stdout).__name__ == "PacifyFlushWrapper" else _code(stop)
     except OSError as error:
         if os.environ.get("CHIPWISE_DEBUG"):
             raise
@@ -114,6 +117,10 @@ def main(args: list[str] | None = None) -> int:
             "Run it again with `chipwise --debug ...` and report the traceback, please.",
             70,
         )
+
+
+def _code(stop: SystemExit) -> int:
+    return stop.code if isinstance(stop.code, int) else 0
 
 
 def _tell(message: str, code: int) -> int:

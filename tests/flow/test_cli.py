@@ -1,0 +1,153 @@
+"""Every command answers: text that fits 80 columns, JSON that is whole, exit codes that mean something."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Chipwise
+
+ROOT = Path(__file__).resolve().parents[2]
+LISTINGS = [
+    ("chips",), ("chips", "A100", "H100", "T4"), ("chips", "--kind", "tpu"), ("machines", "p5"), ("machines", "--chip", "h100"),
+    ("offers", "--chip", "h100"), ("offers", "--spot", "--memory", "80GB"), ("regions",), ("regions", "SWE"), ("models",),
+    ("models", "llama-3.1-8b"), ("models", "--family", "qwen2.5"),
+]  # fmt: skip
+PAGES = [
+    *LISTINGS, ("explain", "p4de.24xlarge"), ("explain", "h100"), ("explain", "Elastic Inference"), ("explain", "mig"),
+    ("explain", "us-east-1"), ("explain", "aws"), ("explain", "mixtral-8x7b"), ("catalog", "status"), ("catalog", "show"),
+    ("catalog", "show", "quotas"), ("check", "examples/serve/workload.yaml"), ("--help",), ("offers", "--help"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", PAGES, ids=" ".join)
+def test_a_page_fits_eighty_columns_and_ends_well(chipwise: Chipwise, arguments: tuple[str, ...]) -> None:
+    done = chipwise(*arguments)
+    assert done.code == 0, done.err
+    assert done.out.strip()
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "\x1b" not in done.out  # no colour without a terminal
+
+
+@pytest.mark.parametrize("arguments", LISTINGS, ids=" ".join)
+def test_a_listing_as_json_and_csv_holds_the_same_rows(chipwise: Chipwise, arguments: tuple[str, ...]) -> None:
+    as_json, as_csv = chipwise(*arguments, "--json"), chipwise(*arguments, "--csv")
+    assert (as_json.code, as_csv.code) == (0, 0)
+    assert isinstance(as_json.json, list)
+    assert len(list(csv.DictReader(io.StringIO(as_csv.out)))) == len(as_json.json) > 0
+
+
+def test_json_is_never_cut_by_a_limit(chipwise: Chipwise) -> None:
+    assert len(chipwise("offers", "--json", "--limit", "3").json) == 14_683
+
+
+def test_the_first_h100_offer_is_a_real_one_and_shows_its_age(chipwise: Chipwise) -> None:
+    rows = chipwise("offers", "--chip", "h100", "--json").json
+    assert rows[0]["can_win"]
+    assert {row["chip"] for row in rows} == {"H100-SXM", "H100-PCIe", "H100-NVL"}
+    assert all(isinstance(row["age_days"], int) and row["as_of"] for row in rows)
+    assert len({row["provider"] for row in rows}) > 10
+
+
+def test_side_by_side_says_which_form_a_family_name_was_taken_for(chipwise: Chipwise) -> None:
+    done = chipwise("chips", "A100", "H100", "T4")
+    assert "H100 is taken as H100-SXM" in done.err
+    assert done.out.splitlines()[0].split() == ["A100-80", "H100-SXM", "T4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("offers", "--chip", "h10"), 2, "Did you mean H100"),
+        (("offers", "--provider", "amazn"), 2, "amazn"),
+        (("offers", "--region", "us-est-1"), 2, "us-east-1"),
+        (("offers", "--purchase", "spott"), 2, "spot"),
+        (("offers", "--memory", "80 elephants"), 2, "unit of size"),
+        (("offers", "--max-price", "cheap"), 2, "USD"),
+        (("offers", "--max-price=-3"), 2, "below zero"),
+        (("offers", "--chip", "h100", "--max-price", "0.01"), 1, "No offer fits"),
+        (("machines", "p99.huge"), 2, "No machine is called"),
+        (("machines", "--min-chips", "many"), 2, "many"),
+        (("regions", "atlantis"), 2, "No region"),
+        (("models", "llama-3-13b"), 2, "llama-3-8b"),
+        (("explain", "flux capacitor"), 2, "flux"),
+        (("explain", "T4", "--with", "flash-attention=2"), 1, "8.0"),
+        (("explain", "h100", "--with", "cuda=11.6"), 1, "11.8"),
+        (("explain", "h100", "--with", "cuda"), 2, "COMPONENT=VERSION"),
+        (("explain", "h100", "--with", "cudda=12"), 2, "cuda"),
+        (("check", "nowhere.yaml"), 2, "no file"),
+        (("check", "examples"), 2, "folder"),
+        (("check", "examples/serve/workload.yaml", "--environment", "prd"), 2, "prod"),
+        (("catalog", "refresh", "awss"), 2, "aws"),
+        (("catalog", "import", "nowhere"), 2, "does not exist"),
+        (("catalog", "show", "tokns"), 2, "tokens"),
+        (("catalog", "show", "tokens", "no-such-word"), 1, "No row"),
+        (("ofers",), 2, "offers"),
+        (("offers", "--nope"), 2, "--nope"),
+    ],
+)
+def test_what_goes_wrong_has_its_exit_code_and_a_sentence(
+    chipwise: Chipwise, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = chipwise(*arguments)
+    assert done.code == code, done.err
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_unreachable_service_ends_with_three(chipwise: Chipwise) -> None:
+    done = chipwise("catalog", "refresh", "azure", "-o", "endpoint=http://127.0.0.1:9", "-o", "retries=1")
+    assert done.code == 3
+    assert "Traceback" not in done.err
+
+
+def test_a_missing_config_directory_is_bad_input(chipwise: Chipwise) -> None:
+    done = chipwise("chips", CHIPWISE_CONFIG_DIR="/no/such/place")
+    assert done.code == 2
+    assert "CHIPWISE_CONFIG_DIR" in done.err
+
+
+def test_our_own_mistake_ends_with_seventy_and_asks_for_a_report(tmp_path: Path) -> None:
+    code = "import chipwise.api.wiring as w, chipwise.cli.main as m, sys\nw.open_session = lambda: 1 / 0\nsys.exit(m.main(['chips']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 70
+    assert "our own mistake" in done.stderr
+    assert "--debug" in done.stderr
+
+
+def test_a_reader_that_stops_early_is_no_error(chipwise: Chipwise) -> None:
+    command = f"{Path(sys.executable).parent / 'chipwise'} offers --json | head -c 10"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion_is_offered(chipwise: Chipwise, shell: str) -> None:
+    done = chipwise(_CHIPWISE_COMPLETE=f"{shell}_source")
+    assert "chipwise" in done.out
+
+
+def test_chip_names_are_completed(chipwise: Chipwise) -> None:
+    done = chipwise(_CHIPWISE_COMPLETE="bash_complete", COMP_WORDS="chipwise offers --chip h1", COMP_CWORD="3")
+    assert "H100-SXM" in done.out
+
+
+@pytest.mark.parametrize(
+    "hostile", ["\x1b[31mred", "a" * 100_000, "../../etc/passwd", "'; drop table", "%s%n", "\u202egpu", "0", "-1", "NaN"]
+)
+def test_a_hostile_name_is_refused_without_reaching_the_terminal(chipwise: Chipwise, hostile: str) -> None:
+    for arguments in (("explain", "--", hostile), ("offers", f"--chip={hostile}"), ("models", "--offline", "--", hostile)):
+        done = chipwise(*arguments)
+        assert done.code == 2, (arguments, done.err[:200])
+        assert "Traceback" not in done.err
+        assert "\x1b" not in done.err
+        assert "\u202e" not in done.err
+        assert len(done.err) < 2_000

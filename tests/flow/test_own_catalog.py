@@ -1,0 +1,105 @@
+"""A user's own chips, machines, regions, prices and discounts join the catalog everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Chipwise
+
+BERLIN = """
+chips:
+  - {name: H100-capped, like: h100, power: 500 W}
+machines:
+  - {name: dgx-h100, chip: H100-capped, chips: 8, region: berlin, memory: 2TiB, purchase_price: $280k, lifetime: 4y,
+     power: 10.2 kW, usd_per_kwh: 0.19}
+  - {name: old-box, chip: T4, chips: 2, region: berlin, price_per_hour: $0.30}
+regions:
+  - {name: berlin, country: DEU, grid_g_per_kwh: 344, pue: 1.4}
+offers:
+  - {provider: aws, machine: p5.48xlarge, region: us-east-1, price_per_hour: 39.50, as_of: 2026-11-01}
+discounts:
+  - {provider: gcp, machine: a3, off: 20%, until: 2027-06-30}
+  - {provider: azure, off: 50%, until: 2020-01-01}
+"""
+
+
+def write(chipwise: Chipwise, text: str, name: str = "berlin.yaml") -> None:
+    (chipwise.config_dir / "catalog" / name).write_text(text)
+
+
+def test_own_machines_are_offered_at_their_stated_or_derived_cost(chipwise: Chipwise) -> None:
+    write(chipwise, BERLIN)
+    rows = {row["machine"]: row for row in chipwise("offers", "--provider", "onprem", "--json").json}
+    assert rows["old-box"]["usd_per_hour"] == 0.30
+    derived = 280_000 / (4 * 8760) + 10.2 * 1.5 * 0.19
+    assert rows["dgx-h100"]["usd_per_hour"] == pytest.approx(derived)
+    assert "derived" in rows["dgx-h100"]["notes"]
+    assert rows["dgx-h100"]["country"] == "DEU"
+    assert rows["dgx-h100"]["purchase"] == "owned"
+
+
+def test_an_own_chip_takes_over_what_it_does_not_state(chipwise: Chipwise) -> None:
+    write(chipwise, BERLIN)
+    capped = chipwise("chips", "H100-capped", "--json").json[0]
+    assert capped["power_w"] == 500
+    assert capped["bf16_flop_per_s"] == 989.4e12
+
+
+def test_an_own_price_replaces_the_packaged_one(chipwise: Chipwise) -> None:
+    write(chipwise, BERLIN)
+    rows = chipwise("offers", "p5.48xlarge", "--region", "us-east-1", "--purchase", "on-demand", "--json").json
+    assert [row["usd_per_hour"] for row in rows] == [39.50]
+
+
+def test_a_discount_lowers_list_prices_but_not_spot_and_ends_on_its_day(chipwise: Chipwise) -> None:
+    def price(purchase: str, machine: str = "a3-highgpu-8g") -> float:
+        rows = chipwise("offers", machine, "--purchase", purchase, "--json").json
+        return float(min(row["usd_per_hour"] for row in rows))
+
+    azure = "Standard_NC40ads_H100_v5"
+    before = price("on-demand"), price("spot"), price("on-demand", azure)
+    write(chipwise, BERLIN)
+    after = price("on-demand"), price("spot"), price("on-demand", azure)
+    assert after[0] == pytest.approx(before[0] * 0.8)
+    assert after[1:] == before[1:]
+
+
+def test_own_models_are_known_by_name(chipwise: Chipwise) -> None:
+    folder = chipwise.config_dir / "models"
+    folder.mkdir()
+    shape = "{layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 64000}"
+    (folder / "ours.yaml").write_text(f"- name: our-7b\n  context: 16384\n  shape: {shape}\n")
+    done = chipwise("models", "our-7b", "--json")
+    assert done.code == 0, done.err
+    assert done.json[0]["parameters"] > 6e9
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("machines:\n  - {name: x, chp: h100}\n", ["bad.yaml:2", "chp", "Did you mean chip"]),
+        ("machines:\n  - {name: x, chip: h10}\n", ["bad.yaml:2", "h10", "H100"]),
+        (
+            "machines:\n  - {name: x, memory: 12 elephants}\n  - {chips: -3}\n",
+            ["elephants", "machines[1].name", "machines[1].chips"],
+        ),
+        ("discounts: [{provider: awz, off: 10%}]", ["awz", "aws"]),
+        ("discounts: [{provider: aws, off: 130%}]", ["between 0% and 100%"]),
+        ("offers: [{provider: aws, machine: p55, region: x, price_per_hour: 3}]", ["p55"]),
+        ("chips: [{name: mine}]", ["kind"]),
+        ("just text", ["mapping"]),
+        ("a: &a [*a]", ["bad.yaml"]),
+        ("\x00\x01", ["not a text file"]),
+        ("", ["empty"]),
+    ],
+)
+def test_a_bad_file_is_refused_with_all_its_problems(chipwise: Chipwise, text: str, said: list[str]) -> None:
+    write(chipwise, text, "bad.yaml")
+    done = chipwise("offers", "--chip", "h100")
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    for words in said:
+        assert words in done.err

@@ -1,0 +1,128 @@
+"""Fresh prices through the command line: they replace the old ones, and a failed refresh changes nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Chipwise
+
+H100 = "Standard_ND96isr_H100_v5"
+
+
+class AzurePrices(ThreadingHTTPServer):
+    """Stands in for the Azure Retail Prices API, in its documented format."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.price = 77.7
+        self.cut = False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: AzurePrices
+
+    def do_GET(self) -> None:
+        item: dict[str, Any] = {
+            "currencyCode": "USD", "tierMinimumUnits": 0.0, "retailPrice": self.server.price, "unitPrice": self.server.price,
+            "armRegionName": "eastus", "location": "US East", "effectiveStartDate": "2026-11-01T00:00:00Z",
+            "meterName": "ND96isr H100 v5", "productName": "Virtual Machines NDsr H100 v5 Series Linux", "skuName": "ND96isrH100v5",
+            "serviceName": "Virtual Machines", "serviceFamily": "Compute", "unitOfMeasure": "1 Hour", "type": "Consumption",
+            "isPrimaryMeterRegion": True, "armSkuName": H100,
+        }  # fmt: skip
+        body = json.dumps({"Items": [item], "NextPageLink": None, "Count": 1}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: len(body) // 2] if self.server.cut else body)
+        self.close_connection = self.server.cut
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def azure() -> Iterator[AzurePrices]:
+    with AzurePrices() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def price(chipwise: Chipwise) -> tuple[float, str]:
+    rows = chipwise("offers", H100, "--region", "eastus", "--purchase", "on-demand", "--json").json
+    assert len(rows) == 1
+    return rows[0]["usd_per_hour"], rows[0]["as_of"]
+
+
+def test_a_refresh_replaces_the_old_price_and_keeps_what_the_feed_does_not_know(chipwise: Chipwise, azure: AzurePrices) -> None:
+    assert price(chipwise) == (98.32, "2026-06-18")
+    done = chipwise("catalog", "refresh", "azure", "-o", f"endpoint={azure.url}")
+    assert done.code == 0, done.err
+    assert price(chipwise)[0] == 77.7
+    machine = chipwise("machines", H100, "--json").json[0]
+    assert (machine["chip"], machine["chips"]) == ("H100-SXM", 8)
+    status = chipwise("catalog", "status", "--json").json
+    assert next(row for row in status["providers"] if row["provider"] == "azure")["from"].startswith("feed")
+
+
+def test_a_refresh_that_is_cut_off_leaves_the_catalog_as_it_was(chipwise: Chipwise, azure: AzurePrices) -> None:
+    assert chipwise("catalog", "refresh", "azure", "-o", f"endpoint={azure.url}").code == 0
+    azure.price, azure.cut = 55.5, True
+    done = chipwise("catalog", "refresh", "azure", "-o", f"endpoint={azure.url}", "-o", "retries=1")
+    assert done.code == 3
+    assert price(chipwise)[0] == 77.7
+    assert [path.name for path in (chipwise.data_dir / "feeds").iterdir()] == ["azure.json"]
+
+
+def test_a_price_that_cannot_be_is_left_out_and_said(chipwise: Chipwise, azure: AzurePrices) -> None:
+    azure.price = 9000.0
+    done = chipwise("catalog", "refresh", "azure", "-o", f"endpoint={azure.url}", "--json")
+    assert price(chipwise)[0] == 98.32
+    assert any("price in USD/h" in complaint for complaint in done.json[0]["refused"])
+
+
+def test_a_broken_snapshot_is_named_and_the_rest_works(chipwise: Chipwise, azure: AzurePrices) -> None:
+    assert chipwise("catalog", "refresh", "azure", "-o", f"endpoint={azure.url}").code == 0
+    (chipwise.data_dir / "feeds" / "azure.json").write_text('{"cut off')
+    done = chipwise("offers", H100, "--region", "eastus")
+    assert done.code == 0
+    assert "azure" in done.err
+    assert price(chipwise) == (98.32, "2026-06-18")
+
+
+def test_an_inventory_is_imported_and_offered(chipwise: Chipwise, tmp_path: Path) -> None:
+    file = tmp_path / "servers.csv"
+    file.write_text(
+        "name,chip,chips,memory,region,purchase price,lifetime years,power,usd per kwh\nrack-1,H100 SXM,8,2TiB,berlin,$280k,4,10200,0.19\n"
+    )
+    done = chipwise("catalog", "import", str(file), "--json")
+    assert done.code == 0, done.err
+    rows = chipwise("offers", "--provider", "onprem", "--json").json
+    assert [(row["machine"], row["chip"], row["chips"], row["purchase"]) for row in rows] == [
+        ("rack-1", "H100-SXM", 8, "owned")
+    ]
+
+
+def test_a_skypilot_catalog_is_imported(chipwise: Chipwise, tmp_path: Path) -> None:
+    folder = tmp_path / "catalogs" / "lambda"
+    folder.mkdir(parents=True)
+    header = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice\n"
+    (folder / "vms.csv").write_text(header + "gpu_8x_h100_sxm5,H100,8,208,1800,25.0,us-east-1,,\n")
+    done = chipwise("catalog", "import", str(tmp_path / "catalogs"), "-o", "as_of=2026-11-10", "--json")
+    assert done.code == 0, done.err
+    rows = chipwise("offers", "gpu_8x_h100_sxm5", "--region", "lambda/us-east-1", "--json").json
+    assert [(row["usd_per_hour"], row["as_of"]) for row in rows] == [(25.0, "2026-11-10")]
