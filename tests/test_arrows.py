@@ -40,7 +40,9 @@ def test_a_broken_arrow_is_reported(tmp_path: Path, file: str, line: str, contra
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.csv"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     path = tmp_path / "src" / "chipwise" / file
-    path.write_text(path.read_text().replace("from __future__ import annotations\n", f"from __future__ import annotations\n\n{line}\n", 1))
+    path.write_text(
+        path.read_text().replace("from __future__ import annotations\n", f"from __future__ import annotations\n\n{line}\n", 1)
+    )
     result = lint(tmp_path)
     assert result.returncode != 0
     assert re.search(rf"{re.escape(contract)}.*BROKEN", result.stdout), result.stdout

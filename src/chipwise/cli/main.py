@@ -82,6 +82,7 @@ def run() -> None:
 
 def main(args: list[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    stdout = sys.stdout
     try:
         code = app.main(args, prog_name="chipwise", standalone_mode=False)
         sys.stdout.flush()
@@ -104,7 +105,7 @@ def main(args: list[str] | None = None) -> int:
         return 0
     except SystemExit as stop:
         # click turns a broken pipe into exit 1 and wraps standard output; to us it is no failure.
-        return 0 if type(sys.stdout).__name__ == "PacifyFlushWrapper" else _code(stop)
+        return 0 if sys.stdout is not stdout else _code(stop)
     except OSError as error:
         if os.environ.get("CHIPWISE_DEBUG"):
             raise
