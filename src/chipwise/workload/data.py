@@ -1,0 +1,73 @@
+"""What surrounds the work itself: labels, the data it reads, and where its users are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from chipwise.workload.country import Origin
+from chipwise.workload.goals import Text
+from chipwise.workload.part import Choice, Part, fault, shown
+from chipwise.workload.quantity import Bytes, Count, Share
+
+
+class Access(StrEnum):
+    ONCE = "once"
+    EPOCHS = "epochs"
+    RANDOM = "random"
+    STREAMING = "streaming"
+
+
+_ACCESS = (("sequential", "once"), ("repeated", "epochs"), ("stream", "streaming"))
+
+
+def parse_name(text: object) -> str:
+    """A name that files, labels and clouds accept: letters, digits, dot, dash, underscore, at most 63."""
+    if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", text):
+        raise fault(
+            f"{shown(text)} is not a name", "1 to 63 letters, digits, '.', '-' or '_', with a letter or digit at both ends"
+        )
+    return text
+
+
+Name = Annotated[str, BeforeValidator(parse_name), Field(examples=["chat-api"], max_length=63)]
+
+
+class Labels(Part):
+    """Who it belongs to. Bills are split by these; any further label may be added."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str] = Field(init=False)
+
+    owner: Text | None = None
+    team: Text | None = None
+    project: Text | None = None
+
+    def as_dict(self) -> dict[str, str]:
+        return self.model_dump(exclude_none=True)
+
+
+class Data(Part):
+    """The data set that is read."""
+
+    size: Bytes
+    place: Text | None = None
+    """Where it lies: cloud:region such as aws:eu-central-1, or a URL or path."""
+    access: Annotated[Access, Choice(Access, "an access pattern", _ACCESS)] = Access.ONCE
+    """Read once from end to end, once per epoch, at random, or as it arrives."""
+    files: Count | None = None
+    """Number of files or objects: many small ones are slower than a few large ones."""
+    format: Text | None = None
+
+    @property
+    def region(self) -> tuple[str, str] | None:
+        """(cloud, region) where `place` names them."""
+        match = re.fullmatch(r"([A-Za-z][\w-]*):(?!/)([\w-]+)", self.place or "")
+        return (match[1], match[2]) if match else None
+
+
+Traffic = Mapping[Origin, Share]

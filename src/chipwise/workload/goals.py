@@ -1,0 +1,293 @@
+"""What a workload is meant to reach (goals) and what it must keep to (limits).
+
+A goal can be missed by a little and the answer is still worth reading; a limit cannot. Names of clouds, regions and chips
+are text here: whoever holds the catalog resolves them (see `references.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import AwareDatetime, BeforeValidator, Field, GetJsonSchemaHandler, RootModel, StringConstraints, model_validator
+from pydantic_core import CoreSchema
+
+from chipwise.units import DAY, HOUR, MONTH, YEAR
+from chipwise.workload.country import Country, members
+from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, shown
+from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, Whole, WholeOrZero
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Texts = Annotated[tuple[Text, ...], OneOrMore()]
+
+
+class Objective(StrEnum):
+    COST = "cost"
+    TIME = "time"
+    CARBON = "carbon"
+    BALANCED = "balanced"
+
+
+class Precision(StrEnum):
+    """Number formats of weights and arithmetic. nf4 is the 4-bit format of QLoRA; fp64_tensor the FP64 of matrix units."""
+
+    FP64 = "fp64"
+    FP64_TENSOR = "fp64_tensor"
+    FP32 = "fp32"
+    TF32 = "tf32"
+    BF16 = "bf16"
+    FP16 = "fp16"
+    FP8 = "fp8"
+    FP4 = "fp4"
+    NF4 = "nf4"
+    INT8 = "int8"
+    INT4 = "int4"
+
+
+class Programme(StrEnum):
+    """Compliance programmes by the names people use for them."""
+
+    HIPAA = "hipaa"
+    FEDRAMP = "fedramp"
+    ISO27001 = "iso27001"
+    PCI = "pci"
+    SOC2 = "soc2"
+    GDPR = "gdpr"
+    C5 = "c5"
+    HDS = "hds"
+    IRAP = "irap"
+    CJIS = "cjis"
+    ITAR = "itar"
+
+
+class Where(StrEnum):
+    CLOUD = "cloud"
+    EDGE = "edge"
+    OWNED = "owned"
+
+
+class Period(StrEnum):
+    TOTAL = "total"
+    HOUR = "hour"
+    DAY = "day"
+    MONTH = "month"
+    YEAR = "year"
+
+
+_FORMATS = (
+    ("double", "fp64"), ("float64", "fp64"), ("float", "fp32"), ("single", "fp32"), ("float32", "fp32"), ("half", "fp16"),
+    ("float16", "fp16"), ("bfloat16", "bf16"), ("e4m3", "fp8"), ("nvfp4", "fp4"), ("mxfp4", "fp4"),
+    ("w8a8", "int8"), ("w4a16", "int4"),
+)  # fmt: skip
+_PERIODS = (("h", "hour"), ("d", "day"), ("mo", "month"), ("y", "year"), ("yr", "year"), ("run", "total"))
+_SECONDS_IN = {Period.HOUR: HOUR, Period.DAY: DAY, Period.MONTH: MONTH, Period.YEAR: YEAR}
+AnyPrecision = Annotated[Precision, Choice(Precision, "a precision", _FORMATS)]
+AnyPeriod = Annotated[Period, Choice(Period, "a period", _PERIODS)]
+AnyProgramme = Annotated[
+    Programme,
+    Choice(Programme, "a compliance programme", (("pci-dss", "pci"), ("soc 2 type ii", "soc2"), ("iso/iec 27001", "iso27001"))),
+]
+AnyWhere = Annotated[Where, Choice(Where, "a place", (("on-prem", "owned"), ("on-premises", "owned"), ("datacenter", "owned")))]
+
+
+_PERCENTILE = r"p\d{1,3}(?:\.\d{1,4})?"
+
+
+def _percentile(key: object) -> object:
+    if not isinstance(key, str) or not re.fullmatch(_PERCENTILE, key) or not 0 < float(key[1:]) <= 100:
+        raise fault(f"{shown(key)} is not a percentile", "above p0 up to p100, such as p50, p95 or p99.9")
+    return key
+
+
+class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)], Seconds]]):
+    """Upper limits by percentile: `{p50: 200ms, p99: 1s}` holds when half the requests take at most 200 ms, and so on."""
+
+    model_config = {"frozen": True}
+
+    @property
+    def limits(self) -> tuple[tuple[float, float], ...]:
+        """(percentile, seconds), the lowest percentile first."""
+        return tuple(sorted((float(key[1:]), seconds) for key, seconds in self.root.items()))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _says_which(cls, value: object) -> object:
+        if isinstance(value, str | int | float) or value == {}:
+            why = f"{shown(value)} does not say for which percentile" if value else "no percentile is given"
+            raise fault(why, "percentiles, such as {p50: 200ms, p99: 1s}")
+        return value
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        seconds = [limit for _, limit in self.limits]
+        if seconds != sorted(seconds):
+            raise fault("a higher percentile has a lower limit than a lower one", "limits that rise with the percentile")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> JsonSchema:
+        reference = handler(schema)
+        definition = handler.resolve_ref_schema(reference)
+        values = definition.pop("additionalProperties")
+        definition["properties"] = {f"p{n}": values for n in (50, 90, 95, 99)}
+        definition["patternProperties"] = {f"^{_PERCENTILE}$": values}
+        definition |= {"additionalProperties": False, "minProperties": 1}
+        return reference
+
+
+class Budget(Part):
+    """The most to be spent: in all, or per hour, day, month or year. "$500" is in all, "$2k/month" per month."""
+
+    usd: Usd
+    per: AnyPeriod = Period.TOTAL
+
+    @classmethod
+    def expand(cls, value: object) -> object:
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            return value
+        amount, slash, per = re.sub(r"\s+(?:per|an?)\s+", "/", str(value).strip(), count=1).partition("/")
+        return {"usd": amount if isinstance(value, str) else value, **({"per": per} if slash else {})}
+
+    @classmethod
+    def short_schema(cls, full: JsonSchema) -> JsonSchema | None:
+        short: JsonSchema = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "minLength": 1}]}
+        return short | {"examples": ["$500", "$2k/month", "$12/hour"]}
+
+    @property
+    def usd_per_second(self) -> float | None:
+        """None for a budget that is not spread over time."""
+        return None if self.per is Period.TOTAL else self.usd / _SECONDS_IN[self.per]
+
+
+def _no_date(value: object) -> object:
+    if isinstance(value, str) and re.match(r"\d{4}-\d\d", value):
+        raise fault(f"{value!r} is a date", "a duration such as 72h or 7d here; a date goes into finish_by")
+    return value
+
+
+def _moment(value: object) -> object:
+    """ISO 8601 with an offset: a date alone, or a time without one, means different moments to different readers."""
+    if isinstance(value, datetime):
+        return value
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        why = "has no offset from UTC" if moment else "is not a date and time"
+        raise fault(f"{shown(value)} {why}", "ISO 8601 with an offset, such as 2027-03-31T18:00+02:00 or 2027-03-31T16:00Z")
+    return moment
+
+
+class Goals(Part):
+    """What is to be reached, and what to prefer among the plans that reach it."""
+
+    objective: Annotated[Objective, Choice(Objective, "an objective")] = Objective.COST
+    """What to make small once the goals are met."""
+    deadline: Annotated[Seconds, BeforeValidator(_no_date)] | None = None
+    """Longest time from start to end."""
+    finish_by: Annotated[AwareDatetime, BeforeValidator(_moment)] | None = None
+    """The moment by which it must be done, instead of a deadline."""
+    budget: Budget | None = None
+    """The most to be spent, in all or per period."""
+    latency: LatencyGoal | None = None
+    """From request to complete answer, by percentile."""
+    ttft: LatencyGoal | None = None
+    """Time to the first token, by percentile."""
+    tpot: LatencyGoal | None = None
+    """Time per output token after the first, by percentile."""
+    throughput: Rate | None = None
+    """Items (tokens, frames, requests, as the kind counts them) per second."""
+
+    def flaws(self) -> Iterable[Flaw]:
+        if self.deadline is not None and self.finish_by is not None:
+            yield Flaw("finish_by", "deadline and finish_by exclude each other: give one of them", also=("deadline",))
+        for name in ("ttft", "tpot"):
+            part, whole = getattr(self, name), self.latency
+            if part and whole and (late := _above(part, whole)):
+                yield Flaw(name, f"{late} is above the limit for the whole answer", "at most goals.latency", ("latency",))
+
+
+def _above(part: LatencyGoal, whole: LatencyGoal) -> str | None:
+    return next((key for key, seconds in part.root.items() if seconds > whole.root.get(key, float("inf"))), None)
+
+
+class Range(Part):
+    """From `min` to `max`, either of which may be left open. A plain number is both."""
+
+    min: Whole | None = None
+    max: Whole | None = None
+
+    @classmethod
+    def expand(cls, value: object) -> object:
+        return {"min": value, "max": value} if isinstance(value, str | int | float) else value
+
+    @classmethod
+    def short_schema(cls, full: JsonSchema) -> JsonSchema | None:
+        return {"type": "integer", "exclusiveMinimum": 0}
+
+    def flaws(self) -> Iterable[Flaw]:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            yield Flaw("min", f"{self.min} is above max, which is {self.max}", also=("max",))
+
+
+class Avoid(Part):
+    """What must not be used although the other limits would allow it."""
+
+    clouds: Texts = ()
+    regions: Texts = ()
+    countries: Annotated[tuple[Country, ...], OneOrMore()] = ()
+    chips: Texts = ()
+
+
+def _quota_key(key: object) -> object:
+    parts = key.split(":") if isinstance(key, str) else []
+    if not 1 <= len(parts) <= 3 or not all(part.strip() for part in parts):
+        raise fault(f"{shown(key)} does not name a quota", "chip, cloud:chip or cloud:region:chip, such as aws:us-east-1:h100")
+    return key
+
+
+class Limits(Part):
+    """What every plan must keep to. An empty list limits nothing."""
+
+    clouds: Texts = ()
+    """Only these providers."""
+    regions: Texts = ()
+    """Only these regions, as eu-central-1 or aws:eu-central-1."""
+    countries: Annotated[tuple[Country, ...], OneOrMore()] = ()
+    """Machines only in these countries or groups (EU, EEA)."""
+    residency: Annotated[tuple[Country, ...], OneOrMore()] = ()
+    """Data is kept and processed only in these countries or groups (EU, EEA)."""
+    compliance: Annotated[tuple[AnyProgramme, ...], OneOrMore()] = ()
+    """Programmes that the provider must take part in."""
+    chips: Texts = ()
+    """Only these chips or families of chips."""
+    chip_count: Range = Range()
+    """Fewest and most chips at one time."""
+    precision: Annotated[tuple[AnyPrecision, ...], OneOrMore()] = ()
+    """Number formats that may be used, where the plan could choose."""
+    interruptible: bool | None = None
+    """True: may be stopped at any time, as spot machines are; false: must not be; unset: the plan weighs it."""
+    where: Annotated[tuple[AnyWhere, ...], OneOrMore()] = ()
+    """Rented in a cloud, standing at the edge, or owned."""
+    power_watts: Watts | None = None
+    """Most power one machine may draw, for places with a weak supply."""
+    quotas: Mapping[Annotated[str, BeforeValidator(_quota_key)], WholeOrZero] = Field(default_factory=dict)
+    """Most chips at one time by chip, cloud:chip or cloud:region:chip."""
+    avoid: Avoid = Avoid()
+
+    def flaws(self) -> Iterable[Flaw]:
+        for name in ("clouds", "regions", "countries", "chips"):
+            if both := set(getattr(self, name)) & set(getattr(self.avoid, name)):
+                yield Flaw(
+                    f"avoid.{name}", f"{', '.join(sorted(both))} is asked for in limits.{name} and avoided here", also=(name,)
+                )
+        if self.countries and self.residency and not _overlap(self.countries, self.residency):
+            yield Flaw("residency", "no country is in both countries and residency, so nothing can fit", also=("countries",))
+
+
+def _overlap(one: Iterable[str], other: Iterable[str]) -> bool:
+    return bool(frozenset().union(*map(members, one)) & frozenset().union(*map(members, other)))

@@ -1,0 +1,387 @@
+"""The kinds of work, one class each; `kind` tells them apart. What they share is in `Common`.
+
+Amounts are those of the whole job unless a field says "per". Names of models and chips are text: the registry and the
+catalog resolve them later (see `references.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
+
+from chipwise.workload.data import Data, Labels, Name, Traffic
+from chipwise.workload.demand import Arrival, Length
+from chipwise.workload.goals import AnyPrecision, Goals, Limits, Precision, Range, Text
+from chipwise.workload.media import Resolution, Video
+from chipwise.workload.part import Choice, Flaw, Part, exactly_one, fault, shown
+from chipwise.workload.quantity import Bandwidth, Bytes, Count, Flop, Rate, Seconds, Share, Tokens, Whole, WholeOrZero
+from chipwise.workload.schedule import Always, Schedule
+
+
+class Method(StrEnum):
+    FULL = "full"
+    LORA = "lora"
+    QLORA = "qlora"
+
+
+class Optimizer(StrEnum):
+    ADAMW = "adamw"
+    ADAMW_8BIT = "adamw-8bit"
+    ADAFACTOR = "adafactor"
+    LION = "lion"
+    MUON = "muon"
+    SGD = "sgd"
+
+
+class Recompute(StrEnum):
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
+class Pattern(StrEnum):
+    NONE = "none"
+    HALO = "halo"
+    ALLREDUCE = "allreduce"
+    ALLTOALL = "alltoall"
+    BROADCAST = "broadcast"
+
+
+class Sharing(StrEnum):
+    NONE = "none"
+    SLICES = "slices"
+    TIME = "time"
+
+
+def _model(value: object) -> object:
+    if (isinstance(value, str) and value.strip()) or (isinstance(value, Mapping) and value):
+        return value
+    raise fault(
+        f"{shown(value)} is not a model",
+        "a name such as llama-3.1-8b, a hub id, a path to config.json, or a mapping of its shape",
+    )
+
+
+Model = Annotated[
+    Text | Mapping[str, JsonValue], BeforeValidator(_model), Field(examples=["llama-3.1-8b", "meta-llama/Llama-3.1-8B"])
+]
+AnyRecompute = Annotated[Recompute, Choice(Recompute, "a way to recompute")]
+
+
+class Common(Part):
+    """What every workload may say about itself."""
+
+    name: Name
+    description: Text | None = None
+    labels: Labels = Labels()
+    data: Data | None = None
+    traffic: Traffic = Field(default_factory=dict)
+    """Share of the requests by country, group or continent, such as {DEU: 70%, USA: 30%}."""
+    schedule: Schedule = Always()
+    goals: Goals = Goals()
+    limits: Limits = Limits()
+
+    def flaws(self) -> Iterable[Flaw]:
+        total = sum(self.traffic.values())
+        if self.traffic and abs(total - 1) > 0.005:
+            yield Flaw("traffic", f"the shares add up to {total:.1%}", "shares that add up to 100%")
+
+
+class Learning(Common):
+    """What training and fine-tuning have in common."""
+
+    model: Model
+    tokens: Tokens | None = None
+    """Tokens in the data set, each seen once per epoch."""
+    samples: Count | None = None
+    """Samples in the data set (images, sequences), each seen once per epoch."""
+    epochs: Annotated[float, Field(gt=0, le=100_000)] = 1.0
+    sequence_length: Tokens | None = None
+    batch_tokens: Tokens | None = None
+    """Tokens per optimiser step over all chips; left open, the plan chooses."""
+    batch_samples: Count | None = None
+    """Samples per optimiser step over all chips, instead of batch_tokens."""
+    precision: AnyPrecision = Precision.BF16
+    optimizer: Annotated[
+        Optimizer, Choice(Optimizer, "an optimizer", (("adam", "adamw"), ("paged-adamw-8bit", "adamw-8bit")))
+    ] = Optimizer.ADAMW
+    recompute: AnyRecompute | None = None
+    """Activations computed again in the backward pass to save memory; left open, the plan chooses."""
+    checkpoint_every: Seconds | None = None
+    """Time between checkpoints; left open, it follows from how often machines are lost."""
+
+    def flaws(self) -> Iterable[Flaw]:
+        yield from super().flaws()
+        yield from exactly_one(self, "tokens", "samples")
+        if self.batch_tokens is not None and self.batch_samples is not None:
+            yield Flaw(
+                "batch_samples", "batch_tokens and batch_samples exclude each other: give one of them", also=("batch_tokens",)
+            )
+        if self.batch_tokens is not None and self.tokens is not None and self.batch_tokens > self.tokens * self.epochs:
+            yield Flaw("batch_tokens", "one step is larger than the whole job", "at most tokens x epochs", ("tokens", "epochs"))
+
+
+class Train(Learning):
+    """Training from the start, or continued pretraining."""
+
+    kind: Literal["train"] = "train"
+
+
+class Finetune(Learning):
+    """Adapting a trained model: all of it, low-rank adapters, or adapters over 4-bit weights."""
+
+    kind: Literal["finetune"] = "finetune"
+    method: Annotated[Method, Choice(Method, "a method")]
+    rank: Whole | None = None
+    """Rank of the adapters; 16 unless given."""
+    targets: Literal["attention", "all-linear"] = "all-linear"
+    """Which matrices get adapters."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_rank(cls, value: object) -> object:
+        if (
+            isinstance(value, Mapping)
+            and str(value.get("method", "")).lower() in ("lora", "qlora")
+            and value.get("rank") is None
+        ):
+            return {**value, "rank": 16}
+        return value
+
+    def flaws(self) -> Iterable[Flaw]:
+        yield from super().flaws()
+        if self.method is Method.FULL and self.rank is not None:
+            yield Flaw("rank", "full fine-tuning has no adapters", "rank only with method lora or qlora", ("method",))
+
+
+class Serve(Common):
+    """Online inference: requests arrive by themselves and are answered in time."""
+
+    kind: Literal["serve"] = "serve"
+    model: Model
+    arrival: Arrival
+    input_tokens: Length | None = None
+    """Tokens of a prompt; not needed for a trace that has them, nor for models without tokens."""
+    output_tokens: Length | None = None
+    shared_prefix_tokens: Tokens | None = None
+    """Tokens at the start of every prompt that are the same, such as a system prompt."""
+    context: Tokens | None = None
+    """Longest prompt and answer together that must be accepted."""
+    precision: AnyPrecision | None = None
+    """Of the weights; left open, the plan chooses among limits.precision."""
+    kv_precision: AnyPrecision | None = None
+    replicas: Range = Range()
+    """Fewest and most copies of the model."""
+    devices: Whole | None = None
+    """At the edge: number of devices, each with this arrival of its own."""
+
+    def flaws(self) -> Iterable[Flaw]:
+        yield from super().flaws()
+        if self.output_tokens is not None and self.input_tokens is None:
+            yield Flaw("input_tokens", "is needed where output_tokens is given", also=("output_tokens",))
+        yield from _prompt_fits(self.input_tokens, self.shared_prefix_tokens, self.context)
+        if self.goals.tpot is not None and self.output_tokens is None and self.arrival.trace is None:
+            yield Flaw(
+                "goals.tpot", "is a goal per output token, and output_tokens is not given", also=("output_tokens", "arrival")
+            )
+
+
+def _prompt_fits(length: Length | None, prefix: float | None, context: float | None) -> Iterable[Flaw]:
+    if length is None:
+        return
+    if prefix is not None and prefix > length.mean:
+        yield Flaw("shared_prefix_tokens", "is longer than the mean prompt", "at most input_tokens", ("input_tokens",))
+    if context is not None and context < (length.max or length.mean):
+        yield Flaw("context", "is shorter than the prompts", "at least input_tokens", ("input_tokens",))
+
+
+class Batch(Common):
+    """Offline inference over a known number of items. Without output_tokens nothing is generated, as in embedding."""
+
+    kind: Literal["batch"] = "batch"
+    model: Model
+    items: Count
+    input_tokens: Length | None = None
+    """Tokens per item; not needed for models without tokens."""
+    output_tokens: Length | None = None
+    shared_prefix_tokens: Tokens | None = None
+    precision: AnyPrecision | None = None
+
+    def flaws(self) -> Iterable[Flaw]:
+        yield from super().flaws()
+        if self.output_tokens is not None and self.input_tokens is None:
+            yield Flaw("input_tokens", "is needed where output_tokens is given", also=("output_tokens",))
+        yield from _prompt_fits(self.input_tokens, self.shared_prefix_tokens, None)
+
+
+class Communication(Part):
+    """What the parts of a distributed computation send each other in one step."""
+
+    pattern: Annotated[
+        Pattern, Choice(Pattern, "a communication pattern", (("stencil", "halo"), ("neighbour", "halo"), ("fft", "alltoall")))
+    ]
+    bytes_per_step: Bytes | None = None
+    """Sent by each chip in one step."""
+
+    def flaws(self) -> Iterable[Flaw]:
+        if self.pattern is not Pattern.NONE and self.bytes_per_step is None:
+            yield Flaw("bytes_per_step", f"is needed with the pattern {self.pattern}", also=("pattern",))
+
+
+class Hpc(Common):
+    """Numerical work: so many operations on so many bytes, step after step."""
+
+    kind: Literal["hpc"] = "hpc"
+    steps: Count = 1.0
+    flop_per_step: Flop | None = None
+    bytes_per_step: Bytes | None = None
+    """Moved between memory and chip in one step."""
+    precision: AnyPrecision = Precision.FP64
+    working_set: Bytes | None = None
+    """Memory the problem needs at one time."""
+    communication: Communication = Communication(pattern=Pattern.NONE)
+    parallel: Share = 1.0
+    """Share of the work that can be split (Amdahl)."""
+    runs: Whole = 1
+    """Independent repetitions: ensemble members, points of a sweep."""
+
+    def flaws(self) -> Iterable[Flaw]:
+        yield from super().flaws()
+        if self.flop_per_step is None and self.bytes_per_step is None:
+            yield Flaw("", "one of flop_per_step and bytes_per_step is needed", also=("flop_per_step", "bytes_per_step"))
+
+
+class Measured(Part):
+    """A time taken on a known chip, from which others are estimated."""
+
+    on: Text
+    takes: Seconds
+
+
+class Render(Common):
+    """Pictures computed from a scene, frame by frame."""
+
+    kind: Literal["render"] = "render"
+    frames: Count
+    resolution: Resolution
+    samples_per_pixel: Count
+    engine: Text | None = None
+    """Such as cycles, redshift, arnold."""
+    scene: Bytes | None = None
+    """Memory for geometry and textures; it must fit each chip unless the engine pages."""
+    measured: Measured | None = None
+    """One frame on a known chip."""
+
+
+class Transcode(Common):
+    """Video decoded, scaled and encoded again: live streams, or an archive of known length."""
+
+    kind: Literal["transcode"] = "transcode"
+    streams: Whole | None = None
+    """Live streams at one time."""
+    duration: Seconds | None = None
+    """Total playing time of an archive."""
+    source: Video
+    outputs: Annotated[tuple[Video, ...], Field(min_length=1)]
+
+    def flaws(self) -> Iterable[Flaw]:
+        yield from super().flaws()
+        yield from exactly_one(self, "streams", "duration")
+
+
+class Circuit(Part):
+    """What a known FPGA design takes of its device."""
+
+    luts: Count | None = None
+    dsps: Count | None = None
+    memory: Bytes | None = None
+    """Block and ultra RAM together."""
+
+
+class Stream(Common):
+    """A fixed chain of operations that data flows through without a stop, as on an FPGA."""
+
+    kind: Literal["stream"] = "stream"
+    operations: Annotated[tuple[Text, ...], Field(min_length=1)]
+    """In order, such as parse-fix, filter, aes-256-gcm."""
+    bandwidth: Bandwidth | None = None
+    """Bytes flowing in per second."""
+    messages: Rate | None = None
+    """Messages flowing in per second, instead of bandwidth; needs message_size."""
+    message_size: Bytes | None = None
+    state: Bytes | None = None
+    """Tables and buffers that must stay on the chip."""
+    circuit: Circuit | None = None
+
+    def flaws(self) -> Iterable[Flaw]:
+        yield from super().flaws()
+        yield from exactly_one(self, "bandwidth", "messages")
+        if self.messages is not None and self.message_size is None:
+            yield Flaw("message_size", "is needed where messages is given", also=("messages",))
+
+
+class Quantum(Part):
+    """The circuits of one iteration."""
+
+    qubits: Whole
+    shots: Whole
+    """Repetitions of each circuit."""
+    circuits: Whole = 1
+    """Circuits per iteration, such as one per term of a gradient."""
+    depth: Whole | None = None
+    two_qubit_gates: WholeOrZero | None = None
+    device: Text | None = None
+    """A named quantum processor or simulator; left open, the plan chooses."""
+
+
+class Classical(Part):
+    """The work between the circuits of one iteration."""
+
+    flop: Flop | None = None
+    memory: Bytes | None = None
+    measured: Measured | None = None
+    """One iteration on a known chip."""
+    precision: AnyPrecision = Precision.FP64
+
+
+class Hybrid(Common):
+    """Quantum circuits and classical work in turns, as in QAOA and VQE."""
+
+    kind: Literal["hybrid"] = "hybrid"
+    algorithm: Text | None = None
+    iterations: Whole
+    quantum: Quantum
+    classical: Classical = Classical()
+
+
+class Interactive(Common):
+    """People at notebooks and development machines: used in bursts, idle in between."""
+
+    kind: Literal["interactive"] = "interactive"
+    people: Whole
+    at_once: Whole | None = None
+    """Most people working at one time; all of them unless given."""
+    memory: Bytes
+    """Accelerator memory for each."""
+    busy: Share = 0.25
+    """Share of a session in which the accelerator computes."""
+    idle_after: Seconds | None = None
+    """Idle time after which a session is stopped."""
+    sharing: Annotated[Sharing, Choice(Sharing, "a way of sharing", (("mig", "slices"), ("time-slicing", "time")))] = (
+        Sharing.NONE
+    )
+    """Whether people may share one chip: not at all, in slices with memory of their own, or in turns."""
+    model: Model | None = None
+
+    def flaws(self) -> Iterable[Flaw]:
+        yield from super().flaws()
+        if self.at_once is not None and self.at_once > self.people:
+            yield Flaw("at_once", f"{self.at_once} is above people, which is {self.people}", also=("people",))
+
+
+Stage = Annotated[
+    Train | Finetune | Serve | Batch | Hpc | Render | Transcode | Stream | Hybrid | Interactive, Field(discriminator="kind")
+]

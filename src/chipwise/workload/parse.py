@@ -1,0 +1,112 @@
+"""The door: a workload file becomes a `Workload`, or one error that lists everything wrong with it.
+
+    load("workload.yaml", environment="prod") -> Workload
+    parse_with_lines(text, path) -> Parsed          also knows the line of every field
+
+Every environment of the file is checked, whichever is asked for, so that a mistake in dev is not found on the day dev is
+needed. Names of models, chips, clouds and regions are not looked up here; `references` lists them and `Parsed.problem` puts
+what the caller finds out about one into the same form as every other mistake in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipwise.errors import InvalidFile, Problem, UnknownName
+from chipwise.spelling import nearest
+from chipwise.workload.overlay import KEY, Spot, layer
+from chipwise.workload.part import shown
+from chipwise.workload.pipeline import Workload
+from chipwise.workload.problems import MAX_PROBLEMS, check, spot_of
+from chipwise.workload.source import Document, Where, read_text, read_yaml
+
+MAX_ENVIRONMENTS = 20  # each is checked in full
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A workload and the file it came from."""
+
+    workload: Workload
+    path: str
+    environment: str | None
+    environments: tuple[str, ...]
+    lines: Mapping[Where, Spot]
+
+    def problem(self, where: Where, message: str, allowed: str | None = None, near: tuple[str, ...] = ()) -> Problem:
+        """A problem at the place of a `Reference` or of any field, with the file's own field name and line."""
+        _, spot = spot_of(where, self.lines)
+        return Problem(spot.field, message, spot.line, allowed, near)
+
+
+def load(path: str | Path, environment: str | None = None) -> Workload:
+    """The workload in a file, with one of its environments laid over it."""
+    return load_with_lines(path, environment).workload
+
+
+def load_with_lines(path: str | Path, environment: str | None = None) -> Parsed:
+    return parse_with_lines(read_text(path), str(path), environment)
+
+
+def parse(text: str, path: str = "<string>", environment: str | None = None) -> Workload:
+    """As `load`, from a text; `path` is what errors call it."""
+    return parse_with_lines(text, path, environment).workload
+
+
+def parse_with_lines(text: str, path: str = "<string>", environment: str | None = None) -> Parsed:
+    document = read_yaml(text, path)
+    problems = list(document.problems)
+    names = _environments(document, problems)
+    if environment is not None and environment not in names:
+        remedy = f"{path} has {', '.join(names)}." if names else f"{path} has no environments."
+        raise UnknownName("environment", environment, nearest(environment, names), remedy=remedy)
+    results = {name: check(layer(document, name)) for name in dict.fromkeys([environment, *names])}
+    problems += _together({name: result for name, result in results.items() if isinstance(result, list)}, len(results))
+    workload = results[environment]
+    if problems or isinstance(workload, list):
+        ordered = sorted(problems, key=lambda problem: problem.line if problem.line is not None else 10**9)
+        if len(ordered) > MAX_PROBLEMS:
+            rest = len(ordered) - MAX_PROBLEMS
+            ordered = [*ordered[:MAX_PROBLEMS], Problem("", f"and {rest} more problems; mend these first")]
+        raise InvalidFile(path, ordered)
+    return Parsed(workload, path, environment, names, layer(document, environment).spots)
+
+
+def _environments(document: Document, problems: list[Problem]) -> tuple[str, ...]:
+    """The names of environments; what is not a mapping is a problem."""
+    found = document.data.get(KEY)
+    line = document.lines.get((KEY,))
+    if found is None:
+        return ()
+    if not isinstance(found, Mapping):
+        problems.append(
+            Problem(KEY, f"{shown(found)} stands where a mapping belongs", line, "environments by name, as dev: {...}")
+        )
+        return ()
+    if len(found) > MAX_ENVIRONMENTS:
+        problems.append(Problem(KEY, f"{len(found)} environments are too many", line, f"at most {MAX_ENVIRONMENTS}"))
+        return ()
+    for name, over in found.items():
+        if over is not None and not isinstance(over, Mapping):
+            at = document.lines.get((KEY, name))
+            problems.append(
+                Problem(f"{KEY}.{name}", f"{shown(over)} stands where a mapping of fields belongs", at, "fields of a workload")
+            )
+    return tuple(found)
+
+
+def _together(by_environment: Mapping[str | None, list[Problem]], checked: int) -> list[Problem]:
+    """Each problem once, with the environments it concerns unless it concerns all or stands in its own section."""
+    concerned: dict[Problem, list[str]] = {}
+    for name, found in by_environment.items():
+        for problem in found:
+            concerned.setdefault(problem, []).append(name or "")
+    merged: list[Problem] = []
+    for problem, names in concerned.items():
+        if len(names) < checked and "" not in names and not problem.field.startswith(f"{KEY}."):
+            message = f"{problem.message} (in environment {', '.join(names)})"
+            problem = Problem(problem.field, message, problem.line, problem.allowed, problem.nearest)
+        merged.append(problem)
+    return merged

@@ -1,0 +1,230 @@
+"""What pydantic found wrong, in words: the field as the file has it, its line, what is allowed, the nearest name.
+
+`check` validates one layered file and reports everything in one go. Checks across fields only run on parts whose fields are
+all valid, so a second look is taken without the fields that were bad, and what follows merely from leaving them out is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from typing import Any, Literal, TypeGuard, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from chipwise.errors import Problem
+from chipwise.spelling import nearest
+from chipwise.workload.overlay import Layered, Spot
+from chipwise.workload.part import Choice, Flaw, shown
+from chipwise.workload.pipeline import KINDS, Workload
+from chipwise.workload.quantity import Quantity
+from chipwise.workload.source import Where
+
+MAX_PROBLEMS = 50  # beyond which nobody reads on
+
+
+@cache
+def adapter() -> TypeAdapter[Workload]:
+    return TypeAdapter(Workload)
+
+
+def check(layered: Layered) -> Workload | list[Problem]:
+    """The workload, or everything that is wrong with it."""
+    try:
+        return adapter().validate_python(layered.data)
+    except ValidationError as error:
+        first = list(_located(error, layered))
+    problems = [problem for _, _, problem in first]
+    if len(problems) > MAX_PROBLEMS:
+        return problems
+    bad = {where for where, _, _ in first if where in layered.spots and where}
+    pruned = _without(layered.data, bad, ())
+    try:
+        adapter().validate_python(pruned)
+    except ValidationError as error:
+        for where, causes, problem in _located(error, layered):
+            if not any(_touches(cause, known) for cause in (where, *causes) for known in bad) and problem not in problems:
+                problems.append(problem)
+    return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def spot_of(where: Where, spots: Mapping[Where, Spot], *, keep_last: bool = False) -> tuple[Where, Spot]:
+    """Where the file has this value. Steps that are not in the file (the tag of a union, a shorthand) are skipped."""
+    found: Where = ()
+    for step in where:
+        if (*found, step) in spots:
+            found = (*found, step)
+    spot = spots.get(found) or Spot("", 1)
+    if keep_last and where and (not found or found[-1] != where[-1]):
+        last = where[-1]
+        name = f"{spot.field}[{last}]" if isinstance(last, int) else f"{spot.field}.{last}".removeprefix(".")
+        return (*found, last), Spot(name, spot.line)
+    return found, spot
+
+
+def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[Where, tuple[Where, ...], Problem]]:
+    """(the place, other places it depends on, the problem) for each error; at most as many as a person would read."""
+    count = 0
+    for detail in error.errors(include_url=False, include_input=True):
+        loc: Where = detail["loc"]
+        context = detail.get("ctx", {})
+        if detail["type"] == "flaws":
+            found = [_from_flaw(loc, flaw, layered) for flaw in context["flaws"][: MAX_PROBLEMS + 1]]
+        else:
+            found = [_from_detail(detail["type"], loc, context, detail["input"], detail["msg"], layered)]
+        for item in found:
+            count += 1
+            if count > MAX_PROBLEMS:
+                rest = error.error_count() - MAX_PROBLEMS
+                yield (), (), Problem("", f"and at least {rest} more problems; mend these first")
+                return
+            yield item
+
+
+def _from_flaw(loc: Where, flaw: Flaw, layered: Layered) -> tuple[Where, tuple[Where, ...], Problem]:
+    part, _ = spot_of(loc, layered.spots)
+    where, spot = spot_of((*part, *_steps(flaw.field)), layered.spots, keep_last=bool(flaw.field))
+    causes = tuple((*part, *_steps(name)) for name in flaw.also)
+    return where, causes, Problem(spot.field, flaw.message, spot.line, flaw.allowed, tuple(flaw.near()))
+
+
+def _steps(field: str) -> Where:
+    return tuple(int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", field))
+
+
+def _from_detail(
+    kind: str, loc: Where, context: Mapping[str, Any], given: object, message: str, layered: Layered
+) -> tuple[Where, tuple[Where, ...], Problem]:
+    keep_last = kind == "missing"
+    allowed: str | None = context.get("allowed")
+    near: tuple[str, ...] = ()
+    value = shown(given)
+    match kind:
+        case "fault":
+            message, near = context["message"], tuple(context["nearest"]())
+        case "missing":
+            message, allowed = "is required", _expected(loc)
+        case "extra_forbidden":
+            fields = _fields(loc[:-1])
+            title = _title(loc[:-1])
+            message, allowed, near = f"is not a field of {title}", ", ".join(sorted(fields)), nearest(str(loc[-1]), fields)
+        case "union_tag_not_found":
+            loc, keep_last, message, allowed = (*loc, "kind"), True, "is required", _tags(loc)
+        case "union_tag_invalid":
+            tag = given.get("kind") if isinstance(given, Mapping) else given
+            names = _tags(loc)
+            loc, keep_last = (*loc, "kind"), True
+            message, allowed, near = f"{shown(tag)} is not a kind", names, nearest(str(tag), names.split(", "))
+        case "string_type":
+            message, allowed = f"{value} is not a text", "text; in quotes if it looks like a number"
+        case "string_too_short":
+            message = "is empty"
+        case "bool_type" | "bool_parsing":
+            message, allowed = f"{value} is neither true nor false", "true, false"
+        case "model_type" | "model_attributes_type" | "dict_type" | "mapping_type":
+            message, allowed = f"{value} stands where a mapping of fields belongs", _mapping(loc)
+        case "tuple_type" | "list_type":
+            message, allowed = (
+                f"{value} stands where a list belongs",
+                "a list, such as [one, two] or lines that start with '- '",
+            )
+        case "too_short":
+            message = "is an empty list; at least one is needed"
+        case "literal_error":
+            allowed = context["expected"].replace("'", "")
+            message, near = f"{value} is not one of the choices", nearest(str(given), re.split(r", | or ", allowed))
+        case _ if kind.startswith(("int_", "float_", "greater_", "less_", "finite")):
+            message = f"{value} will not do: {message[0].lower()}{message[1:]}"
+    where, spot = spot_of(loc, layered.spots, keep_last=keep_last)
+    return where, (), Problem(spot.field, message, spot.line, allowed, near)
+
+
+def _without(value: Any, bad: set[Where], where: Where) -> Any:
+    """A copy of the data without the bad places."""
+    if isinstance(value, Mapping):
+        return {key: _without(inner, bad, (*where, key)) for key, inner in value.items() if (*where, key) not in bad}
+    if isinstance(value, list):
+        return [_without(inner, bad, (*where, index)) for index, inner in enumerate(value)]
+    return value
+
+
+def _touches(place: Where, bad: Where) -> bool:
+    """One lies inside the other."""
+    short = min(len(place), len(bad))
+    return place[:short] == bad[:short] and short > 0
+
+
+def _is_model(thing: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(thing, type) and issubclass(thing, BaseModel)
+
+
+def _models(annotation: object) -> list[type[BaseModel]]:
+    """The classes that may stand where the annotation does, out of unions, lists and annotations."""
+    if _is_model(annotation):
+        return [annotation]
+    return [model for inner in get_args(annotation) if get_origin(annotation) is not Literal for model in _models(inner)]
+
+
+def _field(model: type[BaseModel], name: object) -> FieldInfo | None:
+    return next((info for key, info in model.model_fields.items() if (info.alias or key) == name), None)
+
+
+def _tag(model: type[BaseModel]) -> object:
+    return model.model_fields["kind"].default if "kind" in model.model_fields else None
+
+
+def _models_at(loc: Where) -> list[type[BaseModel]]:
+    """The classes whose fields may stand at a place, following pydantic's own path with its tags of unions."""
+    current: list[type[BaseModel]] = list(KINDS)
+    for step in loc:
+        inner = [model for owner in current if (info := _field(owner, step)) for model in _models(info.annotation)]
+        current = [model for model in current if _tag(model) == step] or inner or current
+    return current
+
+
+def _fields(loc: Where) -> list[str]:
+    models = _models_at(loc)
+    names = dict.fromkeys(info.alias or key for model in models for key, info in model.model_fields.items() if key != "root")
+    if len(loc) == 1 and models and models[0] in KINDS:
+        names["environments"] = None
+    return list(names)
+
+
+def _mapping(loc: Where) -> str | None:
+    """What a mapping at this place would hold."""
+    if len(_models_at(loc)) > 1:
+        return f"kind and the fields of that kind; kinds are {_tags(loc)}"
+    return ", ".join(_fields(loc)) or None
+
+
+def _title(loc: Where) -> str:
+    models = _models_at(loc)
+    tag = _tag(models[0]) if len(models) == 1 else None
+    steps = [step for step in loc if isinstance(step, str) and step != tag]
+    if not steps:
+        return f"the kind {tag}" if tag else "a workload"
+    return f"{steps[-1]} of the kind {tag}" if tag else steps[-1]
+
+
+def _tags(loc: Where) -> str:
+    return ", ".join(str(tag) for model in _models_at(loc) if (tag := _tag(model)))
+
+
+def _expected(loc: Where) -> str | None:
+    """What a missing field would take, where its type can say so."""
+    info = next((info for model in _models_at(loc[:-1]) if (info := _field(model, loc[-1]))), None)
+    if info is None:
+        return None
+    for mark in (*info.metadata, *(inner for part in get_args(info.annotation) for inner in getattr(part, "__metadata__", ()))):
+        if isinstance(mark, Quantity | Choice):
+            return mark.allowed
+    if isinstance(info.annotation, type) and issubclass(info.annotation, StrEnum):
+        return ", ".join(info.annotation)
+    return (
+        f"for example {info.examples[0]}"
+        if info.examples
+        else (", ".join(_fields(loc)) or None if _models(info.annotation) else None)
+    )
