@@ -11,20 +11,17 @@ import sys
 from pathlib import Path
 
 CHIPWISE = str(Path(sys.executable).parent / "chipwise")
+OFFERS = "offers --kind gpu --memory 80GB --min-chips 8 --max-chips 8 --region EU --purchase on-demand --real"
 STEPS = (
     (
         "Eight GPUs of 80 GB in the EU, real offers only, the cheapest chip first:",
-        "offers --kind gpu --memory 80GB --min-chips 8 --max-chips 8 --region EU --purchase on-demand --real"
-        " --sort price-per-chip --limit 8",
+        f"{OFFERS} --sort price-per-chip --limit 8",
         0,
     ),
     ("How the candidates compare:", "chips A100 H100 H200", 0),
-    ("Which of those regions runs on clean power:", "regions --provider gcp --provider aws --sort carbon --limit 6", 0),
-    (
-        "Does our image, built for CUDA 11.6, run on an H100? (It does not, and says why.)",
-        "explain h100-sxm --with cuda=11.6",
-        1,
-    ),
+    ("Which regions of two clouds run on clean power:", "regions --provider gcp --provider aws --sort carbon --limit 6", 0),
+    ("Does our image, built for CUDA 11.6, run on an H100? (It does not.)", "explain h100-sxm --with cuda=11.6", 1),
+    ("Is our workload file right?", "check examples/finetune/workload.yaml", 0),
 )
 
 
@@ -35,7 +32,7 @@ def main() -> int:
         if code != expected:
             print(f"demo: chipwise {command} ended with {code}, not {expected}", file=sys.stderr)
             return 1
-    print("\nNext: chipwise --help, and chipwise check examples/serve/workload.yaml")
+    print("\nNext: .venv/bin/chipwise --help, and docs/tutorial/first-steps.md")
     return 0
 
 

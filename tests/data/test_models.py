@@ -7,9 +7,9 @@ from collections import defaultdict
 
 import pytest
 
-from chipwise.workload.modelrows import read_csv
-from chipwise.workload.modelshape import DecoderShape, DiffusionShape
-from chipwise.workload.registry import DATA, find, key, load
+from chipwise.workload.model.registry import DATA, find, key, load
+from chipwise.workload.model.rows import read_csv
+from chipwise.workload.model.shape import DecoderShape, DiffusionShape
 
 NAMES = load().names
 TOLERANCE = 0.01

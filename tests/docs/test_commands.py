@@ -56,3 +56,12 @@ def test_the_docs_show_commands_at_all() -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+SNIPPETS = [(page, code) for page in PAGES for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)]
+
+
+@pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[str(page.relative_to(ROOT)) for page, _ in SNIPPETS])
+def test_python_in_the_docs_runs(page: Path, code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

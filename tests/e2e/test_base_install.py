@@ -73,6 +73,8 @@ def test_make_demo_works_in_a_fresh_copy_of_the_repository(tmp_path: Path) -> No
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target)
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
-    done = subprocess.run(["make", "demo"], cwd=tmp_path / "clone", env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        ["make", "demo"], cwd=tmp_path / "clone", env=environment, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     assert "H100-SXM" in done.stdout

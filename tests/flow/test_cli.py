@@ -7,12 +7,10 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Chipwise
+from command import Chipwise
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTINGS = [
@@ -115,7 +113,8 @@ def test_a_missing_config_directory_is_bad_input(chipwise: Chipwise) -> None:
 
 
 def test_our_own_mistake_ends_with_seventy_and_asks_for_a_report(tmp_path: Path) -> None:
-    code = "import chipwise.api.wiring as w, chipwise.cli.main as m, sys\nw.open_session = lambda: 1 / 0\nsys.exit(m.main(['chips']))"
+    code = "import chipwise.api.wiring as w, chipwise.cli.main as m, sys\nw.open_session = lambda: 1 / 0\n"
+    code += "sys.exit(m.main(['chips']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 70
     assert "our own mistake" in done.stderr
@@ -151,3 +150,39 @@ def test_a_hostile_name_is_refused_without_reaching_the_terminal(chipwise: Chipw
         assert "\x1b" not in done.err
         assert "\u202e" not in done.err
         assert len(done.err) < 2_000
+
+
+def test_a_bad_workload_gets_all_its_errors_at_once(chipwise: Chipwise, tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "serve" / "workload.yaml").read_text()
+    for right, wrong in (
+        ("llama-3.1-8b", "lama-3.1-8b"),
+        ("bf16, fp8", "bf61"),
+        ("ttft:", "tttft:"),
+        ("residency:", "chips: [h10]\n  residency:"),
+    ):
+        text = text.replace(right, wrong, 1)
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    done = chipwise("check", str(file))
+    assert done.code == 2
+    for said in (
+        "lama-3.1-8b",
+        "llama-3.1-8b",
+        "bf61",
+        "Did you mean bf16",
+        "tttft",
+        "Did you mean ttft",
+        "h10",
+        "H100",
+        "4 problems",
+    ):
+        assert said in done.err
+    problems = chipwise("check", str(file), "--json").json["problems"]
+    assert all(problem["line"] and problem["field"] and problem["file"] == str(file) for problem in problems)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*/workload.yaml")), ids=lambda path: path.parent.name)
+def test_every_example_is_right(chipwise: Chipwise, path: Path) -> None:
+    done = chipwise("check", str(path), "--json")
+    assert done.code == 0, done.out
+    assert done.json["notes"] == []

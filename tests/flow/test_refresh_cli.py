@@ -7,12 +7,11 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Chipwise
+from command import Chipwise
 
 H100 = "Standard_ND96isr_H100_v5"
 
@@ -39,7 +38,8 @@ class _Answer(BaseHTTPRequestHandler):
         item: dict[str, Any] = {
             "currencyCode": "USD", "tierMinimumUnits": 0.0, "retailPrice": self.server.price, "unitPrice": self.server.price,
             "armRegionName": "eastus", "location": "US East", "effectiveStartDate": "2026-11-01T00:00:00Z",
-            "meterName": "ND96isr H100 v5", "productName": "Virtual Machines NDsr H100 v5 Series Linux", "skuName": "ND96isrH100v5",
+            "meterName": "ND96isr H100 v5", "productName": "Virtual Machines NDsr H100 v5 Series Linux",
+            "skuName": "ND96isrH100v5",
             "serviceName": "Virtual Machines", "serviceFamily": "Compute", "unitOfMeasure": "1 Hour", "type": "Consumption",
             "isPrimaryMeterRegion": True, "armSkuName": H100,
         }  # fmt: skip
@@ -106,9 +106,8 @@ def test_a_broken_snapshot_is_named_and_the_rest_works(chipwise: Chipwise, azure
 
 def test_an_inventory_is_imported_and_offered(chipwise: Chipwise, tmp_path: Path) -> None:
     file = tmp_path / "servers.csv"
-    file.write_text(
-        "name,chip,chips,memory,region,purchase price,lifetime years,power,usd per kwh\nrack-1,H100 SXM,8,2TiB,berlin,$280k,4,10200,0.19\n"
-    )
+    header = "name,chip,chips,memory,region,purchase price,lifetime years,power,usd per kwh\n"
+    file.write_text(header + "rack-1,H100 SXM,8,2TiB,berlin,$280k,4,10200,0.19\n")
     done = chipwise("catalog", "import", str(file), "--json")
     assert done.code == 0, done.err
     rows = chipwise("offers", "--provider", "onprem", "--json").json

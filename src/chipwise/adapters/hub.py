@@ -15,7 +15,7 @@ import urllib.parse
 import urllib.request
 
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
-from chipwise.workload.huggingface import LARGEST, parse_config
+from chipwise.workload.model.huggingface import LARGEST, parse_config
 
 ENDPOINT = "https://huggingface.co"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")

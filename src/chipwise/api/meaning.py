@@ -18,7 +18,7 @@ from chipwise.errors import UnknownName
 from chipwise.spelling import fold, nearest
 
 if TYPE_CHECKING:
-    from chipwise.workload.registry import Model
+    from chipwise.workload.model.registry import Model
 
 
 @dataclass(frozen=True, slots=True)

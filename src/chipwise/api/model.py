@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from chipwise.errors import OutsideFailed, UnknownName
-from chipwise.workload.registry import Model, Registry
+from chipwise.workload.model.registry import Model, Registry
 
 
 def find(name: str, registry: Registry, online: bool) -> Model:
@@ -32,7 +32,7 @@ def _exists(name: str) -> bool:
 
 
 def _from_file(name: str) -> Model:
-    from chipwise.workload.huggingface import read_config, shape_from_config
+    from chipwise.workload.model.huggingface import read_config, shape_from_config
 
     path = Path(name).expanduser()
     shape = shape_from_config(read_config(path))
@@ -42,7 +42,7 @@ def _from_file(name: str) -> Model:
 
 def _from_hub(name: str, unknown: UnknownName) -> Model:
     from chipwise.adapters.hub import fetch_config
-    from chipwise.workload.huggingface import shape_from_config
+    from chipwise.workload.model.huggingface import shape_from_config
 
     try:
         config = fetch_config(name, os.environ.get("HF_ENDPOINT") or None)

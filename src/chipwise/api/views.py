@@ -17,7 +17,7 @@ from chipwise.catalog.query import chip_memory
 from chipwise.catalog.region import Region
 
 if TYPE_CHECKING:
-    from chipwise.workload.registry import Model
+    from chipwise.workload.model.registry import Model
 
 View = dict[str, Any]
 

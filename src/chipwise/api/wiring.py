@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chipwise.catalog.machine import Machine
     from chipwise.catalog.offer import Offer
     from chipwise.catalog.region import Region
-    from chipwise.workload.registry import Model, Registry
+    from chipwise.workload.model.registry import Model, Registry
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Session:
 
     @cached_property
     def models(self) -> Registry:
-        from chipwise.workload.registry import load
+        from chipwise.workload.model.registry import load
 
         return load(tuple(sorted(self.config.models_dir.glob("*.y*ml"))))
 

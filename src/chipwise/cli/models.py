@@ -9,7 +9,7 @@ import click
 from chipwise.cli.options import CatalogName, listing
 
 if TYPE_CHECKING:
-    from chipwise.workload.registry import Model
+    from chipwise.workload.model.registry import Model
 
 
 @click.command()

@@ -35,7 +35,7 @@ class CatalogName(click.ParamType[str]):
                 case "machine":
                     known |= dict.fromkeys(machine.name for machine in catalog.machines)
                 case _:
-                    from chipwise.workload.registry import load
+                    from chipwise.workload.model.registry import load
 
                     known |= dict.fromkeys(load().names)
         wanted = incomplete.casefold()

@@ -66,8 +66,13 @@ class Data(Part):
     @property
     def region(self) -> tuple[str, str] | None:
         """(cloud, region) where `place` names them."""
-        match = re.fullmatch(r"([A-Za-z][\w-]*):(?!/)([\w-]+)", self.place or "")
-        return (match[1], match[2]) if match else None
+        return region_of(self.place or "")
+
+
+def region_of(place: str) -> tuple[str, str] | None:
+    """("aws", "eu-central-1") of "aws:eu-central-1"; None for a URL or a path."""
+    match = re.fullmatch(r"([A-Za-z][\w-]*):(?!/)([\w-]+)", place)
+    return (match[1], match[2]) if match else None
 
 
 Traffic = Mapping[Origin, Share]

@@ -4,13 +4,13 @@
     parse_with_lines(text, path) -> Parsed          also knows the line of every field
 
 Every environment of the file is checked, whichever is asked for, so that a mistake in dev is not found on the day dev is
-needed. Names of models, chips, clouds and regions are not looked up here; `references` lists them and `Parsed.problem` puts
-what the caller finds out about one into the same form as every other mistake in the file.
+needed. Names of models, chips, clouds and regions are not looked up here: a caller who can hands in `look`, which is given
+every environment as it is laid out, valid or not, and whose problems stand among all the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,13 +26,12 @@ MAX_ENVIRONMENTS = 20  # each is checked in full
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """A workload and the file it came from."""
+class Laid:
+    """One environment of a file as plain data, before it was checked."""
 
-    workload: Workload
     path: str
     environment: str | None
-    environments: tuple[str, ...]
+    data: Mapping[str, object]
     lines: Mapping[Where, Spot]
 
     def problem(self, where: Where, message: str, allowed: str | None = None, near: tuple[str, ...] = ()) -> Problem:
@@ -41,13 +40,29 @@ class Parsed:
         return Problem(spot.field, message, spot.line, allowed, near)
 
 
+Look = Callable[[Laid], Iterable[Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A workload and the file it came from."""
+
+    workload: Workload
+    laid: Laid
+    environments: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        return self.laid.path
+
+
 def load(path: str | Path, environment: str | None = None) -> Workload:
     """The workload in a file, with one of its environments laid over it."""
     return load_with_lines(path, environment).workload
 
 
-def load_with_lines(path: str | Path, environment: str | None = None) -> Parsed:
-    return parse_with_lines(read_text(path), str(path), environment)
+def load_with_lines(path: str | Path, environment: str | None = None, look: Look | None = None) -> Parsed:
+    return parse_with_lines(read_text(path), str(path), environment, look)
 
 
 def parse(text: str, path: str = "<string>", environment: str | None = None) -> Workload:
@@ -55,23 +70,36 @@ def parse(text: str, path: str = "<string>", environment: str | None = None) -> 
     return parse_with_lines(text, path, environment).workload
 
 
-def parse_with_lines(text: str, path: str = "<string>", environment: str | None = None) -> Parsed:
+def parse_with_lines(text: str, path: str = "<string>", environment: str | None = None, look: Look | None = None) -> Parsed:
     document = read_yaml(text, path)
     problems = list(document.problems)
     names = _environments(document, problems)
     if environment is not None and environment not in names:
         remedy = f"{path} has {', '.join(names)}." if names else f"{path} has no environments."
         raise UnknownName("environment", environment, nearest(environment, names), remedy=remedy)
-    results = {name: check(layer(document, name)) for name in dict.fromkeys([environment, *names])}
-    problems += _together({name: result for name, result in results.items() if isinstance(result, list)}, len(results))
-    workload = results[environment]
-    if problems or isinstance(workload, list):
+    laid = {}
+    found: dict[str | None, list[Problem]] = {}
+    workloads: dict[str | None, Workload] = {}
+    for name in dict.fromkeys([environment, *names]):
+        layered = layer(document, name)
+        laid[name] = Laid(path, name, layered.data, layered.spots)
+        result = check(layered)
+        found[name] = result if isinstance(result, list) else []
+        if not isinstance(result, list):
+            workloads[name] = result
+        if look is not None:
+            # A field that is wrong in itself is told once; what its name means does not matter then.
+            wrong = {problem.field for problem in found[name]}
+            found[name] += [problem for problem in look(laid[name]) if problem.field not in wrong]
+    problems += _together({name: result for name, result in found.items() if result}, len(laid))
+    workload = workloads.get(environment)
+    if problems or workload is None:
         ordered = sorted(problems, key=lambda problem: problem.line if problem.line is not None else 10**9)
         if len(ordered) > MAX_PROBLEMS:
             rest = len(ordered) - MAX_PROBLEMS
             ordered = [*ordered[:MAX_PROBLEMS], Problem("", f"and {rest} more problems; mend these first")]
         raise InvalidFile(path, ordered)
-    return Parsed(workload, path, environment, names, layer(document, environment).spots)
+    return Parsed(workload, laid[environment], names)
 
 
 def _environments(document: Document, problems: list[Problem]) -> tuple[str, ...]:

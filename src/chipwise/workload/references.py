@@ -1,26 +1,27 @@
 """The names in a workload that the model registry or the catalog must know, and where they stand.
 
-They are found here and resolved elsewhere: workloads and the catalog do not know each other.
+They are found here and resolved elsewhere: workloads and the catalog do not know each other. They are found in the data of
+the file rather than in the checked workload, so that a file with other mistakes gets all of its errors at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chipwise.workload.goals import Limits
-from chipwise.workload.kinds import Batch, Common, Finetune, Hybrid, Interactive, Measured, Render, Serve, Train
-from chipwise.workload.pipeline import Pipeline, Workload
+from chipwise.workload.data import region_of
 from chipwise.workload.source import Where, show_where
 
 
 class ReferenceKind(StrEnum):
     MODEL = "model"
+    SHAPE = "shape"  # a model given by its shape: nothing to look up, but its fields can be wrong
     CHIP = "chip"
     PROVIDER = "provider"
     REGION = "region"
     QPU = "qpu"
+    TRACE = "trace"  # a file that must be there
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,60 +32,80 @@ class Reference:
     text: str
     where: Where
     provider: str | None = None
+    shape: Mapping[str, object] | None = None
 
     @property
     def field(self) -> str:
         return show_where(self.where)
 
 
-def references(workload: Workload) -> list[Reference]:
-    """Every name to resolve, those of stages included. Models given by their shape have no name."""
-    return list(_of(workload, ()))
+def references(data: Mapping[str, object]) -> list[Reference]:
+    """Every name to resolve in the data of a file, those of stages included. What has the wrong type is passed over."""
+    return list(_of(data, ()))
 
 
-def _of(workload: Common, at: Where) -> Iterator[Reference]:
-    match workload:
-        case Train(model=str(model)) | Finetune(model=str(model)) | Serve(model=str(model)) | Batch(model=str(model)):
-            yield Reference(ReferenceKind.MODEL, model, (*at, "model"))
-        case Interactive(model=str(model)):
-            yield Reference(ReferenceKind.MODEL, model, (*at, "model"))
-        case Render(measured=Measured(on=chip)):
-            yield Reference(ReferenceKind.CHIP, chip, (*at, "measured", "on"))
-        case Hybrid():
-            if workload.quantum.device is not None:
-                yield Reference(ReferenceKind.QPU, workload.quantum.device, (*at, "quantum", "device"))
-            if workload.classical.measured is not None:
-                yield Reference(ReferenceKind.CHIP, workload.classical.measured.on, (*at, "classical", "measured", "on"))
-        case Pipeline():
-            for index, stage in enumerate(workload.stages):
-                yield from _of(stage, (*at, "stages", index))
-    if workload.data is not None and workload.data.region is not None:
-        cloud, region = workload.data.region
-        yield Reference(ReferenceKind.PROVIDER, cloud, (*at, "data", "place"))
-        yield Reference(ReferenceKind.REGION, region, (*at, "data", "place"), cloud)
-    yield from _of_limits(workload.limits, (*at, "limits"))
+# The way to a name below a workload or a stage, and what it names.
+_PLACES: Mapping[tuple[str, ...], ReferenceKind] = {
+    ("measured", "on"): ReferenceKind.CHIP,
+    ("classical", "measured", "on"): ReferenceKind.CHIP,
+    ("quantum", "device"): ReferenceKind.QPU,
+    ("limits", "clouds"): ReferenceKind.PROVIDER,
+    ("limits", "regions"): ReferenceKind.REGION,
+    ("limits", "chips"): ReferenceKind.CHIP,
+    ("limits", "avoid", "clouds"): ReferenceKind.PROVIDER,
+    ("limits", "avoid", "regions"): ReferenceKind.REGION,
+    ("limits", "avoid", "chips"): ReferenceKind.CHIP,
+}
 
 
-def _of_limits(limits: Limits, at: Where) -> Iterator[Reference]:
-    lists: Mapping[Where, tuple[ReferenceKind, tuple[str, ...]]] = {
-        ("clouds",): (ReferenceKind.PROVIDER, limits.clouds),
-        ("regions",): (ReferenceKind.REGION, limits.regions),
-        ("chips",): (ReferenceKind.CHIP, limits.chips),
-        ("avoid", "clouds"): (ReferenceKind.PROVIDER, limits.avoid.clouds),
-        ("avoid", "regions"): (ReferenceKind.REGION, limits.avoid.regions),
-        ("avoid", "chips"): (ReferenceKind.CHIP, limits.avoid.chips),
-    }
-    for steps, (kind, texts) in lists.items():
-        for index, text in enumerate(texts):
-            yield from _named(kind, text, (*at, *steps, index))
-    for key in limits.quotas:
-        *place, chip = key.split(":")
-        here = (*at, "quotas", key)
-        yield Reference(ReferenceKind.CHIP, chip, here)
+def _of(part: Mapping[str, object], at: Where) -> Iterator[Reference]:
+    model = part.get("model")
+    if isinstance(model, str) and model.strip():
+        yield Reference(ReferenceKind.MODEL, model.strip(), (*at, "model"))
+    elif isinstance(model, Mapping) and model:
+        yield Reference(ReferenceKind.SHAPE, "", (*at, "model"), shape=model)
+    for steps, kind in _PLACES.items():
+        for where, text in _texts(_below(part, steps), (*at, *steps)):
+            yield from _named(kind, text, where)
+    place = _below(part, ("data", "place"))
+    if isinstance(place, str) and region_of(place) is not None:
+        yield from _named(ReferenceKind.REGION, place, (*at, "data", "place"))
+    yield from _of_quotas(_below(part, ("limits", "quotas")), (*at, "limits", "quotas"))
+    trace = _below(part, ("arrival", "trace"))
+    path = trace.get("path") if isinstance(trace, Mapping) else trace
+    if isinstance(path, str) and path.strip():
+        yield Reference(ReferenceKind.TRACE, path.strip(), (*at, "arrival", "trace"))
+    stages = part.get("stages")
+    if isinstance(stages, list) and not at:
+        for index, stage in enumerate(stages):
+            if isinstance(stage, Mapping):
+                yield from _of(stage, ("stages", index))
+
+
+def _of_quotas(quotas: object, at: Where) -> Iterator[Reference]:
+    for key in quotas if isinstance(quotas, Mapping) else ():
+        *place, chip = str(key).split(":")
+        yield Reference(ReferenceKind.CHIP, chip, (*at, key))
         if place:
-            yield Reference(ReferenceKind.PROVIDER, place[0], here)
+            yield Reference(ReferenceKind.PROVIDER, place[0], (*at, key))
         if len(place) > 1:
-            yield Reference(ReferenceKind.REGION, place[1], here, place[0])
+            yield Reference(ReferenceKind.REGION, place[1], (*at, key), place[0])
+
+
+def _below(value: object, steps: Sequence[str]) -> object:
+    for step in steps:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _texts(value: object, where: Where) -> Iterator[tuple[Where, str]]:
+    """One text, or those of a list."""
+    if isinstance(value, str) and value.strip():
+        yield where, value.strip()
+    elif isinstance(value, list):
+        yield from (
+            ((*where, index), text.strip()) for index, text in enumerate(value) if isinstance(text, str) and text.strip()
+        )
 
 
 def _named(kind: ReferenceKind, text: str, where: Where) -> Iterator[Reference]:

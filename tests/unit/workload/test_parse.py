@@ -19,7 +19,7 @@ from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import Objective, Period, Precision
 from chipwise.workload.kinds import Batch, Finetune, Method, Serve, Train
 from chipwise.workload.overlay import layer
-from chipwise.workload.parse import load, parse, parse_with_lines
+from chipwise.workload.parse import Laid, load, parse, parse_with_lines
 from chipwise.workload.pipeline import KINDS, Pipeline, Workload
 from chipwise.workload.problems import MAX_PROBLEMS
 from chipwise.workload.references import Reference, ReferenceKind, references
@@ -343,15 +343,15 @@ def test_names_to_resolve_lead_back_to_their_lines() -> None:
         "    regions: ['aws:us-east-1', us-west-2]\n    quotas: {'gcp:h100': 8}\ndata: {size: 1TB, place: 'aws:eu-west-1'}\n",
         "w.yaml",
     )
-    found = references(parsed.workload)
+    found = references(parsed.laid.data)
     model = next(reference for reference in found if reference.text == "llama-9b")
     assert model == Reference(ReferenceKind.MODEL, "llama-9b", ("stages", 3, "model"))
-    assert parsed.problem(model.where, "no such model", near=("llama-3.1-8b",)) == Problem(
+    assert parsed.laid.problem(model.where, "no such model", near=("llama-3.1-8b",)) == Problem(
         "stages[3].model", "no such model", 9, None, ("llama-3.1-8b",)
     )
     chip = next(reference for reference in found if reference.text == "h100")
-    assert (chip.field, parsed.problem(chip.where, "x").field, parsed.problem(chip.where, "x").line) == (
-        "stages[3].limits.chips[0]", "stages[3].limits.chips", 12,
+    assert (chip.field, parsed.laid.problem(chip.where, "x").field, parsed.laid.problem(chip.where, "x").line) == (
+        "stages[3].limits.chips", "stages[3].limits.chips", 12,
     )  # fmt: skip
     regions = {(r.provider, r.text) for r in found if r.kind is ReferenceKind.REGION}
     assert regions == {("aws", "us-east-1"), (None, "us-west-2"), ("aws", "eu-west-1")}
@@ -359,10 +359,26 @@ def test_names_to_resolve_lead_back_to_their_lines() -> None:
 
 
 def test_a_model_given_by_its_shape_is_kept_as_it_is() -> None:
-    workload = parse("kind: batch\nname: b\nitems: 5\nmodel: {kind: decoder, layers: 2, hidden: 64}\n")
-    assert isinstance(workload, Batch)
-    assert workload.model == {"kind": "decoder", "layers": 2, "hidden": 64}
-    assert references(workload) == []
+    parsed = parse_with_lines("kind: batch\nname: b\nitems: 5\nmodel: {kind: decoder, layers: 2, hidden: 64}\n")
+    assert isinstance(parsed.workload, Batch)
+    assert parsed.workload.model == {"kind": "decoder", "layers": 2, "hidden": 64}
+    assert [(r.kind, r.shape) for r in references(parsed.laid.data)] == [(ReferenceKind.SHAPE, parsed.workload.model)]
+
+
+def test_names_are_looked_up_in_a_file_that_has_other_mistakes_too() -> None:
+    def look(laid: Laid) -> list[Problem]:
+        return [laid.problem(r.where, f"no {r.kind} is called {r.text}") for r in references(laid.data)]
+
+    text = "kind: serve\nname: x\nmodel: lama\narrival: {rate: 3 elephants}\nlimits: {chips: [h10, 7], clouds: awz}\n"
+    with pytest.raises(InvalidFile) as error:
+        parse_with_lines(text, "w.yaml", look=look)
+    fields = [problem.field for problem in error.value.problems]
+    assert {"model", "arrival.rate", "limits.chips[0]", "limits.chips[1]", "limits.clouds"} <= set(fields)
+    assert len(fields) == len(set(fields))
+
+
+def test_looking_up_names_passes_over_what_has_the_wrong_type() -> None:
+    assert references({"model": 3, "limits": [], "stages": [1, {"model": []}], "data": {"place": 7}, "arrival": "x"}) == []
 
 
 def test_a_trace_lies_beside_its_workload() -> None:

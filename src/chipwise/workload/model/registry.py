@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from chipwise.errors import InvalidFile, Problem, UnknownName
 from chipwise.spelling import nearest
-from chipwise.workload.modelrows import EXAMPLE, Row, read_csv, read_yaml
+from chipwise.workload.model.rows import EXAMPLE, Row, read_csv, read_yaml
 
 if TYPE_CHECKING:
-    from chipwise.workload.modelshape import Shape
+    from chipwise.workload.model.shape import Shape
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "models"
+DATA = Path(__file__).resolve().parents[2] / "data" / "models"
 OTHERS = "For any other model give an inline shape or its config.json."
 PARTS = ("text", "image", "denoiser", "vae", "text_encoders")  # fields that may name other rows instead of a shape
 
@@ -73,7 +73,7 @@ class Registry:
 
     def model(self, name: str) -> Model:
         """The model of exactly this name; `find` is for names that people type."""
-        from chipwise.workload.inline import shape_from_mapping  # who only lists names need not load the shapes
+        from chipwise.workload.model.inline import shape_from_mapping  # who only lists names need not load the shapes
 
         row = self._rows[name]
         return Model(

@@ -14,17 +14,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.spelling import nearest
-from chipwise.workload.decodershape import DecoderShape
-from chipwise.workload.encodershape import EncoderDecoderShape, EncoderShape, TwoTowerShape, VisionShape
-from chipwise.workload.fields import MANY_LAYERS, MANY_ROWS, Fields
-from chipwise.workload.layers import Attention, Experts, FeedForward, LatentAttention, Norm, QkNorm, Stack
+from chipwise.workload.model.decoder import DecoderShape
+from chipwise.workload.model.encoder import EncoderDecoderShape, EncoderShape, TwoTowerShape, VisionShape
+from chipwise.workload.model.fields import MANY_LAYERS, MANY_ROWS, Fields
+from chipwise.workload.model.layers import Attention, Experts, FeedForward, LatentAttention, Norm, QkNorm, Stack
 
 if TYPE_CHECKING:  # other kinds are imported by who reads them: most descriptions are of one transformer
-    from chipwise.workload.convshape import ConvShape
-    from chipwise.workload.diffusionshape import DiffusionShape, JointTransformerShape
-    from chipwise.workload.modelshape import Shape
-    from chipwise.workload.recommendershape import RecommenderShape
-    from chipwise.workload.unetshape import UNetShape, VaeShape
+    from chipwise.workload.model.convnet import ConvShape
+    from chipwise.workload.model.diffusion import DiffusionShape, JointTransformerShape
+    from chipwise.workload.model.recommender import RecommenderShape
+    from chipwise.workload.model.shape import Shape
+    from chipwise.workload.model.unet import UNetShape, VaeShape
 
 REMEDY = "Mend these fields, or name a known model such as llama-3.1-8b instead."
 EXAMPLE = "Write it like {kind: decoder, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 128256}."
@@ -222,7 +222,7 @@ def _two_tower(fields: Fields) -> TwoTowerShape | None:
 
 
 def _convnet(fields: Fields) -> ConvShape:
-    from chipwise.workload.convshape import Block, ConvShape
+    from chipwise.workload.model.convnet import Block, ConvShape
 
     blocks = fields.wholes("blocks", high=MANY_LAYERS)
     widths = fields.wholes("widths", (64, 128, 256, 512))
@@ -244,7 +244,7 @@ def _convnet(fields: Fields) -> ConvShape:
 
 
 def _unet(fields: Fields) -> UNetShape:
-    from chipwise.workload.unetshape import UNetShape
+    from chipwise.workload.model.unet import UNetShape
 
     widths, depths = fields.wholes("widths"), fields.wholes("depths", low=0, high=MANY_LAYERS)
     if len(widths) != len(depths) and fields.sound("widths", "depths"):
@@ -261,7 +261,7 @@ def _unet(fields: Fields) -> UNetShape:
 
 
 def _joint_transformer(fields: Fields) -> JointTransformerShape:
-    from chipwise.workload.diffusionshape import JointTransformerShape
+    from chipwise.workload.model.diffusion import JointTransformerShape
 
     hidden, heads = fields.whole("hidden"), fields.whole("heads")
     if hidden % heads and fields.sound("hidden", "heads"):
@@ -283,7 +283,7 @@ def _joint_transformer(fields: Fields) -> JointTransformerShape:
 
 
 def _vae(fields: Fields) -> VaeShape:
-    from chipwise.workload.unetshape import VaeShape
+    from chipwise.workload.model.unet import VaeShape
 
     return VaeShape(
         latent_channels=fields.whole("latent_channels", 4),
@@ -295,8 +295,8 @@ def _vae(fields: Fields) -> VaeShape:
 
 
 def _diffusion(fields: Fields) -> DiffusionShape | None:
-    from chipwise.workload.diffusionshape import DiffusionShape, JointTransformerShape
-    from chipwise.workload.unetshape import UNetShape, VaeShape
+    from chipwise.workload.model.diffusion import DiffusionShape, JointTransformerShape
+    from chipwise.workload.model.unet import UNetShape, VaeShape
 
     denoiser = _nested(fields, "denoiser", ("unet", "joint-transformer"))
     listed = fields.values.get("text_encoders") if fields.has("text_encoders") else ()
@@ -316,7 +316,7 @@ def _diffusion(fields: Fields) -> DiffusionShape | None:
 
 
 def _recommender(fields: Fields) -> RecommenderShape:
-    from chipwise.workload.recommendershape import Interaction, RecommenderShape
+    from chipwise.workload.model.recommender import Interaction, RecommenderShape
 
     width, bottom = fields.whole("embedding_width"), fields.wholes("bottom")
     interaction = fields.choice("interaction", Interaction, Interaction.DOT)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.workload.modelshape import (
+from chipwise.workload.model.shape import (
     Attention,
     Block,
     ConvShape,

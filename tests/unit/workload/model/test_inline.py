@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.errors import BadInput, InvalidFile
-from chipwise.workload.inline import KINDS, shape_from_mapping
-from chipwise.workload.modelshape import DecoderShape, DiffusionShape
+from chipwise.workload.model.inline import KINDS, shape_from_mapping
+from chipwise.workload.model.shape import DecoderShape, DiffusionShape
 
 LLAMA = {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "vocab": 128256}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chipwise.workload.layers import convolution, linear
+from chipwise.workload.model.layers import convolution, linear
 
 TIME_FEATURES_PER_CHANNEL = 4  # the time embedding is four times as wide as the first level
 SHRINK = 8  # three halvings in the autoencoder: 512 pixels become 64 places

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import ClassVar
 
-from chipwise.workload.layers import linear
+from chipwise.workload.model.layers import linear
 
 
 class Interaction(StrEnum):

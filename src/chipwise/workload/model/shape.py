@@ -6,13 +6,13 @@ decoders `forward_flop` for one input. FLOP count a multiplication and an additi
 
 from __future__ import annotations
 
-from chipwise.workload.convshape import Block, ConvShape
-from chipwise.workload.decodershape import DecoderShape
-from chipwise.workload.diffusionshape import DiffusionShape, JointTransformerShape
-from chipwise.workload.encodershape import EncoderDecoderShape, EncoderShape, TwoTowerShape, VisionShape
-from chipwise.workload.layers import Attention, Experts, FeedForward, LatentAttention, Norm, QkNorm, Stack
-from chipwise.workload.recommendershape import Interaction, RecommenderShape
-from chipwise.workload.unetshape import UNetShape, VaeShape
+from chipwise.workload.model.convnet import Block, ConvShape
+from chipwise.workload.model.decoder import DecoderShape
+from chipwise.workload.model.diffusion import DiffusionShape, JointTransformerShape
+from chipwise.workload.model.encoder import EncoderDecoderShape, EncoderShape, TwoTowerShape, VisionShape
+from chipwise.workload.model.layers import Attention, Experts, FeedForward, LatentAttention, Norm, QkNorm, Stack
+from chipwise.workload.model.recommender import Interaction, RecommenderShape
+from chipwise.workload.model.unet import UNetShape, VaeShape
 
 Shape = (
     DecoderShape

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chipwise.errors import BadInput, InvalidFile, Problem
-from chipwise.workload.fields import MANY, Fields
+from chipwise.workload.model.fields import MANY, Fields
 
 LARGEST = 5_000_000
 EXAMPLE = "Write a list of models: - {name: my-model, shape: {layers: 32, hidden: 4096, heads: 32, ffn: 14336, vocab: 32000}}."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from chipwise.workload.layers import convolution, linear
+from chipwise.workload.model.layers import convolution, linear
 
 
 class Block(StrEnum):

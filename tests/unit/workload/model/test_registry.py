@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.errors import BadInput, InvalidFile, UnknownName
-from chipwise.workload.registry import find, key, load
+from chipwise.workload.model.registry import find, key, load
 
 OWN = """
 - name: our-model
@@ -180,9 +180,8 @@ def test_a_file_that_is_missing_binary_or_huge_is_refused(tmp_path: Path) -> Non
 
 
 def test_importing_the_registry_is_light() -> None:
-    code = (
-        "import sys, chipwise.workload.registry; print([m for m in ('yaml', 'pydantic', 'numpy', 'json') if m in sys.modules])"
-    )
+    heavy = "('yaml', 'pydantic', 'numpy', 'json')"
+    code = f"import sys, chipwise.workload.model.registry; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"

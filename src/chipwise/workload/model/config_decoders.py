@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chipwise.workload.fields import MANY_LAYERS, Fields
+from chipwise.workload.model.fields import MANY_LAYERS, Fields
 
 Form = dict[str, object]  # fields of an inline shape
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
 from chipwise.spelling import nearest
-from chipwise.workload.configdecoders import DECODERS
-from chipwise.workload.configencoders import ENCODERS
-from chipwise.workload.fields import Fields
-from chipwise.workload.inline import shape_from_mapping
+from chipwise.workload.model.config_decoders import DECODERS
+from chipwise.workload.model.config_encoders import ENCODERS
+from chipwise.workload.model.fields import Fields
+from chipwise.workload.model.inline import shape_from_mapping
 
 if TYPE_CHECKING:
-    from chipwise.workload.modelshape import Shape
+    from chipwise.workload.model.shape import Shape
 
 LARGEST = 5_000_000
 REMEDY = "Mend the file, or describe the model with an inline shape (kind, layers, hidden, heads, ffn, vocab)."

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.errors import BadInput, InvalidFile
-from chipwise.workload.huggingface import READERS, read_config, shape_from_config
-from chipwise.workload.modelshape import DecoderShape
-from chipwise.workload.registry import find
+from chipwise.workload.model.huggingface import READERS, read_config, shape_from_config
+from chipwise.workload.model.registry import find
+from chipwise.workload.model.shape import DecoderShape
 
 Config = dict[str, Any]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chipwise.workload.configdecoders import Form, read_heads, read_inside
-from chipwise.workload.fields import MANY_LAYERS, Fields
+from chipwise.workload.model.config_decoders import Form, read_heads, read_inside
+from chipwise.workload.model.fields import MANY_LAYERS, Fields
 
 
 def _bert(fields: Fields) -> Form:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chipwise.workload.encodershape import EncoderShape
-from chipwise.workload.layers import linear
-from chipwise.workload.unetshape import SHRINK, UNetShape, VaeShape
+from chipwise.workload.model.encoder import EncoderShape
+from chipwise.workload.model.layers import linear
+from chipwise.workload.model.unet import SHRINK, UNetShape, VaeShape
 
 TIME_FEATURES = 256  # sinusoids that the time (and guidance) embedding starts from
 

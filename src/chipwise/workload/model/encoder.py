@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chipwise.workload.layers import Stack, linear
+from chipwise.workload.model.layers import Stack, linear
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chipwise.workload.layers import Attention, Experts, FeedForward, LatentAttention, Norm
+from chipwise.workload.model.layers import Attention, Experts, FeedForward, LatentAttention, Norm
 
 
 @dataclass(frozen=True, slots=True)
