@@ -24,14 +24,16 @@ help:
 
 $(VENV)/bin/python:
 	@if [ -z "$(PYTHON)" ]; then echo "chipwise needs Python 3.11 or newer with venv (Debian: apt install python3-venv)." >&2; exit 1; fi
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 
 $(BASE): $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@echo "setting up $(VENV) ..." >&2
+	@$(PIP) install --quiet --constraint constraints.txt --editable . >&2
 	@touch $@
 
 $(DEV): $(BASE)
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@echo "adding what tests and checks need ..." >&2
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]' >&2
 	@touch $@
 
 demo: $(BASE)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from chipwise.workload.parse import load_with_lines
 from chipwise.workload.schema import json_schema, schema_text

@@ -16,6 +16,8 @@ from chipwise.catalog.tables import read_rows
 
 
 class AbilityRule(NamedTuple):
+    """When a chip has an ability: a test on one of its fields, with the reason."""
+
     ability: str
     title: str
     vendor: str  # or *

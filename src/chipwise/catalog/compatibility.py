@@ -31,6 +31,8 @@ class Answer(StrEnum):
 
 
 class Rule(NamedTuple):
+    """What a component in a range of versions needs of a chip or of another component."""
+
     component: str
     version_low: str
     version_high: str  # exclusive

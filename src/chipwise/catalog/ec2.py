@@ -24,6 +24,8 @@ _SMALL = {"nano": 2, "micro": 2, "small": 2, "medium": 1, "large": 2, "xlarge": 
 
 
 class ClassMeaning(NamedTuple):
+    """What the letters before the generation mean."""
+
     letters: str
     group: str
     title: str
@@ -31,6 +33,8 @@ class ClassMeaning(NamedTuple):
 
 
 class AttributeMeaning(NamedTuple):
+    """What a letter or word behind the generation means."""
+
     attribute: str
     title: str
     meaning: str

@@ -20,6 +20,8 @@ UNKNOWN = Fact((), "")
 
 
 class Source(NamedTuple):
+    """Where a fact was read, and when."""
+
     id: str
     reference: str
     date: str

@@ -228,8 +228,19 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
     machines: dict[str, dict[str, int]] = {}
     for i, (provider, name) in enumerate(into.machine_keys):
         machines.setdefault(provider, {})[name] = i
-    regions = {key: i for i, key in enumerate(into.region_keys)}
+    regions: dict[str, dict[str, int]] = {}
+    for i, (provider, name) in enumerate(into.region_keys):
+        regions.setdefault(provider, {})[name] = i
     texts: dict[tuple[str, str, str], int] = {into.texts[0]: 0}
+
+    def text_of(why: str, source: str, notes: str) -> int:
+        key = (why, source, notes)
+        found = texts.get(key)
+        if found is None:
+            found = texts[key] = len(into.texts)
+            into.texts.append(key)
+        return found
+
     days: dict[str, int] = {}
     options = tuple((PURCHASES.index(purchase), purchase, price, day) for purchase, price, day in _OPTIONS)
     nothing: dict[int, tuple[int, str]] = {}
@@ -238,28 +249,26 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
     rows: list[tuple[int, int, int, float, float, int, int, int]] = []
     for path in sorted((data / "offers").glob("*.csv")):
         provider = path.stem
-        machine_of = machines.get(provider, {})
+        machine_of, region_of = machines.get(provider, {}), regions.get(provider, {})
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.reader(file)
             assert tuple(next(reader)) == OFFER_COLUMNS
             for cells in reader:
                 region, machine = cells[0], cells[1]
+                what, where = machine_of[machine], region_of[region]
                 odd = verdicts.get((provider, region, machine), nothing)
+                plain = text_of("", cells[12], cells[13])  # of the row's offers that nothing is odd about
                 for code, purchase, price_at, day_at in options:
                     price = cells[price_at]
                     if not price or (replaced and (provider, machine, region, purchase) in replaced):
                         continue
                     verdict, why = odd.get(code, fine)
-                    text = (why, cells[12], cells[13])
-                    if text not in texts:
-                        texts[text] = len(into.texts)
-                        into.texts.append(text)
+                    text = text_of(why, cells[12], cells[13]) if why else plain
                     date = cells[day_at]
                     if date not in days:
                         days[date] = int(date.replace("-", ""))
                     top = float(cells[4]) if price_at == 3 and cells[4] else nan
-                    where = regions[provider, region]
-                    rows.append((machine_of[machine], where, code, float(price), top, days[date], verdict, texts[text]))
+                    rows.append((what, where, code, float(price), top, days[date], verdict, text))
     _extend(into, rows)
 
 

@@ -41,6 +41,8 @@ _BRANDS = (
 
 
 class Provider(NamedTuple):
+    """Who rents machines, and the names it goes by."""
+
     name: str
     title: str
     kind: str

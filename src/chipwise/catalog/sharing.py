@@ -11,6 +11,8 @@ from chipwise.catalog.tables import read_rows
 
 
 class SharingMode(NamedTuple):
+    """A way to share one chip, and what it isolates."""
+
     mode: str
     title: str
     tenants: str

@@ -59,6 +59,8 @@ class StoragePrice(NamedTuple):
 
 
 class ServerlessPrice(NamedTuple):
+    """Functions and endpoints that are billed while they work; CPU and memory on top where notes say so."""
+
     provider: str
     service: str
     hardware: str
@@ -138,6 +140,8 @@ class Embodied(NamedTuple):
 
 
 class Quota(NamedTuple):
+    """What an account may start before it asks for more: the default, in the provider's own unit."""
+
     provider: str
     name: str
     code: str
@@ -223,6 +227,8 @@ class FpgaRates(NamedTuple):
 
 
 class FpgaThroughput(NamedTuple):
+    """What a published FPGA design reached, on which device and clock."""
+
     workload: str
     device: str
     clock_mhz: str

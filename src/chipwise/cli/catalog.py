@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.refresh import Brought
+    from chipwise.api.feeding import Brought
     from chipwise.catalog.feed import Report
 
 
@@ -113,7 +113,7 @@ def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as
       chipwise catalog refresh azure
       GOOGLE_API_KEY=... chipwise catalog refresh gcp
     """
-    from chipwise.api.refresh import refresh as bring
+    from chipwise.api.feeding import refresh as bring
     from chipwise.api.wiring import open_session
 
     with _progress(f"refreshing {provider}") as report:
@@ -141,7 +141,7 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
       chipwise catalog import ~/.sky/catalogs/v8
       chipwise catalog import servers.csv --option region=berlin
     """
-    from chipwise.api.refresh import import_file
+    from chipwise.api.feeding import import_file
     from chipwise.api.wiring import open_session
 
     kind = kind or ("skypilot" if path.is_dir() else "inventory")
@@ -154,7 +154,7 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def status(as_json: bool) -> None:
     """Show what the catalog holds and how old it is, provider by provider."""
-    from chipwise.api.status import status as find
+    from chipwise.api.holdings import status as find
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
 
@@ -205,7 +205,7 @@ def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -
       chipwise catalog show tokens llama bedrock
       chipwise catalog show interruptions p4d us-east-1 --json
     """
-    from chipwise.api.status import table_names, table_rows
+    from chipwise.api.holdings import table_names, table_rows
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import NoResult

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.check import Checked
+    from chipwise.api.workloads import Checked
 
 
 @click.command()
@@ -32,8 +32,8 @@ def check(path: str, environment: str | None, online: bool, as_json: bool) -> No
       chipwise check workload.yaml --environment prod --json
       chipwise check --schema > workload.schema.json
     """
-    from chipwise.api.check import check as find
     from chipwise.api.wiring import open_session
+    from chipwise.api.workloads import check as find
     from chipwise.cli import text
     from chipwise.errors import InvalidFile
 
@@ -78,7 +78,7 @@ def _show(checked: Checked) -> None:
     from chipwise.cli import text
 
     workload = checked.workload
-    said = workload.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
+    said = checked.parsed.laid.data  # in the file's own words: 72h, not 259200
     text.show_title(f"{checked.parsed.path}: fine - {workload.kind} workload {workload.name!r}")
     pairs = (
         [("models", ", ".join(f"{name} ({count:,} parameters)" for name, count in checked.parameters.items()))]
@@ -86,7 +86,7 @@ def _show(checked: Checked) -> None:
         else []
     )
     for key, value in said.items():
-        if key not in ("kind", "name", "description"):
+        if key not in ("kind", "name", "description", "environments"):
             pairs += [(key.replace("_", " ") if i == 0 else "", line) for i, line in enumerate(_lines(value))]
     if checked.parsed.environments:
         pairs.append(("environments", ", ".join(checked.parsed.environments)))

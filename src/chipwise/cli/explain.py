@@ -271,7 +271,10 @@ def _show_machine(session: Session, meaning: MachineMeaning) -> None:
     parts = meaning.parts
     if parts is not None:
         text.show_title(f"{parts.text}: {parts.meaning.group} - {parts.meaning.title}")
-        pairs = [(parts.meaning.letters, f"meant for {parts.meaning.meant_for}"), (parts.generation, "generation")]
+        pairs = [
+            (parts.meaning.letters, f"meant for {parts.meaning.meant_for}"),
+            (parts.generation, f"{_ordinal(parts.generation)} generation"),
+        ]
         pairs += [(attribute.attribute, attribute.meaning) for attribute in parts.attributes]
         pairs += [(parts.size, parts.size_meaning)] if parts.size and parts.size_meaning else []
         pairs += [] if meaning.machines else [("", "not in the catalog: this follows from the name alone")]
@@ -291,6 +294,14 @@ def _show_machine(session: Session, meaning: MachineMeaning) -> None:
     if len(meaning.machines) > 12:
         text.show_lines(f"and {len(meaning.machines) - 12} more: chipwise machines {meaning.name}")
     text.show_pairs(_labelled("quota", list(meaning.quotas)) + _prices(session, meaning.cheapest, per_chip=False))
+
+
+def _ordinal(number: str) -> str:
+    """4 -> 4th; the memory of a u-6tb1 machine is no ordinal and stays."""
+    if not number.isdigit():
+        return number
+    tail = "th" if number[-2:] in ("11", "12", "13") else {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
+    return number + tail
 
 
 def _show_region(meaning: RegionMeaning) -> None:

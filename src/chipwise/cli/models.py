@@ -33,11 +33,12 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import NoResult
+    from chipwise.spelling import fold
 
     session = open_session()
     found = [session.find_model(" ".join(name), online=not offline)] if name else list(session.models)
     if family is not None:
-        found = [model for model in found if model.family.casefold() == family.casefold()]
+        found = [model for model in found if fold(model.family).startswith(fold(family))]
     if as_json:
         text.show_json([model_view(model) for model in found])
     elif as_csv:

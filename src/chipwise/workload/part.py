@@ -47,7 +47,7 @@ class Flaw:
 class Part(BaseModel):
     """Base of all parts. `shorthand` names the field meant when a plain value stands where the mapping would."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, populate_by_name=True, allow_inf_nan=False)
     shorthand: ClassVar[str | None] = None
 
     def flaws(self) -> Iterable[Flaw]:
