@@ -187,6 +187,7 @@ def _chip(path: Path, document: Document, row: OwnChip, index: int, names: Names
             None,
             Silicon(),
             None,
+            None,
             fact,
         )
     stated = {

@@ -62,6 +62,7 @@ def chip_view(chip: Chip, catalog: Catalog) -> View:
         "encoders": silicon.encoders,
         "decoders": silicon.decoders,
         "launch_price_usd": chip.launch_price_usd,
+        "launch_price_basis": chip.launch_price_basis,
         "abilities": {a.name: {"has": a.has, "reason": a.reason} for a in abilities(chip, catalog.data)},
         **fact_view(chip.fact),
     }
@@ -138,6 +139,7 @@ def offer_view(offer: Offer, machine: Machine, region: Region, memory_bytes: flo
         "can_win": offer.can_win,
         "verdict": str(offer.verdict) or None,
         "why": offer.why or None,
+        "usual_usd_per_hour": offer.usual_usd_per_hour,
         "source": offer.source,
         "notes": offer.notes,
     }

@@ -78,20 +78,19 @@ class Chip:
     mig_slices: int | None  # 0: cannot be sliced
     silicon: Silicon
     launch_price_usd: float | None
+    launch_price_basis: str | None  # what the price is of, and how sure it is
     fact: Fact
 
     def rate(self, precision: Precision) -> float | None:
         return self.rates.get(precision)
 
 
-def usable_memory(memory_gb: float | None, memory_type: str | None, kind: ChipKind, consumer: bool) -> float | None:
+def usable_memory(memory_gb: float | None, inline_ecc: bool = False) -> float | None:
     """Bytes a program can be given, from the gigabytes on the box.
 
-    Memory is built in powers of two, so "80 GB" of HBM is 80 GiB with its check bits beside the data. GDDR has none
-    to spare: a data-centre or workstation board with ECC on (the default there) gives up a sixteenth, so a 48 GB L40S
-    reports 45 GiB and a 16 GB T4 15 GiB. GeForce boards run without ECC. Derived, within 1% of what drivers report.
+    Memory is built in powers of two, so "80 GB" of HBM is 80 GiB with its check bits beside the data. Data-centre boards
+    with GDDR5 or GDDR6 have no room beside and give up a sixteenth (`inline_ecc`): a 48 GB L40S reports 45 GiB and a 16 GB
+    T4 15 GiB. Workstation and GeForce boards run without ECC, and GDDR7 has its own. Derived, within 1% of what drivers
+    report.
     """
-    if memory_gb is None:
-        return None
-    inline_ecc = kind is ChipKind.GPU and (memory_type or "").startswith("GDDR") and not consumer
-    return memory_gb * 2.0**30 * (15 / 16 if inline_ecc else 1.0)
+    return None if memory_gb is None else memory_gb * 2.0**30 * (15 / 16 if inline_ecc else 1.0)

@@ -53,8 +53,8 @@ def apply(catalog: Catalog, discounts: Sequence[Discount]) -> Catalog:
             new.price_max[i] *= share
             text = new.text[i]
             if text not in texts:
-                why, source, notes = new.texts[text]
+                why, source, notes, usual = new.texts[text]
                 texts[text] = len(new.texts)
-                new.texts.append((why, source, "; ".join(filter(None, (notes, said)))))
+                new.texts.append((why, source, "; ".join(filter(None, (notes, said))), usual))
             new.text[i] = texts[text]
     return replace(catalog, offers=new)

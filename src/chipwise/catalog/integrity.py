@@ -190,7 +190,7 @@ def check_joins(catalog: Catalog) -> Iterator[Complaint]:
         used.update(fact.sources)
         if row.split()[0] in TABLES:
             yield from check_fact(row, fact)
-    used.update(source for _, source, _ in catalog.offers.texts if source)
+    used.update(source for _, source, _, _ in catalog.offers.texts if source)
     own = {o.source for o in catalog.offers if o.source not in catalog.sources} if used - set(catalog.sources) else set()
     for source in sorted(used - set(catalog.sources) - own):
         yield Complaint(f"source {source}", "is listed in sources.csv", "missing")

@@ -24,14 +24,14 @@ from chipwise.catalog.tables import CpuRates, EdgeDevice, read_rows
 DATA = Path(__file__).resolve().parent.parent / "data"
 _GIB, _GBIT = 2.0**30, 1e9 / 8
 _RATE_COLUMNS = tuple((p, f"{p}_{'tops' if p is Precision.INT8 else 'tflops'}") for p in Precision)
-# One wide row of an offers file holds up to five offers: (price column, date column).
+# One wide row of an offers file holds up to five offers: (price column, date column, source column).
 _OPTIONS = (
-    (Purchase.ON_DEMAND, 2, 8), (Purchase.SPOT, 3, 9), (Purchase.RESERVED_1Y, 5, 10),
-    (Purchase.RESERVED_3Y, 6, 10), (Purchase.RESERVED_1Y_UPFRONT, 7, 11),
+    (Purchase.ON_DEMAND, 2, 8, 12), (Purchase.SPOT, 3, 9, 13), (Purchase.RESERVED_1Y, 5, 10, 14),
+    (Purchase.RESERVED_3Y, 6, 10, 14), (Purchase.RESERVED_1Y_UPFRONT, 7, 11, 15),
 )  # fmt: skip
 OFFER_COLUMNS = (
     "region", "machine", "on_demand", "spot", "spot_max", "reserved_1y", "reserved_3y", "reserved_1y_upfront",
-    "as_of", "spot_as_of", "reserved_as_of", "upfront_as_of", "source", "notes",
+    "as_of", "spot_as_of", "reserved_as_of", "upfront_as_of", "source", "spot_source", "reserved_source", "upfront_source", "notes",
 )  # fmt: skip
 MACHINE_COLUMNS = (
     "provider", "name", "chip", "chips", "chip_memory_gb", "vcpus", "memory_gib", "disk_gb", "network_gbit_per_s",
@@ -114,7 +114,6 @@ def read_chips(data: Path = DATA) -> Iterator[Chip]:
 def _chip(row: Mapping[str, str]) -> Chip:
     kind = ChipKind(row["kind"])
     memory = _float(row["memory_gb"])
-    consumer = row["aliases"].startswith("GeForce")
     rates = {p: float(row[column]) * 1e12 for p, column in _RATE_COLUMNS if row[column]}
     silicon = Silicon(
         _int(row["cores"]), _int(row["tensor_cores"]), _int(row["rt_cores"]), _int(row["units"]), _float(row["base_mhz"]),
@@ -125,10 +124,10 @@ def _chip(row: Mapping[str, str]) -> Chip:
         row["name"], row["vendor"], kind, row["family"], row["architecture"],
         tuple(alias for alias in row["aliases"].split("|") if alias), row["common"] == "yes",
         _float(row["compute_capability"]), row["target"] or None, _int(row["year"]), memory,
-        usable_memory(memory, row["memory_type"], kind, consumer), row["memory_type"] or None,
+        usable_memory(memory, row["inline_ecc"] == "yes"), row["memory_type"] or None,
         _float(row["memory_gb_per_s"], 1e9), rates, row["interconnect"] or None, _float(row["link_gb_per_s"], 1e9),
         _int(row["pcie_gen"]), _float(row["power_w"]), _int(row["mig_slices"]), silicon, _float(row["launch_price_usd"]),
-        _fact(row),
+        row["launch_price_basis"] or None, _fact(row),
     )  # fmt: skip
 
 
@@ -153,7 +152,7 @@ def _with_rates(chip: Chip, cpu: CpuRates) -> Chip:
 def _bare(name: str, vendor: str, kind: ChipKind, architecture: str, fact: Fact) -> Chip:
     return Chip(
         name, vendor, kind, name, architecture, (), True, None, None, None, None, None, None, None, {}, None, None, None,
-        None, None, Silicon(), None, fact,
+        None, None, Silicon(), None, None, fact,
     )  # fmt: skip
 
 
@@ -176,13 +175,14 @@ def _edge(device: EdgeDevice) -> Chip:
         _bare(name, vendor, ChipKind.EDGE, device.accelerator, replace(device.fact, inferred=inferred)),
         aliases=(device.device,),
         memory_gb=device.memory_gb,
-        memory_bytes=usable_memory(device.memory_gb, device.memory_type, ChipKind.EDGE, False),
+        memory_bytes=usable_memory(device.memory_gb),
         memory_type=device.memory_type or None,
         memory_bytes_per_s=device.memory_gb_per_s and device.memory_gb_per_s * 1e9,
         rates={precision: value * 1e12 for precision, value in stated if value is not None},
         power_w=device.power_max_w,
         silicon=Silicon(cores=device.cores, tensor_cores=device.tensor_cores),
         launch_price_usd=device.usd_low,
+        launch_price_basis=device.price_basis or None,
     )
 
 
@@ -211,15 +211,16 @@ def read_regions(data: Path = DATA) -> Iterator[Region]:
         )  # fmt: skip
 
 
-def _verdicts(data: Path) -> dict[tuple[str, str, str], dict[int, tuple[int, str]]]:
-    found: dict[tuple[str, str, str], dict[int, tuple[int, str]]] = {}
+def _verdicts(data: Path) -> dict[tuple[str, str, str], dict[int, tuple[int, str, str]]]:
+    """(code, why, the usual price) by provider, region and machine, then by purchase option."""
+    found: dict[tuple[str, str, str], dict[int, tuple[int, str, str]]] = {}
     codes = {str(verdict): code for code, verdict in enumerate(VERDICTS)}
     purchases = {str(purchase): code for code, purchase in enumerate(PURCHASES)}
     with (data / "verdicts.csv").open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         next(reader)
-        for provider, region, machine, purchase, verdict, _, why, _ in reader:
-            found.setdefault((provider, region, machine), {})[purchases[purchase]] = (codes[verdict], why)
+        for provider, region, machine, purchase, verdict, usual, why, _ in reader:
+            found.setdefault((provider, region, machine), {})[purchases[purchase]] = (codes[verdict], why, usual)
     return found
 
 
@@ -231,10 +232,9 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
     regions: dict[str, dict[str, int]] = {}
     for i, (provider, name) in enumerate(into.region_keys):
         regions.setdefault(provider, {})[name] = i
-    texts: dict[tuple[str, str, str], int] = {into.texts[0]: 0}
+    texts: dict[tuple[str, str, str, str], int] = {into.texts[0]: 0}
 
-    def text_of(why: str, source: str, notes: str) -> int:
-        key = (why, source, notes)
+    def text_of(key: tuple[str, str, str, str]) -> int:
         found = texts.get(key)
         if found is None:
             found = texts[key] = len(into.texts)
@@ -242,9 +242,9 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
         return found
 
     days: dict[str, int] = {}
-    options = tuple((PURCHASES.index(purchase), purchase, price, day) for purchase, price, day in _OPTIONS)
-    nothing: dict[int, tuple[int, str]] = {}
-    fine = (0, "")
+    options = tuple((PURCHASES.index(purchase), *rest) for purchase, *rest in _OPTIONS)
+    nothing: dict[int, tuple[int, str, str]] = {}
+    fine = (0, "", "")
     nan = float("nan")
     rows: list[tuple[int, int, int, float, float, int, int, int]] = []
     for path in sorted((data / "offers").glob("*.csv")):
@@ -257,13 +257,14 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
                 region, machine = cells[0], cells[1]
                 what, where = machine_of[machine], region_of[region]
                 odd = verdicts.get((provider, region, machine), nothing)
-                plain = text_of("", cells[12], cells[13])  # of the row's offers that nothing is odd about
-                for code, purchase, price_at, day_at in options:
+                source, notes = cells[12], cells[16]
+                plain = text_of(("", source, notes, ""))  # of the row's offers that nothing is odd about
+                for code, price_at, day_at, source_at in options:
                     price = cells[price_at]
-                    if not price or (replaced and (provider, machine, region, purchase) in replaced):
+                    if not price or (replaced and (provider, machine, region, PURCHASES[code]) in replaced):
                         continue
-                    verdict, why = odd.get(code, fine)
-                    text = text_of(why, cells[12], cells[13]) if why else plain
+                    verdict, why, usual = odd.get(code, fine)
+                    text = text_of((why, cells[source_at] or source, notes, usual)) if why or cells[source_at] else plain
                     date = cells[day_at]
                     if date not in days:
                         days[date] = int(date.replace("-", ""))
@@ -291,5 +292,6 @@ def _append(into: Offers, offers: Iterable[Offer]) -> None:
         day, verdict = int(offer.as_of.replace("-", "")), VERDICTS.index(offer.verdict)
         machine, region = machines[offer.provider, offer.machine], regions[offer.provider, offer.region]
         rows.append((machine, region, PURCHASES.index(offer.purchase), offer.usd_per_hour, top, day, verdict, len(into.texts)))
-        into.texts.append((offer.why, offer.source, offer.notes))
+        usual = "" if offer.usual_usd_per_hour is None else repr(offer.usual_usd_per_hour)
+        into.texts.append((offer.why, offer.source, offer.notes, usual))
     _extend(into, rows)

@@ -57,6 +57,7 @@ class Offer:
     why: str = ""  # the reason for the verdict
     source: str = ""
     notes: str = ""
+    usual_usd_per_hour: float | None = None  # what the machine's chips usually cost, where the verdict compares with it
 
     @property
     def key(self) -> tuple[str, str, str, Purchase]:
@@ -95,7 +96,8 @@ class Offers(Sequence[Offer]):
         self.as_of = array("i")  # yyyymmdd
         self.verdict = array("b")
         self.text = array("i")  # position in texts
-        self.texts: list[tuple[str, str, str]] = [("", "", "")]  # (why, source, notes), each combination once
+        # (why, source, notes, usual price), each combination once
+        self.texts: list[tuple[str, str, str, str]] = [("", "", "", "")]
 
     def __len__(self) -> int:
         return len(self.price)
@@ -110,7 +112,7 @@ class Offers(Sequence[Offer]):
         provider, machine = self.machine_keys[self.machine[index]]
         day = str(self.as_of[index])
         top = self.price_max[index]
-        why, source, notes = self.texts[self.text[index]]
+        why, source, notes, usual = self.texts[self.text[index]]
         return Offer(
             provider,
             machine,
@@ -123,6 +125,7 @@ class Offers(Sequence[Offer]):
             why,
             source,
             notes,
+            float(usual) if usual else None,
         )
 
     def __iter__(self) -> Iterator[Offer]:

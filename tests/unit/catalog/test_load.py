@@ -24,10 +24,25 @@ def test_units_are_converted_once_at_the_door(catalog: Catalog) -> None:
 
 def test_usable_memory_follows_how_boards_keep_their_check_bits() -> None:
     gib = 2.0**30
-    assert usable_memory(80, "HBM3", ChipKind.GPU, False) == 80 * gib
-    assert usable_memory(48, "GDDR6", ChipKind.GPU, False) == 45 * gib
-    assert usable_memory(24, "GDDR6X", ChipKind.GPU, True) == 24 * gib
-    assert usable_memory(None, None, ChipKind.GPU, False) is None
+    assert usable_memory(80) == 80 * gib
+    assert usable_memory(48, inline_ecc=True) == 45 * gib
+    assert usable_memory(None) is None
+
+
+def test_boards_hand_out_what_their_drivers_report(catalog: Catalog) -> None:
+    """Reported in GiB: T4 15.0, A10G 22.5, L40S 45.0, RTX A6000 48, RTX PRO 6000 95.6, H200 140.4."""
+    reported = {"T4": 15.0, "A10G": 22.4, "L40S": 45.0, "RTX-A6000": 48.0, "RTX-PRO-6000-SE": 95.6, "H200": 140.4, "RTX-4090": 24.0}
+    for name, gib in reported.items():
+        memory = catalog.chips[name].memory_bytes
+        assert memory is not None
+        assert abs(memory / 2**30 - gib) / gib < 0.01, name
+
+
+def test_an_offer_names_the_source_of_its_own_purchase_option() -> None:
+    by_purchase = {o.purchase: o for o in load().offers if o.key[:3] == ("aws", "g5.xlarge", "us-east-1")}
+    assert "skypilot" in by_purchase[Purchase.ON_DEMAND].source
+    assert "boavizta" in by_purchase[Purchase.RESERVED_1Y].source
+    assert "ec2-instances-info" in by_purchase[Purchase.RESERVED_1Y_UPFRONT].source
 
 
 def test_processors_and_edge_devices_of_their_own_tables_are_chips(catalog: Catalog) -> None:
