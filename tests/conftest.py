@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# Machines are noisy: a law is not broken because a neighbour was busy.
+settings.register_profile("chipwise", deadline=None)
+settings.load_profile("chipwise")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

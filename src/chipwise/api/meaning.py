@@ -138,13 +138,14 @@ def _machine(session: Session, text: str, wanted: Mapping[str, str]) -> MachineM
         return None
     chips = {m.chip: catalog.chips[m.chip] for m in machines if m.chip is not None and m.chip in catalog.chips}
     findings = tuple(f for chip in chips.values() for f in compatibility.check(chip, wanted, catalog.data)) if wanted else ()
-    family = parts.family if parts is not None else ""
+    # A quota names families (p4d) or, for the standard classes, letters (c).
+    family = "" if parts is None else parts.family.partition("-")[0]
+    accelerated = parts is not None and parts.meaning.group in ("accelerated", "high performance computing")
+    wanted_names = {family, family.rstrip("nus"), family[:2]} if accelerated else {parts.meaning.letters} if parts else set()
     quotas = tuple(
         f"{quota.name}: {quota.default or 'default not found'} {quota.unit} by default"
         for quota in catalog.rows("quotas")
-        if family
-        and quota.provider == "aws"
-        and {family, family.partition("-")[0], family.rstrip("0123456789")} & set(quota.families.split())
+        if quota.provider == "aws" and wanted_names & set(quota.families.split())
     )
     keys = {machine.key for machine in machines}
     cheapest = _cheapest(session, MachineQuery(machines=keys), per_chip=False) if keys else ()

@@ -22,7 +22,7 @@ class AbilityRule(NamedTuple):
     title: str
     vendor: str  # or *
     field: str  # of Chip or its silicon; rate:fp8 is the stated rate in fp8
-    test: str  # >=, >, in, other than, has
+    test: str  # >=, >, in, other than, has; between: unknown above the range
     value: str
     reason: str
     source: str
@@ -64,6 +64,13 @@ def _judge(rule: AbilityRule, chip: Chip) -> Ability:
     match rule.test:
         case ">=":
             has = float(value) >= float(rule.value)
+        case "between":
+            low, high = map(float, rule.value.split())
+            if float(value) > high:
+                return Ability(
+                    rule.ability, rule.title, None, f"stated up to compute capability {high}; its {what} is {_shown(value)}"
+                )
+            has = float(value) >= low
         case ">":
             has = float(value) > float(rule.value)
         case "in":

@@ -1,9 +1,10 @@
 """Which software runs on which chip: rules as data, and a refusal that says why and what would help.
 
 `check(chip, {"cuda": "11.6"})` answers for an image or an environment. Rules are rows of `data/compatibility.csv`:
-a component in a range of versions needs something of the chip (compute capability, vendor, kind, family, target) or of
-another component (driver, cuda). `firm` is how much a rule says: yes refuses, no only warns that nobody states it
-runs, low refuses below the range and warns above it.
+a component in a range of versions needs something of the chip (compute capability, vendor, kind, family, target, a stated
+rate) or of another component (driver, cuda), sometimes only `given` a version of a third. What a component brings along
+unless told otherwise (`default_cuda`, `default_version`) is judged with it. `firm` is how much a rule says: yes refuses,
+no only warns that nobody states it runs, low refuses below the range and warns above it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chipwise.catalog.chip import Chip
+from chipwise.catalog.chip import Chip, Precision
 from chipwise.catalog.tables import read_rows
 from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold, nearest
@@ -36,6 +37,7 @@ class Rule(NamedTuple):
     component: str
     version_low: str
     version_high: str  # exclusive
+    given: str  # a condition on another component: cuda>=12.8
     needs: str
     low: str
     high: str
@@ -66,10 +68,13 @@ def components(data: Path) -> tuple[str, ...]:
 def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, ...]:
     """One finding per component that is wanted; refusals first. An empty version means the newest."""
     asked = {_component(name, data): version.strip().removeprefix("v").removeprefix("R") for name, version in wanted.items()}
+    for rule in rules(data):
+        if rule.needs == "default_version" and asked.get(rule.component) == "":
+            asked[rule.component] = rule.low
     for name, version in asked.items():
         _version(version, name)
     implied, because = dict(asked), ""
-    if "cuda" not in implied:
+    if "cuda" not in implied and chip.vendor == "NVIDIA":
         for rule in rules(data):
             if rule.needs == "default_cuda" and rule.component in asked and _covers(rule, asked[rule.component]):
                 implied["cuda"], because = rule.low, f"{rule.reason}. "
@@ -108,7 +113,9 @@ def _version(text: str, component: str) -> tuple[int, ...]:
 
 
 def _at_least(version: tuple[int, ...], bound: str) -> bool:
-    return version >= tuple(int(part) for part in bound.split("."))
+    """13 is at least 13.0: what is left out counts as zero."""
+    least = tuple(int(part) for part in bound.split("."))
+    return version + (0,) * (len(least) - len(version)) >= least
 
 
 def _covers(rule: Rule, version: str) -> bool:
@@ -121,6 +128,10 @@ def _covers(rule: Rule, version: str) -> bool:
 def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> list[Finding]:
     if not _covers(rule, version):
         return []
+    if rule.given:
+        other, _, bound = rule.given.partition(">=")
+        if other not in implied or not _at_least(_version(implied[other], other), bound):
+            return []
     told = f"{rule.component} {version}".strip()
 
     def finding(answer: Answer, about: str) -> list[Finding]:
@@ -139,6 +150,12 @@ def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> 
                 return finding(weak, about)
             if rule.high and chip.compute_capability > float(rule.high):
                 return finding(Answer.UNSTATED if rule.firm == "low" else weak, about)
+        case "not_compute_capability":
+            if str(chip.compute_capability) in rule.values.split():
+                return finding(weak, f"{chip.name} ({chip.architecture}) has {chip.compute_capability}")
+        case "rate":
+            if chip.vendor != "NVIDIA" and chip.rate(Precision(rule.values)) is None:
+                return finding(weak, f"none is stated for {chip.name}")
         case "vendor" | "kind" | "family" | "target":
             value = str(getattr(chip, rule.needs) or "")
             applies = rule.needs != "target" or chip.vendor == "AMD"
@@ -148,7 +165,7 @@ def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> 
             have = _version(implied[rule.needs], rule.needs)
             if rule.low and not _at_least(have, rule.low):
                 return finding(weak, f"{rule.needs} is {implied[rule.needs]}")
-            if rule.values and not any(have[:2] == _version(value, rule.needs) for value in rule.values.split()):
+            if rule.values and not any((*have, 0)[:2] == _version(value, rule.needs) for value in rule.values.split()):
                 return finding(weak, f"{rule.needs} is {implied[rule.needs]}")
         case _:
             pass

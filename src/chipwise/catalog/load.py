@@ -7,6 +7,7 @@ here: gigabytes to bytes, gigabits/s to bytes/s, TFLOPS to FLOP/s.
 from __future__ import annotations
 
 import csv
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +32,8 @@ _OPTIONS = (
 )  # fmt: skip
 OFFER_COLUMNS = (
     "region", "machine", "on_demand", "spot", "spot_max", "reserved_1y", "reserved_3y", "reserved_1y_upfront",
-    "as_of", "spot_as_of", "reserved_as_of", "upfront_as_of", "source", "spot_source", "reserved_source", "upfront_source", "notes",
+    "as_of", "spot_as_of", "reserved_as_of", "upfront_as_of", "source", "spot_source", "reserved_source",
+    "upfront_source", "notes",
 )  # fmt: skip
 MACHINE_COLUMNS = (
     "provider", "name", "chip", "chips", "chip_memory_gb", "vcpus", "memory_gib", "disk_gb", "network_gbit_per_s",
@@ -100,15 +102,18 @@ def _fact(row: Mapping[str, str]) -> Fact:
 def read_chips(data: Path = DATA) -> Iterator[Chip]:
     """Chips, then the processors and edge devices that stand only in their own tables."""
     processors = {cpu.name: cpu for cpu in read_rows(data / "tables" / "cpus.csv", CpuRates)}
+    families: set[str] = set()
     for row in _rows(data / "chips.csv"):
         chip = _chip(row)
+        families.add(chip.family)
         processor = processors.pop(chip.name, None)
         yield chip if processor is None else _with_rates(chip, processor)
     for processor in processors.values():
         yield _processor(processor)
     for device in read_rows(data / "tables" / "edge_devices.csv", EdgeDevice):
         if device.chip is None:
-            yield _edge(device)
+            chip = _edge(device)
+            yield replace(chip, common=chip.family not in families)
 
 
 def _chip(row: Mapping[str, str]) -> Chip:
@@ -173,6 +178,7 @@ def _edge(device: EdgeDevice) -> Chip:
     inferred = tuple({"fp32_tflops": "fp32", "int8_tops_dense": "int8"}.get(i, i) for i in device.fact.inferred)
     return replace(
         _bare(name, vendor, ChipKind.EDGE, device.accelerator, replace(device.fact, inferred=inferred)),
+        family=re.sub(r"-\d+GB$", "", name),  # the sizes of one module are one family
         aliases=(device.device,),
         memory_gb=device.memory_gb,
         memory_bytes=usable_memory(device.memory_gb),

@@ -24,20 +24,9 @@ from chipwise.errors import UnknownName
 from chipwise.spelling import fold, nearest
 
 _BRANDS = (
-    "nvidia",
-    "tesla",
-    "geforce",
-    "quadro",
-    "amd",
-    "instinct",
-    "radeon",
-    "aws",
-    "google",
-    "cloud",
-    "intel",
-    "habana",
-    "xilinx",
-)
+    "nvidia", "tesla", "geforce", "quadro", "amd", "instinct", "radeon", "aws", "amazon", "google", "cloud", "intel", "habana",
+    "xilinx", "qualcomm",
+)  # fmt: skip
 
 
 class Provider(NamedTuple):
@@ -98,13 +87,9 @@ class Names:
         self._aliases: dict[str, str] = {}
         self._groups: dict[str, list[str]] = {}
         for chip in catalog.chips.values():
-            for alias in (*chip.aliases, chip.name.removeprefix("RTX-")):
+            for alias in (*chip.aliases, chip.name.removeprefix("RTX-"), chip.name.removeprefix("Jetson-")):
                 self._aliases.setdefault(fold(alias), chip.name)
-            forms = f"{chip.name} {' '.join(chip.aliases)}".lower()
-            groups = [chip.family, *(f"{chip.family} {form}" for form in ("SXM", "PCIe", "NVL") if form.lower() in forms)]
-            if chip.memory_gb:
-                groups.append(f"{chip.family} {chip.memory_gb:g}GB")
-            for group in groups:
+            for group in dict.fromkeys((chip.family, chip.family.removeprefix("Jetson-"), _line(chip))):
                 self._groups.setdefault(fold(group), []).append(chip.name)
         self._machines: dict[str, list[int]] = {}
         self._families: dict[str, list[int]] = {}
@@ -127,7 +112,7 @@ class Names:
         return found
 
     def chips_or_none(self, text: str) -> tuple[Chip, ...] | None:
-        """A family or a group (`h100`, `A100 80GB`, `h100 pcie`) before a chip's own name, that before an alias."""
+        """A chip's own name, a family or a line (`h100`, `trainium`), a family with memory and form (`A100 80GB`), an alias."""
         chips = self.catalog.chips
         for name in _without_brands(text):
             own = self._canonical.get(name)
@@ -135,14 +120,36 @@ class Names:
                 return (chips[own],)
             if name in self._groups:
                 return tuple(chips[member] for member in self._groups[name])
+            if described := self._described(name):
+                return described
             if name in self._aliases:
                 return (chips[self._aliases[name]],)
         return None
 
+    def _described(self, name: str) -> tuple[Chip, ...]:
+        """`h10080gbhbm3`, `a100sxm480gb`: the members of the longest family that the rest of the name fits."""
+        for family in sorted((group for group in self._groups if name.startswith(group)), key=len, reverse=True):
+            rest = name.removeprefix(family)
+            words = re.findall(r"sxm\d?|pcie|nvl|oam|hbm\d?e?|\d{2,}(?:gb?)?|gpus?|ac", rest)
+            if not rest or "".join(words) != rest:
+                continue
+            found = [self.catalog.chips[member] for member in self._groups[family]]
+            for word in words:
+                found = [chip for chip in found if _fits(chip, word)]
+            if found:
+                return tuple(found)
+        return ()
+
     def one_chip(self, text: str) -> OneChip:
         """Exactly one chip: the common form of a family, and a sentence that says so."""
         found = self.chips(text)
-        chosen = next((chip for chip in found if chip.common), found[0])
+        # The marked form of a family; of several generations the one in most machines; else the one with most memory.
+        common = [chip for chip in found if chip.common]
+        machines = [machine.chip for machine in self.catalog.machines] if len(common) > 1 else []
+        chosen = max(
+            common or found,
+            key=lambda chip: (machines.count(chip.name), chip.year or 0) if common else (chip.memory_gb or 0.0, 0),
+        )
         if len(found) == 1 or fold(text) == fold(chosen.name):
             return OneChip(chosen, None)
         others = ", ".join(chip.name for chip in found if chip is not chosen)
@@ -167,8 +174,13 @@ class Names:
         return found
 
     def machines_or_none(self, text: str) -> tuple[Machine, ...] | None:
-        name = fold(text.strip().lower().removeprefix("ml."))
-        found = self._machines.get(name) or self._machines.get("standard" + name) or self._families.get(name)
+        before, mark, after = re.sub(r"[\s/:]+", "\0", text.strip(), count=1).partition("\0")
+        if mark and (provider := self._providers.get(fold(before))) is not None:
+            mine = tuple(machine for machine in self.machines_or_none(after) or () if machine.provider == provider)
+            return mine or None
+        name = fold(re.sub(r"\.(\d*)xl$", r".\1xlarge", text.strip().lower().removeprefix("ml.")))
+        found = self._machines.get(name) or self._machines.get("standard" + name) or self._machines.get("tpu" + name)
+        found = found or self._families.get(name)
         return None if found is None else tuple(self.catalog.machines[i] for i in found)
 
     def is_machine_family(self, text: str) -> bool:
@@ -225,33 +237,54 @@ class Names:
 
 
 def _without_brands(text: str) -> Iterable[str]:
-    """The folded name, then the same without vendors' names in front and `GPU` behind."""
+    """The folded name, then the same with one vendor's name after the other taken from its front, and `GPU` from its end."""
     name = fold(text)
     yield name
-    trimmed = name.removesuffix("gpu").removesuffix("gpus")
-    changed = True
-    while changed:
-        changed = False
-        for brand in _BRANDS:
-            if trimmed.startswith(brand) and len(trimmed) > len(brand):
-                trimmed, changed = trimmed.removeprefix(brand), True
-    if trimmed != name:
+    trimmed = name.removesuffix("gpus").removesuffix("gpu")
+    while brand := next((brand for brand in _BRANDS if trimmed.startswith(brand) and len(trimmed) > len(brand)), None):
+        trimmed = trimmed.removeprefix(brand)
         yield trimmed
+    if trimmed == name.removesuffix("gpus").removesuffix("gpu") != name:
+        yield trimmed
+
+
+def _line(chip: Chip) -> str:
+    """What several generations share, where people use it as a name: Trainium, Inferentia, Gaudi, Graviton, TPU, Jetson."""
+    match = re.match(r"(Trainium|Inferentia|Gaudi|Graviton|TPU|Jetson|Hailo|EPYC|Xeon)", chip.name)
+    return match[1] if match else chip.family
+
+
+def _fits(chip: Chip, word: str) -> bool:
+    """Whether one word behind a family's name speaks of this member."""
+    if word.startswith("sxm"):
+        return "pcie" not in chip.name.lower() and "nvl" not in chip.name.lower()
+    if word in ("pcie", "nvl"):
+        return word in chip.name.lower()
+    if word.startswith("hbm"):
+        return (chip.memory_type or "").lower() == word
+    if word[0].isdigit():
+        return chip.memory_gb is not None and abs(chip.memory_gb - float(word.rstrip("gb"))) < 1
+    return True
 
 
 def machine_families(machine: Machine) -> tuple[str, ...]:
     """The shorter names a provider's own naming gives a machine: p5, a3-highgpu, ND_H100_v5."""
     match machine.provider:
         case "aws":
-            return (machine.name.partition(".")[0],)
+            family = machine.name.partition(".")[0]
+            letters = re.match("[a-z]+", family)
+            whole = (letters[0],) if letters and len(letters[0]) > 1 else ()  # trn, inf, hpc
+            return tuple(dict.fromkeys((family, family.partition("-")[0], *whole)))
         case "gcp":
             parts = machine.name.split("-")
             return tuple(dict.fromkeys((parts[0], "-".join(parts[:2])))) if len(parts) > 1 else (machine.name,)
         case "azure":
-            found = re.fullmatch(r"Standard_([A-Z]+)\d+[a-z]*(?:-\d+)?((?:_[A-Za-z0-9]+)*)", machine.name)
-            return (found[1] + found[2],) if found else ()
+            found = re.fullmatch(r"Standard_([A-Z]+)\d+([a-z]*)(?:-\d+)?((?:_[A-Za-z0-9]+)*)", machine.name)
+            return (found[1] + found[3], found[1] + found[2] + found[3]) if found else ()
         case "oci":
             parts = machine.name.split(".")
             return tuple(".".join(parts[:n]) for n in (2, 3) if len(parts) > n)
+        case "ibm":
+            return (machine.name.partition("-")[0],)
         case _:
             return ()

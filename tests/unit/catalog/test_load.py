@@ -31,7 +31,15 @@ def test_usable_memory_follows_how_boards_keep_their_check_bits() -> None:
 
 def test_boards_hand_out_what_their_drivers_report(catalog: Catalog) -> None:
     """Reported in GiB: T4 15.0, A10G 22.5, L40S 45.0, RTX A6000 48, RTX PRO 6000 95.6, H200 140.4."""
-    reported = {"T4": 15.0, "A10G": 22.4, "L40S": 45.0, "RTX-A6000": 48.0, "RTX-PRO-6000-SE": 95.6, "H200": 140.4, "RTX-4090": 24.0}
+    reported = {
+        "T4": 15.0,
+        "A10G": 22.4,
+        "L40S": 45.0,
+        "RTX-A6000": 48.0,
+        "RTX-PRO-6000-SE": 95.6,
+        "H200": 140.4,
+        "RTX-4090": 24.0,
+    }
     for name, gib in reported.items():
         memory = catalog.chips[name].memory_bytes
         assert memory is not None

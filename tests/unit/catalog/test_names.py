@@ -29,7 +29,19 @@ NAMES = Names(CATALOG)
         ("a10g", {"A10G"}),
         ("l40", {"L40"}),
         ("4090", {"RTX-4090"}),
-        ("trainium", {"Trainium1"}),
+        ("trainium", {"Trainium1", "Trainium2", "Trainium3"}),
+        ("Gaudi 2", {"Gaudi2"}),
+        ("NVIDIA H100 80GB HBM3", {"H100-SXM"}),
+        ("NVIDIA A100 80GB PCIe", {"A100-80-PCIe"}),
+        ("NVIDIA A100-SXM4-80GB", {"A100-80"}),
+        ("A100 SXM4", {"A100-40", "A100-80"}),
+        ("NVIDIA Tesla V100-SXM2-16GB", {"V100-16"}),
+        ("NVIDIA GeForce RTX 4090", {"RTX-4090"}),
+        ("AMD Instinct MI300X", {"MI300X"}),
+        ("Qualcomm Cloud AI 100", {"Cloud-AI-100"}),
+        ("nvidia-tesla-a100", {"A100-40"}),
+        ("orin nano", {"Jetson-Orin-Nano-4GB", "Jetson-Orin-Nano-8GB", "Jetson-Orin-Nano-Super"}),
+        ("H100-80", {"H100-SXM", "H100-PCIe"}),
         ("TPU v5e", {"TPU-v5e"}),
         ("Tesla T4", {"T4"}),
     ],
@@ -75,7 +87,17 @@ def test_every_family_has_exactly_one_common_form() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "count", "provider"),
-    [("p5", 2, "aws"), ("p5.48xlarge", 1, "aws"), ("ml.p5.48xlarge", 1, "aws"), ("trn1", 2, "aws"), ("a3-highgpu", 4, "gcp")],
+    [
+        ("p5", 2, "aws"),
+        ("aws p5.48xlarge", 1, "aws"),
+        ("p5.48xl", 1, "aws"),
+        ("p6", 2, "aws"),
+        ("gcp/a3-highgpu-8g", 1, "gcp"),
+        ("p5.48xlarge", 1, "aws"),
+        ("ml.p5.48xlarge", 1, "aws"),
+        ("trn1", 2, "aws"),
+        ("a3-highgpu", 4, "gcp"),
+    ],
 )
 def test_a_machine_or_family_name_means_these_machines(typed: str, count: int, provider: str) -> None:
     found = NAMES.machines(typed)
