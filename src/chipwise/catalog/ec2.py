@@ -17,7 +17,7 @@ from chipwise.catalog.tables import read_rows
 
 _NAME = re.compile(
     r"(?P<class>u|mac|hpc|inf|trn|dl|vt|gr|im|is|[acdfghimprtxz])"
-    r"(?P<generation>-\d+tb\d*|\d{1,2})(?P<attributes>[a-z]*)(?:-(?P<variant>[a-z0-9]+))?"
+    r"(?P<generation>-\d+tb\d*|1?\d)(?P<attributes>[a-z]*)(?:-(?P<variant>[a-z0-9]+))?"
     r"(?:\.(?P<size>nano|micro|small|medium|large|xlarge|\d+xlarge|metal(?:-\d+xl)?))?"
 )
 _SMALL = {"nano": 2, "micro": 2, "small": 2, "medium": 1, "large": 2, "xlarge": 4}

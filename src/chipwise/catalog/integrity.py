@@ -7,12 +7,12 @@ in 2026, wide enough for the next generation and narrow enough to catch a unit t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.catalog.chip import Chip, ChipKind, Precision
+from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import PURCHASES, VERDICTS, Offer, Purchase, Verdict
@@ -26,6 +26,9 @@ _ORDER = (
     (Precision.TF32, Precision.FP16), (Precision.TF32, Precision.BF16), (Precision.FP16, Precision.FP8),
     (Precision.BF16, Precision.FP8), (Precision.FP8, Precision.FP4), (Precision.FP16, Precision.INT8),
 )  # fmt: skip
+
+
+_CHIP_FIELDS = {*Chip.__dataclass_fields__, *Silicon.__dataclass_fields__, *map(str, Precision)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,10 @@ def _within(row: str, what: str, value: float | None, low: float, high: float) -
         yield Complaint(row, f"{what} between {low:g} and {high:g}", f"{value:g}")
 
 
-def check_fact(row: str, fact: Fact) -> Iterator[Complaint]:
+def check_fact(row: str, fact: Fact, fields: Collection[str] = ()) -> Iterator[Complaint]:
+    for name in fact.inferred:
+        if fields and name not in fields:
+            yield Complaint(row, "what is inferred is a field", name)
     if not _DATE.fullmatch(fact.as_of):
         yield Complaint(row, "has a date", repr(fact.as_of))
     if not any(fact.sources):
@@ -64,7 +70,7 @@ def check_fact(row: str, fact: Fact) -> Iterator[Complaint]:
 
 def check_chip(chip: Chip) -> Iterator[Complaint]:
     row = f"chip {chip.name}"
-    yield from check_fact(row, chip.fact)
+    yield from check_fact(row, chip.fact, _CHIP_FIELDS)
     yield from _within(row, "memory in GB", chip.memory_gb, 0.001, 1024)
     yield from _within(row, "bandwidth in bytes/s", chip.memory_bytes_per_s, 1e9, 5e13)
     yield from _within(row, "link in bytes/s", chip.link_bytes_per_s, 1e9, 1e13)
@@ -90,7 +96,7 @@ def check_chip(chip: Chip) -> Iterator[Complaint]:
 
 def check_machine(machine: Machine, catalog: Catalog) -> Iterator[Complaint]:
     row = f"machine {machine.provider} {machine.name}"
-    yield from check_fact(row, machine.fact)
+    yield from check_fact(row, machine.fact, Machine.__dataclass_fields__)
     if machine.chip is not None and machine.chip not in catalog.chips:
         yield Complaint(row, "its chip is in the catalog", machine.chip)
     if machine.chip is None and not machine.fact.notes:
@@ -114,7 +120,7 @@ def check_machine(machine: Machine, catalog: Catalog) -> Iterator[Complaint]:
 
 def check_region(region: Region) -> Iterator[Complaint]:
     row = f"region {region.provider} {region.name}"
-    yield from check_fact(row, region.fact)
+    yield from check_fact(row, region.fact, Region.__dataclass_fields__)
     yield from _within(row, "latitude", region.latitude, -60, 75)
     yield from _within(row, "longitude", region.longitude, -180, 180)
     yield from _within(row, "grid carbon in g/kWh", region.grid_g_per_kwh, 0, 1200)
@@ -189,10 +195,10 @@ def check_joins(catalog: Catalog) -> Iterator[Complaint]:
     for row, fact in facts:
         used.update(fact.sources)
         if row.split()[0] in TABLES:
-            yield from check_fact(row, fact)
+            yield from check_fact(row, fact, {*TABLES[row.split()[0]]._fields, "as_of"})
     used.update(source for _, source, _, _ in catalog.offers.texts if source)
-    own = {o.source for o in catalog.offers if o.source not in catalog.sources} if used - set(catalog.sources) else set()
-    for source in sorted(used - set(catalog.sources) - own):
+    # Ids of sources.csv hold no blank; what a feed or a user's file calls itself does.
+    for source in sorted(source for source in used - set(catalog.sources) if " " not in source):
         yield Complaint(f"source {source}", "is listed in sources.csv", "missing")
     for listed in catalog.sources.values():
         if not _DATE.fullmatch(listed.date):

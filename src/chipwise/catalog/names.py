@@ -20,6 +20,7 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import read_rows
+from chipwise.countries import country_of, members
 from chipwise.errors import UnknownName
 from chipwise.spelling import fold, nearest
 
@@ -217,23 +218,19 @@ class Names:
         return found
 
     def regions_or_none(self, text: str) -> tuple[Region, ...] | None:
-        """By name, `provider/name`, ISO country code, or EU and EEA as groups of countries."""
-        if text.strip().upper() in ("EU", "EEA"):
-            field = f"in_{text.strip().lower()}"
-            inside = {(row.provider, row.region) for row in self.catalog.rows("compliance") if getattr(row, field)}
-            return tuple(region for region in self.catalog.regions if region.key in inside)
+        """By name, `provider/name`, a country in any spelling, or EU and EEA as groups of countries."""
+        wanted = text.strip().casefold()
+        if not wanted:
+            return None
         provider, slash, name = text.partition("/")
         if slash and (known := self._providers.get(fold(provider))):
-            found = tuple(
-                r for r in self.catalog.regions if r.provider == known and r.name.casefold() == name.strip().casefold()
-            )
-            return found or None
-        wanted = text.strip().casefold()
+            wanted = name.strip().casefold()
+            return tuple(r for r in self.catalog.regions if r.provider == known and r.name.casefold() == wanted) or None
+        place = country_of(text)
+        inside = members(place) if place else frozenset[str]()
         # us-east-1 is one region and us-east1 another: separators count unless nothing is spelled so.
-        found = tuple(r for r in self.catalog.regions if r.name.casefold() == wanted)
-        found = found or tuple(r for r in self.catalog.regions if (r.country or "").casefold() == wanted)
-        found = found or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text))
-        return found or None
+        found = tuple(r for r in self.catalog.regions if r.name.casefold() == wanted or r.country in inside)
+        return found or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or None
 
 
 def _without_brands(text: str) -> Iterable[str]:

@@ -39,6 +39,19 @@ class Verdict(StrEnum):
     OUTLIER = "outlier"  # far from the same machine's prices elsewhere
 
 
+MEANINGS = {
+    Verdict.EXCLUDE: "not an offer: an auction floor or a placeholder",
+    Verdict.WRONG_SIZE: "a slice under a whole chip's name",
+    Verdict.RETIRED: "no longer sold",
+    Verdict.NOT_ON_DEMAND: "sold only as spot or by reservation",
+    Verdict.MARKETPLACE: "far below the market, and stale",
+    Verdict.VERIFY: "from one source only",
+    Verdict.CURRENCY_UNKNOWN: "currency not stated, taken as USD",
+    Verdict.STALE: "older than 2024",
+    Verdict.NO_SAVING: "spot that is not below on-demand",
+    Verdict.FLOOR: "spot at a tenth of on-demand: expect a rise",
+    Verdict.OUTLIER: "more than 3x off the same machine elsewhere",
+}
 NEVER_WIN = frozenset({Verdict.EXCLUDE, Verdict.WRONG_SIZE, Verdict.RETIRED, Verdict.NOT_ON_DEMAND, Verdict.MARKETPLACE})
 PURCHASES = tuple(Purchase)
 VERDICTS = tuple(Verdict)

@@ -134,7 +134,7 @@ def _per_chip(catalog: Catalog, index: int) -> float:
     return catalog.offers.price[index] / chips if chips else _INF
 
 
-def _order(catalog: Catalog, order: OfferOrder) -> Callable[[int], float | tuple[str, float]]:
+def _order(catalog: Catalog, order: OfferOrder) -> Callable[[int], float | tuple[float, float] | tuple[str, float]]:
     offers, machines, regions = catalog.offers, catalog.machines, catalog.regions
 
     def per_memory(i: int) -> float:
@@ -142,9 +142,9 @@ def _order(catalog: Catalog, order: OfferOrder) -> Callable[[int], float | tuple
         memory = chip_memory(catalog, machine)
         return offers.price[i] / (memory * machine.chips) if memory and machine.chips else _INF
 
-    def carbon(i: int) -> tuple[str, float]:
+    def carbon(i: int) -> tuple[float, float]:
         grid = regions[offers.region[i]].grid_g_per_kwh
-        return (f"{_INF if grid is None else grid:012.3f}", offers.price[i])
+        return (_INF if grid is None else grid, offers.price[i])  # unknown comes last
 
     match order:
         case OfferOrder.PRICE:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -62,7 +64,9 @@ class Commands(click.Group):
 @click.version_option(__version__, message="chipwise %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def app(debug: bool) -> None:
-    """Pick the right accelerator for a workload: speed, memory, price and carbon in one answer, with the reasons.
+    """What accelerators exist, what they cost, what they can do and run, and whether a workload file is right.
+
+    Picking the hardware for a workload comes next; see SCOPE.
 
     \b
     Examples:
@@ -77,7 +81,21 @@ def app(debug: bool) -> None:
 
 def run() -> None:
     """Entry point of the `chipwise` command."""
-    sys.exit(main())
+    _open_streams()
+    code = main()
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Standard streams that are there and take any text: a caller may have closed them, or speak ASCII only."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - lives as long as the process
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def main(args: list[str] | None = None) -> int:
@@ -95,8 +113,7 @@ def main(args: list[str] | None = None) -> int:
         error.show()
         return 0
     except click.ClickException as error:
-        error.show()
-        return 2
+        return _tell(f"{error.format_message()}\nTry: chipwise --help", 2)
     except (click.Abort, KeyboardInterrupt):
         return _tell("interrupted", 130)
     except BrokenPipeError:
@@ -105,27 +122,34 @@ def main(args: list[str] | None = None) -> int:
         return 0
     except SystemExit as stop:
         # click turns a broken pipe into exit 1 and wraps standard output; to us it is no failure.
-        return 0 if sys.stdout is not stdout else _code(stop)
+        return 0 if sys.stdout is not stdout else stop.code if isinstance(stop.code, int) else 0
     except OSError as error:
         if os.environ.get("CHIPWISE_DEBUG"):
             raise
-        return _tell(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 2)
+        return _os_error(error)
     except Exception as error:
         if os.environ.get("CHIPWISE_DEBUG"):
             raise
         return _tell(
-            f"our own mistake: {type(error).__name__}: {error}\n"
+            f"our own mistake: {type(error).__name__}: {str(error)[:300]}\n"
             "Run it again with `chipwise --debug ...` and report the traceback, please.",
             70,
         )
 
 
-def _code(stop: SystemExit) -> int:
-    return stop.code if isinstance(stop.code, int) else 0
+def _os_error(error: OSError) -> int:
+    """A disk that is full is an outside failure; a path that cannot be used is bad input."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+    where = f": {str(error.filename)[:200]}" if error.filename else ""
+    remedy = "Free some space, or write elsewhere." if full else "Check the path and its permissions."
+    if full:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered would fail again at the end
+    return _tell(f"{error.strerror or error}{where}. {remedy}", 3 if full else 2)
 
 
 def _tell(message: str, code: int) -> int:
     from chipwise.cli.text import printable
 
-    print(printable(f"chipwise: {message}"), file=sys.stderr)
+    with suppress(OSError, ValueError):  # nobody listens: the exit code still tells
+        print(printable(f"chipwise: {message}"), file=sys.stderr, flush=True)
     return code

@@ -1,21 +1,22 @@
 """How results look: tables that fit the terminal, JSON and CSV for programs, errors as sentences.
 
-rich is imported only when something is drawn for a person, so that `--json` does not pay for it.
+Laid out here rather than by a library: the same text goes to a terminal (with colour) and into a pipe (without), and
+thousands of rows cost milliseconds.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-Cell = str
-_NARROW, _LEAST = 80, 6
+_LEAST = 6  # no column is cut below this
+_NARROWEST, _WIDEST = 40, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,110 +24,156 @@ class Column:
     title: str
     right: bool = False
     flexible: bool = False  # gives way when the table is too wide
-    fold: bool = False  # is broken over lines rather than cut
+    fold: bool = False  # is broken over lines rather than cut: names that people copy
 
 
-def console(stderr: bool = False) -> Console:
-    """Colour and width of the terminal where there is one; 80 columns and no colour in a pipe."""
-    from rich.console import Console
+def width() -> int:
+    """Columns to fill: the terminal's, or COLUMNS, or 80 in a pipe; within what can be read."""
+    given = os.environ.get("COLUMNS", "")
+    columns = int(given) if given.isdecimal() and len(given) < 6 else 0
+    if not columns and sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+    return min(max(columns, _NARROWEST), _WIDEST) if columns else 80
 
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else int(os.environ.get("COLUMNS") or _NARROW)
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+
+def _bold(line: str) -> str:
+    return f"\x1b[1m{line}\x1b[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else line
 
 
-def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], title: str | None = None) -> None:
+def _dim(line: str) -> str:
+    return f"\x1b[2m{line}\x1b[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else line
+
+
+def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
     """A table no wider than the terminal: flexible columns give way, the widest first; numbers never do."""
-    from rich.box import SIMPLE_HEAD
-    from rich.cells import cell_len, set_cell_size
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console()
     cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max([cell_len(column.title), *(cell_len(row[i]) for row in cells)]) for i, column in enumerate(columns)]
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= out.width else 1
-    spare = out.width - gap * (len(widths) - 1) - sum(widths)
+    widths = [max([_cells(column.title), *(_cells(row[i]) for row in cells)]) for i, column in enumerate(columns)]
+    room = width()
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
+    spare = room - gap * (len(widths) - 1) - sum(widths)
     while spare < 0:
         candidates = [i for i, column in enumerate(columns) if column.flexible and widths[i] > _LEAST]
         if not candidates:
             break
         widths[max(candidates, key=lambda i: widths[i])] -= 1
         spare += 1
-    table = Table(
-        box=SIMPLE_HEAD,
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        pad_edge=False,
-        padding=(0, gap - 1, 0, 0),
-        show_edge=False,
-    )
-    for column, width in zip(columns, widths, strict=True):
-        table.add_column(
-            column.title, justify="right" if column.right else "left", width=width, no_wrap=not column.fold, overflow="fold"
-        )
+    out = [
+        _bold(_line([column.title for column in columns], columns, widths, gap)),
+        _rule(sum(widths) + gap * (len(widths) - 1)),
+    ]
     for row in cells:
-        table.add_row(
-            *(
-                Text(cell if column.fold or cell_len(cell) <= width else set_cell_size(cell, width - 1) + "…")
-                for cell, column, width in zip(row, columns, widths, strict=True)
-            )
-        )
-    _emit(out, table)
+        parts = [
+            _fold(cell, size) if column.fold else [_cut(cell, size)]
+            for cell, column, size in zip(row, columns, widths, strict=True)
+        ]
+        for n in range(max(map(len, parts))):
+            out.append(_line([part[n] if n < len(part) else "" for part in parts], columns, widths, gap))
+    sys.stdout.write("\n".join(out) + "\n")
 
 
-def _emit(out: Console, drawn: RenderableType) -> None:
-    """Prints; in a pipe or a file without the blanks that pad lines to the width."""
-    if out.is_terminal:
-        out.print(drawn)
-        return
-    with out.capture() as captured:
-        out.print(drawn)
-    out.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], gap: int) -> str:
+    padded = []
+    for cell, column, size in zip(cells, columns, widths, strict=True):
+        blank = " " * max(0, size - _cells(cell))
+        padded.append(blank + cell if column.right else cell + blank)
+    return (" " * gap).join(padded).rstrip()
+
+
+def _rule(size: int) -> str:
+    return ("─" if _speaks_unicode() else "-") * size
+
+
+def _speaks_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def _cells(text: str) -> int:
+    """Columns a text takes: two for each wide character."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _cut(text: str, size: int) -> str:
+    if _cells(text) <= size:
+        return text
+    mark = "…" if _speaks_unicode() else "~"
+    while text and _cells(text) > size - 1:
+        text = text[:-1]
+    return text + mark
+
+
+def _fold(text: str, size: int) -> list[str]:
+    """A name over several lines: behind a blank or a separator where there is one, else anywhere."""
+    lines, line = [], ""
+    for word in re.findall(r"[^\s\-_./:,|]*[\s\-_./:,|]*", text):
+        if _cells((line + word).rstrip()) > size and line:
+            lines.append(line.rstrip())
+            line = ""
+        line += word
+        while _cells(line.rstrip()) > size:
+            lines.append(line[:size])
+            line = line[size:]
+    return [*lines, line.rstrip()] if line.strip() or not lines else lines
+
+
+def _wrapped(text: str, size: int) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, max(size, 20), break_long_words=True, break_on_hyphens=False) or [""]
 
 
 def show_lines(*lines: str) -> None:
     """Sentences for a person on standard output, folded to the terminal's width."""
-    from rich.text import Text
-
-    out = console()
     for line in lines:
-        _emit(out, Text(printable(line)))
+        sys.stdout.write("\n".join(_wrapped(printable(line), width())) + "\n")
 
 
 def show_pairs(pairs: Iterable[tuple[str, str]], indent: int = 2) -> None:
     """A word and what it says, the second part folded under itself."""
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for word, rest in pairs:
-        grid.add_row(Text(printable(word), style="dim"), Text(printable(rest)))
-    if grid.row_count:
-        _emit(console(), Padding(grid, (0, 0, 0, indent)))
+    told = [(printable(word), printable(rest)) for word, rest in pairs]
+    if not told:
+        return
+    left = min(max(_cells(word) for word, _ in told), width() // 2)
+    for word, rest in told:
+        margin = " " * (indent + left + 2)
+        first, *more = _wrapped(rest, width() - len(margin))
+        head = " " * indent + _dim(_cut(word, left)) + " " * (left - _cells(_cut(word, left)) + 2)
+        sys.stdout.write((head + first).rstrip() + "\n" + "".join(f"{margin}{line}\n" for line in more))
 
 
 def show_title(line: str) -> None:
-    from rich.text import Text
-
-    _emit(console(), Text(printable(line), style="bold"))
+    sys.stdout.write("\n".join(_bold(part) for part in _wrapped(printable(line), width())) + "\n")
 
 
 def say(*lines: str) -> None:
     """Asides on standard error: what was taken for what, how many more there are."""
-    for line in lines:
-        print(printable(line), file=sys.stderr)
+    with suppress(OSError, ValueError):  # nobody listens: not a reason to fail
+        for line in lines:
+            print(printable(line), file=sys.stderr, flush=True)
 
 
 def show_json(value: Any) -> None:
+    """One document, written whole or not at all."""
     import json
 
-    json.dump(value, sys.stdout, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None, allow_nan=False)
-    sys.stdout.write("\n")
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(_tidy(value), ensure_ascii=not _speaks_unicode(), indent=indent, allow_nan=False) + "\n")
+
+
+def _tidy(value: Any) -> Any:
+    """Numbers as people write them: 8 rather than 8.0, 66.9e12 rather than 66900000000000.01."""
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) < 2**63:
+            return int(value)
+        return float(f"{value:.12g}")
+    if isinstance(value, dict):
+        return {str(key): _tidy(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_tidy(inner) for inner in value]
+    return value
 
 
 def show_csv(rows: Sequence[dict[str, Any]]) -> None:
@@ -137,7 +184,7 @@ def show_csv(rows: Sequence[dict[str, Any]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow(["|".join(map(str, v)) if isinstance(v, list) else _flat(v) for v in row.values()])
+        writer.writerow(["|".join(map(str, v)) if isinstance(v, list) else _flat(_tidy(v)) for v in row.values()])
 
 
 def _flat(value: Any) -> Any:
@@ -148,7 +195,7 @@ def _flat(value: Any) -> Any:
 
 def printable(text: str) -> str:
     """Without control characters: a name typed by somebody else must not steer the terminal."""
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -174,6 +221,10 @@ def age(days: int) -> str:
     if days < 60:
         return f"{days}d"
     return f"{days / 30.4:.0f}mo" if days < 730 else f"{days / 365.25:.1f}y"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def chips(name: object, count: float | None) -> str:

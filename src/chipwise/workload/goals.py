@@ -16,7 +16,8 @@ from pydantic import AwareDatetime, BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from chipwise.units import DAY, HOUR, MONTH, YEAR
-from chipwise.workload.country import Country, members
+from chipwise.countries import members
+from chipwise.workload.country import Country
 from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, shown
 from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, Whole, WholeOrZero
 

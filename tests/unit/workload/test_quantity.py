@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from chipwise.workload import quantity
-from chipwise.workload.country import EEA, EU, members, parse_country
+from chipwise.countries import EEA, EU, members
+from chipwise.workload.country import parse_country
 from chipwise.workload.media import Resolution
 
 QUANTITIES = {name: alias for name, alias in vars(quantity).items() if hasattr(alias, "__metadata__")}
