@@ -50,6 +50,9 @@ class UnknownName(BadInput):
         self.nearest = tuple(nearest)
 
 
+_READABLE = 100  # problems of one file that are printed; nobody reads on
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing wrong in a file. `field` is a dotted path; `line` counts from 1, None where there is none."""
@@ -74,7 +77,9 @@ class InvalidFile(BadInput):
     """All the problems of one file, so that a reader mends them in one go."""
 
     def __init__(self, path: str, problems: Sequence[Problem], *, remedy: str | None = None) -> None:
-        lines = [f"{path}:{p.line}: {p}" if p.line is not None else f"{path}: {p}" for p in problems]
+        lines = [f"{path}:{p.line}: {p}" if p.line is not None else f"{path}: {p}" for p in problems[:_READABLE]]
+        if len(problems) > _READABLE:
+            lines.append(f"{path}: and {len(problems) - _READABLE:,} more problems; mend these first.")
         super().__init__("\n".join(lines), remedy=remedy)
         self.path = path
         self.problems = tuple(problems)

@@ -186,3 +186,43 @@ def test_every_example_is_right(chipwise: Chipwise, path: Path) -> None:
     done = chipwise("check", str(path), "--json")
     assert done.code == 0, done.out
     assert done.json["notes"] == []
+
+
+@pytest.mark.parametrize("columns", ["0", "-3", "abc", "1e3", "5", "99999999"])
+def test_any_width_gives_a_readable_page(chipwise: Chipwise, columns: str) -> None:
+    done = chipwise("explain", "mig", COLUMNS=columns)
+    assert done.code == 0
+    assert "Multi-Instance" in done.out
+
+
+@pytest.mark.parametrize("arguments", ["regions --json", "models", "offers -n 30", "check examples/serve/workload.yaml --json"])
+def test_a_terminal_that_speaks_ascii_only_gets_everything(chipwise: Chipwise, arguments: str) -> None:
+    done = chipwise(*arguments.split(), PYTHONIOENCODING="ascii")
+    assert done.code == 0, done.err
+    assert done.out.isascii()
+    if "--json" in arguments:
+        assert done.json
+
+
+@pytest.mark.parametrize(("redirect", "code"), [(">&-", 0), ("2>&-", 0), (">/dev/full", 3), ("2>/dev/full", 0)])
+def test_streams_that_are_closed_or_full_do_not_crash_it(tmp_path: Path, redirect: str, code: int) -> None:
+    command = f"{Path(sys.executable).parent / 'chipwise'} chips h100 {redirect}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == code
+    assert "mistake" not in done.stderr
+    wrong = subprocess.run(["bash", "-c", command.replace("chips h100", "check /nonexist")], capture_output=True, text=True)
+    assert wrong.returncode == 2
+
+
+@pytest.mark.parametrize("variable", ["CHIPWISE_CONFIG_DIR", "CHIPWISE_DATA_DIR", "CHIPWISE_TODAY"])
+@pytest.mark.parametrize("value", ["~nosuchuser/x", "x" * 50_000, "\x1b[31m"])
+def test_a_strange_environment_is_bad_input_in_one_sentence(chipwise: Chipwise, variable: str, value: str) -> None:
+    done = chipwise("chips", "h100", **{variable: value})
+    assert done.code in (0, 2)
+    assert len(done.err) < 1_000
+    assert "mistake" not in done.err
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "~nosuch/config.json"])
+def test_reading_a_model_ends(chipwise: Chipwise, path: str) -> None:
+    assert chipwise("models", path).code == 2

@@ -100,3 +100,44 @@ def test_a_bad_file_is_refused_with_all_its_problems(chipwise: Chipwise, text: s
     assert "Traceback" not in done.err
     for words in said:
         assert words in done.err
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "chips: [{name: q, kind: gpu, compute_capability: nan}]",
+        "machines: [{name: q, chip: h100, chips: inf, price_per_hour: 1}]",
+        "machines: [{name: q, vcpus: inf}]",
+        "machines: [{name: q, purchase_price: 1e308, lifetime: 4y}]",
+        "machines: [{name: q, purchase_price: 1, lifetime: 5e-324}]",
+        "machines: [{name: q, chip: h100, chips: 1e308, price_per_hour: 1}]",
+        "machines: [{name: q, power: " + "9" * 400 + "W}]",
+        "machines: [{name: q, price_per_hour: 1e6}]",
+        "offers: [{provider: aws, machine: p5.48xlarge, region: us-east-1, price_per_hour: 1, as_of: 0001-01-01}]",
+        "discounts: [{provider: aws, off: nan}]",
+        'machines: [{name: "\\u202ex", price_per_hour: 1}]',
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_with_its_line(chipwise: Chipwise, row: str) -> None:
+    write(chipwise, row, "bad.yaml")
+    done = chipwise("offers", "--json")
+    assert done.code == 2, done.err
+    assert "bad.yaml:1" in done.err
+    assert done.out == ""
+
+
+def test_all_problems_of_a_file_are_told_at_once_unknown_names_too(chipwise: Chipwise) -> None:
+    write(
+        chipwise,
+        "machines:\n  - {name: a, chip: h1000}\n  - {name: b, chip: A10GG}\noffers:\n  - {provider: aws, machine: p55, region: x, price_per_hour: 3}\n",
+        "bad.yaml",
+    )
+    done = chipwise("chips")
+    assert done.code == 2
+    assert all(words in done.err for words in ("bad.yaml:2", "bad.yaml:3", "bad.yaml:5", "h1000", "A10G", "p55"))
+
+
+def test_a_chip_like_another_is_found_by_its_family(chipwise: Chipwise) -> None:
+    write(chipwise, BERLIN)
+    rows = chipwise("offers", "--chip", "h100", "--region", "Germany", "--json").json
+    assert "dgx-h100" in {row["machine"] for row in rows}

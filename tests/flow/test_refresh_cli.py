@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -125,3 +126,63 @@ def test_a_skypilot_catalog_is_imported(chipwise: Chipwise, tmp_path: Path) -> N
     assert done.code == 0, done.err
     rows = chipwise("offers", "gpu_8x_h100_sxm5", "--region", "lambda/us-east-1", "--json").json
     assert [(row["usd_per_hour"], row["as_of"]) for row in rows] == [(25.0, "2026-11-10")]
+
+
+def corrupt(chipwise: Chipwise, change: Any) -> None:
+    """An import, with one value of its stored snapshot changed by hand."""
+    inventory = chipwise.home / "servers.csv"
+    inventory.write_text("name,chip,chips,region,hourly cost\nrack-1,H100 SXM,8,berlin,12\nrack-2,T4,2,berlin,1\n")
+    assert chipwise("catalog", "import", str(inventory)).code == 0
+    path = chipwise.data_dir / "feeds" / "onprem.json"
+    stored = json.loads(path.read_text())
+    change(stored)
+    path.write_text(json.dumps(stored))
+
+
+CHANGES = {
+    "a price beyond numbers": lambda s: s["offers"]["price"].__setitem__(0, 10**400),
+    "a negative price": lambda s: s["offers"]["price"].__setitem__(0, -3.0),
+    "no machines": lambda s: s["machines"].__setitem__("rows", s["machines"]["rows"][:1]),
+    "another provider": lambda s: s.__setitem__("provider", "elsewhere"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_absurd_values_in_a_stored_snapshot_are_passed_over(chipwise: Chipwise, name: str) -> None:
+    corrupt(chipwise, CHANGES[name])
+    for arguments in (
+        ("chips", "h100"),
+        ("offers", "--json"),
+        ("machines", "--json"),
+        ("regions", "--json"),
+        ("catalog", "status"),
+    ):
+        done = chipwise(*arguments)
+        assert done.code == 0, (arguments, done.err)
+        if "--json" in arguments:
+            assert isinstance(done.json, list)
+
+
+def test_a_snapshot_never_leans_on_machines_of_a_file_that_may_go_away(chipwise: Chipwise, tmp_path: Path) -> None:
+    own = chipwise.config_dir / "catalog" / "own.yaml"
+    own.write_text("machines: [{name: dgx, provider: foo, price_per_hour: 1}]")
+    folder = tmp_path / "sky" / "foo"
+    folder.mkdir(parents=True)
+    header = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region\n"
+    (folder / "vms.csv").write_text(header + "dgx,H100,8,0.01,0.001,5,r1\n")
+    chipwise("catalog", "import", str(tmp_path / "sky"))
+    own.unlink()
+    assert chipwise("chips", "h100").code == 0
+
+
+@pytest.mark.parametrize("special", ["/dev/zero", "fifo"])
+def test_what_is_not_a_file_among_the_snapshots_is_named_not_read(chipwise: Chipwise, special: str) -> None:
+    feeds = chipwise.data_dir / "feeds"
+    feeds.mkdir(parents=True)
+    if special == "fifo":
+        os.mkfifo(feeds / "z.json")
+    else:
+        (feeds / "z.json").symlink_to(special)
+    done = chipwise("offers", "--chip", "h100")
+    assert done.code == 0
+    assert "z.json" in done.err

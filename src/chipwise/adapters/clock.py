@@ -16,5 +16,5 @@ def today() -> date:
         return date.fromisoformat(pinned)
     except ValueError:
         raise BadInput(
-            f"CHIPWISE_TODAY is {pinned!r}, which is not a date.", remedy="Write it like 2026-11-15, or unset it."
+            f"CHIPWISE_TODAY is {pinned[:40]!r}, which is not a date.", remedy="Write it like 2026-11-15, or unset it."
         ) from None

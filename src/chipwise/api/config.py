@@ -41,11 +41,24 @@ def read_config(environ: dict[str, str] | None = None) -> Config:
         config = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "chipwise"
         data = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "chipwise"
     if named := env.get("CHIPWISE_CONFIG_DIR"):
-        config = Path(named).expanduser()
+        config = _directory("CHIPWISE_CONFIG_DIR", named)
         if not config.is_dir():
-            raise BadInput(
-                f"CHIPWISE_CONFIG_DIR names {named}, which is not a directory.", remedy="Create it, or unset the variable."
-            )
+            told = f"CHIPWISE_CONFIG_DIR names {named[:100]}, which is not a directory."
+            raise BadInput(told, remedy="Create it, or unset the variable.")
     if named := env.get("CHIPWISE_DATA_DIR"):
-        data = Path(named).expanduser()
+        data = _directory("CHIPWISE_DATA_DIR", named)
+    if data.exists() and not data.is_dir():
+        raise BadInput(
+            f"{str(data)[:100]} is a file, and should be the data directory.", remedy="Move it, or set CHIPWISE_DATA_DIR."
+        )
     return Config(config, data)
+
+
+def _directory(variable: str, named: str) -> Path:
+    try:
+        path = Path(named).expanduser()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as error:  # ~nobody, or longer than a path may be
+        told = f"{variable} is {named[:100]!r}, which cannot be a directory."
+        raise BadInput(told, remedy="Give the path of a directory, or unset the variable.") from error
+    return path

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import cast
 
 from chipwise.api.wiring import Session
 from chipwise.catalog.feed import Feed, FeedSettings, Report, Snapshot
-from chipwise.catalog.integrity import Complaint, check_machine, check_offer
+from chipwise.catalog.integrity import Complaint, sound
 from chipwise.catalog.load import load
 from chipwise.errors import BadInput, NoResult, UnknownName
 from chipwise.spelling import nearest
@@ -66,30 +66,10 @@ def _bring(
     feed = cast(Feed, import_module(f"chipwise.adapters.feeds.{feed_name}"))
     known = tuple(machine for machine in session.catalog.machines if machine.provider == provider)
     settings = FeedSettings(session.today, regions, options, session.names.chip_index(), known)
-    snapshot, refused = _checked(session, feed.fetch(settings, report))
+    # Machines of the user's own files may go away with the file: a snapshot stands on the package and on itself.
+    packaged = load(prices=False)
+    snapshot, refused = sound(feed.fetch(settings, report), session.catalog.chips, packaged.machine_index)
     if not snapshot.offers and not snapshot.machines:
         reasons = "; ".join((*snapshot.skipped[:3], *map(str, refused[:3])))
         raise NoResult(f"{feed_name} brought no machine and no price for {provider}.", remedy=reasons or None)
     return Brought(snapshot, snapshots.save(session.config.feeds_dir, snapshot), refused)
-
-
-def _checked(session: Session, snapshot: Snapshot) -> tuple[Snapshot, tuple[Complaint, ...]]:
-    """The snapshot without the rows that the integrity suite refuses, and what it said of them."""
-    catalog = load(machines=snapshot.machines)
-    complaints: list[Complaint] = []
-    machines, offers = [], []
-    for machine in snapshot.machines:
-        # The rule about notes is for our own rows: a feed need not explain a chip it does not name.
-        found = [c for c in check_machine(machine, catalog) if not c.rule.startswith("a machine without")]
-        complaints.extend(found)
-        if not found:
-            machines.append(machine)
-    here = {machine.key for machine in machines} | {m.key for m in session.catalog.machines}
-    for offer in snapshot.offers:
-        wrong = list(check_offer(offer))
-        if (offer.provider, offer.machine) not in here:
-            wrong.append(Complaint(f"offer {offer.machine}", "its machine is known", offer.machine))
-        complaints.extend(wrong)
-        if not wrong:
-            offers.append(offer)
-    return replace(snapshot, machines=tuple(machines), offers=tuple(offers)), tuple(complaints)

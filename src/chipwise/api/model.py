@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from chipwise.errors import OutsideFailed, UnknownName
+from chipwise.errors import BadInput, OutsideFailed, UnknownName
 from chipwise.workload.model.registry import Model, Registry
 
 
@@ -34,7 +34,10 @@ def _exists(name: str) -> bool:
 def _from_file(name: str) -> Model:
     from chipwise.workload.model.huggingface import read_config, shape_from_config
 
-    path = Path(name).expanduser()
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:  # ~nobody
+        raise BadInput(f"There is no home directory for {name[:80]!r}.", remedy="Check the path.") from error
     shape = shape_from_config(read_config(path))
     label = path.parent.name if path.is_file() else path.name
     return Model(label or path.stem, (), "own", shape, None, None, f"config.json at {name}", "read now")

@@ -9,16 +9,17 @@
     discounts:
       - {provider: aws, machine: p5, off: 22%, until: 2027-03-31}
 
-Without `price_per_hour` a machine's cost is derived: purchase / lifetime + power x PUE x price of electricity.
+Without `price_per_hour` a machine's cost is derived: purchase / lifetime + power x PUE x price of electricity. Rows are
+dated by their file. A bad file is refused with all of its problems, unknown names among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import date
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -27,204 +28,204 @@ from chipwise.catalog import discount
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Silicon
 from chipwise.catalog.fact import Fact
+from chipwise.catalog.integrity import check_machine, check_offer
 from chipwise.catalog.load import load
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.names import Names
 from chipwise.catalog.offer import Offer, Purchase
 from chipwise.catalog.region import Region
-from chipwise.errors import BadInput, InvalidFile, Problem, UnknownName
+from chipwise.errors import InvalidFile, Problem
 from chipwise.spelling import nearest
 from chipwise.units import HOUR
-from chipwise.workload.source import Document, read_text, read_yaml, show_where
+from chipwise.workload.source import Document, FileKind, Where, read_text, read_yaml, show_where
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Brought
 
 DEFAULT_PUE = 1.5  # small server rooms are no better than the industry's average
+KIND = FileKind(
+    "catalog", "Sections are chips, machines, regions, offers and discounts; see docs/adding/own-catalog.md.", 200_000
+)
 
 
-def join(
-    directory: Path, machines: Sequence[Machine], regions: Sequence[Region], offers: Sequence[Offer], today: date
-) -> Catalog:
-    """The catalog with everything in the directory joined; InvalidFile with all problems of the first bad file."""
-    files = [(path, *_read(path)) for path in sorted(directory.glob("*.y*ml"))]
-    names = Names(load((), machines, prices=False))
-    own_chips = [_chip(path, document, row, i, names) for path, document, file in files for i, row in enumerate(file.chips)]
-    if own_chips:
-        names = Names(load(own_chips, machines, prices=False))
-    own_machines: list[Machine] = []
-    own_offers: list[Offer] = []
-    own_regions: list[Region] = []
-    for path, document, file in files:
-        source = f"your file {path.name}"
-        for row in file.regions:
-            fact = Fact((source,), today.isoformat())
-            own_regions.append(
+@dataclass(slots=True)
+class Source:
+    """One file: what it says, where each value stands, and what was found wrong with it so far."""
+
+    path: Path
+    document: Document
+    rows: OwnFile
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"your file {self.path.name}"
+
+    @property
+    def day(self) -> str:
+        return datetime.fromtimestamp(self.path.stat().st_mtime, UTC).date().isoformat()
+
+    def wrong(self, where: Where, message: str, near: tuple[str, ...] = ()) -> None:
+        line = next((self.document.lines[where[:n]] for n in range(len(where), -1, -1) if where[:n] in self.document.lines), 1)
+        self.problems.append(Problem(show_where(where), message, line, None, near))
+
+
+def read(directory: Path) -> list[Source]:
+    """All files of the directory; InvalidFile with every problem of the first that cannot be read as a catalog file."""
+    return [_read(path) for path in sorted(directory.glob("*.y*ml"))]
+
+
+def _read(path: Path) -> Source:
+    document = read_yaml(read_text(path, KIND), str(path), KIND)
+    if document.problems:
+        raise InvalidFile(str(path), document.problems, remedy=KIND.remedy)
+    filled = {key: value for key, value in document.data.items() if value is not None}  # an empty section says nothing
+    source = Source(path, document, OwnFile())
+    try:
+        return replace(source, rows=OwnFile.model_validate(filled))
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            where = tuple(step for step in detail["loc"] if not (isinstance(step, str) and step.endswith("]")))
+            source.wrong(where, *_in_words(detail, where))
+        raise InvalidFile(str(path), sorted(source.problems, key=lambda p: p.line or 0), remedy=KIND.remedy) from None
+
+
+def _in_words(detail: Any, where: Where) -> tuple[str, tuple[str, ...]]:
+    """What pydantic found, as a sentence, with the nearest field where one was misspelt."""
+    match detail["type"]:
+        case "extra_forbidden":
+            fields = list(OwnFile.model_fields)
+            if len(where) > 1 and (row := OwnFile.model_fields[str(where[0])].annotation) is not None:
+                fields = list(row.__args__[0].model_fields)
+            return f"is not a field here; allowed: {', '.join(fields)}", nearest(str(where[-1]), fields)
+        case "missing":
+            return "is required", ()
+        case "tuple_type" | "list_type":
+            return "stands where a list of rows belongs, each starting with '- '", ()
+        case "model_type" | "model_attributes_type":
+            return "stands where a row of fields belongs, such as {name: ...}", ()
+        case "string_type":
+            return "is not a text; put it in quotes if it looks like a number", ()
+        case kind if kind.startswith("date"):
+            return "is not a date; write it like 2027-03-31", ()
+        case "value_error":
+            return str(detail["msg"]).removeprefix("Value error, "), ()
+        case _:
+            message = str(detail["msg"])
+            return f"{str(detail['input'])[:40]!r} will not do: {message[0].lower()}{message[1:]}", ()
+
+
+def read_chips(files: Sequence[Source]) -> list[Chip]:
+    """The user's own chips, which machines and inventories may name."""
+    names = Names(load(prices=False)) if any(file.rows.chips for file in files) else None
+    found = []
+    for file in files:
+        for i, row in enumerate(file.rows.chips):
+            assert names is not None
+            base = _one_chip(file, ("chips", i, "like"), row.like, names)
+            if row.like is None and row.kind is None:
+                file.wrong(("chips", i), "a chip needs a kind, or a chip it is like")
+            found.append(_chip(row, base, file))
+    _refuse_bad(files)
+    return found
+
+
+def join(files: Sequence[Source], chips: Sequence[Chip], brought: Brought, today: date) -> Catalog:
+    """The catalog with the files' rows over everything else; InvalidFile with all problems of the first bad file."""
+    names = Names(load(chips, brought.machines, prices=False))
+    machines: list[Machine] = []
+    offers: list[Offer] = []
+    regions: list[Region] = []
+    for file in files:
+        for i, row in enumerate(file.rows.machines):
+            chip = _one_chip(file, ("machines", i, "chip"), row.chip, names)
+            machines.append(_machine(row, chip, file))
+            offers.extend(_cost(row, file))
+            for complaint in (
+                *check_machine(machines[-1], names.catalog.chips),
+                *(c for o in offers[-1:] for c in check_offer(o)),
+            ):
+                if not complaint.rule.startswith(("a machine without", "its chip")):
+                    file.wrong(("machines", i), f"{complaint.rule}: it is {complaint.found}")
+        for region in file.rows.regions:
+            fact = Fact((file.name,), file.day)
+            grid_year = int(file.day[:4]) if region.grid_g_per_kwh is not None else None
+            basis = "yours" if region.pue else None
+            place = (region.location, region.country, region.latitude, region.longitude)
+            regions.append(
                 Region(
-                    row.provider,
-                    row.name,
-                    row.location,
-                    row.country,
-                    row.latitude,
-                    row.longitude,
-                    row.grid_g_per_kwh,
-                    today.year if row.grid_g_per_kwh is not None else None,
-                    None,
-                    None,
-                    row.pue,
-                    "yours" if row.pue else None,
-                    fact,
+                    region.provider, region.name, *place, region.grid_g_per_kwh, grid_year, None, None, region.pue, basis, fact
                 )
             )
-        for i, machine in enumerate(file.machines):
-            chip = _one_chip(path, document, ("machines", i, "chip"), machine.chip, names)
-            own_machines.append(_machine(machine, chip, source, today))
-            own_offers.extend(_cost(machine, source, today))
-        for offer in file.offers:
-            day = (offer.as_of or today).isoformat()
-            own_offers.append(
-                Offer(
-                    offer.provider,
-                    offer.machine,
-                    offer.region,
-                    offer.purchase,
-                    offer.price_per_hour,
-                    day,
-                    source=source,
-                    notes=offer.note,
-                )
-            )
-    known = {machine.key for machine in (*names.catalog.machines, *own_machines)}
-    for path, document, file in files:
-        for i, offer in enumerate(file.offers):
+    known = {machine.key for machine in (*names.catalog.machines, *machines)}
+    for file in files:
+        for i, offer in enumerate(file.rows.offers):
             if (offer.provider, offer.machine) not in known:
                 near = nearest(offer.machine, (name for provider, name in known if provider == offer.provider))
-                _refuse(
-                    path,
-                    document,
-                    ("offers", i, "machine"),
-                    f"no machine of {offer.provider} is called {offer.machine!r}",
-                    near,
+                file.wrong(("offers", i, "machine"), f"no machine of {offer.provider} is called {offer.machine!r}", near)
+            day = offer.as_of.isoformat() if offer.as_of else file.day
+            price = offer.price_per_hour
+            offers.append(
+                Offer(
+                    offer.provider, offer.machine, offer.region, offer.purchase, price, day, source=file.name, notes=offer.note
                 )
-    catalog = load(own_chips, [*machines, *own_machines], [*regions, *own_regions], [*offers, *own_offers])
+            )
+    _refuse_bad(files)
+    all_regions, all_offers = [*brought.regions, *regions], [*brought.offers, *offers]
+    catalog = load(chips, [*brought.machines, *machines], all_regions, all_offers)
     names = Names(catalog)
     discounts = [
         found
-        for path, document, file in files
-        for i, row in enumerate(file.discounts)
-        if row.until is None or row.until >= today
-        for found in (_discount(path, document, row, i, names),)
+        for file in files
+        for i, row in enumerate(file.rows.discounts)
+        if (found := _discount(file, row, i, names)) is not None and (row.until is None or row.until >= today)
     ]
+    _refuse_bad(files)
     return discount.apply(catalog, discounts)
 
 
-def _read(path: Path) -> tuple[Document, OwnFile]:
-    document = read_yaml(read_text(path), str(path))
-    if document.problems:
-        raise InvalidFile(str(path), document.problems)
-    try:
-        return document, OwnFile.model_validate(document.data)
-    except ValidationError as error:
-        problems = [_problem(document, detail) for detail in error.errors(include_url=False)]
-        raise InvalidFile(str(path), sorted(problems, key=lambda p: p.line or 0)) from None
+def _refuse_bad(files: Sequence[Source]) -> None:
+    for file in files:
+        if file.problems:
+            raise InvalidFile(str(file.path), sorted(file.problems, key=lambda p: p.line or 0), remedy=KIND.remedy)
 
 
-def _problem(document: Document, detail: Any) -> Problem:
-    where = tuple(step for step in detail["loc"] if not (isinstance(step, str) and step.endswith("]")))
-    line = next((document.lines[where[:n]] for n in range(len(where), -1, -1) if where[:n] in document.lines), 1)
-    message = str(detail["msg"]).removeprefix("Value error, ")
-    near: tuple[str, ...] = ()
-    if detail["type"] == "extra_forbidden":
-        fields = _fields(where)
-        message, near = f"is not a field here; allowed: {', '.join(fields)}", nearest(str(where[-1]), fields)
-    return Problem(show_where(where), message, line, None, near)
-
-
-def _fields(where: tuple[str | int, ...]) -> list[str]:
-    if len(where) < 2:
-        return list(OwnFile.model_fields)
-    row = OwnFile.model_fields[str(where[0])].annotation
-    return list(row.__args__[0].model_fields) if row is not None else []
-
-
-def _refuse(path: Path, document: Document, where: tuple[str | int, ...], message: str, near: tuple[str, ...]) -> None:
-    raise InvalidFile(str(path), [Problem(show_where(where), message, document.lines.get(where), None, near)])
-
-
-def _one_chip(path: Path, document: Document, where: tuple[str | int, ...], text: str | None, names: Names) -> Chip | None:
+def _one_chip(file: Source, where: Where, text: str | None, names: Names) -> Chip | None:
     if text is None:
         return None
-    try:
-        return names.one_chip(text).chip
-    except UnknownName as error:
-        _refuse(path, document, where, error.message.rstrip("."), error.nearest)
+    if names.chips_or_none(text) is None:
+        file.wrong(where, f"no chip is called {text!r}", names.nearest_chips(text))
         return None
+    return names.one_chip(text).chip
 
 
-def _chip(path: Path, document: Document, row: OwnChip, index: int, names: Names) -> Chip:
-    fact = Fact((f"your file {path.name}",), "yours", (), row.note)
-    base = _one_chip(path, document, ("chips", index, "like"), row.like, names)
-    if base is None:
-        if row.kind is None:
-            _refuse(path, document, ("chips", index), "a chip needs a kind, or a chip it is like", ())
-        base = Chip(
-            row.name,
-            row.vendor or "own",
-            row.kind or ChipKind.GPU,
-            row.name,
-            row.architecture or "own",
-            (),
-            True,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            {},
-            None,
-            None,
-            None,
-            None,
-            None,
-            Silicon(),
-            None,
-            None,
-            fact,
-        )
+def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
+    """A chip like another belongs to its family, so that a filter by the family finds it too."""
+    fact = Fact((file.name,), file.day, (), row.note)
+    base = base or Chip(
+        row.name, row.vendor or "own", row.kind or ChipKind.GPU, row.name, row.architecture or "own", (), True, None, None,
+        None, None, None, None, None, {}, None, None, None, None, None, Silicon(), None, None, fact,
+    )  # fmt: skip
     stated = {
-        "vendor": row.vendor,
-        "kind": row.kind,
-        "architecture": row.architecture,
-        "compute_capability": row.compute_capability,
-        "memory_bytes": row.memory,
-        "memory_gb": None if row.memory is None else row.memory / 2**30,
-        "power_w": row.power,
-        "memory_bytes_per_s": row.bandwidth,
-        "link_bytes_per_s": row.link,
-    }
+        "vendor": row.vendor, "kind": row.kind, "architecture": row.architecture, "compute_capability": row.compute_capability,
+        "memory_bytes": row.memory, "memory_gb": None if row.memory is None else row.memory / 2**30, "power_w": row.power,
+        "memory_bytes_per_s": row.bandwidth, "link_bytes_per_s": row.link,
+    }  # fmt: skip
     changes: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
     rates = {**base.rates, **row.rates}
-    return replace(base, name=row.name, family=row.name, common=True, aliases=row.aliases, rates=rates, fact=fact, **changes)
+    common = base.family == row.name
+    return replace(base, name=row.name, common=common, aliases=row.aliases, rates=rates, fact=fact, **changes)
 
 
-def _machine(row: OwnMachine, chip: Chip | None, source: str, today: date) -> Machine:
+def _machine(row: OwnMachine, chip: Chip | None, file: Source) -> Machine:
     return Machine(
-        row.provider,
-        row.name,
-        chip.name if chip else None,
-        row.chips if row.chips or chip is None else 1.0,
-        vcpus=row.vcpus,
-        memory_bytes=row.memory,
-        disk_bytes=row.disk,
-        network_bytes_per_s=row.network,
-        fabric=row.fabric,
-        link=row.link,
-        fact=Fact((source,), today.isoformat(), (), row.note),
-        purchase_usd=row.purchase_price,
-        power_w=row.power,
-    )
+        row.provider, row.name, chip.name if chip else None, row.chips if row.chips or chip is None else 1.0,
+        vcpus=row.vcpus, memory_bytes=row.memory, disk_bytes=row.disk, network_bytes_per_s=row.network, fabric=row.fabric,
+        link=row.link, fact=Fact((file.name,), file.day, (), row.note), purchase_usd=row.purchase_price, power_w=row.power,
+    )  # fmt: skip
 
 
-def _cost(row: OwnMachine, source: str, today: date) -> list[Offer]:
+def _cost(row: OwnMachine, file: Source) -> list[Offer]:
     """The hourly cost as stated, else derived from what is known; none when there is nothing to derive it from."""
     price, note = row.price_per_hour, row.note
     if price is None:
@@ -233,20 +234,26 @@ def _cost(row: OwnMachine, source: str, today: date) -> list[Offer]:
         energy = (row.power or 0.0) / 1000 * (row.pue or DEFAULT_PUE) * (row.usd_per_kwh or 0.0)
         price = row.purchase_price / (row.lifetime / HOUR) + energy
         note = "; ".join(filter(None, (note, "derived: purchase / lifetime + power x PUE x electricity")))
-    return [Offer(row.provider, row.name, row.region, Purchase.OWNED, price, today.isoformat(), source=source, notes=note)]
+    return [Offer(row.provider, row.name, row.region, Purchase.OWNED, price, file.day, source=file.name, notes=note)]
 
 
-def _discount(path: Path, document: Document, row: OwnDiscount, index: int, names: Names) -> discount.Discount:
-    try:
-        provider = names.provider(row.provider)
-        machines = (
-            None if row.machine is None else frozenset(m.key for m in names.machines(row.machine) if m.provider == provider)
-        )
-    except BadInput as error:
-        where = ("discounts", index, "provider" if "provider" in error.message else "machine")
-        _refuse(path, document, where, error.message.rstrip("."), getattr(error, "nearest", ()))
-        raise
-    regions = None if row.region is None else frozenset({row.region})
+def _discount(file: Source, row: OwnDiscount, index: int, names: Names) -> discount.Discount | None:
+    provider = names.provider_or_none(row.provider)
+    if provider is None:
+        near = nearest(row.provider, names.catalog.providers)
+        file.wrong(("discounts", index, "provider"), f"no provider is called {row.provider!r}", near)
+        return None
+    machines = None
+    if row.machine is not None:
+        machines = frozenset(m.key for m in names.machines_or_none(row.machine) or () if m.provider == provider)
+        if not machines:
+            near = nearest(row.machine, (m.name for m in names.catalog.machines if m.provider == provider))
+            file.wrong(("discounts", index, "machine"), f"no machine of {provider} is called {row.machine!r}", near)
+    regions = {region.name for region in names.catalog.regions if region.provider == provider}
+    if row.region is not None and row.region not in regions:
+        near = nearest(row.region, regions)
+        file.wrong(("discounts", index, "region"), f"no region of {provider} is called {row.region!r}", near)
     # Spot prices follow the market, whatever was agreed on the list price.
     purchases = frozenset({row.purchase} if row.purchase else set(Purchase) - {Purchase.SPOT, Purchase.OWNED})
-    return discount.Discount(row.off, provider, machines, regions, purchases, row.note)
+    where = None if row.region is None else frozenset({row.region})
+    return discount.Discount(row.off, provider, machines, where, purchases, row.note)

@@ -9,7 +9,7 @@ import re
 from datetime import date
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from chipwise.catalog.chip import ChipKind, Precision
 from chipwise.catalog.offer import Purchase
@@ -32,15 +32,16 @@ def _by(parse: Any) -> BeforeValidator:
 
 
 def _watts(value: str | float) -> float:
-    match = re.fullmatch(r"\s*([\d.,]+)\s*(k?)W?\s*", str(value), re.IGNORECASE)
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(k?)W?\s*", str(value).replace(",", ""), re.IGNORECASE)
     if match is None:
         raise ValueError(f"{value!r} is not a power; write it like 700 W or 10.2 kW")
-    return float(match[1].replace(",", "")) * (1000 if match[2] else 1)
+    return float(match[1]) * (1000 if match[2] else 1)
 
 
 def _fraction(value: str | float) -> float:
     text = str(value).strip()
-    number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?|\.\d{1,6})\s*(%?)", text)
+    number = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not 0 < number < 1:
         raise ValueError(f"{value!r} is not a discount between 0% and 100%; write it like 30% or 0.3")
     return number
@@ -50,18 +51,25 @@ def _flop_per_s(value: str | float) -> float:
     return parse_flop(re.sub(r"(?i)\s*TOPS\b", " TFLOPS", value) if isinstance(value, str) else value)
 
 
-Text = Annotated[str, Field(min_length=1, max_length=200)]
-Bytes = Annotated[float, _by(parse_bytes), Field(gt=0)]
-Usd = Annotated[float, _by(parse_usd), Field(ge=0)]
-Seconds = Annotated[float, _by(parse_seconds), Field(gt=0)]
-Bandwidth = Annotated[float, _by(parse_bandwidth), Field(gt=0)]
-FlopRate = Annotated[float, _by(_flop_per_s), Field(gt=0)]
-Watts = Annotated[float, _by(_watts), Field(gt=0)]
+def _shown(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("holds characters that cannot be printed")
+    return value
+
+
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_shown)]
+Note = Annotated[str, Field(max_length=1000), AfterValidator(_shown)]
+Bytes = Annotated[float, _by(parse_bytes), Field(ge=2**20, le=2**60)]
+Usd = Annotated[float, _by(parse_usd), Field(gt=0, le=1e9)]
+Lifetime = Annotated[float, _by(parse_seconds), Field(ge=86400, le=1e9)]
+Bandwidth = Annotated[float, _by(parse_bandwidth), Field(ge=1e3, le=1e15)]
+FlopRate = Annotated[float, _by(_flop_per_s), Field(ge=1e6, le=1e18)]
+Watts = Annotated[float, _by(_watts), Field(gt=0, le=1e7)]
 Fraction = Annotated[float, _by(_fraction)]
 
 
 class Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False)
 
 
 class OwnChip(Row):
@@ -73,13 +81,13 @@ class OwnChip(Row):
     kind: ChipKind | None = None
     architecture: Text | None = None
     aliases: tuple[Text, ...] = ()
-    compute_capability: float | None = None
+    compute_capability: Annotated[float, Field(ge=1, le=30)] | None = None
     memory: Bytes | None = None
     bandwidth: Bandwidth | None = None
     link: Bandwidth | None = None
     power: Watts | None = None
     rates: dict[Precision, FlopRate] = {}
-    note: str = ""
+    note: Note = ""
 
 
 class OwnMachine(Row):
@@ -89,8 +97,8 @@ class OwnMachine(Row):
     provider: Text = "onprem"
     region: Text = "default"
     chip: Text | None = None
-    chips: Annotated[float, Field(gt=0)] | None = None
-    vcpus: Annotated[float, Field(gt=0)] | None = None
+    chips: Annotated[float, Field(ge=0.01, le=20000)] | None = None
+    vcpus: Annotated[float, Field(ge=0.25, le=100000)] | None = None
     memory: Bytes | None = None
     disk: Bytes | None = None
     network: Bandwidth | None = None
@@ -98,11 +106,11 @@ class OwnMachine(Row):
     link: Text | None = None
     price_per_hour: Usd | None = None
     purchase_price: Usd | None = None
-    lifetime: Seconds | None = None
+    lifetime: Lifetime | None = None
     power: Watts | None = None
-    usd_per_kwh: Annotated[float, _by(parse_usd), Field(ge=0)] | None = None
+    usd_per_kwh: Annotated[float, _by(parse_usd), Field(ge=0, le=100)] | None = None
     pue: Annotated[float, Field(ge=1, le=4)] | None = None
-    note: str = ""
+    note: Note = ""
 
 
 class OwnRegion(Row):
@@ -122,8 +130,8 @@ class OwnOffer(Row):
     region: Text
     purchase: Purchase = Purchase.ON_DEMAND
     price_per_hour: Usd
-    as_of: date | None = None
-    note: str = ""
+    as_of: Annotated[date, Field(ge=date(2000, 1, 1))] | None = None
+    note: Note = ""
 
 
 class OwnDiscount(Row):
@@ -138,7 +146,7 @@ class OwnDiscount(Row):
     region: Text | None = None
     purchase: Purchase | None = None
     until: date | None = None
-    note: str = ""
+    note: Note = ""
 
 
 class OwnFile(Row):

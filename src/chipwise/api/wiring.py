@@ -15,10 +15,22 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.names import Names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chipwise.catalog.chip import Chip
     from chipwise.catalog.machine import Machine
     from chipwise.catalog.offer import Offer
     from chipwise.catalog.region import Region
     from chipwise.workload.model.registry import Model, Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What the feeds brought, taken together."""
+
+    machines: tuple[Machine, ...] = ()
+    regions: tuple[Region, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,25 +43,41 @@ class Session:
 
     @cached_property
     def catalog(self) -> Catalog:
+        """The packaged catalog, what the feeds brought, and the user's own files, the later over the earlier."""
         from chipwise.catalog.load import load
 
+        if not self.config.catalog_dir.is_dir():
+            brought = self._brought(())
+            return load((), brought.machines, brought.regions, brought.offers)
+        from chipwise.api.own import join, read, read_chips
+
+        files = read(self.config.catalog_dir)
+        chips = read_chips(files)
+        return join(files, chips, self._brought(chips), self.today)
+
+    def _brought(self, chips: Sequence[Chip]) -> Brought:
+        """The rows of all snapshots that pass the integrity suite; of what does not, `problems` tells."""
+        if not self.config.feeds_dir.exists():
+            return Brought()
+        from chipwise.adapters.stores import snapshots
+        from chipwise.catalog.integrity import sound
+        from chipwise.catalog.load import load
+
+        stored, problems = snapshots.load(self.config.feeds_dir)
+        self.problems.extend(problems)
+        packaged = load(chips, prices=False)
         machines: list[Machine] = []
         regions: list[Region] = []
         offers: list[Offer] = []
-        if self.config.feeds_dir.is_dir():
-            from chipwise.adapters.stores import snapshots
-
-            stored, problems = snapshots.load(self.config.feeds_dir)
-            self.problems.extend(problems)
-            for snapshot in sorted(stored, key=lambda one: one.taken):
-                machines.extend(snapshot.machines)
-                regions.extend(snapshot.regions)
-                offers.extend(snapshot.offers)
-        if not self.config.catalog_dir.is_dir():
-            return load((), machines, regions, offers)
-        from chipwise.api.own import join
-
-        return join(self.config.catalog_dir, machines, regions, offers, self.today)
+        for snapshot in sorted(stored, key=lambda one: one.taken):
+            good, refused = sound(snapshot, packaged.chips, packaged.machine_index)
+            if refused:
+                told = f"{len(refused)} rows of the stored prices of {snapshot.provider} are passed over: {refused[0]}."
+                self.problems.append(f"{told} Refresh or import them again.")
+            machines.extend(good.machines)
+            regions.extend(good.regions)
+            offers.extend(good.offers)
+        return Brought(tuple(machines), tuple(regions), tuple(offers))
 
     @cached_property
     def names(self) -> Names:

@@ -147,11 +147,18 @@ def _with_rates(chip: Chip, cpu: CpuRates) -> Chip:
     fact = replace(
         chip.fact,
         sources=tuple(dict.fromkeys((*chip.fact.sources, *cpu.fact.sources))),
-        inferred=tuple(dict.fromkeys((*chip.fact.inferred, *map(str, rates)))),
+        inferred=tuple(dict.fromkeys((*chip.fact.inferred, *map(str, rates), *_of_chip(cpu.fact.inferred)))),
         notes=note,
     )
     silicon = replace(chip.silicon, cores=cpu.cores, base_mhz=cpu.sustained_ghz and cpu.sustained_ghz * 1e3)
     return replace(chip, rates=rates, fact=fact, silicon=silicon, power_w=chip.power_w or cpu.power_w)
+
+
+def _of_chip(inferred: Iterable[str]) -> tuple[str, ...]:
+    """Columns of the tables beside in the words of a chip; what a chip does not have is left out."""
+    words = {"fp32_tflops": "fp32", "bf16_tflops": "bf16", "int8_tops": "int8", "int8_tops_dense": "int8"}
+    words |= {"memory_gb_per_s": "memory_bytes_per_s", "power_w": "power_w", "power_max_w": "power_w"}
+    return tuple(dict.fromkeys(words[name] for name in inferred if name in words))
 
 
 def _bare(name: str, vendor: str, kind: ChipKind, architecture: str, fact: Fact) -> Chip:
@@ -166,7 +173,8 @@ def _processor(cpu: CpuRates) -> Chip:
     architecture = cpu.name.removeprefix("Xeon-").removeprefix("EPYC-").replace("-", " ")
     bandwidth = cpu.memory_gb_per_s and cpu.memory_gb_per_s * 1e9
     return replace(
-        _with_rates(_bare(cpu.name, vendor, ChipKind.CPU, architecture, cpu.fact), cpu), memory_bytes_per_s=bandwidth
+        _with_rates(_bare(cpu.name, vendor, ChipKind.CPU, architecture, replace(cpu.fact, inferred=())), cpu),
+        memory_bytes_per_s=bandwidth,
     )
 
 
@@ -175,7 +183,7 @@ def _edge(device: EdgeDevice) -> Chip:
     name = device.device.partition(" (")[0].replace("/", "-").replace(" ", "-")
     vendor = {"Jetson": "NVIDIA", "Raspberry": "Raspberry Pi"}.get(vendor, vendor.partition("-")[0])
     stated = ((Precision.FP32, device.fp32_tflops), (Precision.INT8, device.int8_tops_dense))
-    inferred = tuple({"fp32_tflops": "fp32", "int8_tops_dense": "int8"}.get(i, i) for i in device.fact.inferred)
+    inferred = _of_chip(device.fact.inferred)
     return replace(
         _bare(name, vendor, ChipKind.EDGE, device.accelerator, replace(device.fact, inferred=inferred)),
         family=re.sub(r"-\d+GB$", "", name),  # the sizes of one module are one family

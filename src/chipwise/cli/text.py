@@ -66,8 +66,8 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None
             _fold(cell, size) if column.fold else [_cut(cell, size)]
             for cell, column, size in zip(row, columns, widths, strict=True)
         ]
-        for n in range(max(map(len, parts))):
-            out.append(_line([part[n] if n < len(part) else "" for part in parts], columns, widths, gap))
+        lines = ([part[n] if n < len(part) else "" for part in parts] for n in range(max(map(len, parts))))
+        out.extend(_line(line, columns, widths, gap) for line in lines)
     sys.stdout.write("\n".join(out) + "\n")
 
 

@@ -15,8 +15,8 @@ from typing import Annotated, Self
 from pydantic import AwareDatetime, BeforeValidator, Field, GetJsonSchemaHandler, RootModel, StringConstraints, model_validator
 from pydantic_core import CoreSchema
 
-from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.countries import members
+from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.country import Country
 from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, shown
 from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, Whole, WholeOrZero

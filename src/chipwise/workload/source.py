@@ -21,7 +21,19 @@ from chipwise.units import show_bytes
 MAX_BYTES = 1_000_000  # examples are 2 kB
 MAX_NODES = 5_000  # after aliases are unfolded; examples have about 100
 MAX_DEPTH = 40
-REMEDY = "See examples/ for complete workload files, or start from: kind: serve"
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What a YAML file is meant to hold, for messages, and how much of it there may be."""
+
+    noun: str = "workload"
+    remedy: str = "See examples/ for complete workload files, or start from: kind: serve"
+    values: int = MAX_NODES
+    lists: bool = False  # whether a list may stand at the top
+
+
+WORKLOAD = FileKind()
 
 Where = tuple[str | int, ...]  # the way to a value: keys and positions
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is libyaml's, ten times as fast
@@ -36,7 +48,10 @@ _WORDS: Mapping[str, bool | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says. `lines` has an entry for every value; `problems` are those that did not stop the reading."""
+    """What a file says. `lines` has an entry for every value; `problems` are those that did not stop the reading.
+
+    A list at the top, where the kind of file allows one, stands in `data` under the empty name; its lines start at ().
+    """
 
     data: Mapping[str, object]
     lines: Mapping[Where, int]
@@ -49,7 +64,7 @@ def show_where(where: Where) -> str:
     return text.removeprefix(".")[:200]
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, kind: FileKind = WORKLOAD) -> str:
     """The text of a file that is small enough and is text."""
     shown = str(path)
     try:
@@ -59,17 +74,20 @@ def read_text(path: str | Path) -> str:
     except FileNotFoundError:
         near = _similar_files(Path(path))
         hint = f" Did you mean {', '.join(near)}?" if near else ""
-        raise BadInput(f"There is no file {shown!r}.{hint}", remedy="Give the path of a workload file.") from None
+        raise BadInput(f"There is no file {shown!r}.{hint}", remedy=f"Give the path of a {kind.noun} file.") from None
     except IsADirectoryError:
-        raise BadInput(f"{shown!r} is a folder.", remedy=f"Give a file, such as {Path(path) / 'workload.yaml'}.") from None
+        raise BadInput(
+            f"{shown!r} is a folder.", remedy=f"Give a file in it, such as {Path(path) / (kind.noun + '.yaml')}."
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise BadInput(f"{shown!r} cannot be read: {reason}.", remedy="Check the path and its permissions.") from error
     if len(content) > MAX_BYTES:
         raise _refuse(
             shown,
-            f"{show_bytes(size, binary=False) if size > MAX_BYTES else 'this'} is too large for a workload; the limit is 1 MB",
-            "A workload names its data and traces by path: give the workload file, not the data.",
+            f"{show_bytes(size, binary=False) if size > MAX_BYTES else 'this'} is too large for a {kind.noun} file;"
+            " the limit is 1 MB",
+            "Data and traces are named by path: give the file that names them, or split it.",
         )
     if b"\0" in content:
         raise _refuse(shown, "this is not a text file: it holds NUL bytes", "Give a YAML file, saved as UTF-8.")
@@ -81,22 +99,26 @@ def read_text(path: str | Path) -> str:
         raise _refuse(shown, message, "Give a YAML file, saved as UTF-8.", line) from None
 
 
-def read_yaml(text: str, path: str) -> Document:
+def read_yaml(text: str, path: str, kind: FileKind = WORKLOAD) -> Document:
     """The one document in the text. Raises InvalidFile where there is none that could be checked further."""
     if len(text) > MAX_BYTES:
-        raise _refuse(path, f"{len(text):,} characters are too many for a workload; the limit is {MAX_BYTES:,}", REMEDY)
+        raise _refuse(
+            path, f"{len(text):,} characters are too many for a {kind.noun} file; the limit is {MAX_BYTES:,}", kind.remedy
+        )
     if "\0" in text or not _is_unicode(text):
         raise _refuse(path, "this is not text: it holds NUL or broken characters", "Give a YAML file, saved as UTF-8.")
-    composer = _Composer(path)
+    composer = _Composer(path, kind)
     try:
         root = composer.compose(yaml.parse(text, Loader=_LOADER))
     except yaml.YAMLError as error:
         raise _syntax_error(path, text, error) from None
     if root is None or root.value is None:
-        raise _refuse(path, "the file is empty", REMEDY)
+        raise _refuse(path, "the file is empty", kind.remedy)
+    unfolded = _Unfolded(path, kind)
+    if kind.lists and isinstance(root.value, list):
+        return Document({"": unfolded.value(root, (), 0)}, unfolded.lines, tuple(composer.problems))
     if not isinstance(root.value, dict):
-        raise _refuse(path, "a workload is a mapping of fields, and this is not one", REMEDY, root.line)
-    unfolded = _Unfolded(path)
+        raise _refuse(path, f"a {kind.noun} file is a mapping of fields, and this is not one", kind.remedy, root.line)
     data = unfolded.value(root, (), 0)
     assert isinstance(data, dict)
     return Document(data, unfolded.lines, tuple(composer.problems))
@@ -115,8 +137,9 @@ class _Node:
 class _Composer:
     """Nodes from parser events, without recursion. Collects what is wrong but can be stepped over."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, kind: FileKind) -> None:
         self.path = path
+        self.kind = kind
         self.problems: list[Problem] = []
         self.anchors: dict[str, _Node] = {}
         self.count = 0
@@ -126,7 +149,7 @@ class _Composer:
         stack: list[tuple[_Node, _Node | None]] = []  # (mapping or list that is open, the key that waits for its value)
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise _refuse(self.path, "a second document starts here", "Keep one workload per file.", _line(event))
+                raise _refuse(self.path, "a second document starts here", f"Keep one {self.kind.noun} per file.", _line(event))
             if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
                 closed = stack.pop()[0]
                 closed.open = False
@@ -149,7 +172,7 @@ class _Composer:
             if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
                 stack.append((node, None))
                 if len(stack) > MAX_DEPTH:
-                    raise _refuse(self.path, f"nested more than {MAX_DEPTH} levels deep", REMEDY, node.line)
+                    raise _refuse(self.path, f"nested more than {MAX_DEPTH} levels deep", self.kind.remedy, node.line)
         return root
 
     def _node(self, event: yaml.NodeEvent) -> _Node:
@@ -207,23 +230,26 @@ class _Composer:
 
     def _count(self, more: int, line: int) -> None:
         self.count += more
-        if self.count > MAX_NODES:
-            raise _refuse(self.path, f"more than {MAX_NODES:,} values are too many for a workload", REMEDY, line)
+        if self.count > self.kind.values:
+            message = f"more than {self.kind.values:,} values are too many for a {self.kind.noun} file"
+            raise _refuse(self.path, message, self.kind.remedy, line)
 
 
 class _Unfolded:
     """Plain data from nodes, aliases written out, with the line of every value."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, kind: FileKind) -> None:
         self.path = path
+        self.kind = kind
         self.lines: dict[Where, int] = {}
 
     def value(self, node: _Node, where: Where, line: int) -> object:
         self.lines[where] = line or node.line
-        if len(self.lines) > MAX_NODES:
-            raise _refuse(self.path, f"the aliases unfold to more than {MAX_NODES:,} values", "Write fewer of them.", node.line)
+        if len(self.lines) > self.kind.values:
+            message = f"the aliases unfold to more than {self.kind.values:,} values"
+            raise _refuse(self.path, message, "Write fewer of them.", node.line)
         if len(where) > MAX_DEPTH:
-            raise _refuse(self.path, f"nested more than {MAX_DEPTH} levels deep", REMEDY, node.line)
+            raise _refuse(self.path, f"nested more than {MAX_DEPTH} levels deep", self.kind.remedy, node.line)
         if isinstance(node.value, list):
             return [self.value(item, (*where, index), item.line) for index, item in enumerate(node.value)]
         if isinstance(node.value, dict):

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from chipwise.workload import quantity
 from chipwise.countries import EEA, EU, members
+from chipwise.workload import quantity
 from chipwise.workload.country import parse_country
 from chipwise.workload.media import Resolution
 

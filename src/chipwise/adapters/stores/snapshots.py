@@ -122,10 +122,14 @@ def read(directory: Path) -> tuple[list[tuple[Snapshot, OfferColumns]], list[str
     problems: list[str] = []
     for path in _paths(directory):
         try:
+            if not path.is_file():
+                raise ValueError("not a regular file")
             found.append(_unpacked(json.loads(path.read_bytes(), parse_constant=_no_constant)))
         except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError) as error:
             why = f"{type(error).__name__}: {str(error)[:120]}"
-            problems.append(f"{path} is not a snapshot that can be read ({why}). Try: chipwise catalog refresh {path.stem}")
+            problems.append(
+                f"{path} is not a snapshot that can be read ({why}). Refresh or import {path.stem} again, or delete the file."
+            )
     return found, problems
 
 

@@ -10,6 +10,7 @@ from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.spelling import fold
 
 _LARGEST = 256 * 2**20
+_COLUMNS = 200
 
 
 def user_path(text: str) -> Path:
@@ -26,6 +27,8 @@ def user_path(text: str) -> Path:
 def read_table(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and cells by folded column name ("Memory GiB" and "memory_gib" are one). Blank lines are passed over."""
     try:
+        if path.exists() and not path.is_file():
+            raise BadInput(f"{path} is not a file.", remedy="Give a CSV file.")
         if path.stat().st_size > _LARGEST:
             raise BadInput(f"{path} is larger than {_LARGEST >> 20} MiB.", remedy="Split it, or import fewer clouds.")
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -36,6 +39,10 @@ def read_table(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             header = [fold(name) for name in next(rows, [])]
             if not any(header):
                 raise InvalidFile(str(path), [Problem("", "the file is empty", 1)], remedy="Its first line names the columns.")
+            if len(header) > _COLUMNS:
+                raise InvalidFile(
+                    str(path), [Problem("", f"{len(header):,} columns; at most {_COLUMNS}", 1)], remedy="Is it CSV?"
+                )
             twice = sorted({name for name in header if name and header.count(name) > 1})
             if twice:
                 raise InvalidFile(str(path), [Problem(name, "this column is there twice", 1) for name in twice])

@@ -55,11 +55,13 @@ def read_config(path: Path) -> dict[str, object]:
     """The config in `path`, a file or a folder that holds config.json; at most 5 MB of JSON."""
     file = path / "config.json" if path.is_dir() else path
     try:
-        if file.stat().st_size > LARGEST:
+        with file.open("rb") as stream:  # never more than the limit, so /dev/zero is no danger
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
             raise BadInput(
                 f"{file} holds more than 5 MB, a config.json holds a few kB.", remedy="Give the config, not the weights."
             )
-        text = file.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise BadInput(f"There is no {file}.", remedy="Give a config.json or the folder that holds it.") from error
     except OSError as error:

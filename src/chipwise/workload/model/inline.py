@@ -58,6 +58,8 @@ def _nested(fields: Fields, name: str, kinds: tuple[str, ...]) -> Shape | None:
     """A shape inside a shape, its problems noted under the outer field's name."""
     section = fields.section(name)
     if not section:
+        if fields.has(name) and not any(problem.field.endswith(name) for problem in fields.problems):
+            fields.problem(name, "is empty.", "a mapping of fields")
         return None
     return _inner(fields, name, section, kinds)
 

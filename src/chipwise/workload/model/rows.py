@@ -21,7 +21,6 @@ from pathlib import Path
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.workload.model.fields import MANY, Fields
 
-LARGEST = 5_000_000
 EXAMPLE = "Write a list of models: - {name: my-model, shape: {layers: 32, hidden: 4096, heads: 32, ffn: 14336, vocab: 32000}}."
 
 
@@ -126,27 +125,14 @@ def _aliases(fields: Fields) -> tuple[str, ...]:
 
 def _entries(path: Path) -> tuple[list[object], list[int]]:
     """The list in the file and the line on which each entry starts."""
-    import yaml  # only who has a file of their own pays for this import
+    from chipwise.workload.source import FileKind, read_text, read_yaml  # only who has a file of their own pays for YAML
 
-    try:
-        if path.stat().st_size > LARGEST:
-            raise BadInput(f"{path} holds more than {LARGEST // 10**6} MB.", remedy="A file of models is a few kB.")
-        text = path.read_text(encoding="utf-8-sig")
-        loaded = yaml.safe_load(text)
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-    except OSError as error:
-        raise BadInput(f"Cannot read {path}: {error.strerror or error}.", remedy="Check the path.") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not text in UTF-8.", remedy=EXAMPLE) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        said = str(getattr(error, "problem", None) or error)[:200]
-        problem = Problem("", f"is not YAML: {said}.", mark.line + 1 if mark else None)
-        raise InvalidFile(str(path), [problem], remedy=EXAMPLE) from error
-    if isinstance(loaded, dict) and set(loaded) == {"models"}:
-        loaded = loaded["models"]
-        tree = tree.value[0][1] if isinstance(tree, yaml.MappingNode) else tree
-    if not isinstance(loaded, list):
-        raise InvalidFile(str(path), [Problem("", "does not hold a list of models.")], remedy=EXAMPLE)
-    nodes = tree.value if isinstance(tree, yaml.SequenceNode) else []
-    return loaded, [node.start_mark.line + 1 for node in nodes]
+    kind = FileKind("model list", EXAMPLE, 50_000, lists=True)
+    document = read_yaml(read_text(path, kind), str(path), kind)
+    if document.problems:
+        raise InvalidFile(str(path), document.problems, remedy=EXAMPLE)
+    top: tuple[str | int, ...] = () if "" in document.data else ("models",)
+    found = document.data.get("" if not top else "models")
+    if not isinstance(found, list) or (top and set(document.data) != {"models"}):
+        raise BadInput(f"{path} holds no list of models.", remedy=EXAMPLE)
+    return found, [document.lines[(*top, index)] for index in range(len(found))]

@@ -145,7 +145,7 @@ def test_a_damaged_file_is_told_and_the_rest_works(tmp_path: Path, change: tuple
     assert [snapshot.provider for snapshot in loaded] == ["gcp"]
     assert len(problems) == 1
     assert "aws.json" in problems[0]
-    assert "chipwise catalog refresh aws" in problems[0]
+    assert "again, or delete the file" in problems[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 200_000, b'{"format": 1}', b"7"])
