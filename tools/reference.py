@@ -15,7 +15,14 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "commands
 
 def pages(command: click.Command, path: str, parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
     """(full name, help text) of a command and all below it."""
-    context = click.Context(command, info_name=path.split()[-1], parent=parent, max_content_width=80, terminal_width=80)
+    context = click.Context(
+        command,
+        info_name=path.split()[-1],
+        parent=parent,
+        max_content_width=80,
+        terminal_width=80,
+        help_option_names=["-h", "--help"],
+    )
     yield path, command.get_help(context)
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

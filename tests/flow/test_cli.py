@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.catalog.load import load
 from command import Chipwise
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +44,7 @@ def test_a_listing_as_json_and_csv_holds_the_same_rows(chipwise: Chipwise, argum
 
 
 def test_json_is_never_cut_by_a_limit(chipwise: Chipwise) -> None:
-    assert len(chipwise("offers", "--json", "--limit", "3").json) == 14_683
+    assert len(chipwise("offers", "--json", "--limit", "3").json) == len(load().offers)
 
 
 def test_the_first_h100_offer_is_a_real_one_and_shows_its_age(chipwise: Chipwise) -> None:
@@ -71,14 +72,17 @@ def test_side_by_side_says_which_form_a_family_name_was_taken_for(chipwise: Chip
         (("offers", "--max-price", "cheap"), 2, "USD"),
         (("offers", "--max-price=-3"), 2, "below zero"),
         (("offers", "--chip", "h100", "--max-price", "0.01"), 1, "No offer fits"),
-        (("machines", "p99.huge"), 2, "No machine is called"),
+        (("machines", "p99.huge"), 2, "No machine or chip is called"),
         (("machines", "--min-chips", "many"), 2, "many"),
         (("regions", "atlantis"), 2, "No region"),
         (("models", "llama-3-13b"), 2, "llama-3-8b"),
         (("explain", "flux capacitor"), 2, "flux"),
-        (("explain", "T4", "--with", "flash-attention=2"), 1, "8.0"),
-        (("explain", "h100", "--with", "cuda=11.6"), 1, "11.8"),
-        (("explain", "h100", "--with", "cuda"), 2, "COMPONENT=VERSION"),
+        (("explain", "h100", "--with", "=3"), 2, "COMPONENT=VERSION"),
+        (("explain", "llama-3.1-8b", "--with", "cuda=12"), 2, "neither"),
+        (("explain", ""), 2, "empty"),
+        (("offers", "--memory", "80"), 2, "80GB"),
+        (("offers", "--min-chips", "nan"), 2, "nan"),
+        (("machines", "--vcpus", "inf"), 2, "inf"),
         (("explain", "h100", "--with", "cudda=12"), 2, "cuda"),
         (("check", "nowhere.yaml"), 2, "no file"),
         (("check", "examples"), 2, "folder"),
@@ -98,6 +102,51 @@ def test_what_goes_wrong_has_its_exit_code_and_a_sentence(
     assert done.code == code, done.err
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "software", "reason"),
+    [("T4", "flash-attention=2", "8.0"), ("h100", "cuda=11.6", "11.8"), ("V100", "pytorch=2.11", "7.5")],
+)
+def test_software_that_is_refused_ends_with_one_and_says_why_once(
+    chipwise: Chipwise, name: str, software: str, reason: str
+) -> None:
+    done = chipwise("explain", name, "--with", software)
+    assert done.code == 1
+    assert done.out.count("refused") == 1
+    assert reason in done.out
+
+
+def test_a_chips_name_lists_every_machine_that_carries_it(chipwise: Chipwise) -> None:
+    named, filtered = chipwise("offers", "h100", "--json").json, chipwise("offers", "--chip", "h100", "--json").json
+    assert len(named) == len(filtered) > 700
+
+
+def test_offers_by_carbon_put_unknown_grids_last(chipwise: Chipwise) -> None:
+    grids = [row["grid_g_per_kwh"] for row in chipwise("offers", "--chip", "L4", "--sort", "carbon", "--real", "--json").json]
+    known = [grid for grid in grids if grid is not None]
+    assert grids[: len(known)] == sorted(known)
+
+
+def test_offers_can_be_limited_by_age(chipwise: Chipwise) -> None:
+    rows = chipwise("offers", "--chip", "h100", "--max-age", "120d", "--json").json
+    assert rows
+    assert max(row["age_days"] for row in rows) <= 120
+
+
+def test_chips_are_found_by_what_they_can_do(chipwise: Chipwise) -> None:
+    names = {row["name"] for row in chipwise("chips", "--can", "fp8", "--can", "mig", "--json").json}
+    assert "H100-SXM" in names
+    assert not names & {"A100-80", "L4", "T4"}
+
+
+def test_several_workloads_are_checked_at_once_and_standard_input_too(chipwise: Chipwise, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("kind: serv\n")
+    done = chipwise("check", "examples/serve/workload.yaml", str(bad), "examples/train/workload.yaml")
+    assert done.code == 2
+    assert done.out.count("fine") == 2
+    assert "bad.yaml" in done.err
 
 
 def test_an_unreachable_service_ends_with_three(chipwise: Chipwise) -> None:
@@ -217,7 +266,7 @@ def test_streams_that_are_closed_or_full_do_not_crash_it(tmp_path: Path, redirec
 @pytest.mark.parametrize("variable", ["CHIPWISE_CONFIG_DIR", "CHIPWISE_DATA_DIR", "CHIPWISE_TODAY"])
 @pytest.mark.parametrize("value", ["~nosuchuser/x", "x" * 50_000, "\x1b[31m"])
 def test_a_strange_environment_is_bad_input_in_one_sentence(chipwise: Chipwise, variable: str, value: str) -> None:
-    done = chipwise("chips", "h100", **{variable: value})
+    done = Chipwise(chipwise.home, {variable: value})("chips", "h100")
     assert done.code in (0, 2)
     assert len(done.err) < 1_000
     assert "mistake" not in done.err

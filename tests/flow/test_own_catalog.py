@@ -127,11 +127,8 @@ def test_a_number_that_cannot_be_is_refused_with_its_line(chipwise: Chipwise, ro
 
 
 def test_all_problems_of_a_file_are_told_at_once_unknown_names_too(chipwise: Chipwise) -> None:
-    write(
-        chipwise,
-        "machines:\n  - {name: a, chip: h1000}\n  - {name: b, chip: A10GG}\noffers:\n  - {provider: aws, machine: p55, region: x, price_per_hour: 3}\n",
-        "bad.yaml",
-    )
+    text = "machines:\n  - {name: a, chip: h1000}\n  - {name: b, chip: A10GG}\noffers:\n"
+    write(chipwise, text + "  - {provider: aws, machine: p55, region: x, price_per_hour: 3}\n", "bad.yaml")
     done = chipwise("chips")
     assert done.code == 2
     assert all(words in done.err for words in ("bad.yaml:2", "bad.yaml:3", "bad.yaml:5", "h1000", "A10G", "p55"))

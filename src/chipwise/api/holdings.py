@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from chipwise.api.views import age_days, fact_view
 from chipwise.api.wiring import Session
 from chipwise.catalog import ability, compatibility, ec2, names, sharing
-from chipwise.catalog.tables import TABLES
+from chipwise.catalog.tables import TABLES, read_rows
 from chipwise.errors import UnknownName
 from chipwise.spelling import nearest
+
+
+class VerdictRow(NamedTuple):
+    """A price that is odd, with the reason; some can never win."""
+
+    provider: str
+    region: str
+    machine: str
+    purchase: str
+    verdict: str
+    usual_usd_per_hour: float | None
+    why: str
+    as_of: str
+
+
+class LeftOut(NamedTuple):
+    """What was known and is not in the catalog, with the reason."""
+
+    what: str
+    rows: str
+    reason: str
 
 
 def status(session: Session) -> dict[str, Any]:
@@ -20,6 +41,7 @@ def status(session: Session) -> dict[str, Any]:
     for day, machine in zip(offers.as_of, offers.machine, strict=True):
         days.setdefault(catalog.machines[machine].provider, []).append(day)
     fed = _fed(session)
+    packaged = {provider.name for provider in names.providers(catalog.data)}
     rows = []
     for provider in catalog.providers:
         seen = sorted(days.get(provider, ()))
@@ -33,7 +55,7 @@ def status(session: Session) -> dict[str, Any]:
                 "oldest": oldest,
                 "newest": newest,
                 "age_days": None if newest is None else age_days(newest, session.today),
-                "from": fed.get(provider, "package"),
+                "from": fed.get(provider, "package" if provider in packaged else "your files"),
             }
         )
     totals = {
@@ -79,6 +101,8 @@ def _small(session: Session) -> dict[str, tuple[Any, ...]]:
         "sharing": sharing.modes(data),
         "sources": tuple(session.catalog.sources.values()),
         "vgpu_profiles": sharing.vgpu_profiles(data),
+        "verdicts": tuple(read_rows(data / "verdicts.csv", VerdictRow)),
+        "left_out": tuple(read_rows(data / "left_out.csv", LeftOut)),
     }
 
 
@@ -106,7 +130,8 @@ def table_rows(session: Session, table: str, words: Sequence[str]) -> list[dict[
     for row in rows:
         view = {name: value for name, value in row._asdict().items() if name != "fact"}
         view |= fact_view(row.fact) if "fact" in row._fields else {}
-        text = " ".join(str(value) for value in view.values()).casefold()
-        if all(word in text for word in wanted):
+        text = " ".join(str(value) for name, value in view.items() if name not in ("sources", "source")).casefold()
+        # A word is looked for in the values; the name of a column asks for the rows that fill it.
+        if all(word in text or (word in view and view[word] not in (None, "", [])) for word in wanted):
             found.append(view)
     return found

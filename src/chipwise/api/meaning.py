@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 from chipwise.api.wiring import Session
 from chipwise.catalog import compatibility, ec2, names, sharing
 from chipwise.catalog.ability import Ability, abilities
-from chipwise.catalog.chip import Chip
+from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.machine import Machine
-from chipwise.catalog.offer import Offer, Purchase
+from chipwise.catalog.offer import PURCHASES, Offer, Purchase
 from chipwise.catalog.query import MachineQuery, OfferQuery, find_machines, find_offers
 from chipwise.catalog.region import Region
-from chipwise.errors import UnknownName
+from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold, nearest
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ Meaning = names.Retired | ChipMeaning | MachineMeaning | RegionMeaning | Provide
 
 def explain(session: Session, text: str, wanted: Mapping[str, str]) -> list[Meaning]:
     """All meanings of a name; UnknownName with the nearest of every sort when there is none."""
+    if not text.strip():
+        raise BadInput("The name is empty.", remedy="Try: chipwise explain h100")
     found: list[Meaning] = []
     data = session.catalog.data
     retired = names.find_retired(text, data)
@@ -94,19 +97,30 @@ def explain(session: Session, text: str, wanted: Mapping[str, str]) -> list[Mean
         known = (*session.catalog.chips, *(m.name for m in session.catalog.machines), *session.catalog.providers)
         known += (*(r.name for r in session.catalog.regions), *(m.mode for m in sharing.modes(data)), *session.models.names)
         raise UnknownName("chip, machine, region, provider or model", text, nearest(text, known))
+    if wanted and not any(isinstance(meaning, ChipMeaning | MachineMeaning) for meaning in found):
+        raise BadInput(
+            f"--with asks about a chip or a machine, and {text!r} is neither.", remedy="Try: explain h100 --with cuda=12.4"
+        )
     return found
 
 
 def _cheapest(session: Session, query: MachineQuery, per_chip: bool) -> tuple[Offer, ...]:
-    catalog = session.catalog
-    best: dict[Purchase, tuple[float, int]] = {}
+    """The cheapest real offer for each purchase option: of the last year where there is one, else an older one."""
+    catalog, offers = session.catalog, session.catalog.offers
+    year_ago = session.today.toordinal() - 365
+    best: dict[Purchase, tuple[bool, float, int]] = {}
     for i in find_offers(catalog, OfferQuery(query, real_only=True)):
-        chips = catalog.machines[catalog.offers.machine[i]].chips
-        price = catalog.offers.price[i] / (chips or 1.0) if per_chip else catalog.offers.price[i]
-        purchase = catalog.offers[i].purchase
-        if purchase not in best or price < best[purchase][0]:
-            best[purchase] = (price, i)
-    return tuple(catalog.offers[i] for _, i in sorted(best.values()))
+        machine = catalog.machines[offers.machine[i]]
+        chip = catalog.chips.get(machine.chip or "")
+        if per_chip and machine.chips is None and (chip is None or chip.kind is not ChipKind.CPU):
+            continue  # a machine whose chips nobody counted has no price per chip
+        day = offers.as_of[i]
+        old = date(day // 10000, day // 100 % 100, day % 100).toordinal() < year_ago
+        rank = (old, offers.price[i] / (machine.chips or 1.0) if per_chip else offers.price[i], i)
+        purchase = PURCHASES[offers.purchase[i]]
+        if purchase not in best or rank < best[purchase]:
+            best[purchase] = rank
+    return tuple(offers[i] for _, _, i in sorted(best.values(), key=lambda rank: rank[1]))
 
 
 def _chip(session: Session, text: str, wanted: Mapping[str, str]) -> ChipMeaning:

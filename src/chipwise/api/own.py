@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -28,6 +28,7 @@ from chipwise.catalog import discount
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Silicon
 from chipwise.catalog.fact import Fact
+from chipwise.catalog.feed import Snapshot
 from chipwise.catalog.integrity import check_machine, check_offer
 from chipwise.catalog.load import load
 from chipwise.catalog.machine import Machine
@@ -38,9 +39,6 @@ from chipwise.errors import InvalidFile, Problem
 from chipwise.spelling import nearest
 from chipwise.units import HOUR
 from chipwise.workload.source import Document, FileKind, Where, read_text, read_yaml, show_where
-
-if TYPE_CHECKING:
-    from chipwise.api.wiring import Brought
 
 DEFAULT_PUE = 1.5  # small server rooms are no better than the industry's average
 KIND = FileKind(
@@ -130,7 +128,7 @@ def read_chips(files: Sequence[Source]) -> list[Chip]:
     return found
 
 
-def join(files: Sequence[Source], chips: Sequence[Chip], brought: Brought, today: date) -> Catalog:
+def join(files: Sequence[Source], chips: Sequence[Chip], brought: Snapshot, today: date) -> Catalog:
     """The catalog with the files' rows over everything else; InvalidFile with all problems of the first bad file."""
     names = Names(load(chips, brought.machines, prices=False))
     machines: list[Machine] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.names import Names
@@ -32,16 +33,44 @@ def machine_query(
     return MachineQuery(
         providers=None if not providers else {names.provider(one) for one in providers},
         chips=None if not chips else {chip.name for text in chips for chip in names.chips(text)},
-        machines=None if not machines else {machine.key for text in machines for machine in names.machines(text)},
+        machines=None if not machines else {key for text in machines for key in _machine_keys(names, text)},
         kinds=None if not kinds else {ChipKind(kind) for kind in kinds},
         min_chips=min_chips,
         max_chips=max_chips,
-        min_chip_memory_bytes=None if chip_memory is None else parse_bytes(chip_memory),
-        min_accelerator_memory_bytes=None if total_memory is None else parse_bytes(total_memory),
-        min_memory_bytes=None if host_memory is None else parse_bytes(host_memory),
+        min_chip_memory_bytes=None if chip_memory is None else _size(chip_memory),
+        min_accelerator_memory_bytes=None if total_memory is None else _size(total_memory),
+        min_memory_bytes=None if host_memory is None else _size(host_memory),
         min_vcpus=vcpus,
         retired=retired,
     )
+
+
+def _machine_keys(names: Names, text: str) -> set[tuple[str, str]]:
+    """A machine, a family of machines, or a chip: then every machine that carries it."""
+    keys = {machine.key for machine in names.machines_or_none(text) or ()}
+    chips = {chip.name for chip in names.chips_or_none(text) or ()}
+    keys |= {machine.key for machine in names.catalog.machines if machine.chip in chips}
+    if not keys and not chips:
+        near = (*names.nearest_machines(text), *names.nearest_chips(text))
+        raise UnknownName("machine or chip", text, near[:4])
+    return keys
+
+
+def _size(text: str) -> float:
+    """Bytes; a bare number is refused, for 80 would mean bytes to us and gigabytes to the reader."""
+    if text.strip().replace(".", "", 1).isdecimal():
+        raise BadInput(f"{text.strip()} of what?", remedy=f"Write {text.strip()}GB or {text.strip()}GiB.")
+    return parse_bytes(text)
+
+
+def age_limit(text: str | None, today: date) -> int | None:
+    """The oldest day (yyyymmdd) that a price may be of, from a duration such as 90d or 6 months."""
+    if text is None:
+        return None
+    from chipwise.units import parse_seconds
+
+    oldest = today - timedelta(seconds=min(parse_seconds(text), 3e9))
+    return oldest.year * 10000 + oldest.month * 100 + oldest.day
 
 
 def region_keys(names: Names, texts: Sequence[str] | None) -> set[tuple[str, str]] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.config import Config, read_config
 from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.feed import Snapshot
 from chipwise.catalog.names import Names
 
 if TYPE_CHECKING:
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from chipwise.catalog.offer import Offer
     from chipwise.catalog.region import Region
     from chipwise.workload.model.registry import Model, Registry
-
-
-@dataclass(frozen=True, slots=True)
-class Brought:
-    """What the feeds brought, taken together."""
-
-    machines: tuple[Machine, ...] = ()
-    regions: tuple[Region, ...] = ()
-    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,10 +47,10 @@ class Session:
         chips = read_chips(files)
         return join(files, chips, self._brought(chips), self.today)
 
-    def _brought(self, chips: Sequence[Chip]) -> Brought:
-        """The rows of all snapshots that pass the integrity suite; of what does not, `problems` tells."""
+    def _brought(self, chips: Sequence[Chip]) -> Snapshot:
+        """The rows of all stored snapshots, as one, that pass the integrity suite; of what does not, `problems` tells."""
         if not self.config.feeds_dir.exists():
-            return Brought()
+            return Snapshot("", self.today, (), ())
         from chipwise.adapters.stores import snapshots
         from chipwise.catalog.integrity import sound
         from chipwise.catalog.load import load
@@ -77,7 +69,7 @@ class Session:
             machines.extend(good.machines)
             regions.extend(good.regions)
             offers.extend(good.offers)
-        return Brought(tuple(machines), tuple(regions), tuple(offers))
+        return Snapshot("", self.today, tuple(machines), tuple(offers), tuple(regions))
 
     @cached_property
     def names(self) -> Names:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chipwise.catalog.chip import Chip, Precision
+from chipwise.catalog.chip import Chip, ChipKind, Precision
 from chipwise.catalog.tables import read_rows
 
 
@@ -94,4 +94,4 @@ def _field(chip: Chip, name: str) -> float | str | None:
     holder = chip if name in Chip.__dataclass_fields__ else chip.silicon
     value = getattr(holder, name)
     assert value is None or isinstance(value, int | float | str)
-    return value
+    return str(value) if isinstance(value, ChipKind) else value

@@ -73,25 +73,41 @@ def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, .
             asked[rule.component] = rule.low
     for name, version in asked.items():
         _version(version, name)
-    implied, because = dict(asked), ""
-    if "cuda" not in implied and chip.vendor == "NVIDIA":
+    implied = dict(asked)
+    brings: dict[str, Rule] = {}  # the CUDA that a component brings along, unless one is asked for
+    if "cuda" not in asked and chip.vendor == "NVIDIA":
         for rule in rules(data):
             if rule.needs == "default_cuda" and rule.component in asked and _covers(rule, asked[rule.component]):
-                implied["cuda"], because = rule.low, f"{rule.reason}. "
-    findings: list[Finding] = []
-    for name, version in implied.items():
-        verdicts = [f for rule in rules(data) if rule.component == name for f in _apply(rule, version, chip, implied)]
-        refused = [f for f in verdicts if f.answer is Answer.REFUSED]
-        unstated = [f for f in verdicts if f.answer is Answer.UNSTATED]
-        if name not in asked and not refused:
-            continue
-        told = f"{name} {version}".strip()
-        known = any(rule.component == name for rule in rules(data))
-        fine = Finding(name, version, Answer.FINE if known else Answer.UNSTATED, f"{told}: nothing speaks against {chip.name}")
-        finding = (refused or unstated or [fine])[0]
-        findings.append(finding if name in asked else replace(finding, reason=because + finding.reason))
+                brings[rule.component] = rule
+                implied["cuda"] = rule.low
+    findings = []
+    for name, version in asked.items():
+        found = _judge(name, version, chip, implied, data)
+        if name in brings and found[0].answer is not Answer.REFUSED:
+            rule = brings[name]
+            cuda = _judge("cuda", rule.low, chip, {**implied, "cuda": rule.low}, data)
+            if cuda[0].answer is Answer.REFUSED:
+                reason = f"{rule.reason}. {cuda[0].reason} Another build may run."
+                found = [replace(cuda[0], component=name, version=version, reason=reason)]
+        findings.append(found[0])
     order = {Answer.REFUSED: 0, Answer.UNSTATED: 1, Answer.FINE: 2}
     return tuple(sorted(findings, key=lambda finding: order[finding.answer]))
+
+
+def _judge(name: str, version: str, chip: Chip, implied: Mapping[str, str], data: Path) -> list[Finding]:
+    """What the rules say of one component, the worst first; without a word about this chip it is unstated."""
+    mine = [rule for rule in rules(data) if rule.component == name and _covers(rule, version)]
+    found = [finding for rule in mine for finding in _apply(rule, version, chip, implied)]
+    refused = [finding for finding in found if finding.answer is Answer.REFUSED]
+    unstated = [finding for finding in found if finding.answer is Answer.UNSTATED]
+    told = f"{name} {version}".strip()
+    speaks = chip.vendor == "NVIDIA" and any(rule.needs == "compute_capability" for rule in mine)
+    speaks = speaks or any(rule.needs in ("family", "target", "rate") for rule in mine) or name in ("neuron-sdk",)
+    fine = Finding(name, version, Answer.FINE, f"{told} on {chip.name}: what it needs is there.")
+    silent = Finding(
+        name, version, Answer.UNSTATED, f"{told} on {chip.name}: nothing speaks against it, and no source we read states it."
+    )
+    return [*refused, *unstated, fine if speaks else silent]
 
 
 def _component(name: str, data: Path) -> str:

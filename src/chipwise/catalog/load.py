@@ -10,6 +10,7 @@ import csv
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import PURCHASES, VERDICTS, Offer, Offers, Purchase
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import CpuRates, EdgeDevice, read_rows
+from chipwise.errors import InvalidFile, Problem
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 _GIB, _GBIT = 2.0**30, 1e9 / 8
@@ -84,7 +86,21 @@ def richer(known: Machine, new: Machine) -> Machine:
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)
+        reader = csv.DictReader(file, strict=True)
+        for row in reader:
+            if None in row or None in row.values():
+                raise InvalidFile(str(path), [Problem("", "this row has more or fewer cells than columns", reader.line_num)])
+            yield row
+
+
+@contextmanager
+def _told(path: Path, reader: Any) -> Iterator[None]:
+    """A row that cannot be read is told with its file and line, for whoever edited the data."""
+    try:
+        yield
+    except (KeyError, ValueError, IndexError) as error:
+        what = f"{error} is not known" if isinstance(error, KeyError) else str(error)
+        raise InvalidFile(str(path), [Problem("", what, reader.line_num)]) from error
 
 
 def _float(cell: str, scale: float = 1.0) -> float | None:
@@ -129,7 +145,7 @@ def _chip(row: Mapping[str, str]) -> Chip:
         row["name"], row["vendor"], kind, row["family"], row["architecture"],
         tuple(alias for alias in row["aliases"].split("|") if alias), row["common"] == "yes",
         _float(row["compute_capability"]), row["target"] or None, _int(row["year"]), memory,
-        usable_memory(memory, row["inline_ecc"] == "yes"), row["memory_type"] or None,
+        _float(row["reported_gib"], _GIB) or usable_memory(memory, row["inline_ecc"] == "yes"), row["memory_type"] or None,
         _float(row["memory_gb_per_s"], 1e9), rates, row["interconnect"] or None, _float(row["link_gb_per_s"], 1e9),
         _int(row["pcie_gen"]), _float(row["power_w"]), _int(row["mig_slices"]), silicon, _float(row["launch_price_usd"]),
         row["launch_price_basis"] or None, _fact(row),
@@ -210,10 +226,17 @@ def read_machines(data: Path = DATA) -> Iterator[Machine]:
         ) in reader:  # fmt: skip
             yield Machine(
                 provider, name, chip or None, _float(chips), _float(chip_memory, _GIB), _float(vcpus), _float(memory, _GIB),
-                _float(disk, 1e9), _float(network, _GBIT), _float(baseline, _GBIT), fabric or None, link or None, _int(pcie),
+                _float(disk, 1e9), _float(network, _GBIT), _float(baseline, _GBIT), fabric or None, _fabric_speed(fabric),
+                link or None, _int(pcie),
                 arch or None, _float(storage, _GBIT), _int(year), retired == "yes",
                 Fact(tuple(sources.split("|")), as_of, tuple(inferred.split()), notes),
             )  # fmt: skip
+
+
+def _fabric_speed(fabric: str) -> float | None:
+    """ "InfiniBand NDR 8x400 Gb/s" -> 4e11 bytes/s."""
+    match = re.search(r"(?:(\d+)x)?(\d+) Gb(?:ps|/s)", fabric)
+    return int(match[1] or 1) * int(match[2]) * _GBIT if match else None
 
 
 def read_regions(data: Path = DATA) -> Iterator[Region]:
@@ -267,23 +290,24 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.reader(file)
             assert tuple(next(reader)) == OFFER_COLUMNS
-            for cells in reader:
-                region, machine = cells[0], cells[1]
-                what, where = machine_of[machine], region_of[region]
-                odd = verdicts.get((provider, region, machine), nothing)
-                source, notes = cells[12], cells[16]
-                plain = text_of(("", source, notes, ""))  # of the row's offers that nothing is odd about
-                for code, price_at, day_at, source_at in options:
-                    price = cells[price_at]
-                    if not price or (replaced and (provider, machine, region, PURCHASES[code]) in replaced):
-                        continue
-                    verdict, why, usual = odd.get(code, fine)
-                    text = text_of((why, cells[source_at] or source, notes, usual)) if why or cells[source_at] else plain
-                    date = cells[day_at]
-                    if date not in days:
-                        days[date] = int(date.replace("-", ""))
-                    top = float(cells[4]) if price_at == 3 and cells[4] else nan
-                    rows.append((what, where, code, float(price), top, days[date], verdict, text))
+            with _told(path, reader):
+                for cells in reader:
+                    region, machine = cells[0], cells[1]
+                    what, where = machine_of[machine], region_of[region]
+                    odd = verdicts.get((provider, region, machine), nothing)
+                    source, notes = cells[12], cells[16]
+                    plain = text_of(("", source, notes, ""))  # of the row's offers that nothing is odd about
+                    for code, price_at, day_at, source_at in options:
+                        price = cells[price_at]
+                        if not price or (replaced and (provider, machine, region, PURCHASES[code]) in replaced):
+                            continue
+                        verdict, why, usual = odd.get(code, fine)
+                        text = text_of((why, cells[source_at] or source, notes, usual)) if why or cells[source_at] else plain
+                        date = cells[day_at]
+                        if date not in days:
+                            days[date] = int(date.replace("-", ""))
+                        top = float(cells[4]) if price_at == 3 and cells[4] else nan
+                        rows.append((what, where, code, float(price), top, days[date], verdict, text))
     _extend(into, rows)
 
 

@@ -20,6 +20,7 @@ class Machine:
     network_bytes_per_s: float | None = None
     network_baseline_bytes_per_s: float | None = None
     fabric: str | None = None  # EFA, InfiniBand, RoCE, ...; "no" where the provider says there is none
+    fabric_bytes_per_s: float | None = None  # where the provider states the fabric apart from the network
     link: str | None = None  # between the chips of one machine
     pcie_gen: int | None = None
     cpu_arch: str | None = None

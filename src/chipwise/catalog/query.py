@@ -54,6 +54,7 @@ class OfferQuery:
     purchases: Collection[Purchase] | None = None
     max_usd_per_hour: float | None = None
     max_usd_per_chip_hour: float | None = None
+    oldest: int | None = None  # yyyymmdd: no price from before
     real_only: bool = False  # leave out what can never win
     order: OfferOrder = OfferOrder.PRICE
     descending: bool = False
@@ -120,6 +121,8 @@ def find_offers(catalog: Catalog, query: OfferQuery) -> list[int]:
         found = [i for i in found if offers.purchase[i] in codes]
     if query.max_usd_per_hour is not None:
         found = [i for i in found if offers.price[i] <= query.max_usd_per_hour]
+    if query.oldest is not None:
+        found = [i for i in found if offers.as_of[i] >= query.oldest]
     if query.max_usd_per_chip_hour is not None:
         found = [i for i in found if _per_chip(catalog, i) <= query.max_usd_per_chip_hour]
     is_real = offers.verdict.tobytes().translate(_IS_REAL)
@@ -127,6 +130,14 @@ def find_offers(catalog: Catalog, query: OfferQuery) -> list[int]:
     doubtful = [] if query.real_only or len(real) == len(found) else [i for i in found if not is_real[i]]
     key = _order(catalog, query.order)
     return [*sorted(real, key=key, reverse=query.descending), *sorted(doubtful, key=key, reverse=query.descending)]
+
+
+def cheapest_on_demand(catalog: Catalog) -> dict[tuple[str, str], float]:
+    """The lowest real on-demand price of every machine, over its regions."""
+    best: dict[tuple[str, str], float] = {}
+    for i in find_offers(catalog, OfferQuery(purchases={Purchase.ON_DEMAND, Purchase.OWNED}, real_only=True)):
+        best.setdefault(catalog.offers.machine_keys[catalog.offers.machine[i]], catalog.offers.price[i])
+    return best
 
 
 def _per_chip(catalog: Catalog, index: int) -> float:

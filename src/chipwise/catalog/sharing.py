@@ -33,6 +33,8 @@ class Slice(NamedTuple):
     profile: str
     memory_gb: float | None
     instances: int | None
+    sources: str
+    as_of: str
 
 
 @lru_cache(maxsize=4)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chipwise.cli.options import CatalogName
+
 if TYPE_CHECKING:
     from chipwise.api.feeding import Brought
     from chipwise.catalog.feed import Report
@@ -96,7 +98,7 @@ def _show(results: list[dict[str, Any]], as_json: bool) -> None:
 
 
 @catalog.command()
-@click.argument("provider")
+@click.argument("provider", type=CatalogName("feed"))
 @click.option("--region", "-r", multiple=True, help="Only this region; repeat for several.")
 @click.option(
     "--option", "-o", "options", multiple=True, metavar="KEY=VALUE", help="Feed option: profile, endpoint, families, ..."
@@ -130,16 +132,19 @@ def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="cloud, as_of (skypilot); provider, region (inventory).",
+    help="skypilot: cloud, as_of; inventory: provider, lifetime_years, usd_per_kwh, pue.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was brought as JSON.")
 def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: bool) -> None:
     """Import a SkyPilot catalog directory (vms.csv per cloud) or a CSV of own machines.
 
+    Columns of an inventory: name, chip, chips, vcpus, memory, disk, network, region, count, purchase price, power, hourly
+    cost, lifetime years, usd per kwh, pue. Only name is needed; quantities take units (2TiB, 400Gbps, $280k).
+
     \b
     Examples:
       chipwise catalog import ~/.sky/catalogs/v8
-      chipwise catalog import servers.csv --option region=berlin
+      chipwise catalog import servers.csv --option usd_per_kwh=0.19 --option lifetime_years=4
     """
     from chipwise.api.feeding import import_file
     from chipwise.api.wiring import open_session
@@ -192,7 +197,7 @@ def status(as_json: bool) -> None:
 
 
 @catalog.command()
-@click.argument("table", required=False)
+@click.argument("table", required=False, type=CatalogName("table"))
 @click.argument("words", nargs=-1)
 @click.option("--limit", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Rows to show; 0 for all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array of all matches.")
@@ -226,9 +231,25 @@ def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -
         text.show_json(rows)
     else:
         for row in rows[: limit or None]:
-            text.show_pairs([(key.replace("_", " "), str(value)) for key, value in row.items() if value not in (None, "", [])])
+            text.show_pairs(
+                [(key.replace("_", " "), _cell(value)) for key, value in row.items() if value not in (None, "", [])]
+            )
             text.show_lines("")
         if limit and len(rows) > limit:
             text.say(f"{len(rows) - limit} more of {len(rows)}: add words, or --limit 0.")
     if not rows:
         raise NoResult(f"No row of {table} holds {' '.join(words)!r}.", remedy="Try fewer words.")
+
+
+def _cell(value: Any) -> str:
+    from chipwise.cli.text import number
+
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float() | int():
+            return number(value, 12)
+        case list() | tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)

@@ -8,10 +8,11 @@ import click
 
 if TYPE_CHECKING:
     from chipwise.api.workloads import Checked
+    from chipwise.errors import Problem
 
 
 @click.command()
-@click.argument("path", type=click.Path(dir_okay=True), metavar="WORKLOAD.yaml")
+@click.argument("paths", nargs=-1, required=True, metavar="WORKLOAD.yaml...")
 @click.option("--environment", "-e", help="Show the workload with this environment laid over it; all are checked.")
 @click.option("--online", is_flag=True, help="Ask the hub about models that are not in the registry.")
 @click.option(
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     callback=lambda c, p, v: _schema(c, v),
     help="Print the JSON Schema.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: the workload, or its problems.")
-def check(path: str, environment: str | None, online: bool, as_json: bool) -> None:
-    """Check a workload file: every problem with its line, what is allowed, and the nearest valid name.
+@click.option("--json", "as_json", is_flag=True, help="JSON: the workload, or its problems; a list for several files.")
+def check(paths: tuple[str, ...], environment: str | None, online: bool, as_json: bool) -> None:
+    """Check workload files: every problem with its line, what is allowed, and the nearest valid name.
+
+    A dash reads standard input.
 
     \b
     Examples:
@@ -35,35 +38,47 @@ def check(path: str, environment: str | None, online: bool, as_json: bool) -> No
     from chipwise.api.wiring import open_session
     from chipwise.api.workloads import check as find
     from chipwise.cli import text
-    from chipwise.errors import InvalidFile
+    from chipwise.errors import BadInput, InvalidFile
 
-    try:
-        checked = find(open_session(), path, environment, online)
-    except InvalidFile as error:
-        if not as_json:
-            count = len(error.problems)
-            raise InvalidFile(
-                error.path, error.problems, remedy=f"{count} problem{'s' if count > 1 else ''}. {error.remedy or ''}".rstrip()
-            ) from None
-        problems = [
-            {
-                "file": error.path,
-                "line": p.line,
-                "field": p.field,
-                "message": p.message,
-                "allowed": p.allowed,
-                "nearest": list(p.nearest),
-            }
-            for p in error.problems
-        ]
-        text.show_json({"path": error.path, "valid": False, "problems": problems})
-        raise click.exceptions.Exit(2) from None
+    session = open_session()
+    views: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            checked = find(session, "/dev/stdin" if path == "-" else path, environment, online)
+        except InvalidFile as error:
+            views.append({"path": path, "valid": False, "problems": [_problem(path, problem) for problem in error.problems]})
+            if not as_json:
+                count = text.plural(len(error.problems), "problem")
+                text.say(*f"{error.message}\n{count}. {error.remedy or ''}".rstrip().splitlines())
+        except BadInput as error:
+            if len(paths) == 1 and not as_json:
+                raise
+            views.append({"path": path, "valid": False, "problems": [{"file": path, "message": str(error)}]})
+            if not as_json:
+                text.say(f"chipwise: {error}")
+        else:
+            views.append(_view(path, environment, checked))
+            if not as_json:
+                _show(checked)
     if as_json:
-        view = {"path": path, "valid": True, "environment": environment, "environments": list(checked.parsed.environments)}
-        workload: dict[str, Any] = checked.workload.model_dump(mode="json", by_alias=True)
-        text.show_json({**view, "models": checked.parameters, "notes": list(checked.notes), "workload": workload})
-    else:
-        _show(checked)
+        text.show_json(views if len(views) > 1 else views[0])
+    if not all(view["valid"] for view in views):
+        raise click.exceptions.Exit(2)
+
+
+def _problem(path: str, problem: Problem) -> dict[str, Any]:
+    return {
+        "file": path, "line": problem.line, "field": problem.field, "message": problem.message, "allowed": problem.allowed,
+        "nearest": list(problem.nearest),
+    }  # fmt: skip
+
+
+def _view(path: str, environment: str | None, checked: Checked) -> dict[str, Any]:
+    workload: dict[str, Any] = checked.workload.model_dump(mode="json", by_alias=True)
+    return {
+        "path": path, "valid": True, "environment": environment, "environments": list(checked.parsed.environments),
+        "models": checked.parameters, "notes": list(checked.notes), "workload": workload,
+    }  # fmt: skip
 
 
 def _schema(context: click.Context, wanted: bool) -> None:

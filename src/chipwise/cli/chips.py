@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -14,8 +15,17 @@ from chipwise.cli.options import CatalogName, listing
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("chip"))
 @click.option("--kind", "-k", type=click.Choice([str(kind) for kind in ChipKind]), help="Only this kind.")
 @click.option("--vendor", help="Only this vendor.")
+@click.option(
+    "--can",
+    multiple=True,
+    type=CatalogName("ability"),
+    metavar="ABILITY",
+    help="Only chips that can: fp8, mig, ...; repeat for several.",
+)
 @listing(limit=0)
-def chips(names: tuple[str, ...], kind: str | None, vendor: str | None, as_json: bool, as_csv: bool, limit: int) -> None:
+def chips(
+    names: tuple[str, ...], kind: str | None, vendor: str | None, can: tuple[str, ...], as_json: bool, as_csv: bool, limit: int
+) -> None:
     """List chips, or set the named ones side by side in the columns people compare.
 
     A family name alone (h100) shows its members; among others it stands for its most common form.
@@ -28,8 +38,10 @@ def chips(names: tuple[str, ...], kind: str | None, vendor: str | None, as_json:
     """
     from chipwise.api.views import chip_view
     from chipwise.api.wiring import open_session
+    from chipwise.catalog.ability import abilities, rules
     from chipwise.cli import text
-    from chipwise.errors import NoResult
+    from chipwise.errors import NoResult, UnknownName
+    from chipwise.spelling import nearest
 
     session = open_session()
     said: list[str] = []
@@ -43,19 +55,27 @@ def chips(names: tuple[str, ...], kind: str | None, vendor: str | None, as_json:
     elif names:
         found = list(session.names.chips(names[0]))
     else:
-        found = list(session.catalog.chips.values())
+        found = sorted(
+            session.catalog.chips.values(), key=lambda chip: (list(ChipKind).index(chip.kind), chip.vendor, chip.year or 0)
+        )
     found = list({chip.name: chip for chip in found}.values())
     if kind is not None:
         found = [chip for chip in found if chip.kind == kind]
     if vendor is not None:
         found = [chip for chip in found if chip.vendor.casefold() == vendor.casefold()]
+    for wanted in can:
+        known = [rule.ability for rule in rules(session.catalog.data)]
+        if wanted not in known:
+            raise UnknownName("ability", wanted, nearest(wanted, known), remedy=f"Known: {', '.join(dict.fromkeys(known))}.")
+        able = {chip.name for chip in found for a in abilities(chip, session.catalog.data) if a.name == wanted and a.has}
+        found = [chip for chip in found if chip.name in able]
     if as_json:
         text.show_json([chip_view(chip, session.catalog) for chip in found])
     elif as_csv:
         text.show_csv([chip_view(chip, session.catalog) for chip in found])
     elif found and names:
         for start in range(0, len(found), 4):
-            side_by_side(found[start : start + 4])
+            side_by_side(found[start : start + 4], session.catalog.data)
     elif found:
         show_list(found[: limit or None])
     text.say(*said)
@@ -82,16 +102,18 @@ def show_list(found: Sequence[Chip]) -> None:
     show_lines("Rates in TFLOPS (int8: TOPS), dense. Side by side: chipwise chips A100 H100 T4")
 
 
-def side_by_side(found: Sequence[Chip]) -> None:
+def side_by_side(found: Sequence[Chip], data: Path) -> None:
+    from chipwise.catalog.ability import abilities
     from chipwise.cli.text import Column, number, show_lines, show_table
 
     marked = False
+    cannot = [{a.name for a in abilities(chip, data) if a.has is False} for chip in found]
 
     def row(title: str, field: str, values: Sequence[float | str | None], unit: str = "") -> list[str]:
         nonlocal marked
         cells = []
-        for chip, value in zip(found, values, strict=True):
-            shown = number(value) if isinstance(value, int | float) else (value or "-")
+        for chip, value, lacks in zip(found, values, cannot, strict=True):
+            shown = number(value) if isinstance(value, int | float) else (value or ("no" if field in lacks else "-"))
             guessed = value is not None and field in chip.fact.inferred
             marked = marked or guessed
             cells.append(f"{shown}*" if guessed else shown)

@@ -42,13 +42,13 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
     from chipwise.api.meaning import explain as find
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
-    from chipwise.errors import BadInput, NoResult
+    from chipwise.errors import BadInput
 
     asked: dict[str, str] = {}
     for pair in wanted:
-        component, equals, version = pair.partition("=")
-        if not component or not equals:
-            raise BadInput(f"--with {pair} is not COMPONENT=VERSION.", remedy="Write it like --with cuda=11.6.")
+        component, _, version = pair.partition("=")
+        if not component.strip():
+            raise BadInput(f"--with {pair} is not COMPONENT=VERSION.", remedy="Write it like --with cuda=11.6, or --with vllm.")
         asked[component] = version
     session = open_session()
     meanings = find(session, " ".join(name), asked)
@@ -67,7 +67,7 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
                 _show(session, meaning, sources)
         text.say(*session.problems)
     if refused:
-        raise NoResult(refused[0])
+        raise click.exceptions.Exit(1)
 
 
 def _view(session: Session, meaning: Meaning) -> dict[str, Any]:
@@ -259,13 +259,18 @@ def _show_chip(session: Session, meaning: ChipMeaning) -> None:
     pairs += _labelled("cannot", [f"{a.title}: {a.reason.partition(';')[0]}" for a in meaning.abilities if a.has is False])
     unknown = [ability.title for ability in meaning.abilities if ability.has is None]
     pairs += [("unknown", ", ".join(unknown) + ": not stated in a source we read")] if unknown else []
-    pairs += [("shared", ", ".join(mode.mode for mode in meaning.modes) + "; try: chipwise explain mig")]
-    pairs += [("slices", ", ".join(f"{s.profile} x{s.instances}" for s in meaning.slices))] if meaning.slices else []
-    pairs += [("found in", f"{meaning.machines} machine types: chipwise machines --chip {chip.name}")]
+    hint = f"; try: chipwise explain {meaning.modes[-1].mode}" if len(meaning.modes) > 1 else ""
+    pairs += [("shared", ", ".join(mode.mode for mode in meaning.modes) + hint)]
+    for kind, mark in (("MIG", "g."), ("vGPU", "-")):
+        slices = [f"{s.profile} x{s.instances}" for s in meaning.slices if mark in s.profile]
+        pairs += [(kind, ", ".join(slices))] if slices else []
+    listed = f"{text.plural(meaning.machines, 'machine type')}: chipwise machines --chip {chip.name}"
+    pairs += [("found in", listed if meaning.machines else "no machine type of the catalog")]
     text.show_pairs(pairs + _prices(session, meaning.cheapest, per_chip=True))
 
 
 def _show_machine(session: Session, meaning: MachineMeaning) -> None:
+    from chipwise.catalog.query import chip_memory
     from chipwise.cli import text
 
     parts = meaning.parts
@@ -273,7 +278,7 @@ def _show_machine(session: Session, meaning: MachineMeaning) -> None:
         text.show_title(f"{parts.text}: {parts.meaning.group} - {parts.meaning.title}")
         pairs = [
             (parts.meaning.letters, f"meant for {parts.meaning.meant_for}"),
-            (parts.generation, f"{_ordinal(parts.generation)} generation"),
+            (parts.generation, _generation(parts.generation)),
         ]
         pairs += [(attribute.attribute, attribute.meaning) for attribute in parts.attributes]
         pairs += [(parts.size, parts.size_meaning)] if parts.size and parts.size_meaning else []
@@ -282,8 +287,10 @@ def _show_machine(session: Session, meaning: MachineMeaning) -> None:
     rows: list[tuple[str, str]] = []
     for machine in meaning.machines[:12]:
         known = [f"{text.chips(machine.chip, machine.chips)}"]
-        known += [f"{text.gib(machine.chip_memory_bytes)} GiB each"] if machine.chip_memory_bytes else []
-        known += [f"{text.number(machine.vcpus)} vCPU", f"{text.gib(machine.memory_bytes)} GiB RAM"]
+        memory = chip_memory(session.catalog, machine)
+        known += [f"{text.gib(memory)} GiB each"] if memory else []
+        known += [f"{text.number(machine.vcpus)} vCPU"] if machine.vcpus else []
+        known += [f"{text.gib(machine.memory_bytes)} GiB RAM"] if machine.memory_bytes else []
         known += [f"{text.number(machine.disk_bytes / 1e9)} GB local disk"] if machine.disk_bytes else []
         known += [f"{text.number(machine.network_bytes_per_s * 8e-9)} Gbit/s"] if machine.network_bytes_per_s else []
         known += [f"fabric {machine.fabric}"] if machine.fabric and machine.fabric != "no" else []
@@ -293,15 +300,17 @@ def _show_machine(session: Session, meaning: MachineMeaning) -> None:
     text.show_pairs(rows, indent=0)
     if len(meaning.machines) > 12:
         text.show_lines(f"and {len(meaning.machines) - 12} more: chipwise machines {meaning.name}")
-    text.show_pairs(_labelled("quota", list(meaning.quotas)) + _prices(session, meaning.cheapest, per_chip=False))
+    prices = _prices(session, meaning.cheapest, per_chip=False)
+    nothing = [("price", "no price known that could be taken")] if meaning.machines else []
+    text.show_pairs(_labelled("quota", list(meaning.quotas)) + (prices or nothing))
 
 
-def _ordinal(number: str) -> str:
-    """4 -> 4th; the memory of a u-6tb1 machine is no ordinal and stays."""
+def _generation(number: str) -> str:
+    """4 -> 4th generation; 6tb1 -> 6 TB of memory."""
     if not number.isdigit():
-        return number
+        return f"{number.partition('tb')[0]} TB of memory"
     tail = "th" if number[-2:] in ("11", "12", "13") else {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
-    return number + tail
+    return f"{number}{tail} generation"
 
 
 def _show_region(meaning: RegionMeaning) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import CatalogName, kinds, listing, several
+from chipwise.cli.options import Amount, CatalogName, kinds, listing, several
 
 
 @click.command()
@@ -15,9 +15,9 @@ from chipwise.cli.options import CatalogName, kinds, listing, several
 @click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
 @click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")
 @click.option("--host-memory", metavar="SIZE", help="At least this host memory.")
-@click.option("--min-chips", type=float, help="At least so many chips.")
-@click.option("--max-chips", type=float, help="At most so many chips.")
-@click.option("--vcpus", type=float, help="At least so many virtual CPUs.")
+@click.option("--min-chips", type=Amount(), help="At least so many chips.")
+@click.option("--max-chips", type=Amount(), help="At most so many chips.")
+@click.option("--vcpus", type=Amount(), help="At least so many virtual CPUs.")
 @click.option("--retired", is_flag=True, help="Show what is no longer sold, too.")
 @listing(limit=40)
 def machines(
@@ -49,7 +49,7 @@ def machines(
     from chipwise.api.selection import machine_query
     from chipwise.api.views import machine_view
     from chipwise.api.wiring import open_session
-    from chipwise.catalog.query import chip_memory, find_machines
+    from chipwise.catalog.query import cheapest_on_demand, chip_memory, find_machines
     from chipwise.cli import text
     from chipwise.errors import NoResult
 
@@ -69,35 +69,31 @@ def machines(
         retired=retired or bool(names),
     )
     found = [session.catalog.machines[i] for i in find_machines(session.catalog, query)]
+    found.sort(key=lambda m: (m.provider, m.chip or "", m.chips or 0.0, m.vcpus or 0.0, m.name))
     if as_json:
         text.show_json([machine_view(machine, session.catalog) for machine in found])
     elif as_csv:
         text.show_csv([machine_view(machine, session.catalog) for machine in found])
     elif found:
-        columns = [
-            text.Column("provider", flexible=True),
-            text.Column("machine", flexible=True),
-            text.Column("chips", flexible=True),
-            text.Column("GiB/chip", True),
-        ]
-        columns += [text.Column("vCPU", True), text.Column("RAM GiB", True), text.Column("Gbit/s", True)]
         shown = found[: limit or None]
-        text.show_table(
-            columns,
-            [
+        prices = cheapest_on_demand(session.catalog)
+        columns = [text.Column("provider", flexible=True), text.Column("machine", flexible=True, fold=True)]
+        columns += [text.Column("chips", flexible=True, fold=True), text.Column("GiB/chip", True), text.Column("vCPU", True)]
+        columns += [text.Column("RAM GiB", True), text.Column("Gbit/s", True), text.Column("$/h", True)]
+        rows = []
+        for machine in shown:
+            speeds = [speed for speed in (machine.network_bytes_per_s, machine.fabric_bytes_per_s) if speed]
+            price = "retired" if machine.retired else text.money(prices.get(machine.key))
+            rows.append(
                 [
-                    m.provider,
-                    m.name,
-                    text.chips(m.chip, m.chips),
-                    text.gib(chip_memory(session.catalog, m)),
-                    text.number(m.vcpus),
-                    text.gib(m.memory_bytes),
-                    text.number(m.network_bytes_per_s and m.network_bytes_per_s * 8e-9),
+                    machine.provider, machine.name, text.chips(machine.chip, machine.chips),
+                    text.gib(chip_memory(session.catalog, machine)), text.number(machine.vcpus), text.gib(machine.memory_bytes),
+                    text.number(max(speeds) * 8e-9 if speeds else None), price,
                 ]
-                for m in shown
-            ],
-        )
+            )  # fmt: skip
+        text.show_table(columns, rows)
+        text.show_lines("Gbit/s: network or fabric, the faster. $/h: cheapest on-demand region, - where there is none.")
         if len(found) > len(shown):
-            text.say(f"{len(found) - len(shown)} more of {len(found)}: add filters, or --limit 0.")
+            text.say(f"{len(found) - len(shown):,} more of {len(found):,}: add filters, or --limit 0.")
     if not found:
         raise NoResult("No machine fits these filters.", remedy="Loosen one of them; chipwise machines lists all.")

@@ -36,7 +36,13 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
     from chipwise.spelling import fold
 
     session = open_session()
-    found = [session.find_model(" ".join(name), online=not offline)] if name else list(session.models)
+    found = (
+        [session.find_model(" ".join(name), online=not offline)]
+        if name
+        else sorted(
+            session.models, key=lambda model: (_kind(model) != "decoder", _kind(model), model.family, model.shape.parameters)
+        )
+    )
     if family is not None:
         found = [model for model in found if fold(model.family).startswith(fold(family))]
     if as_json:
@@ -47,7 +53,7 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
         show_model(found[0])
     elif found:
         columns = [
-            text.Column("model", flexible=True),
+            text.Column("model", flexible=True, fold=True),
             text.Column("family", flexible=True),
             text.Column("kind"),
             text.Column("year", True),
@@ -90,21 +96,21 @@ def show_model(model: Model) -> None:
     if kv is not None:
         pairs.append(("KV cache", f"{text.number(kv(2.0) / 1024)} KiB per token in 16 bit"))
     pairs.append(
-        ("shape", ", ".join(f"{key} {value}" for key, value in _flat(view["shape"]) if value not in (None, False, "", [], ())))
+        ("shape", ", ".join(f"{key} {value}" for key, value in _flat(view["shape"]) if value not in (None, False, "", "none")))
     )
     if model.aliases:
         pairs.append(("also", ", ".join(model.aliases)))
-    text.show_pairs([*pairs, ("source", f"{model.source} ({model.as_of})")])
+    text.show_pairs([*pairs, ("source", model.source + (f" ({model.as_of})" if model.as_of else ""))])
 
 
-def _flat(shape: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    pairs: list[tuple[str, object]] = []
-    for key, value in shape.items():
-        if isinstance(value, dict):
-            pairs += _flat(value, f"{prefix}{key}.")
-        else:
-            pairs.append((f"{prefix}{key}", value))
-    return pairs
+def _flat(shape: object, prefix: str = "") -> list[tuple[str, object]]:
+    if isinstance(shape, dict):
+        return [pair for key, value in shape.items() for pair in _flat(value, f"{prefix}.{key}".lstrip("."))]
+    if isinstance(shape, list | tuple) and any(isinstance(item, dict) for item in shape):
+        return [pair for i, item in enumerate(shape) for pair in _flat(item, f"{prefix}[{i}]")]
+    if isinstance(shape, list | tuple):
+        return [(prefix, "/".join(map(str, shape)))]
+    return [(prefix, "yes" if shape is True else shape)]
 
 
 def _kind(model: Model) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from chipwise.cli.options import CatalogName, kinds, listing, several
+from chipwise.cli.options import Amount, CatalogName, kinds, listing, several
 
 ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "age", "carbon")
 
@@ -15,14 +17,21 @@ ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "a
 @several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
 @kinds()
 @several("--region", "-r", complete="region", help="Region (us-east-1) or ISO country (DEU); repeat for several.")
-@click.option("--purchase", multiple=True, help="on-demand, spot, reserved, reserved-1y, ...; repeat for several.")
+@click.option(
+    "--purchase",
+    multiple=True,
+    type=CatalogName("purchase"),
+    metavar="NAME",
+    help="on-demand, spot, reserved, reserved-1y, ...; repeat for several.",
+)
 @click.option("--spot", is_flag=True, help="Short for --purchase spot.")
 @click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
 @click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")
-@click.option("--min-chips", type=float, help="At least so many chips.")
-@click.option("--max-chips", type=float, help="At most so many chips.")
+@click.option("--min-chips", type=Amount(), help="At least so many chips.")
+@click.option("--max-chips", type=Amount(), help="At most so many chips.")
 @click.option("--max-price", metavar="USD", help="At most this much per hour.")
 @click.option("--max-chip-price", metavar="USD", help="At most this much per chip and hour.")
+@click.option("--max-age", metavar="TIME", help="No price older than this: 90d.")
 @click.option("--real", is_flag=True, help="Leave out prices that are not real offers.")
 @click.option("--sort", "-s", type=click.Choice(ORDERS), default="price", show_default=True, help="Order of the rows.")
 @click.option("--descending", is_flag=True, help="Largest first.")
@@ -41,6 +50,7 @@ def offers(
     max_chips: float | None,
     max_price: str | None,
     max_chip_price: str | None,
+    max_age: str | None,
     real: bool,
     sort: str,
     descending: bool,
@@ -58,7 +68,7 @@ def offers(
       chipwise offers p5 --spot --region us-east-1
       chipwise offers --memory 80GB --region DEU --max-chip-price 3 --json
     """
-    from chipwise.api.selection import machine_query, price, purchases, region_keys
+    from chipwise.api.selection import age_limit, machine_query, price, purchases, region_keys
     from chipwise.api.views import offer_views
     from chipwise.api.wiring import open_session
     from chipwise.catalog.query import OfferOrder, OfferQuery, find_offers
@@ -82,6 +92,7 @@ def offers(
         purchases=purchases([*purchase, *(["spot"] if spot else [])]),
         max_usd_per_hour=price(max_price, "--max-price"),
         max_usd_per_chip_hour=price(max_chip_price, "--max-chip-price"),
+        oldest=age_limit(max_age, session.today),
         real_only=real,
         order=OfferOrder(sort),
         descending=descending,
@@ -92,60 +103,45 @@ def offers(
     elif as_csv:
         text.show_csv(offer_views(session.catalog, found, session.today))
     elif found:
-        _table(offer_views(session.catalog, found[: limit or None], session.today), len(found))
+        _table(offer_views(session.catalog, found[: limit or None], session.today), len(found), sort)
     text.say(*session.problems)
     if not found:
-        raise NoResult("No offer fits these filters.", remedy="Loosen one of them, or drop --spot or --max-price.")
+        raise NoResult("No offer fits these filters.", remedy="Loosen or drop one of them.")
 
 
-def _table(views: list[dict[str, object]], total: int) -> None:
+def _table(views: list[dict[str, Any]], total: int, sort: str) -> None:
+    from chipwise.catalog.offer import MEANINGS, Verdict
     from chipwise.cli import text
+    from chipwise.cli.text import Column
 
-    columns = [
-        text.Column("provider", flexible=True),
-        text.Column("machine", flexible=True),
-        text.Column("chips", flexible=True),
-    ]
-    columns += [
-        text.Column("region", flexible=True),
-        text.Column("purchase"),
-        text.Column("$/h", True),
-        text.Column("$/chip", True),
-    ]
-    columns += [text.Column("age", True), text.Column("")]
-    rows, flags = [], {}
-    for view in views:
-        verdict = view["verdict"]
-        if verdict:
-            flags[str(verdict)] = view["why"]
-        rows.append(
-            [
-                str(view["provider"]),
-                str(view["machine"]),
-                text.chips(view["chip"], _float(view["chips"])),
-                str(view["region"]),
-                str(view["purchase"]),
-                text.money(_float(view["usd_per_hour"])),
-                text.money(_float(view["usd_per_chip_hour"])),
-                text.age(int(_float(view["age_days"]) or 0)),
-                ("x" if not view["can_win"] else "!") if verdict else "",
-            ]
-        )
-    # What is the same in every row is said once below, which leaves room for the machines' names.
-    same = [
-        i
-        for i, column in enumerate(columns)
-        if len(rows) > 1 and column.title in ("provider", "region", "purchase") and len({r[i] for r in rows}) == 1
-    ]
-    shown = [i for i in range(len(columns)) if i not in same]
-    text.show_table([columns[i] for i in shown], [[row[i] for i in shown] for row in rows])
+    def mark(view: dict[str, Any]) -> str:
+        return "" if not view["verdict"] else "!" if view["can_win"] else "x"
+
+    shown = {
+        Column("provider", flexible=True): [view["provider"] for view in views],
+        Column("machine", flexible=True, fold=True): [view["machine"] for view in views],
+        Column("chips", flexible=True, fold=True): [text.chips(view["chip"], view["chips"]) for view in views],
+        Column("region", flexible=True, fold=True): [view["region"] for view in views],
+        Column("purchase"): [view["purchase"] for view in views],
+        Column("$/h", True): [text.money(view["usd_per_hour"]) for view in views],
+        Column("$/chip", True): [text.money(view["usd_per_chip_hour"]) for view in views],
+        Column("g/kWh", True): [text.number(view["grid_g_per_kwh"], 3) for view in views] if sort == "carbon" else [],
+        Column("age", True): [text.age(view["age_days"]) for view in views],
+        Column(""): [mark(view) for view in views] if any(map(mark, views)) else [],
+    }
+    # What is the same in every row is said once below, which leaves room for the names.
+    same = {
+        c.title: v[0]
+        for c, v in shown.items()
+        if len(v) > 1 and len(set(v)) == 1 and c.title in ("provider", "region", "purchase")
+    }
+    columns = [column for column, values in shown.items() if values and column.title not in same]
+    text.show_table(columns, list(zip(*(shown[column] for column in columns), strict=True)))
     if same:
-        text.show_lines("All rows: " + ", ".join(f"{columns[i].title} {rows[0][i]}" for i in same) + ".")
-    if flags:
-        text.show_lines("! doubtful, x not a real offer: " + "; ".join(f"{flag} - {why}" for flag, why in flags.items()))
+        text.show_lines("All rows: " + ", ".join(f"{title} {value}" for title, value in same.items()) + ".")
+    verdicts = dict.fromkeys(view["verdict"] for view in views if view["verdict"])
+    if verdicts:
+        told = "; ".join(f"{verdict}: {MEANINGS[Verdict(verdict)]}" for verdict in verdicts)
+        text.show_lines(f"! doubtful, x not a real offer. {told}. --json gives the reason of each.")
     if total > len(views):
-        text.say(f"{total - len(views)} more of {total}: add filters, or --limit 0.")
-
-
-def _float(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+        text.say(f"{total - len(views):,} more of {total:,}: add filters, or --limit 0.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -22,10 +23,27 @@ class CatalogName(click.ParamType[str]):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from chipwise.api.wiring import open_session
 
-        catalog = open_session().catalog
+        session = open_session()
+        catalog = session.catalog
         known: dict[str, None] = {}
         for kind in self.kinds:
             match kind:
+                case "purchase":
+                    from chipwise.catalog.offer import Purchase
+
+                    known |= dict.fromkeys([*map(str, Purchase), "reserved"])
+                case "table":
+                    from chipwise.api.holdings import table_names
+
+                    known |= dict.fromkeys(name for name, _, _ in table_names(session))
+                case "feed":
+                    from chipwise.api.feeding import REFRESHED
+
+                    known |= dict.fromkeys(REFRESHED)
+                case "ability":
+                    from chipwise.catalog.ability import rules
+
+                    known |= dict.fromkeys(rule.ability for rule in rules(catalog.data))
                 case "chip":
                     known |= dict.fromkeys(word for chip in catalog.chips.values() for word in (chip.family, chip.name))
                 case "provider":
@@ -35,11 +53,24 @@ class CatalogName(click.ParamType[str]):
                 case "machine":
                     known |= dict.fromkeys(machine.name for machine in catalog.machines)
                 case _:
-                    from chipwise.workload.model.registry import load
-
-                    known |= dict.fromkeys(load().names)
+                    known |= dict.fromkeys(session.models.names)
         wanted = incomplete.casefold()
         return [CompletionItem(name) for name in known if name.casefold().startswith(wanted)]
+
+
+class Amount(click.ParamType[float]):
+    """A number of things: finite and not below zero."""
+
+    name = "number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(str(value))
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number) or number < 0:
+            self.fail(f"{str(value)[:40]!r} is not a number of zero or more.", param, ctx)
+        return number
 
 
 def listing(limit: int) -> Callable[[F], F]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import CatalogName, listing, several
+from chipwise.cli.options import Amount, CatalogName, listing, several
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("region"))
 @several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
 @click.option("--country", multiple=True, help="ISO country code: DEU; repeat for several.")
-@click.option("--max-carbon", type=float, help="At most so many gCO2e per kWh.")
+@click.option("--max-carbon", type=Amount(), help="At most so many gCO2e per kWh.")
 @click.option(
     "--sort", "-s", type=click.Choice(("name", "carbon", "country")), default="name", show_default=True, help="Order."
 )

@@ -1,0 +1,33 @@
+"""Numbers that the pages print about the catalog are the catalog's own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from chipwise.catalog.load import load
+from chipwise.workload.model.registry import load as load_models
+
+ROOT = Path(__file__).resolve().parents[2]
+CATALOG = load()
+COUNTS = {
+    "chips": len(CATALOG.chips),
+    "machine types": len(CATALOG.machines),
+    "offers": len(CATALOG.offers),
+    "regions": len(CATALOG.regions),
+    "models": len(load_models()),
+}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "SCOPE.md", "docs/design/0001-offers-are-columns.md"])
+def test_a_count_on_a_page_is_right(page: str) -> None:
+    text = (ROOT / page).read_text()
+    for what, count in COUNTS.items():
+        for shown in re.findall(rf"\b(\d[\d,]+)\s+{what}\b", text):
+            assert int(shown.replace(",", "")) == count, f"{page} says {shown} {what}; the catalog has {count:,}"
+
+
+def test_the_readme_says_how_much_there_is() -> None:
+    assert f"{len(CATALOG.offers):,} offers" in (ROOT / "README.md").read_text()
