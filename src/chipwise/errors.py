@@ -31,7 +31,10 @@ class ChipwiseError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return self.message if self.remedy is None else f"{self.message} {self.remedy}"
+        if self.remedy is None:
+            return self.message
+        stop = "" if self.message.rstrip().endswith((".", "!", "?", ":")) else "."
+        return f"{self.message}{stop} {self.remedy}"
 
 
 class BadInput(ChipwiseError):

@@ -87,7 +87,7 @@ def _show(results: list[dict[str, Any]], as_json: bool) -> None:
         return
     for result in results:
         text.show_lines(
-            f"{result['provider']}: {result['machines']} machines, {result['offers']} offers as of {result['taken']}"
+            f"{result['provider']}: {text.plural(result['machines'], 'machine')}, {text.plural(result['offers'], 'offer')} as of {result['taken']}"
         )
         left = [*result["skipped"], *result["refused"]]
         for line in left[:8]:

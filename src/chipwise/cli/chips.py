@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from chipwise.catalog.chip import Chip, ChipKind, Precision
 from chipwise.cli.options import CatalogName, listing
+
+if TYPE_CHECKING:
+    from chipwise.catalog.catalog import Catalog
 
 
 @click.command(no_args_is_help=False)
@@ -75,7 +78,7 @@ def chips(
         text.show_csv([chip_view(chip, session.catalog) for chip in found])
     elif found and names:
         for start in range(0, len(found), 4):
-            side_by_side(found[start : start + 4], session.catalog.data)
+            side_by_side(found[start : start + 4], session.catalog)
     elif found:
         show_list(found[: limit or None])
     text.say(*said)
@@ -102,12 +105,12 @@ def show_list(found: Sequence[Chip]) -> None:
     show_lines("Rates in TFLOPS (int8: TOPS), dense. Side by side: chipwise chips A100 H100 T4")
 
 
-def side_by_side(found: Sequence[Chip], data: Path) -> None:
+def side_by_side(found: Sequence[Chip], catalog: Catalog) -> None:
     from chipwise.catalog.ability import abilities
     from chipwise.cli.text import Column, number, show_lines, show_table
 
     marked = False
-    cannot = [{a.name for a in abilities(chip, data) if a.has is False} for chip in found]
+    cannot = [{a.name for a in abilities(chip, catalog.data) if a.has is False} for chip in found]
 
     def row(title: str, field: str, values: Sequence[float | str | None], unit: str = "") -> list[str]:
         nonlocal marked
@@ -157,6 +160,8 @@ def side_by_side(found: Sequence[Chip], data: Path) -> None:
         row("die", "die_mm2", [x.die_mm2 for x in s], "mm2"),
         row("transistors", "transistors", of(1e9, *(x.transistors for x in s)), "billion"),
         row("launch price", "launch_price_usd", [c.launch_price_usd for c in found], "USD"),
+        row("bought for", "", [bought_for(c.name, catalog) for c in found], "USD"),
+        row("rented from", "", [rented_from(c.name, catalog) for c in found], "USD/h"),
         row("as of", "as_of", [c.fact.as_of for c in found]),
     ]
     rows = [r for r in rows if any(cell not in ("-", "") for cell in r[1:])]
@@ -165,3 +170,31 @@ def side_by_side(found: Sequence[Chip], data: Path) -> None:
         "Rates are dense. - : not stated in a source we read."
         + (" * : derived or inferred, not printed by the vendor." if marked else "")
     )
+
+
+def bought_for(chip: str, catalog: Catalog) -> str | None:
+    """The newest street or list price of one board, and its year."""
+    rows = [
+        row
+        for row in catalog.rows("boards")
+        if row.chip == chip and row.unit == "board" and row.basis != "estimate" and row.usd_low
+    ]
+    if not rows:
+        return None
+    newest = max(rows, key=lambda row: (row.fact.as_of, row.basis == "street"))
+    return f"{newest.usd_low / (newest.chips or 1):,.0f} ({newest.fact.as_of[:4]})"
+
+
+def rented_from(chip: str, catalog: Catalog) -> str | None:
+    """The lowest real on-demand price of a chip and hour."""
+    from chipwise.catalog.offer import Purchase
+    from chipwise.catalog.query import MachineQuery, OfferOrder, OfferQuery, find_offers
+    from chipwise.cli.text import money
+
+    query = OfferQuery(
+        MachineQuery(chips={chip}, min_chips=1), purchases={Purchase.ON_DEMAND}, real_only=True, order=OfferOrder.PRICE_PER_CHIP
+    )
+    best = next(iter(find_offers(catalog, query)), None)
+    if best is None:
+        return None
+    return money(catalog.offers.price[best] / (catalog.machines[catalog.offers.machine[best]].chips or 1))

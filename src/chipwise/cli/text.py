@@ -36,12 +36,22 @@ def width() -> int:
     return min(max(columns, _NARROWEST), _WIDEST) if columns else 80
 
 
-def _bold(line: str) -> str:
-    return f"\x1b[1m{line}\x1b[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else line
+_COLOURS = {"refused": 31, "cannot": 33, "unstated": 33, "can": 32, "fine": 32, "x": 31, "!": 33}
 
 
-def _dim(line: str) -> str:
-    return f"\x1b[2m{line}\x1b[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else line
+def _style(text: str, code: int) -> str:
+    """In colour on a terminal that wants it; the same text otherwise."""
+    plain = not text.strip() or not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\x1b[{code}m{text}\x1b[0m"
+
+
+def _bold(text: str) -> str:
+    return _style(text, 1)
+
+
+def _word(text: str) -> str:
+    """A label: what it tells has a colour of its own, else it steps back."""
+    return _style(text, _COLOURS.get(text.strip(), 36))
 
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
@@ -75,7 +85,8 @@ def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]
     padded = []
     for cell, column, size in zip(cells, columns, widths, strict=True):
         blank = " " * max(0, size - _cells(cell))
-        padded.append(blank + cell if column.right else cell + blank)
+        shown = _word(cell) if cell in ("x", "!") else cell
+        padded.append(blank + shown if column.right else shown + blank)
     return (" " * gap).join(padded).rstrip()
 
 
@@ -140,7 +151,7 @@ def show_pairs(pairs: Iterable[tuple[str, str]], indent: int = 2) -> None:
     for word, rest in told:
         margin = " " * (indent + left + 2)
         first, *more = _wrapped(rest, width() - len(margin))
-        head = " " * indent + _dim(_cut(word, left)) + " " * (left - _cells(_cut(word, left)) + 2)
+        head = " " * indent + _word(_cut(word, left)) + " " * (left - _cells(_cut(word, left)) + 2)
         sys.stdout.write((head + first).rstrip() + "\n" + "".join(f"{margin}{line}\n" for line in more))
 
 

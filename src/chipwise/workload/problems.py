@@ -26,6 +26,10 @@ from chipwise.workload.source import Where
 MAX_PROBLEMS = 50  # beyond which nobody reads on
 
 
+EMPTY_LIST = "is an empty list; at least one is needed"
+_Found = tuple[Where, tuple[Where, ...], Problem]  # the place, other places it depends on, the problem
+
+
 @cache
 def adapter() -> TypeAdapter[Workload]:
     return TypeAdapter(Workload)
@@ -36,7 +40,7 @@ def check(layered: Layered) -> Workload | list[Problem]:
     try:
         return adapter().validate_python(layered.data)
     except ValidationError as error:
-        first = list(_located(error, layered))
+        first = _without_echoes(list(_located(error, layered)))
     problems = [problem for _, _, problem in first]
     if len(problems) > MAX_PROBLEMS:
         return problems
@@ -45,10 +49,19 @@ def check(layered: Layered) -> Workload | list[Problem]:
     try:
         adapter().validate_python(pruned)
     except ValidationError as error:
-        for where, causes, problem in _located(error, layered):
+        for where, causes, problem in _without_echoes(list(_located(error, layered))):
             if not any(_touches(cause, known) for cause in (where, *causes) for known in bad) and problem not in problems:
                 problems.append(problem)
     return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def _without_echoes(found: list[_Found]) -> list[_Found]:
+    """A list whose every row is wrong is called empty as well; what is wrong with the rows says it all."""
+    return [
+        (where, causes, problem)
+        for where, causes, problem in found
+        if problem.message != EMPTY_LIST or not any(other[: len(where)] == where and other != where for other, _, _ in found)
+    ]
 
 
 def spot_of(where: Where, spots: Mapping[Where, Spot], *, keep_last: bool = False) -> tuple[Where, Spot]:
@@ -132,7 +145,7 @@ def _from_detail(
                 "a list, such as [one, two] or lines that start with '- '",
             )
         case "too_short":
-            message = "is an empty list; at least one is needed"
+            message = EMPTY_LIST
         case "literal_error":
             allowed = context["expected"].replace("'", "")
             message, near = f"{value} is not one of the choices", nearest(str(given), re.split(r", | or ", allowed))

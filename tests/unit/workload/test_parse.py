@@ -414,3 +414,10 @@ def test_nothing_in_a_field_leads_to_another_error(value: object, model: Any, da
     text = json.dumps({"kind": model.model_fields["kind"].default, "name": "x", field: value})
     with contextlib.suppress(InvalidFile):
         parse(text)
+
+
+def test_a_list_whose_rows_are_wrong_is_not_called_empty_as_well() -> None:
+    text = "kind: transcode\nname: x\nstreams: 3\nsource: {codec: h264, resolution: 1080p, fps: 60}\n"
+    found = problems(text + "outputs:\n  - {codec: av1, resolution: 720p}\n")
+    assert set(found) == {"outputs[0].fps"}
+    assert "empty" in problems(text + "outputs: []\n")["outputs"].message
