@@ -86,9 +86,8 @@ def _show(results: list[dict[str, Any]], as_json: bool) -> None:
         text.show_json(results)
         return
     for result in results:
-        text.show_lines(
-            f"{result['provider']}: {text.plural(result['machines'], 'machine')}, {text.plural(result['offers'], 'offer')} as of {result['taken']}"
-        )
+        brought = f"{text.plural(result['machines'], 'machine')}, {text.plural(result['offers'], 'offer')}"
+        text.show_lines(f"{result['provider']}: {brought} as of {result['taken']}")
         left = [*result["skipped"], *result["refused"]]
         for line in left[:8]:
             text.show_lines(f"  left out: {line}")

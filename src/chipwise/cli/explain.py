@@ -78,7 +78,7 @@ def _view(session: Session, meaning: Meaning) -> dict[str, Any]:
     match meaning:
         case kinds.ChipMeaning():
             return {
-                "kind": "chip",
+                "meaning": "chip",
                 "said": meaning.said,
                 **chip_view(meaning.chip, session.catalog),
                 "sharing": [mode._asdict() for mode in meaning.modes],
@@ -90,7 +90,7 @@ def _view(session: Session, meaning: Meaning) -> dict[str, Any]:
         case kinds.MachineMeaning():
             parts = meaning.parts
             return {
-                "kind": "machine",
+                "meaning": "machine",
                 "ec2": None
                 if parts is None
                 else {
@@ -110,22 +110,27 @@ def _view(session: Session, meaning: Meaning) -> dict[str, Any]:
                 "compatibility": [_finding(f) for f in meaning.findings],
             }
         case kinds.RegionMeaning():
-            return {"kind": "region", **region_view(meaning.region), "machines": meaning.machines, "chips": list(meaning.chips)}
+            return {
+                "meaning": "region",
+                **region_view(meaning.region),
+                "machines": meaning.machines,
+                "chips": list(meaning.chips),
+            }
         case kinds.ProviderMeaning():
             counts = {"machines": meaning.machines, "regions": meaning.regions, "offers": meaning.offers}
             return {
-                "kind": "provider",
+                "meaning": "provider",
                 **meaning.provider._asdict(),
                 **counts,
                 "newest": meaning.newest,
                 "oldest": meaning.oldest,
             }
         case kinds.ModelMeaning():
-            return {"kind": "model", **model_view(meaning.model)}
+            return {"meaning": "model", **model_view(meaning.model)}
         case Retired():
-            return {"kind": "retired", **meaning._asdict()}
+            return {"meaning": "retired", **meaning._asdict()}
         case _:
-            return {"kind": "sharing mode", **meaning._asdict()}
+            return {"meaning": "sharing mode", **meaning._asdict()}
 
 
 def _price(session: Session, offer: Offer) -> dict[str, Any]:
