@@ -52,10 +52,10 @@ def parse_bytes(text: str | float) -> float:
         return _finite(text, "a size")
     value, unit = _split(text, "a size", "80GiB, 500 GB or 1.5TB")
     key = unit.lower()
+    if key.endswith(("bit", "bits")) or re.fullmatch("[KMGTP]b", unit):
+        raise BadInput(f"{text!r} is in bits.", remedy="Sizes are in bytes: write 80GiB, 500 GB or 1.5TB.")
     if key == "" or key in _BYTES:
         return _finite(value * _BYTES.get(key, 1.0), "a size")
-    if key.endswith(("bit", "bits")):
-        raise BadInput(f"{text!r} is in bits.", remedy="Sizes are in bytes: write 80GiB, 500 GB or 1.5TB.")
     raise BadInput(f"{unit!r} is not a unit of size.", remedy="Use B, kB, MB, GB, TB, PB or KiB, MiB, GiB, TiB, PiB.")
 
 
@@ -138,6 +138,17 @@ def parse_bandwidth(text: str | float) -> float:
     if size:
         return _finite(value * _BYTES[size[1].lower()], "a bandwidth")
     raise BadInput(f"{unit!r} is not a unit of bandwidth.", remedy="Write it like 25 GB/s (bytes) or 400 Gbit/s (bits).")
+
+
+def parse_watts(text: str | float) -> float:
+    """ "700 W" -> 700.0, "10.2 kW" -> 10200.0; a bare number is watts."""
+    if isinstance(text, int | float):
+        return _finite(text, "a power")
+    value, unit = _split(text, "a power", "700 W or 10.2 kW")
+    scales = {"": 1.0, "w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3, "mw": 1e6}
+    if unit.lower() not in scales or unit == "mW":
+        raise BadInput(f"{unit!r} is not a unit of power.", remedy="Write it like 700 W or 10.2 kW.")
+    return _finite(value * scales[unit.lower()], "a power")
 
 
 def parse_flop(text: str | float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -72,4 +72,38 @@ def _bring(
     if not snapshot.offers and not snapshot.machines:
         reasons = "; ".join((*snapshot.skipped[:3], *map(str, refused[:3])))
         raise NoResult(f"{feed_name} brought no machine and no price for {provider}.", remedy=reasons or None)
-    return Brought(snapshot, snapshots.save(session.config.feeds_dir, snapshot), refused)
+    # What the package says in the same words stays the package's: a correction shipped later must reach everybody.
+    ours = {machine.key: machine for machine in session.catalog.machines if machine.key in packaged.machine_index}
+    machines = tuple(machine for machine in snapshot.machines if ours.get(machine.key) != machine)
+    whole = _with_other_regions(session, replace(snapshot, machines=machines), regions)
+    return Brought(snapshot, snapshots.save(session.config.feeds_dir, whole), refused)
+
+
+def _with_other_regions(session: Session, snapshot: Snapshot, regions: tuple[str, ...]) -> Snapshot:
+    """A refresh of some regions keeps what an earlier one brought of the others, each price with its own date."""
+    if not regions:
+        return snapshot
+    from chipwise.adapters.stores import snapshots
+
+    stored, _ = snapshots.load(session.config.feeds_dir) if session.config.feeds_dir.is_dir() else ([], [])
+    for old in stored:
+        if old.provider == snapshot.provider:
+            offers = tuple(offer for offer in old.offers if offer.region not in regions)
+            machines = {machine.key: machine for machine in (*old.machines, *snapshot.machines)}
+            places = {region.key: region for region in (*old.regions, *snapshot.regions)}
+            return replace(
+                snapshot, machines=tuple(machines.values()), offers=(*offers, *snapshot.offers), regions=tuple(places.values())
+            )
+    return snapshot
+
+
+def forget(session: Session, provider: str) -> None:
+    """Remove what a refresh or an import brought; the packaged facts are there again."""
+    from chipwise.adapters.stores import snapshots
+
+    name = session.names.provider_or_none(provider) or provider
+    if not snapshots.remove(session.config.feeds_dir, name):
+        known = snapshots.stored(session.config.feeds_dir)
+        raise UnknownName(
+            "stored provider", provider, nearest(provider, known), remedy=f"Stored: {', '.join(known) or 'none'}."
+        )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from chipwise.api.views import age_days, fact_view
 from chipwise.api.wiring import Session
 from chipwise.catalog import ability, compatibility, ec2, names, sharing
+from chipwise.catalog.offer import iso_day
 from chipwise.catalog.tables import TABLES, read_rows
 from chipwise.errors import UnknownName
 from chipwise.spelling import nearest
@@ -45,7 +46,7 @@ def status(session: Session) -> dict[str, Any]:
     rows = []
     for provider in catalog.providers:
         seen = sorted(days.get(provider, ()))
-        newest, oldest = (_iso(seen[-1]), _iso(seen[0])) if seen else (None, None)
+        newest, oldest = (iso_day(seen[-1]), iso_day(seen[0])) if seen else (None, None)
         rows.append(
             {
                 "provider": provider,
@@ -81,10 +82,6 @@ def _fed(session: Session) -> dict[str, str]:
 
     stored, _ = snapshots.load(session.config.feeds_dir)
     return {snapshot.provider: f"feed {snapshot.taken}" for snapshot in stored}
-
-
-def _iso(day: int) -> str:
-    return f"{day // 10000}-{day // 100 % 100:02d}-{day % 100:02d}"
 
 
 def _small(session: Session) -> dict[str, tuple[Any, ...]]:

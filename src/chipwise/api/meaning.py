@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING
 
 from chipwise.api.wiring import Session
 from chipwise.catalog import compatibility, ec2, names, sharing
 from chipwise.catalog.ability import Ability, abilities
-from chipwise.catalog.chip import Chip, ChipKind
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import Machine
-from chipwise.catalog.offer import PURCHASES, Offer, Purchase
-from chipwise.catalog.query import MachineQuery, OfferQuery, find_machines, find_offers
+from chipwise.catalog.offer import Offer, iso_day
+from chipwise.catalog.query import MachineQuery, OfferQuery, cheapest, find_machines
 from chipwise.catalog.region import Region
 from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold, nearest
@@ -105,22 +104,8 @@ def explain(session: Session, text: str, wanted: Mapping[str, str]) -> list[Mean
 
 
 def _cheapest(session: Session, query: MachineQuery, per_chip: bool) -> tuple[Offer, ...]:
-    """The cheapest real offer for each purchase option: of the last year where there is one, else an older one."""
-    catalog, offers = session.catalog, session.catalog.offers
-    year_ago = session.today.toordinal() - 365
-    best: dict[Purchase, tuple[bool, float, int]] = {}
-    for i in find_offers(catalog, OfferQuery(query, real_only=True)):
-        machine = catalog.machines[offers.machine[i]]
-        chip = catalog.chips.get(machine.chip or "")
-        if per_chip and machine.chips is None and (chip is None or chip.kind is not ChipKind.CPU):
-            continue  # a machine whose chips nobody counted has no price per chip
-        day = offers.as_of[i]
-        old = date(day // 10000, day // 100 % 100, day % 100).toordinal() < year_ago
-        rank = (old, offers.price[i] / (machine.chips or 1.0) if per_chip else offers.price[i], i)
-        purchase = PURCHASES[offers.purchase[i]]
-        if purchase not in best or rank < best[purchase]:
-            best[purchase] = rank
-    return tuple(offers[i] for _, _, i in sorted(best.values(), key=lambda rank: rank[1]))
+    best = cheapest(session.catalog, OfferQuery(query), session.year_ago, per_chip)
+    return tuple(session.catalog.offers[i] for i in best.values())
 
 
 def _chip(session: Session, text: str, wanted: Mapping[str, str]) -> ChipMeaning:
@@ -183,16 +168,13 @@ def _provider(session: Session, name: str) -> ProviderMeaning:
         if catalog.machines[machine].provider == name
     )
 
-    def iso(day: int) -> str:
-        return f"{day // 10000}-{day // 100 % 100:02d}-{day % 100:02d}"
-
     return ProviderMeaning(
         listed.get(name, names.Provider(name, name, "your own", "")),
         sum(machine.provider == name for machine in catalog.machines),
         sum(region.provider == name for region in catalog.regions),
         len(days),
-        iso(days[-1]) if days else "-",
-        iso(days[0]) if days else "-",
+        iso_day(days[-1]) if days else "-",
+        iso_day(days[0]) if days else "-",
     )
 
 

@@ -15,7 +15,7 @@ dated by their file. A bad file is refused with all of its problems, unknown nam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -23,24 +23,23 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from chipwise.api.ownrows import OwnChip, OwnDiscount, OwnFile, OwnMachine
+from chipwise.api.ownrows import OwnChip, OwnDiscount, OwnFile, OwnMachine, OwnRegion
 from chipwise.catalog import discount
 from chipwise.catalog.catalog import Catalog
-from chipwise.catalog.chip import Chip, ChipKind, Silicon
+from chipwise.catalog.chip import Chip, ChipKind, Silicon, usable_memory
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.feed import Snapshot
-from chipwise.catalog.integrity import check_machine, check_offer
+from chipwise.catalog.integrity import Complaint, check_chip, check_machine, check_offer, check_region
 from chipwise.catalog.load import load
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.names import Names
 from chipwise.catalog.offer import Offer, Purchase
+from chipwise.catalog.owned import hourly_cost
 from chipwise.catalog.region import Region
 from chipwise.errors import InvalidFile, Problem
 from chipwise.spelling import nearest
-from chipwise.units import HOUR
 from chipwise.workload.source import Document, FileKind, Where, read_text, read_yaml, show_where
 
-DEFAULT_PUE = 1.5  # small server rooms are no better than the industry's average
 KIND = FileKind(
     "catalog", "Sections are chips, machines, regions, offers and discounts; see docs/adding/own-catalog.md.", 200_000
 )
@@ -66,6 +65,12 @@ class Source:
     def wrong(self, where: Where, message: str, near: tuple[str, ...] = ()) -> None:
         line = next((self.document.lines[where[:n]] for n in range(len(where), -1, -1) if where[:n] in self.document.lines), 1)
         self.problems.append(Problem(show_where(where), message, line, None, near))
+
+    def complain(self, where: Where, *complaints: Iterable[Complaint]) -> None:
+        """What the integrity suite says of a row; that a chip is not named needs no note here."""
+        for complaint in (one for several in complaints for one in several):
+            if not complaint.rule.startswith(("a machine without", "its chip")):
+                self.wrong(where, f"{complaint.rule}: it is {complaint.found}")
 
 
 def read(directory: Path) -> list[Source]:
@@ -124,53 +129,46 @@ def read_chips(files: Sequence[Source]) -> list[Chip]:
             if row.like is None and row.kind is None:
                 file.wrong(("chips", i), "a chip needs a kind, or a chip it is like")
             found.append(_chip(row, base, file))
+            file.complain(("chips", i), check_chip(found[-1]))
     _refuse_bad(files)
     return found
 
 
 def join(files: Sequence[Source], chips: Sequence[Chip], brought: Snapshot, today: date) -> Catalog:
     """The catalog with the files' rows over everything else; InvalidFile with all problems of the first bad file."""
-    names = Names(load(chips, brought.machines, prices=False))
+    names = Names(load(chips, brought.machines, brought.regions, prices=False))
+    regions = [_region(file, row, i, names) for file in files for i, row in enumerate(file.rows.regions)]
+    places = {region.key: region for region in (*names.catalog.regions, *regions)}
     machines: list[Machine] = []
     offers: list[Offer] = []
-    regions: list[Region] = []
     for file in files:
         for i, row in enumerate(file.rows.machines):
             chip = _one_chip(file, ("machines", i, "chip"), row.chip, names)
-            machines.append(_machine(row, chip, file))
-            offers.extend(_cost(row, file))
-            for complaint in (
-                *check_machine(machines[-1], names.catalog.chips),
-                *(c for o in offers[-1:] for c in check_offer(o)),
-            ):
-                if not complaint.rule.startswith(("a machine without", "its chip")):
-                    file.wrong(("machines", i), f"{complaint.rule}: it is {complaint.found}")
-        for region in file.rows.regions:
-            fact = Fact((file.name,), file.day)
-            grid_year = int(file.day[:4]) if region.grid_g_per_kwh is not None else None
-            basis = "yours" if region.pue else None
-            place = (region.location, region.country, region.latitude, region.longitude)
-            regions.append(
-                Region(
-                    region.provider, region.name, *place, region.grid_g_per_kwh, grid_year, None, None, region.pue, basis, fact
-                )
-            )
+            machine = _machine(row, chip, file, _provider(row.provider, names))
+            cost = _cost(file, row, i, machine, places.get((machine.provider, row.region)))
+            file.complain(("machines", i), check_machine(machine, names.catalog.chips), *map(check_offer, cost))
+            machines.append(machine)
+            offers.extend(cost)
     known = {machine.key for machine in (*names.catalog.machines, *machines)}
     for file in files:
-        for i, offer in enumerate(file.rows.offers):
-            if (offer.provider, offer.machine) not in known:
-                near = nearest(offer.machine, (name for provider, name in known if provider == offer.provider))
-                file.wrong(("offers", i, "machine"), f"no machine of {offer.provider} is called {offer.machine!r}", near)
-            day = offer.as_of.isoformat() if offer.as_of else file.day
-            price = offer.price_per_hour
-            offers.append(
-                Offer(
-                    offer.provider, offer.machine, offer.region, offer.purchase, price, day, source=file.name, notes=offer.note
+        for i, own in enumerate(file.rows.offers):
+            provider = _provider(own.provider, names)
+            if (provider, own.machine) not in known:
+                near = nearest(own.machine, (name for of, name in known if of == provider))
+                file.wrong(("offers", i, "machine"), f"no machine of {provider} is called {own.machine!r}", near)
+            if (provider, own.region) not in places:
+                near = nearest(own.region, (name for of, name in places if of == provider))
+                file.wrong(
+                    ("offers", i, "region"), f"no region of {provider} is called {own.region!r}; list it under regions", near
                 )
-            )
+            day = own.as_of.isoformat() if own.as_of else file.day
+            price = own.price_per_hour
+            offer = Offer(provider, own.machine, own.region, own.purchase, price, day, source=file.name, notes=own.note)
+            file.complain(("offers", i), check_offer(offer))
+            offers.append(offer)
     _refuse_bad(files)
-    all_regions, all_offers = [*brought.regions, *regions], [*brought.offers, *offers]
-    catalog = load(chips, [*brought.machines, *machines], all_regions, all_offers)
+    all_regions = [*brought.regions, *regions]
+    catalog = load(chips, [*brought.machines, *machines], all_regions, brought.offers, offers)
     names = Names(catalog)
     discounts = [
         found
@@ -180,6 +178,23 @@ def join(files: Sequence[Source], chips: Sequence[Chip], brought: Snapshot, toda
     ]
     _refuse_bad(files)
     return discount.apply(catalog, discounts)
+
+
+def _provider(text: str, names: Names) -> str:
+    """A provider by any of its names; a new name is a provider of the user's own."""
+    return names.provider_or_none(text) or text
+
+
+def _region(file: Source, row: OwnRegion, index: int, names: Names) -> Region:
+    year = int(file.day[:4]) if row.grid_g_per_kwh is not None else None
+    basis = "yours" if row.pue else None
+    place = (row.location, row.country, row.latitude, row.longitude)
+    fact = Fact((file.name,), file.day)
+    region = Region(
+        _provider(row.provider, names), row.name, *place, row.grid_g_per_kwh, year, None, None, row.pue, basis, fact
+    )
+    file.complain(("regions", index), check_region(region))
+    return region
 
 
 def _refuse_bad(files: Sequence[Source]) -> None:
@@ -204,9 +219,12 @@ def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
         row.name, row.vendor or "own", row.kind or ChipKind.GPU, row.name, row.architecture or "own", (), True, None, None,
         None, None, None, None, None, {}, None, None, None, None, None, Silicon(), None, None, fact,
     )  # fmt: skip
+    # "80GB" is the figure on the box, of which a program gets 80 GiB; any other size is what a program gets.
+    box = None if row.memory is None else row.memory / 1e9 if row.memory % 1e9 == 0 else row.memory / 2**30
+    memory = None if row.memory is None else usable_memory(box) if row.memory % 1e9 == 0 else row.memory
     stated = {
         "vendor": row.vendor, "kind": row.kind, "architecture": row.architecture, "compute_capability": row.compute_capability,
-        "memory_bytes": row.memory, "memory_gb": None if row.memory is None else row.memory / 2**30, "power_w": row.power,
+        "memory_bytes": memory, "memory_gb": box, "power_w": row.power,
         "memory_bytes_per_s": row.bandwidth, "link_bytes_per_s": row.link,
     }  # fmt: skip
     changes: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
@@ -215,24 +233,27 @@ def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
     return replace(base, name=row.name, common=common, aliases=row.aliases, rates=rates, fact=fact, **changes)
 
 
-def _machine(row: OwnMachine, chip: Chip | None, file: Source) -> Machine:
+def _machine(row: OwnMachine, chip: Chip | None, file: Source, provider: str) -> Machine:
     return Machine(
-        row.provider, row.name, chip.name if chip else None, row.chips if row.chips or chip is None else 1.0,
+        provider, row.name, chip.name if chip else None, row.chips if row.chips or chip is None else 1.0,
         vcpus=row.vcpus, memory_bytes=row.memory, disk_bytes=row.disk, network_bytes_per_s=row.network, fabric=row.fabric,
         link=row.link, fact=Fact((file.name,), file.day, (), row.note), purchase_usd=row.purchase_price, power_w=row.power,
     )  # fmt: skip
 
 
-def _cost(row: OwnMachine, file: Source) -> list[Offer]:
+def _cost(file: Source, row: OwnMachine, index: int, machine: Machine, region: Region | None) -> list[Offer]:
     """The hourly cost as stated, else derived from what is known; none when there is nothing to derive it from."""
     price, note = row.price_per_hour, row.note
     if price is None:
         if row.purchase_price is None or row.lifetime is None:
             return []
-        energy = (row.power or 0.0) / 1000 * (row.pue or DEFAULT_PUE) * (row.usd_per_kwh or 0.0)
-        price = row.purchase_price / (row.lifetime / HOUR) + energy
-        note = "; ".join(filter(None, (note, "derived: purchase / lifetime + power x PUE x electricity")))
-    return [Offer(row.provider, row.name, row.region, Purchase.OWNED, price, file.day, source=file.name, notes=note)]
+        if row.power is not None and row.usd_per_kwh is None:
+            file.wrong(("machines", index), "the power is known and the price of electricity is not; give usd_per_kwh: 0.12")
+            return []
+        pue = row.pue or (region.pue if region else None)
+        price, story = hourly_cost(row.purchase_price, row.lifetime, row.power, pue, row.usd_per_kwh)
+        note = "; ".join(filter(None, (note, story)))
+    return [Offer(machine.provider, row.name, row.region, Purchase.OWNED, price, file.day, source=file.name, notes=note)]
 
 
 def _discount(file: Source, row: OwnDiscount, index: int, names: Names) -> discount.Discount | None:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from chipwise.catalog.chip import ChipKind, Precision
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import ChipwiseError
-from chipwise.units import parse_bandwidth, parse_bytes, parse_flop, parse_seconds, parse_usd
+from chipwise.units import parse_bandwidth, parse_bytes, parse_flop, parse_seconds, parse_usd, parse_watts
 
 
 def _by(parse: Any) -> BeforeValidator:
@@ -29,13 +29,6 @@ def _by(parse: Any) -> BeforeValidator:
             raise ValueError(str(error)) from None
 
     return BeforeValidator(read)
-
-
-def _watts(value: str | float) -> float:
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(k?)W?\s*", str(value).replace(",", ""), re.IGNORECASE)
-    if match is None:
-        raise ValueError(f"{value!r} is not a power; write it like 700 W or 10.2 kW")
-    return float(match[1]) * (1000 if match[2] else 1)
 
 
 def _fraction(value: str | float) -> float:
@@ -64,7 +57,7 @@ Usd = Annotated[float, _by(parse_usd), Field(gt=0, le=1e9)]
 Lifetime = Annotated[float, _by(parse_seconds), Field(ge=86400, le=1e9)]
 Bandwidth = Annotated[float, _by(parse_bandwidth), Field(ge=1e3, le=1e15)]
 FlopRate = Annotated[float, _by(_flop_per_s), Field(ge=1e6, le=1e18)]
-Watts = Annotated[float, _by(_watts), Field(gt=0, le=1e7)]
+Watts = Annotated[float, _by(parse_watts), Field(gt=0, le=1e7)]
 Fraction = Annotated[float, _by(_fraction)]
 
 

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.names import Names
-from chipwise.catalog.offer import Purchase
+from chipwise.catalog.offer import Purchase, day_number
 from chipwise.catalog.query import MachineQuery
 from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold, nearest
@@ -70,7 +70,7 @@ def age_limit(text: str | None, today: date) -> int | None:
     from chipwise.units import parse_seconds
 
     oldest = today - timedelta(seconds=min(parse_seconds(text), 3e9))
-    return oldest.year * 10000 + oldest.month * 100 + oldest.day
+    return day_number(oldest)
 
 
 def region_keys(names: Names, texts: Sequence[str] | None) -> set[tuple[str, str]] | None:

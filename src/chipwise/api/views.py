@@ -13,7 +13,7 @@ from chipwise.catalog.chip import Chip, Precision
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer
-from chipwise.catalog.query import chip_memory
+from chipwise.catalog.query import accelerator_memory, chip_memory
 from chipwise.catalog.region import Region
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def machine_view(machine: Machine, catalog: Catalog) -> View:
         "chip": machine.chip,
         "chips": machine.chips,
         "chip_memory_bytes": memory,
-        "accelerator_memory_bytes": memory * machine.chips if memory and machine.chips else None,
+        "accelerator_memory_bytes": accelerator_memory(catalog, machine),
         "vcpus": machine.vcpus,
         "memory_bytes": machine.memory_bytes,
         "disk_bytes": machine.disk_bytes,

@@ -6,7 +6,7 @@ The only module that imports adapters, and each when it is first needed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from chipwise.api.config import Config, read_config
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.feed import Snapshot
 from chipwise.catalog.names import Names
+from chipwise.catalog.offer import day_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +71,11 @@ class Session:
             regions.extend(good.regions)
             offers.extend(good.offers)
         return Snapshot("", self.today, tuple(machines), tuple(offers), tuple(regions))
+
+    @property
+    def year_ago(self) -> int:
+        """The day (yyyymmdd) from which on a price counts as fresh where the cheapest is named."""
+        return day_number(self.today - timedelta(days=365))
 
     @cached_property
     def names(self) -> Names:

@@ -73,23 +73,19 @@ def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, .
             asked[rule.component] = rule.low
     for name, version in asked.items():
         _version(version, name)
-    implied = dict(asked)
-    brings: dict[str, Rule] = {}  # the CUDA that a component brings along, unless one is asked for
-    if "cuda" not in asked and chip.vendor == "NVIDIA":
-        for rule in rules(data):
-            if rule.needs == "default_cuda" and rule.component in asked and _covers(rule, asked[rule.component]):
-                brings[rule.component] = rule
-                implied["cuda"] = rule.low
     findings = []
     for name, version in asked.items():
-        found = _judge(name, version, chip, implied, data)
-        if name in brings and found[0].answer is not Answer.REFUSED:
-            rule = brings[name]
-            cuda = _judge("cuda", rule.low, chip, {**implied, "cuda": rule.low}, data)
-            if cuda[0].answer is Answer.REFUSED:
-                reason = f"{rule.reason}. {cuda[0].reason} Another build may run."
-                found = [replace(cuda[0], component=name, version=version, reason=reason)]
-        findings.append(found[0])
+        # Each component is judged with the CUDA it brings along itself, unless one is asked for.
+        brings = [r for r in rules(data) if r.component == name and r.needs == "default_cuda" and _covers(r, version)]
+        default = brings[0] if brings and "cuda" not in asked and chip.vendor == "NVIDIA" else None
+        around = asked if default is None else {**asked, "cuda": default.low}
+        found = _judge(name, version, chip, around, data)[0]
+        if default is not None and found.answer is not Answer.REFUSED:
+            cuda = _judge("cuda", default.low, chip, around, data)[0]
+            if cuda.answer is Answer.REFUSED:
+                reason = f"{default.reason}. {cuda.reason} Another build may run."
+                found = replace(cuda, component=name, version=version, reason=reason)
+        findings.append(found)
     order = {Answer.REFUSED: 0, Answer.UNSTATED: 1, Answer.FINE: 2}
     return tuple(sorted(findings, key=lambda finding: order[finding.answer]))
 

@@ -19,13 +19,14 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon, usable_memory
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
-from chipwise.catalog.offer import PURCHASES, VERDICTS, Offer, Offers, Purchase
+from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Offer, Offers, Purchase, Verdict
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import CpuRates, EdgeDevice, read_rows
 from chipwise.errors import InvalidFile, Problem
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 _GIB, _GBIT = 2.0**30, 1e9 / 8
+OfferKey = tuple[str, str, str, Purchase]
 _RATE_COLUMNS = tuple((p, f"{p}_{'tops' if p is Precision.INT8 else 'tflops'}") for p in Precision)
 # One wide row of an offers file holds up to five offers: (price column, date column, source column).
 _OPTIONS = (
@@ -49,12 +50,15 @@ def load(
     machines: Sequence[Machine] = (),
     regions: Sequence[Region] = (),
     offers: Sequence[Offer] = (),
+    own_offers: Sequence[Offer] = (),
     data: Path = DATA,
     prices: bool = True,
 ) -> Catalog:
-    """The packaged catalog with further rows joined. A row under a known key replaces the packaged one.
+    """The packaged catalog with further rows joined under the same keys.
 
-    Without `prices` the offers are left out: enough to resolve names, in a fraction of the time.
+    Of `offers`, which feeds brought, the newer price counts, and what we know of a price that is no real offer stays with
+    it; `own_offers` are the user's word and always count. Without `prices` the offers are left out: enough to resolve
+    names, in a fraction of the time.
     """
     all_chips = {chip.name: chip for chip in (*read_chips(data), *chips)}
     machine_rows = {machine.key: machine for machine in read_machines(data)}
@@ -62,26 +66,39 @@ def load(
         known = machine_rows.get(machine.key)
         machine_rows[machine.key] = machine if known is None else richer(known, machine)
     region_rows = {region.key: region for region in (*read_regions(data), *regions)}
-    for offer in offers:
+    for offer in (*offers, *own_offers):
         here = (offer.provider, offer.region)
         if here not in region_rows:
             note = "known from its prices only: place, grid and PUE unknown"
             region_rows[here] = Region(*here, fact=Fact((offer.source,), offer.as_of, (), note))
     columns = Offers(tuple(machine_rows), tuple(region_rows))
     if prices:
-        _read_offers(data, columns, {offer.key for offer in offers})
-        _append(columns, offers)
+        own = {offer.key: offer for offer in own_offers}
+        brought = {offer.key: offer for offer in offers if offer.key not in own}
+        _read_offers(data, columns, brought, own)
+        _append(columns, (*brought.values(), *own.values()))
     return Catalog(all_chips, tuple(machine_rows.values()), tuple(region_rows.values()), columns, data)
 
 
+_OF_THE_CHIP = ("chip_memory_bytes", "link", "pcie_gen")
+
+
 def richer(known: Machine, new: Machine) -> Machine:
-    """The new row, with what only the known one states: a price feed knows fewer facts than a size page."""
+    """The new row, with what only the known one states: a price feed knows fewer facts than a size page.
+
+    What belongs to the chip is taken over only with the same chip, and what was inferred stays marked.
+    """
+    other_chip = new.chip is not None and new.chip != known.chip
     gaps = {
         name: getattr(known, name)
         for name in Machine.__dataclass_fields__
         if name not in ("fact", "retired") and getattr(new, name) is None and getattr(known, name) is not None
     }
-    return replace(new, **gaps) if gaps else new
+    gaps = {name: value for name, value in gaps.items() if not (other_chip and name in _OF_THE_CHIP)}
+    inferred = tuple(dict.fromkeys((*new.fact.inferred, *(name for name in known.fact.inferred if name in gaps))))
+    sources = tuple(dict.fromkeys((*new.fact.sources, *known.fact.sources))) if gaps else new.fact.sources
+    fact = replace(new.fact, sources=sources, inferred=inferred)
+    return replace(new, **gaps, fact=fact, retired=known.retired or new.retired)
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
@@ -91,6 +108,12 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
             if None in row or None in row.values():
                 raise InvalidFile(str(path), [Problem("", "this row has more or fewer cells than columns", reader.line_num)])
             yield row
+
+
+def _header(path: Path, reader: Any, columns: tuple[str, ...]) -> None:
+    header = tuple(next(reader, ()))
+    if header != columns:
+        raise InvalidFile(str(path), [Problem("", f"the columns are not {', '.join(columns)}", 1)])
 
 
 @contextmanager
@@ -217,9 +240,10 @@ def _edge(device: EdgeDevice) -> Chip:
 
 
 def read_machines(data: Path = DATA) -> Iterator[Machine]:
-    with (data / "machines.csv").open(newline="", encoding="utf-8") as file:
+    path = data / "machines.csv"
+    with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
-        assert tuple(next(reader)) == MACHINE_COLUMNS
+        _header(path, reader, MACHINE_COLUMNS)
         for (
             provider, name, chip, chips, chip_memory, vcpus, memory, disk, network, baseline, fabric, link, pcie, arch, storage,
             year, retired, sources, as_of, inferred, notes,
@@ -261,7 +285,8 @@ def _verdicts(data: Path) -> dict[tuple[str, str, str], dict[int, tuple[int, str
     return found
 
 
-def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Purchase]]) -> None:
+def _read_offers(data: Path, into: Offers, brought: dict[OfferKey, Offer], own: Mapping[OfferKey, Offer]) -> None:
+    """Packaged offers into the columns, without those that are replaced; `brought` loses what is older than ours."""
     verdicts = _verdicts(data)
     machines: dict[str, dict[str, int]] = {}
     for i, (provider, name) in enumerate(into.machine_keys):
@@ -280,6 +305,7 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
 
     days: dict[str, int] = {}
     options = tuple((PURCHASES.index(purchase), *rest) for purchase, *rest in _OPTIONS)
+    joined = bool(brought or own)
     nothing: dict[int, tuple[int, str, str]] = {}
     fine = (0, "", "")
     nan = float("nan")
@@ -289,7 +315,7 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
         machine_of, region_of = machines.get(provider, {}), regions.get(provider, {})
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.reader(file)
-            assert tuple(next(reader)) == OFFER_COLUMNS
+            _header(path, reader, OFFER_COLUMNS)
             with _told(path, reader):
                 for cells in reader:
                     region, machine = cells[0], cells[1]
@@ -299,9 +325,13 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
                     plain = text_of(("", source, notes, ""))  # of the row's offers that nothing is odd about
                     for code, price_at, day_at, source_at in options:
                         price = cells[price_at]
-                        if not price or (replaced and (provider, machine, region, PURCHASES[code]) in replaced):
+                        if not price:
                             continue
                         verdict, why, usual = odd.get(code, fine)
+                        if joined:
+                            key = (provider, machine, region, PURCHASES[code])
+                            if key in own or _replaced(brought, key, cells[day_at], float(price), VERDICTS[verdict], why):
+                                continue
                         text = text_of((why, cells[source_at] or source, notes, usual)) if why or cells[source_at] else plain
                         date = cells[day_at]
                         if date not in days:
@@ -309,6 +339,22 @@ def _read_offers(data: Path, into: Offers, replaced: set[tuple[str, str, str, Pu
                         top = float(cells[4]) if price_at == 3 and cells[4] else nan
                         rows.append((what, where, code, float(price), top, days[date], verdict, text))
     _extend(into, rows)
+
+
+def _replaced(brought: dict[OfferKey, Offer], key: OfferKey, day: str, price: float, verdict: Verdict, why: str) -> bool:
+    """Whether a brought offer takes the place of a packaged one; an older one is dropped instead.
+
+    A price near one that is known not to be a real offer is the same entry come back, and stays marked.
+    """
+    offer = brought.get(key)
+    if offer is None:
+        return False
+    if offer.as_of < day:
+        del brought[key]
+        return False
+    if verdict in NEVER_WIN and offer.verdict is Verdict.FINE and price / 3 <= offer.usd_per_hour <= price * 3:
+        brought[key] = replace(offer, verdict=verdict, why=why)
+    return True
 
 
 def _extend(into: Offers, rows: Sequence[tuple[int, int, int, float, float, int, int, int]]) -> None:
@@ -323,9 +369,8 @@ def _extend(into: Offers, rows: Sequence[tuple[int, int, int, float, float, int,
 def _append(into: Offers, offers: Iterable[Offer]) -> None:
     machines = {key: i for i, key in enumerate(into.machine_keys)}
     regions = {key: i for i, key in enumerate(into.region_keys)}
-    newest = {offer.key: offer for offer in offers}  # of two rows under one key the later one counts
     rows = []
-    for offer in newest.values():
+    for offer in offers:
         top = float("nan") if offer.usd_per_hour_max is None else offer.usd_per_hour_max
         day, verdict = int(offer.as_of.replace("-", "")), VERDICTS.index(offer.verdict)
         machine, region = machines[offer.provider, offer.machine], regions[offer.provider, offer.region]

@@ -177,16 +177,15 @@ class Names:
     def machines_or_none(self, text: str) -> tuple[Machine, ...] | None:
         before, mark, after = re.sub(r"[\s/:]+", "\0", text.strip(), count=1).partition("\0")
         if mark and (provider := self._providers.get(fold(before))) is not None:
-            mine = tuple(machine for machine in self.machines_or_none(after) or () if machine.provider == provider)
+            mine = tuple(machine for machine in self._machines_called(after) or () if machine.provider == provider)
             return mine or None
+        return self._machines_called(text)
+
+    def _machines_called(self, text: str) -> tuple[Machine, ...] | None:
         name = fold(re.sub(r"\.(\d*)xl$", r".\1xlarge", text.strip().lower().removeprefix("ml.")))
         found = self._machines.get(name) or self._machines.get("standard" + name) or self._machines.get("tpu" + name)
         found = found or self._families.get(name)
         return None if found is None else tuple(self.catalog.machines[i] for i in found)
-
-    def is_machine_family(self, text: str) -> bool:
-        name = fold(text)
-        return name in self._families and name not in self._machines
 
     def machines_of_longer_family(self, text: str) -> tuple[Machine, ...]:
         """`p4` -> the machines of p4d and p4de: families that only add attributes to what was typed."""

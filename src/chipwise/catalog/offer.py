@@ -7,8 +7,9 @@ columns are `array` objects: a planner can view them with numpy without copying,
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from typing import overload
 
@@ -81,6 +82,16 @@ class Offer:
         return self.verdict not in NEVER_WIN
 
 
+def iso_day(day: int) -> str:
+    """20261115 -> 2026-11-15: a day as the columns hold it, as people write it."""
+    return f"{day // 10000:04d}-{day // 100 % 100:02d}-{day % 100:02d}"
+
+
+def day_number(when: date) -> int:
+    """The other way round."""
+    return when.year * 10000 + when.month * 100 + when.day
+
+
 class Offers(Sequence[Offer]):
     """All offers as columns. `machine` and `region` are positions in the catalog's own tuples."""
 
@@ -123,7 +134,6 @@ class Offers(Sequence[Offer]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         provider, machine = self.machine_keys[self.machine[index]]
-        day = str(self.as_of[index])
         top = self.price_max[index]
         why, source, notes, usual = self.texts[self.text[index]]
         return Offer(
@@ -132,7 +142,7 @@ class Offers(Sequence[Offer]):
             self.region_keys[self.region[index]][1],
             PURCHASES[self.purchase[index]],
             self.price[index],
-            f"{day[:4]}-{day[4:6]}-{day[6:]}",
+            iso_day(self.as_of[index]),
             None if top != top else top,
             VERDICTS[self.verdict[index]],
             why,
@@ -143,6 +153,3 @@ class Offers(Sequence[Offer]):
 
     def __iter__(self) -> Iterator[Offer]:
         return (self[i] for i in range(len(self)))
-
-    def take(self, indices: Iterable[int]) -> list[Offer]:
-        return [self[i] for i in indices]

@@ -7,15 +7,15 @@ offers and only what is shown becomes objects. Prices that are not real offers s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
 
-_INF = float("inf")
 # Verdict codes as a translation table: one pass over the column's bytes marks what may win.
 _IS_REAL = bytes(i >= len(VERDICTS) or VERDICTS[i] not in NEVER_WIN for i in range(256))
 
@@ -78,6 +78,17 @@ def chip_memory(catalog: Catalog, machine: Machine) -> float | None:
     return chip.memory_bytes if whole else stated
 
 
+def accelerator_memory(catalog: Catalog, machine: Machine) -> float | None:
+    """Memory of all chips together. Of a shared chip the stated memory is a slice's, and the count a fraction of chips."""
+    memory = chip_memory(catalog, machine)
+    if memory is None or machine.chips is None or machine.chip is None:
+        return None
+    whole = catalog.chips[machine.chip].memory_gb
+    if whole is None or memory / 2.0**30 > 0.9 * whole:
+        return memory * machine.chips
+    return memory * max(1, round(machine.chips * whole * 2.0**30 / memory))
+
+
 def _fits(catalog: Catalog, machine: Machine, query: MachineQuery) -> bool:
     def short(value: float | None, least: float | None) -> bool:
         return least is not None and (value is None or value < least * 0.999)
@@ -100,7 +111,7 @@ def _fits(catalog: Catalog, machine: Machine, query: MachineQuery) -> bool:
         return False
     if query.min_chip_memory_bytes is not None or query.min_accelerator_memory_bytes is not None:
         memory = chip_memory(catalog, machine)
-        total = None if memory is None or machine.chips is None else memory * machine.chips
+        total = accelerator_memory(catalog, machine)
         return not short(memory, query.min_chip_memory_bytes) and not short(total, query.min_accelerator_memory_bytes)
     return True
 
@@ -124,38 +135,72 @@ def find_offers(catalog: Catalog, query: OfferQuery) -> list[int]:
     if query.oldest is not None:
         found = [i for i in found if offers.as_of[i] >= query.oldest]
     if query.max_usd_per_chip_hour is not None:
-        found = [i for i in found if _per_chip(catalog, i) <= query.max_usd_per_chip_hour]
+        limit = query.max_usd_per_chip_hour
+        found = [i for i in found if (by_chip := _per_chip(catalog, i)) is not None and by_chip <= limit]
     is_real = offers.verdict.tobytes().translate(_IS_REAL)
     real = [i for i in found if is_real[i]]
     doubtful = [] if query.real_only or len(real) == len(found) else [i for i in found if not is_real[i]]
     key = _order(catalog, query.order)
-    return [*sorted(real, key=key, reverse=query.descending), *sorted(doubtful, key=key, reverse=query.descending)]
+    return [*_sorted(real, key, query.descending), *_sorted(doubtful, key, query.descending)]
 
 
-def cheapest_on_demand(catalog: Catalog) -> dict[tuple[str, str], float]:
-    """The lowest real on-demand price of every machine, over its regions."""
-    best: dict[tuple[str, str], float] = {}
+def _sorted(found: list[int], key: Callable[[int], Any], descending: bool) -> list[int]:
+    """In order; what has no value to sort by comes last either way."""
+    try:
+        return sorted(found, key=key, reverse=descending)
+    except TypeError:  # None does not compare: rare, so it is looked for only then
+        unknown = [i for i in found if key(i) is None]
+        return [*sorted((i for i in found if key(i) is not None), key=key, reverse=descending), *unknown]
+
+
+def cheapest(catalog: Catalog, query: OfferQuery, fresh_since: int, per_chip: bool = False) -> dict[Purchase, int]:
+    """The cheapest real offer of each purchase option: among those since `fresh_since` (yyyymmdd) where there is one.
+
+    By the chip or by the machine; a machine whose chips nobody counted has no price per chip, except a processor's.
+    """
+    best: dict[Purchase, tuple[bool, float, int]] = {}
+    for i in find_offers(catalog, replace(query, real_only=True)):
+        machine = catalog.machines[catalog.offers.machine[i]]
+        price = catalog.offers.price[i]
+        if per_chip:
+            by_chip = _per_chip(catalog, i)
+            processor = machine.chip is not None and catalog.chips[machine.chip].kind is ChipKind.CPU
+            if by_chip is None and not processor:
+                continue
+            price = price if by_chip is None else by_chip
+        rank = (catalog.offers.as_of[i] < fresh_since, price, i)
+        purchase = PURCHASES[catalog.offers.purchase[i]]
+        if purchase not in best or rank < best[purchase]:
+            best[purchase] = rank
+    return {purchase: i for purchase, (_, _, i) in sorted(best.items(), key=lambda item: item[1][1])}
+
+
+def cheapest_on_demand(catalog: Catalog, fresh_since: int) -> dict[tuple[str, str], float]:
+    """The lowest real on-demand price of every machine over its regions, by the same rule of age."""
+    best: dict[tuple[str, str], tuple[bool, float]] = {}
     for i in find_offers(catalog, OfferQuery(purchases={Purchase.ON_DEMAND, Purchase.OWNED}, real_only=True)):
-        best.setdefault(catalog.offers.machine_keys[catalog.offers.machine[i]], catalog.offers.price[i])
-    return best
+        key = catalog.offers.machine_keys[catalog.offers.machine[i]]
+        rank = (catalog.offers.as_of[i] < fresh_since, catalog.offers.price[i])
+        best[key] = min(best.get(key, rank), rank)
+    return {key: price for key, (_, price) in best.items()}
 
 
-def _per_chip(catalog: Catalog, index: int) -> float:
+def _per_chip(catalog: Catalog, index: int) -> float | None:
     chips = catalog.machines[catalog.offers.machine[index]].chips
-    return catalog.offers.price[index] / chips if chips else _INF
+    return catalog.offers.price[index] / chips if chips else None
 
 
-def _order(catalog: Catalog, order: OfferOrder) -> Callable[[int], float | tuple[float, float] | tuple[str, float]]:
+def _order(catalog: Catalog, order: OfferOrder) -> Callable[[int], Any]:
+    """What to sort by; None where there is nothing to go by."""
     offers, machines, regions = catalog.offers, catalog.machines, catalog.regions
 
-    def per_memory(i: int) -> float:
-        machine = machines[offers.machine[i]]
-        memory = chip_memory(catalog, machine)
-        return offers.price[i] / (memory * machine.chips) if memory and machine.chips else _INF
+    def per_memory(i: int) -> float | None:
+        memory = accelerator_memory(catalog, machines[offers.machine[i]])
+        return offers.price[i] / memory if memory else None
 
-    def carbon(i: int) -> tuple[float, float]:
+    def carbon(i: int) -> tuple[float, float] | None:
         grid = regions[offers.region[i]].grid_g_per_kwh
-        return (_INF if grid is None else grid, offers.price[i])  # unknown comes last
+        return None if grid is None else (grid, offers.price[i])
 
     match order:
         case OfferOrder.PRICE:

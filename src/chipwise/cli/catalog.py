@@ -155,6 +155,18 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
 
 
 @catalog.command()
+@click.argument("provider", type=CatalogName("provider"))
+def forget(provider: str) -> None:
+    """Remove what a refresh or an import of PROVIDER brought; the packaged facts count again."""
+    from chipwise.api.feeding import forget as remove
+    from chipwise.api.wiring import open_session
+    from chipwise.cli.text import show_lines
+
+    remove(open_session(), provider)
+    show_lines(f"Forgotten: what was fetched or imported of {provider}.")
+
+
+@catalog.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def status(as_json: bool) -> None:
     """Show what the catalog holds and how old it is, provider by provider."""

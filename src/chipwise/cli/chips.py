@@ -11,6 +11,7 @@ from chipwise.catalog.chip import Chip, ChipKind, Precision
 from chipwise.cli.options import CatalogName, listing
 
 if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
     from chipwise.catalog.catalog import Catalog
 
 
@@ -78,7 +79,7 @@ def chips(
         text.show_csv([chip_view(chip, session.catalog) for chip in found])
     elif found and names:
         for start in range(0, len(found), 4):
-            side_by_side(found[start : start + 4], session.catalog)
+            side_by_side(found[start : start + 4], session)
     elif found:
         show_list(found[: limit or None])
     text.say(*said)
@@ -105,12 +106,12 @@ def show_list(found: Sequence[Chip]) -> None:
     show_lines("Rates in TFLOPS (int8: TOPS), dense. Side by side: chipwise chips A100 H100 T4")
 
 
-def side_by_side(found: Sequence[Chip], catalog: Catalog) -> None:
+def side_by_side(found: Sequence[Chip], session: Session) -> None:
     from chipwise.catalog.ability import abilities
     from chipwise.cli.text import Column, number, show_lines, show_table
 
     marked = False
-    cannot = [{a.name for a in abilities(chip, catalog.data) if a.has is False} for chip in found]
+    cannot = [{a.name for a in abilities(chip, session.catalog.data) if a.has is False} for chip in found]
 
     def row(title: str, field: str, values: Sequence[float | str | None], unit: str = "") -> list[str]:
         nonlocal marked
@@ -160,8 +161,8 @@ def side_by_side(found: Sequence[Chip], catalog: Catalog) -> None:
         row("die", "die_mm2", [x.die_mm2 for x in s], "mm2"),
         row("transistors", "transistors", of(1e9, *(x.transistors for x in s)), "billion"),
         row("launch price", "launch_price_usd", [c.launch_price_usd for c in found], "USD"),
-        row("bought for", "", [bought_for(c.name, catalog) for c in found], "USD"),
-        row("rented from", "", [rented_from(c.name, catalog) for c in found], "USD/h"),
+        row("bought for", "", [bought_for(c.name, session.catalog) for c in found], "USD"),
+        row("rented from", "", [rented_from(c.name, session) for c in found], "USD/h"),
         row("as of", "as_of", [c.fact.as_of for c in found]),
     ]
     rows = [r for r in rows if any(cell not in ("-", "") for cell in r[1:])]
@@ -185,16 +186,15 @@ def bought_for(chip: str, catalog: Catalog) -> str | None:
     return f"{newest.usd_low / (newest.chips or 1):,.0f} ({newest.fact.as_of[:4]})"
 
 
-def rented_from(chip: str, catalog: Catalog) -> str | None:
-    """The lowest real on-demand price of a chip and hour."""
+def rented_from(chip: str, session: Session) -> str | None:
+    """The lowest real on-demand price of a whole chip and hour."""
     from chipwise.catalog.offer import Purchase
-    from chipwise.catalog.query import MachineQuery, OfferOrder, OfferQuery, find_offers
+    from chipwise.catalog.query import MachineQuery, OfferQuery, cheapest
     from chipwise.cli.text import money
 
-    query = OfferQuery(
-        MachineQuery(chips={chip}, min_chips=1), purchases={Purchase.ON_DEMAND}, real_only=True, order=OfferOrder.PRICE_PER_CHIP
-    )
-    best = next(iter(find_offers(catalog, query)), None)
-    if best is None:
+    query = OfferQuery(MachineQuery(chips={chip}, min_chips=1), purchases={Purchase.ON_DEMAND})
+    found = cheapest(session.catalog, query, session.year_ago, per_chip=True).get(Purchase.ON_DEMAND)
+    if found is None:
         return None
-    return money(catalog.offers.price[best] / (catalog.machines[catalog.offers.machine[best]].chips or 1))
+    offers = session.catalog.offers
+    return money(offers.price[found] / (session.catalog.machines[offers.machine[found]].chips or 1))

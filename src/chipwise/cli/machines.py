@@ -76,7 +76,7 @@ def machines(
         text.show_csv([machine_view(machine, session.catalog) for machine in found])
     elif found:
         shown = found[: limit or None]
-        prices = cheapest_on_demand(session.catalog)
+        prices = cheapest_on_demand(session.catalog, session.year_ago)
         columns = [text.Column("provider", flexible=True), text.Column("machine", flexible=True, fold=True)]
         columns += [text.Column("chips", flexible=True, fold=True), text.Column("GiB/chip", True), text.Column("vCPU", True)]
         columns += [text.Column("RAM GiB", True), text.Column("Gbit/s", True), text.Column("$/h", True)]

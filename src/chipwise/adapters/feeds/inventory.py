@@ -23,13 +23,13 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.feed import FeedSettings, Report, Snapshot
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Purchase
+from chipwise.catalog.owned import hourly_cost
 from chipwise.catalog.region import Region
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.spelling import fold, nearest
-from chipwise.units import GB, GIB, HOUR, YEAR, parse_bandwidth, parse_bytes, parse_count, parse_usd
+from chipwise.units import GB, GIB, YEAR, parse_bandwidth, parse_bytes, parse_count, parse_usd, parse_watts
 
 OPTIONS = ("path", "provider", "lifetime_years", "usd_per_kwh", "pue")
-DEFAULT_PUE = 1.5  # about the mean of the Uptime Institute's surveys of owned data centres (1.5 to 1.6)
 
 _COLUMNS = (
     "name", "chip", "chips", "vcpus", "memory", "disk", "network", "region", "count", "purchase price", "power", "hourly cost",
@@ -80,7 +80,8 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         remedy = "Mend these lines and import again; the catalog is as it was."
         raise InvalidFile(str(path), sorted(sheet.problems, key=lambda problem: problem.line or 0), remedy=remedy)
     report(1, 1, f"{len(sheet.machines)} machines")
-    regions = tuple(Region(provider, name) for name in sorted({region for _, region in sheet.places}))
+    fact = Fact((f"inventory {settings.options['path']}",), settings.today.isoformat())
+    regions = tuple(Region(provider, name, fact=fact) for name in sorted({region for _, region in sheet.places}))
     skipped = (f"no hourly cost and no lifetime, so no price: {', '.join(sheet.unpriced)}",) if sheet.unpriced else ()
     return Snapshot(provider, settings.today, tuple(sheet.machines.values()), tuple(sheet.offers.values()), regions, skipped)
 
@@ -158,7 +159,7 @@ def _read_row(sheet: _Sheet, cells: _Cells, provider: str, settings: FeedSetting
         network_bytes_per_s=cells.number("network", parse_bandwidth),
         fact=Fact((f"inventory {settings.options['path']}",), settings.today.isoformat()),
         purchase_usd=cells.number("purchaseprice", parse_usd, most=1e9),
-        power_w=cells.number("power", _watts, most=1e7),
+        power_w=cells.number("power", parse_watts, most=1e7),
     )  # fmt: skip
     hourly, story = _hourly(cells, machine)
     if (name, region) in sheet.places:
@@ -197,31 +198,13 @@ def _hourly(cells: _Cells, machine: Machine) -> tuple[float | None, str]:
     if years is None or machine.purchase_usd is None:
         return None, ""
     price, pue = cells.number("usdperkwh", parse_usd, most=10), cells.number("pue", most=10)
-    capital = machine.purchase_usd / (years * YEAR / HOUR)
-    if machine.power_w is None:
-        return capital, f"derived: purchase over {years:g} years; power not known"
-    if price is None:
+    if machine.power_w is not None and price is None:
         if not cells.text("usdperkwh"):
             cells.wrong("usdperkwh", "the power is known and the price of electricity is not; give usd_per_kwh=0.12")
         return None, ""
     if pue is not None and pue < 1:
         cells.wrong("pue", f"{pue:g} is below 1, which no data centre can be")
-    used = DEFAULT_PUE if pue is None else pue
-    energy = machine.power_w / 1e3 * used * price
-    assumed = " (assumed)" if pue is None else ""
-    return (
-        capital + energy,
-        f"derived: purchase over {years:g} years + {machine.power_w:g} W x PUE {used:g}{assumed} x {price:g} USD/kWh",
-    )
-
-
-def _watts(text: str) -> float:
-    cleaned = text.strip().lower()
-    scale = 1e3 if cleaned.endswith("kw") else 1.0
-    for word in ("kw", "watts", "watt", "w"):
-        if cleaned.endswith(word):
-            return parse_count(cleaned.removesuffix(word)) * scale
-    return parse_count(cleaned)
+    return hourly_cost(machine.purchase_usd, years * YEAR, machine.power_w, pue, price)
 
 
 def _years(text: str) -> float:

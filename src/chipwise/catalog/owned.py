@@ -1,0 +1,25 @@
+"""What a machine that somebody owns costs by the hour, from what it cost to buy and what it draws."""
+
+from __future__ import annotations
+
+from chipwise.units import HOUR, YEAR
+
+DEFAULT_PUE = 1.5  # about the mean of the Uptime Institute's surveys; small server rooms are no better
+
+
+def hourly_cost(
+    purchase_usd: float, lifetime_s: float, power_w: float | None, pue: float | None, usd_per_kwh: float | None
+) -> tuple[float, str]:
+    """(USD per hour, how it was derived): purchase / lifetime + power x PUE x price of electricity.
+
+    A known power needs a price of electricity, which the caller sees to: without it the machine would look cheap.
+    """
+    capital = purchase_usd / (lifetime_s / HOUR)
+    story = f"derived: purchase over {lifetime_s / YEAR:.3g} years"
+    if power_w is None:
+        return capital, f"{story}; power not known"
+    assert usd_per_kwh is not None
+    factor = DEFAULT_PUE if pue is None else pue
+    assumed = " (assumed)" if pue is None else ""
+    energy = power_w / 1e3 * factor * usd_per_kwh
+    return capital + energy, f"{story} + {power_w:g} W x PUE {factor:g}{assumed} x {usd_per_kwh:g} USD/kWh"
