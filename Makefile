@@ -2,7 +2,7 @@
 # Works with GNU make 3.81 and any Python from 3.11 on that has venv.
 
 SHELL := /bin/sh
-# The newest suitable Python; PYTHON=/path/to/python overrides.
+# A suitable Python, those we test with first; PYTHON=/path/to/python overrides.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
 	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
 VENV ?= .venv

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 CHIPWISE = str(Path(sys.executable).parent / "chipwise")
 OFFERS = "offers --kind gpu --memory 80GB --min-chips 8 --max-chips 8 --region EU --purchase on-demand --real"
 STEPS = (
@@ -28,7 +29,7 @@ STEPS = (
 def main() -> int:
     for title, command, expected in STEPS:
         print(f"\n# {title}\n$ chipwise {command}", flush=True)
-        code = subprocess.run([CHIPWISE, *command.split()]).returncode
+        code = subprocess.run([CHIPWISE, *command.split()], cwd=ROOT).returncode
         if code != expected:
             print(f"demo: chipwise {command} ended with {code}, not {expected}", file=sys.stderr)
             return 1

@@ -67,7 +67,8 @@ def parse_seconds(text: str | float) -> float:
     total, rest, seen = 0.0, text.strip(), False
     while rest:
         match = re.match(rf"({_DIGITS})\s*([a-zA-Zµμ]*)\s*", rest) if len(text) <= 100 else None
-        if match is None or (not match[2] and (seen or match.end() < len(rest))):  # only a lone number goes without a unit
+        signed = seen and match is not None and match[1][0] in "+-"  # 1h-5min is no duration
+        if match is None or signed or (not match[2] and (seen or match.end() < len(rest))):  # a lone number needs no unit
             raise BadInput(f"{text[:40]!r} is not a duration.", remedy=f"Write it like {example}.")
         unit = match[2].lower()
         scale = _SECONDS.get(unit, _SECONDS.get(_singular(unit))) if unit else 1.0
@@ -115,6 +116,14 @@ def parse_rate(text: str | float, *nouns: str) -> float:
         return _finite(text, "a rate")
     amount, slash, period = re.sub(r"\s+per\s+", "/", text.strip(), count=1).partition("/")
     if not slash:
+        # "20 rps" and a bare number say per second; "4M tokens" does not say per what.
+        words = re.sub(r"^[\s\d.,_+\-eE]*", "", amount).split()
+        if (
+            words
+            and words[-1].lower() not in ("rps", "qps", "fps", *_SCALE)
+            and words[-1].lower().rstrip("s") in {n.rstrip("s") for n in nouns}
+        ):
+            raise BadInput(f"{text!r} does not say per what time.", remedy="Write it like 20/s, 1.2k/min or 5M/day.")
         return parse_count(amount, *nouns)
     unit = period.strip().lower()
     seconds = _SECONDS.get(unit, _SECONDS.get(_singular(unit)))

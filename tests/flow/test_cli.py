@@ -140,7 +140,7 @@ def test_chips_are_found_by_what_they_can_do(chipwise: Chipwise) -> None:
     assert not names & {"A100-80", "L4", "T4"}
 
 
-def test_several_workloads_are_checked_at_once_and_standard_input_too(chipwise: Chipwise, tmp_path: Path) -> None:
+def test_several_workloads_are_checked_at_once(chipwise: Chipwise, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("kind: serv\n")
     done = chipwise("check", "examples/serve/workload.yaml", str(bad), "examples/train/workload.yaml")
@@ -275,3 +275,40 @@ def test_a_strange_environment_is_bad_input_in_one_sentence(chipwise: Chipwise, 
 @pytest.mark.parametrize("path", ["/dev/zero", "~nosuch/config.json"])
 def test_reading_a_model_ends(chipwise: Chipwise, path: str) -> None:
     assert chipwise("models", path).code == 2
+
+
+def test_a_workload_comes_by_standard_input_and_its_names_start_here(chipwise: Chipwise, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("arrival,input_tokens,output_tokens\n0,10,10\n")
+    text = "kind: serve\nname: x\nmodel: llama-3.1-8b\narrival: {trace: t.csv}\n"
+    assert chipwise("check", "-", typed=text, cwd=tmp_path).code == 0
+    assert "no file" in chipwise("check", "-", typed=text.replace("t.csv", "u.csv"), cwd=tmp_path).err
+    assert chipwise("check", "-", typed="").code == 2
+
+
+def test_only_the_models_of_the_environment_asked_for_are_told(chipwise: Chipwise, tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text("kind: batch\nname: x\nmodel: llama-3.1-8b\nitems: 5\nenvironments: {big: {model: llama-3.1-70b}}\n")
+    assert list(chipwise("check", str(file), "--json").json["models"]) == ["llama-3.1-8b"]
+    assert list(chipwise("check", str(file), "-e", "big", "--json").json["models"]) == ["llama-3.1-70b"]
+
+
+def test_it_runs_without_assertions(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-O", "-m", "chipwise", "offers", "--chip", "h100", "--json"], capture_output=True, cwd=tmp_path
+    )
+    assert done.returncode == 0
+
+
+def test_chips_and_explain_name_the_same_cheapest_price(chipwise: Chipwise) -> None:
+    for chip in ("H100-SXM", "L4", "A100-80"):
+        shown = next(line for line in chipwise("chips", chip).out.splitlines() if line.startswith("rented from")).split()[-1]
+        assert f"on-demand from ${shown}/h per chip" in " ".join(chipwise("explain", chip).out.split())
+
+
+@pytest.mark.parametrize("order", ["carbon", "price-per-chip", "price-per-memory"])
+@pytest.mark.parametrize("direction", [[], ["--descending"]])
+def test_what_cannot_be_sorted_by_comes_last_either_way(chipwise: Chipwise, order: str, direction: list[str]) -> None:
+    rows = chipwise("offers", "--sort", order, *direction, "--real", "--provider", "vast", "--provider", "gcp", "--json").json
+    field = {"carbon": "grid_g_per_kwh", "price-per-chip": "usd_per_chip_hour", "price-per-memory": "chip_memory_bytes"}[order]
+    known = [row[field] is not None for row in rows]
+    assert known == sorted(known, reverse=True)

@@ -31,7 +31,7 @@ def test_own_machines_are_offered_at_their_stated_or_derived_cost(chipwise: Chip
     write(chipwise, BERLIN)
     rows = {row["machine"]: row for row in chipwise("offers", "--provider", "onprem", "--json").json}
     assert rows["old-box"]["usd_per_hour"] == 0.30
-    derived = 280_000 / (4 * 8760) + 10.2 * 1.5 * 0.19
+    derived = 280_000 / (4 * 8760) + 10.2 * 1.4 * 0.19  # the PUE of its region
     assert rows["dgx-h100"]["usd_per_hour"] == pytest.approx(derived)
     assert "derived" in rows["dgx-h100"]["notes"]
     assert rows["dgx-h100"]["country"] == "DEU"

@@ -25,6 +25,7 @@ class AzurePrices(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.price = 77.7
+        self.region = "eastus"
         self.cut = False
 
     @property
@@ -38,7 +39,7 @@ class _Answer(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         item: dict[str, Any] = {
             "currencyCode": "USD", "tierMinimumUnits": 0.0, "retailPrice": self.server.price, "unitPrice": self.server.price,
-            "armRegionName": "eastus", "location": "US East", "effectiveStartDate": "2026-11-01T00:00:00Z",
+            "armRegionName": self.server.region, "location": "US East", "effectiveStartDate": "2026-11-01T00:00:00Z",
             "meterName": "ND96isr H100 v5", "productName": "Virtual Machines NDsr H100 v5 Series Linux",
             "skuName": "ND96isrH100v5",
             "serviceName": "Virtual Machines", "serviceFamily": "Compute", "unitOfMeasure": "1 Hour", "type": "Consumption",
@@ -111,6 +112,7 @@ def test_an_inventory_is_imported_and_offered(chipwise: Chipwise, tmp_path: Path
     file.write_text(header + "rack-1,H100 SXM,8,2TiB,berlin,$280k,4,10200,0.19\n")
     done = chipwise("catalog", "import", str(file), "--json")
     assert done.code == 0, done.err
+    assert done.json[0]["refused"] == []
     rows = chipwise("offers", "--provider", "onprem", "--json").json
     assert [(row["machine"], row["chip"], row["chips"], row["purchase"]) for row in rows] == [
         ("rack-1", "H100-SXM", 8, "owned")
@@ -186,3 +188,20 @@ def test_what_is_not_a_file_among_the_snapshots_is_named_not_read(chipwise: Chip
     done = chipwise("offers", "--chip", "h100")
     assert done.code == 0
     assert "z.json" in done.err
+
+
+def test_what_was_imported_can_be_forgotten(chipwise: Chipwise, azure: AzurePrices) -> None:
+    assert chipwise("catalog", "refresh", "azure", "-o", f"endpoint={azure.url}").code == 0
+    assert price(chipwise)[0] == 77.7
+    assert chipwise("catalog", "forget", "azure").code == 0
+    assert price(chipwise) == (98.32, "2026-06-18")
+    assert chipwise("catalog", "forget", "azure").code == 2
+
+
+def test_a_refresh_of_one_region_keeps_the_others(chipwise: Chipwise, azure: AzurePrices) -> None:
+    azure.region = "westeurope"
+    assert chipwise("catalog", "refresh", "azure", "--region", "westeurope", "-o", f"endpoint={azure.url}").code == 0
+    azure.region, azure.price = "eastus", 66.6
+    assert chipwise("catalog", "refresh", "azure", "--region", "eastus", "-o", f"endpoint={azure.url}").code == 0
+    rows = {row["region"]: row["usd_per_hour"] for row in chipwise("offers", H100, "--purchase", "on-demand", "--json").json}
+    assert (rows["westeurope"], rows["eastus"]) == (77.7, 66.6)

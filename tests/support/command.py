@@ -38,7 +38,7 @@ class Chipwise:
     def data_dir(self) -> Path:
         return self.home / "data"
 
-    def __call__(self, *arguments: str, cwd: Path = ROOT, **environment: str) -> Done:
+    def __call__(self, *arguments: str, cwd: Path = ROOT, typed: str | None = None, **environment: str) -> Done:
         base = {"PATH": os.environ["PATH"], "HOME": str(self.home), "COLUMNS": "80", "CHIPWISE_TODAY": "2026-11-15"}
         base |= {"CHIPWISE_CONFIG_DIR": str(self.config_dir), "CHIPWISE_DATA_DIR": str(self.data_dir), "LANG": "C.UTF-8"}
         command = [str(Path(sys.executable).parent / "chipwise"), *arguments]
@@ -48,6 +48,6 @@ class Chipwise:
             env={**base, **self.environment, **environment},
             capture_output=True,
             timeout=60,
-            stdin=subprocess.DEVNULL,
+            input=(typed or "").encode(),
         )
         return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))

@@ -171,7 +171,7 @@ def model_view(model: Model) -> View:
         "parameters": shape.parameters,
         "active_parameters": shape.active_parameters,
         "published_parameters": model.published_parameters,
-        "shape_kind": type(shape).__name__.removesuffix("Shape").lower(),
+        "shape_kind": shape.kind,
         "shape": asdict(shape),
         "source": model.source,
         "as_of": model.as_of,

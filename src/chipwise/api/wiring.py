@@ -1,6 +1,6 @@
 """Puts the parts together: the packaged catalog, the user's own files, what the feeds brought.
 
-The only module that imports adapters, and each when it is first needed.
+Adapters are imported by this layer only, each when it is first needed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,12 @@ class Session:
         return find(name, self.models, online)
 
 
+OPENED: list[Session] = []  # by this process: whoever shows results asks them for problems at the end
+
+
 def open_session() -> Session:
     from chipwise.adapters.clock import today
 
-    return Session(read_config(), today(), [])
+    session = Session(read_config(), today(), [])
+    OPENED.append(session)
+    return session

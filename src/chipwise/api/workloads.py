@@ -10,7 +10,7 @@ from chipwise.api.wiring import Session
 from chipwise.catalog.names import find_retired
 from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, UnknownName
 from chipwise.spelling import fold, nearest
-from chipwise.workload.parse import Laid, Parsed, load_with_lines
+from chipwise.workload.parse import Laid, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.references import Reference, ReferenceKind, references
 
@@ -25,10 +25,15 @@ class Checked:
     notes: tuple[str, ...]
 
 
-def check(session: Session, path: str, environment: str | None = None, online: bool = False) -> Checked:
-    """The workload, or InvalidFile with every problem of every environment at once."""
-    look = _Look(session, online)
-    parsed = load_with_lines(path, environment, look)
+def check(
+    session: Session, path: str, environment: str | None = None, online: bool = False, text: str | None = None
+) -> Checked:
+    """The workload, or InvalidFile with every problem of every environment at once.
+
+    With `text` the file is not read: `path` is what messages call it, and relative names start in its folder.
+    """
+    look = _Look(session, environment, online)
+    parsed = load_with_lines(path, environment, look) if text is None else parse_with_lines(text, path, environment, look)
     return Checked(parsed, parsed.workload, look.parameters, tuple(look.notes))
 
 
@@ -37,6 +42,7 @@ class _Look:
     """Resolves the names in a file as it is laid out; gathers what is worth knowing on the way."""
 
     session: Session
+    environment: str | None  # the one asked for: its models are told
     online: bool
     parameters: dict[str, int] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
@@ -86,7 +92,9 @@ class _Look:
         beside = Path(laid.path).parent / text
         is_path = text.endswith(".json") or text.startswith(".") or ("/" in text and beside.exists())
         try:
-            self.parameters[text] = self.session.find_model(str(beside) if is_path else text, self.online).shape.parameters
+            found = self.session.find_model(str(beside) if is_path else text, self.online)
+            if laid.environment == self.environment:
+                self.parameters[text] = found.shape.parameters
         except UnknownName as error:
             if text.count("/") == 1:
                 self.notes.setdefault(f"{text} is not in the registry; with --online its shape is read from the hub.")
@@ -104,7 +112,9 @@ class _Look:
         from chipwise.workload.model.inline import shape_from_mapping
 
         try:
-            self.parameters["(shape in the file)"] = shape_from_mapping(reference.shape or {}, laid.path).parameters
+            shape = shape_from_mapping(reference.shape or {}, laid.path)
+            if laid.environment == self.environment:
+                self.parameters[f"shape in {reference.field}"] = shape.parameters
         except InvalidFile as error:
             for problem in error.problems:
                 here = laid.problem((*reference.where, problem.field), problem.message, problem.allowed, problem.nearest)

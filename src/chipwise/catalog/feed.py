@@ -4,7 +4,7 @@ One file in `adapters/feeds/` per feed; its name is the name the user types. It 
 
     def fetch(settings: FeedSettings, report: Report) -> Snapshot
 
-and raises the errors of `chipwise.errors` (NotAllowed, TryLater, MissingExtra, BadInput), nothing else. A snapshot is
+and raises the errors of `chipwise.errors`, nothing else. A snapshot is
 complete or does not exist: a feed that fails half-way raises, and the catalog that was there stays as it was.
 """
 

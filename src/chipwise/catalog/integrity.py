@@ -7,11 +7,12 @@ in 2026, wide enough for the next generation and narrow enough to catch a unit t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from chipwise.catalog import ability, compatibility, names, sharing
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon
 from chipwise.catalog.fact import Fact
@@ -22,7 +23,7 @@ from chipwise.catalog.region import Region
 
 FAR = 3.0  # times off the median of the same machine over its regions
 _DATE = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
-# (lower precision, higher precision): halving the bits never makes a chip slower.
+# (more bits, fewer bits): halving the bits never makes a chip slower.
 _ORDER = (
     (Precision.FP64, Precision.FP32), (Precision.FP64, Precision.FP64_TENSOR), (Precision.FP32, Precision.TF32),
     (Precision.TF32, Precision.FP16), (Precision.TF32, Precision.BF16), (Precision.FP16, Precision.FP8),
@@ -223,6 +224,17 @@ def _name(offer: Offer) -> str:
     return f"offer {offer.provider} {offer.region} {offer.machine} {offer.purchase}"
 
 
+def _hand_written(catalog: Catalog) -> Iterator[tuple[str, Sequence[Any]]]:
+    """The tables that are rules and names of our own."""
+    data = catalog.data
+    yield "ability", ability.rules(data)
+    yield "compatibility", compatibility.rules(data)
+    yield "sharing", sharing.modes(data)
+    yield "mig profile", sharing.mig_profiles(data)
+    yield "vgpu profile", sharing.vgpu_profiles(data)
+    yield "retired", names.retired_things(data)
+
+
 def check_joins(catalog: Catalog) -> Iterator[Complaint]:
     """Every reference of one row to another resolves, and every row of the other tables has a date and a source."""
     from chipwise.catalog.tables import TABLES
@@ -250,6 +262,11 @@ def check_joins(catalog: Catalog) -> Iterator[Complaint]:
     for listed in catalog.sources.values():
         if not _DATE.fullmatch(listed.date):
             yield Complaint(f"source {listed.id}", "has a date", repr(listed.date))
+    for name, table in _hand_written(catalog):
+        for row in table:
+            ids = set(str(getattr(row, "sources", None) or getattr(row, "source", "")).split("|"))
+            if ids - set(catalog.sources):
+                yield Complaint(f"{name} {row[0]}", "its sources are listed in sources.csv", ", ".join(sorted(ids)))
     for row in (*catalog.rows("boards"), *catalog.rows("edge_devices")):
         if row.chip is not None and row.chip not in catalog.chips:
             yield Complaint(f"{type(row).__name__} {row[0]}", "its chip is in the catalog", row.chip)

@@ -1,8 +1,8 @@
 """The tables beside chips, machines, regions and offers: what else costs, emits, breaks, is allowed or is needed.
 
 Each is a CSV file in `data/tables/`, and its row type here is its schema: the columns are the fields by name, and the
-annotation says how a cell is read. (Named tuples: rows are read by the thousand.) A blank cell is None: nobody we read
-states it. `sources`, `as_of`, `inferred` and `notes` of a row become its `fact`.
+annotation says how a cell is read. (Named tuples: rows are read by the thousand.) A blank cell is
+None, or an empty text: nobody we read states it. `sources`, `as_of`, `inferred` and `notes` of a row become its `fact`.
 """
 
 from __future__ import annotations

@@ -204,7 +204,6 @@ def status(as_json: bool) -> None:
     )
     counts = ", ".join(f"{count:,} {what}" for what, count in found["totals"].items())
     text.show_lines(f"Holds {counts}.", f"Your files: {found['config_dir']}  Your data: {found['data_dir']}")
-    text.say(*found["problems"])
 
 
 @catalog.command()

@@ -44,7 +44,7 @@ def check(paths: tuple[str, ...], environment: str | None, online: bool, as_json
     views: list[dict[str, Any]] = []
     for path in paths:
         try:
-            checked = find(session, "/dev/stdin" if path == "-" else path, environment, online)
+            checked = find(session, path, environment, online, _standard_input() if path == "-" else None)
         except InvalidFile as error:
             views.append({"path": path, "valid": False, "problems": [_problem(path, problem) for problem in error.problems]})
             if not as_json:
@@ -64,6 +64,18 @@ def check(paths: tuple[str, ...], environment: str | None, online: bool, as_json
         text.show_json(views if len(views) > 1 else views[0])
     if not all(view["valid"] for view in views):
         raise click.exceptions.Exit(2)
+
+
+def _standard_input() -> str:
+    import sys
+
+    from chipwise.errors import BadInput
+    from chipwise.workload.source import MAX_BYTES
+
+    try:
+        return sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8-sig")
+    except (UnicodeDecodeError, AttributeError) as error:
+        raise BadInput("Standard input is not text in UTF-8.", remedy="Pipe a YAML file into it.") from error
 
 
 def _problem(path: str, problem: Problem) -> dict[str, Any]:

@@ -65,7 +65,6 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
                 _show_findings(meaning)
             else:
                 _show(session, meaning, sources)
-        text.say(*session.problems)
     if refused:
         raise click.exceptions.Exit(1)
 

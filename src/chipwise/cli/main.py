@@ -85,6 +85,9 @@ def run() -> None:
     code = main()
     with suppress(OSError, ValueError):
         sys.stderr.flush()
+    threading = sys.modules.get("threading")
+    if threading is not None and threading.active_count() > 1:
+        os._exit(code)  # a request that is still out after a failure is nobody's to wait for
     sys.exit(code)
 
 
@@ -104,6 +107,7 @@ def main(args: list[str] | None = None) -> int:
     try:
         code = app.main(args, prog_name="chipwise", standalone_mode=False)
         sys.stdout.flush()
+        _say_problems()
         return code if isinstance(code, int) else 0
     except ChipwiseError as error:
         if os.environ.get("CHIPWISE_DEBUG"):
@@ -135,6 +139,16 @@ def main(args: list[str] | None = None) -> int:
             "Run it again with `chipwise --debug ...` and report the traceback, please.",
             70,
         )
+
+
+def _say_problems() -> None:
+    """What of the user's stored data could not be used, whichever command came upon it."""
+    wiring = sys.modules.get("chipwise.api.wiring")
+    if wiring is not None:
+        from chipwise.cli.text import say
+
+        for session in wiring.OPENED:
+            say(*session.problems)
 
 
 def _os_error(error: OSError) -> int:

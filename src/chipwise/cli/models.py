@@ -114,7 +114,7 @@ def _flat(shape: object, prefix: str = "") -> list[tuple[str, object]]:
 
 
 def _kind(model: Model) -> str:
-    return type(model.shape).__name__.removesuffix("Shape").lower()
+    return model.shape.kind
 
 
 def _count(value: float) -> str:

@@ -104,7 +104,6 @@ def offers(
         text.show_csv(offer_views(session.catalog, found, session.today))
     elif found:
         _table(offer_views(session.catalog, found[: limit or None], session.today), len(found), sort)
-    text.say(*session.problems)
     if not found:
         raise NoResult("No offer fits these filters.", remedy="Loosen or drop one of them.")
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from chipwise.countries import country_of
 from chipwise.workload.country import Origin
 from chipwise.workload.goals import Text
 from chipwise.workload.part import Choice, Part, fault, shown
@@ -75,4 +76,15 @@ def region_of(place: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match else None
 
 
-Traffic = Mapping[Origin, Share]
+def _each_once(value: object) -> object:
+    """DE and DEU are one place: the second would take the first one's share."""
+    if isinstance(value, Mapping):
+        seen: dict[str, str] = {}
+        for name in value:
+            place = country_of(name) if isinstance(name, str) else None
+            if place is not None and seen.setdefault(place, name) != name:
+                raise fault(f"{seen[place]} and {name} are the same place", "each place once")
+    return value
+
+
+Traffic = Annotated[Mapping[Origin, Share], BeforeValidator(_each_once)]

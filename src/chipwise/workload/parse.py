@@ -62,6 +62,7 @@ def load(path: str | Path, environment: str | None = None) -> Workload:
 
 
 def load_with_lines(path: str | Path, environment: str | None = None, look: Look | None = None) -> Parsed:
+    """As `load`, with the place of every field; relative names in the file start where the file is."""
     return parse_with_lines(read_text(path), str(path), environment, look)
 
 

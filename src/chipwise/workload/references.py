@@ -26,7 +26,7 @@ class ReferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name as written. `where` leads to its line by `Parsed.problem`; `provider` is that of a region, where given."""
+    """A name as written. `where` leads to its line by `Laid.problem`; `provider` is that of a region, where given."""
 
     kind: ReferenceKind
     text: str

@@ -78,6 +78,11 @@ def test_software_that_runs_is_not_refused(catalog: Catalog, chip: str, wanted: 
     assert Answer.REFUSED not in {finding.answer for finding in check(catalog.chips[chip], wanted, DATA)}
 
 
+def test_one_component_is_not_judged_with_the_cuda_that_another_brings(catalog: Catalog) -> None:
+    found = check(catalog.chips["L4"], {"pytorch": "2.8", "jax": ""}, DATA)
+    assert {finding.answer for finding in found} <= {Answer.FINE, Answer.UNSTATED}
+
+
 def test_what_nobody_states_is_neither_refused_nor_promised(catalog: Catalog) -> None:
     found = check(catalog.chips["B200"], {"flash-attention": "2"}, DATA)
     assert [finding.answer for finding in found] == [Answer.UNSTATED]

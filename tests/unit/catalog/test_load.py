@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind, Precision, usable_memory
 from chipwise.catalog.discount import Discount, apply
@@ -7,7 +11,7 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.load import load, richer
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Purchase
-from chipwise.catalog.query import MachineQuery, OfferQuery, find_offers
+from chipwise.catalog.query import MachineQuery, OfferQuery, accelerator_memory, find_offers
 
 P5 = ("aws", "p5.48xlarge")
 
@@ -105,3 +109,44 @@ def test_what_is_inferred_stays_marked(catalog: Catalog) -> None:
     assert "pcie_gen" in catalog.machines[catalog.machine_index[P5]].fact.inferred
     assert "tf32" in catalog.chips["A10G"].fact.inferred
     assert "int8" in catalog.chips["Jetson-AGX-Orin-64GB"].fact.inferred
+
+
+def test_a_price_that_is_no_real_offer_stays_marked_when_it_comes_back() -> None:
+    floor = next(o for o in load().offers if o.provider == "mithril")
+    again = Offer(
+        floor.provider, floor.machine, floor.region, floor.purchase, floor.usd_per_hour, "2026-11-10", source="an import"
+    )
+    joined = next(o for o in load(offers=[again]).offers if o.key == floor.key)
+    assert (joined.as_of, joined.can_win) == ("2026-11-10", False)
+    real = replace(again, usd_per_hour=floor.usd_per_hour * 200)
+    assert next(o for o in load(offers=[real]).offers if o.key == floor.key).can_win
+
+
+def test_an_older_price_does_not_replace_a_newer_one_unless_it_is_the_users_own() -> None:
+    ours = next(o for o in load().offers if o.key == ("aws", "p5.48xlarge", "us-east-1", Purchase.ON_DEMAND))
+    old = replace(ours, usd_per_hour=98.0, as_of="2023-08-01", source="an old import")
+    assert next(o for o in load(offers=[old]).offers if o.key == ours.key) == ours
+    assert next(o for o in load(own_offers=[old]).offers if o.key == ours.key).usd_per_hour == 98.0
+
+
+def test_a_feeds_row_keeps_marks_and_takes_no_facts_of_another_chip() -> None:
+    known = next(m for m in load().machines if m.key == P5)
+    same = richer(known, Machine("aws", "p5.48xlarge", "H100-SXM", 8, fact=Fact(("a feed",), "2026-11-01")))
+    assert "link" in same.fact.inferred
+    assert same.link == known.link
+    other = richer(known, Machine("aws", "p5.48xlarge", "A100-40", 8, fact=Fact(("a feed",), "2026-11-01")))
+    assert (other.link, other.chip_memory_bytes) == (None, None)
+    gone = next(m for m in load().machines if m.retired)
+    assert richer(gone, Machine(gone.provider, gone.name, None, None)).retired
+
+
+def test_the_memory_of_slices_is_counted_once(catalog: Catalog) -> None:
+    def gib(provider: str, name: str) -> float:
+        memory = accelerator_memory(catalog, catalog.machines[catalog.machine_index[provider, name]])
+        assert memory is not None
+        return memory / 2**30
+
+    assert gib("aws", "g6f.4xlarge") == pytest.approx(11.2, rel=0.05)
+    assert gib("runpod", "2x_PRO-6000-MIG-24GB_SECURE") == pytest.approx(48, rel=0.05)
+    assert gib("aws", "p5.48xlarge") == 640
+    assert gib("aws", "g4dn.12xlarge") == 60
