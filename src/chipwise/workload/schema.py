@@ -1,8 +1,9 @@
 """The JSON Schema of workload files, by which editors complete and check them.
 
 It is published as docs/reference/workload.schema.json and made from the classes: names and types by pydantic, descriptions
-from the strings under the fields. It is looser than the parser where it must be (a quantity is any text), and knows only the usual
-spelling of a choice: the parser also takes BF16 for bf16. Overlays under `environments` have the same fields with none of them required, and null to remove one.
+from the strings under the fields. It is looser than the parser where it must be (a quantity is any text), and knows only
+the usual spelling of a choice: the parser also takes BF16 for bf16. Overlays under `environments` have the same fields
+with none of them required, and null to remove one.
 """
 
 from __future__ import annotations
