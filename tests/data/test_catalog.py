@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from chipwise.catalog.chip import ChipKind, Precision
 from chipwise.catalog.load import DATA, load
 from chipwise.catalog.offer import Offer, Purchase, Verdict
 from chipwise.catalog.tables import TABLES
+from chipwise.errors import InvalidFile
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +103,24 @@ def test_the_suite_catches_a_spot_price_that_saves_nothing_and_is_not_marked() -
     assert any("spot" in complaint.rule for complaint in integrity.check_price_spread(load(offers=[dear])))
     marked = replace(dear, verdict=Verdict.NO_SAVING, why="dearer than on-demand")
     assert list(integrity.check_price_spread(load(offers=[marked]))) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("nowhere,p5.48xlarge,1,,,,,,2026-01-01,,,,x,,,,", "no region of aws is called 'nowhere'"),
+        ("us-east-1,p99.huge,1,,,,,,2026-01-01,,,,x,,,,", "no machine of aws is called 'p99.huge'"),
+        ("us-east-1,p5.48xlarge,cheap,,,,,,2026-01-01,,,,x,,,,", "cheap"),
+        ("us-east-1,p5.48xlarge,1", "3 cells"),
+    ],
+)
+def test_a_bad_row_in_the_data_is_told_with_its_file_and_line(tmp_path: Path, row: str, said: str) -> None:
+    """Whoever edits the data and slips gets a sentence, not a traceback."""
+    shutil.copytree(DATA, tmp_path / "data", ignore=shutil.ignore_patterns("models"))
+    path = tmp_path / "data" / "offers" / "aws.csv"
+    lines = path.read_text().count("\n")
+    path.write_text(path.read_text() + row + "\n")
+    with pytest.raises(InvalidFile) as error:
+        load(data=tmp_path / "data")
+    assert said in str(error.value)
+    assert error.value.problems[0].line == lines + 1

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,25 +17,15 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon, usable_memory
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
-from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Offer, Offers, Purchase, Verdict
+from chipwise.catalog.offer import Offer, Offers
+from chipwise.catalog.offer_files import append, read_offers
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import CpuRates, EdgeDevice, read_rows
 from chipwise.errors import InvalidFile, Problem
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 _GIB, _GBIT = 2.0**30, 1e9 / 8
-OfferKey = tuple[str, str, str, Purchase]
 _RATE_COLUMNS = tuple((p, f"{p}_{'tops' if p is Precision.INT8 else 'tflops'}") for p in Precision)
-# One wide row of an offers file holds up to five offers: (price column, date column, source column).
-_OPTIONS = (
-    (Purchase.ON_DEMAND, 2, 8, 12), (Purchase.SPOT, 3, 9, 13), (Purchase.RESERVED_1Y, 5, 10, 14),
-    (Purchase.RESERVED_3Y, 6, 10, 14), (Purchase.RESERVED_1Y_UPFRONT, 7, 11, 15),
-)  # fmt: skip
-OFFER_COLUMNS = (
-    "region", "machine", "on_demand", "spot", "spot_max", "reserved_1y", "reserved_3y", "reserved_1y_upfront",
-    "as_of", "spot_as_of", "reserved_as_of", "upfront_as_of", "source", "spot_source", "reserved_source",
-    "upfront_source", "notes",
-)  # fmt: skip
 MACHINE_COLUMNS = (
     "provider", "name", "chip", "chips", "chip_memory_gb", "vcpus", "memory_gib", "disk_gb", "network_gbit_per_s",
     "network_baseline_gbit_per_s", "fabric", "link", "pcie_gen", "cpu_arch", "storage_gbit_per_s", "year", "retired",
@@ -75,8 +63,8 @@ def load(
     if prices:
         own = {offer.key: offer for offer in own_offers}
         brought = {offer.key: offer for offer in offers if offer.key not in own}
-        _read_offers(data, columns, brought, own)
-        _append(columns, (*brought.values(), *own.values()))
+        read_offers(data, columns, brought, own)
+        append(columns, (*brought.values(), *own.values()))
     return Catalog(all_chips, tuple(machine_rows.values()), tuple(region_rows.values()), columns, data)
 
 
@@ -114,16 +102,6 @@ def _header(path: Path, reader: Any, columns: tuple[str, ...]) -> None:
     header = tuple(next(reader, ()))
     if header != columns:
         raise InvalidFile(str(path), [Problem("", f"the columns are not {', '.join(columns)}", 1)])
-
-
-@contextmanager
-def _told(path: Path, reader: Any) -> Iterator[None]:
-    """A row that cannot be read is told with its file and line, for whoever edited the data."""
-    try:
-        yield
-    except (KeyError, ValueError, IndexError) as error:
-        what = f"{error} is not known" if isinstance(error, KeyError) else str(error)
-        raise InvalidFile(str(path), [Problem("", what, reader.line_num)]) from error
 
 
 def _float(cell: str, scale: float = 1.0) -> float | None:
@@ -270,111 +248,3 @@ def read_regions(data: Path = DATA) -> Iterator[Region]:
             _float(row["longitude"]), _float(row["grid_g_per_kwh"]), _int(row["grid_year"]), _float(row["marginal_g_per_kwh"]),
             _float(row["ccf_g_per_kwh"]), _float(row["pue"]), row["pue_basis"] or None, _fact(row),
         )  # fmt: skip
-
-
-def _verdicts(data: Path) -> dict[tuple[str, str, str], dict[int, tuple[int, str, str]]]:
-    """(code, why, the usual price) by provider, region and machine, then by purchase option."""
-    found: dict[tuple[str, str, str], dict[int, tuple[int, str, str]]] = {}
-    codes = {str(verdict): code for code, verdict in enumerate(VERDICTS)}
-    purchases = {str(purchase): code for code, purchase in enumerate(PURCHASES)}
-    with (data / "verdicts.csv").open(newline="", encoding="utf-8") as file:
-        reader = csv.reader(file)
-        next(reader)
-        for provider, region, machine, purchase, verdict, usual, why, _ in reader:
-            found.setdefault((provider, region, machine), {})[purchases[purchase]] = (codes[verdict], why, usual)
-    return found
-
-
-def _read_offers(data: Path, into: Offers, brought: dict[OfferKey, Offer], own: Mapping[OfferKey, Offer]) -> None:
-    """Packaged offers into the columns, without those that are replaced; `brought` loses what is older than ours."""
-    verdicts = _verdicts(data)
-    machines: dict[str, dict[str, int]] = {}
-    for i, (provider, name) in enumerate(into.machine_keys):
-        machines.setdefault(provider, {})[name] = i
-    regions: dict[str, dict[str, int]] = {}
-    for i, (provider, name) in enumerate(into.region_keys):
-        regions.setdefault(provider, {})[name] = i
-    texts: dict[tuple[str, str, str, str], int] = {into.texts[0]: 0}
-
-    def text_of(key: tuple[str, str, str, str]) -> int:
-        found = texts.get(key)
-        if found is None:
-            found = texts[key] = len(into.texts)
-            into.texts.append(key)
-        return found
-
-    days: dict[str, int] = {}
-    options = tuple((PURCHASES.index(purchase), *rest) for purchase, *rest in _OPTIONS)
-    joined = bool(brought or own)
-    nothing: dict[int, tuple[int, str, str]] = {}
-    fine = (0, "", "")
-    nan = float("nan")
-    rows: list[tuple[int, int, int, float, float, int, int, int]] = []
-    for path in sorted((data / "offers").glob("*.csv")):
-        provider = path.stem
-        machine_of, region_of = machines.get(provider, {}), regions.get(provider, {})
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.reader(file)
-            _header(path, reader, OFFER_COLUMNS)
-            with _told(path, reader):
-                for cells in reader:
-                    region, machine = cells[0], cells[1]
-                    what, where = machine_of[machine], region_of[region]
-                    odd = verdicts.get((provider, region, machine), nothing)
-                    source, notes = cells[12], cells[16]
-                    plain = text_of(("", source, notes, ""))  # of the row's offers that nothing is odd about
-                    for code, price_at, day_at, source_at in options:
-                        price = cells[price_at]
-                        if not price:
-                            continue
-                        verdict, why, usual = odd.get(code, fine)
-                        if joined:
-                            key = (provider, machine, region, PURCHASES[code])
-                            if key in own or _replaced(brought, key, cells[day_at], float(price), VERDICTS[verdict], why):
-                                continue
-                        text = text_of((why, cells[source_at] or source, notes, usual)) if why or cells[source_at] else plain
-                        date = cells[day_at]
-                        if date not in days:
-                            days[date] = int(date.replace("-", ""))
-                        top = float(cells[4]) if price_at == 3 and cells[4] else nan
-                        rows.append((what, where, code, float(price), top, days[date], verdict, text))
-    _extend(into, rows)
-
-
-def _replaced(brought: dict[OfferKey, Offer], key: OfferKey, day: str, price: float, verdict: Verdict, why: str) -> bool:
-    """Whether a brought offer takes the place of a packaged one; an older one is dropped instead.
-
-    A price near one that is known not to be a real offer is the same entry come back, and stays marked.
-    """
-    offer = brought.get(key)
-    if offer is None:
-        return False
-    if offer.as_of < day:
-        del brought[key]
-        return False
-    if verdict in NEVER_WIN and offer.verdict is Verdict.FINE and price / 3 <= offer.usd_per_hour <= price * 3:
-        brought[key] = replace(offer, verdict=verdict, why=why)
-    return True
-
-
-def _extend(into: Offers, rows: Sequence[tuple[int, int, int, float, float, int, int, int]]) -> None:
-    """Rows to columns in one step each: cheaper than eight appends an offer."""
-    columns: tuple[array[Any], ...] = (
-        into.machine, into.region, into.purchase, into.price, into.price_max, into.as_of, into.verdict, into.text,
-    )  # fmt: skip
-    for column, values in zip(columns, zip(*rows, strict=True), strict=False):
-        column.extend(values)
-
-
-def _append(into: Offers, offers: Iterable[Offer]) -> None:
-    machines = {key: i for i, key in enumerate(into.machine_keys)}
-    regions = {key: i for i, key in enumerate(into.region_keys)}
-    rows = []
-    for offer in offers:
-        top = float("nan") if offer.usd_per_hour_max is None else offer.usd_per_hour_max
-        day, verdict = int(offer.as_of.replace("-", "")), VERDICTS.index(offer.verdict)
-        machine, region = machines[offer.provider, offer.machine], regions[offer.provider, offer.region]
-        rows.append((machine, region, PURCHASES.index(offer.purchase), offer.usd_per_hour, top, day, verdict, len(into.texts)))
-        usual = "" if offer.usual_usd_per_hour is None else repr(offer.usual_usd_per_hour)
-        into.texts.append((offer.why, offer.source, offer.notes, usual))
-    _extend(into, rows)
