@@ -22,6 +22,7 @@ from chipwise.catalog.offer import Purchase, Verdict
 from chipwise.errors import NoResult, NotAllowed, OutsideFailed, TryLater, UnknownName
 from chipwise.spelling import fold
 from chipwise.units import GB, GIB, MIB
+from command import Chipwise
 
 pytest.importorskip("moto")
 
@@ -306,3 +307,37 @@ def test_a_refresh_that_fails_leaves_the_old_snapshot_as_it_was(
         snapshots.save(tmp_path, refresh(moto_url, prices.url, families="g6"))
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
     assert snapshots.load(tmp_path) == ([snapshot], [])
+
+
+def test_a_refresh_by_the_command_line_shows_in_every_listing(chipwise: Chipwise, moto_url: str, prices: PriceList) -> None:
+    """The whole way as a user goes it: real boto3, a running moto, the price list in its documented format."""
+    environment = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
+    user = Chipwise(chipwise.home, environment)
+    options = [
+        "-o",
+        f"endpoint={moto_url}",
+        "-o",
+        f"pricing_endpoint={prices.url}",
+        "-o",
+        "families=p g trn",
+        "-o",
+        "retries=2",
+    ]
+    done = user("catalog", "refresh", "aws", "--region", "us-east-1", *options, "--json")
+    assert done.code == 0, done.err
+    assert done.json[0]["offers"] > len(ON_DEMAND)
+    rows = user("offers", "p5.48xlarge", "--region", "aws/us-east-1", "--json").json
+    by_purchase = {row["purchase"]: row for row in rows}
+    assert by_purchase["on-demand"]["usd_per_hour"] == ON_DEMAND["p5.48xlarge"]
+    assert by_purchase["on-demand"]["as_of"] == "2026-11-15"
+    assert by_purchase["reserved-1y"]["usd_per_hour"] == pytest.approx(ON_DEMAND["p5.48xlarge"] * 0.6)
+    assert by_purchase["spot"]["as_of"] == "2026-08-22"  # moto's spot prices are placeholders: ours stays, and it is said
+    assert any("price in USD/h" in complaint for complaint in done.json[0]["refused"])
+    machine = user("machines", "p5.48xlarge", "--json").json[0]
+    assert (machine["chip"], machine["chips"]) == ("H100-SXM", 8)
+    assert "link" in machine["inferred"]  # what only the package knows stays, and stays marked
+    prices.faults = [(500, "{}")] * 20
+    failed = user("catalog", "refresh", "aws", "--region", "us-east-1", *options)
+    assert failed.code == 3
+    again = user("offers", "p5.48xlarge", "--region", "aws/us-east-1", "--purchase", "on-demand", "--json").json
+    assert [row["as_of"] for row in again] == ["2026-11-15"]

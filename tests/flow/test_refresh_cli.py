@@ -205,3 +205,69 @@ def test_a_refresh_of_one_region_keeps_the_others(chipwise: Chipwise, azure: Azu
     assert chipwise("catalog", "refresh", "azure", "--region", "eastus", "-o", f"endpoint={azure.url}").code == 0
     rows = {row["region"]: row["usd_per_hour"] for row in chipwise("offers", H100, "--purchase", "on-demand", "--json").json}
     assert (rows["westeurope"], rows["eastus"]) == (77.7, 66.6)
+
+
+class GooglePrices(ThreadingHTTPServer):
+    """Stands in for the Cloud Billing Catalog API, in its documented format, two SKUs to the page."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Skus)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+def sku(description: str, group: str, usd: float, unit: str = "h") -> dict[str, Any]:
+    units, nanos = divmod(round(usd * 1e9), 10**9)
+    rate = {"startUsageAmount": 0, "unitPrice": {"currencyCode": "USD", "units": str(units), "nanos": nanos}}
+    return {
+        "name": "services/6F81-5844-456A/skus/0", "skuId": "0", "description": description,
+        "category": {"serviceDisplayName": "Compute Engine", "resourceGroup": group, "usageType": "OnDemand"},
+        "serviceRegions": ["us-central1"], "serviceProviderName": "Google",
+        "pricingInfo": [{
+            "effectiveTime": "2026-11-01T00:00:00Z", "summary": "",
+            "pricingExpression": {"usageUnit": unit, "displayQuantity": 1, "tieredRates": [rate]},
+        }],
+    }  # fmt: skip
+
+
+class _Skus(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        skus = [
+            sku("A2 Instance Core running in Americas", "CPU", 0.03),
+            sku("A2 Instance Ram running in Americas", "RAM", 0.004, "GiBy.h"),
+            sku("Nvidia Tesla A100 GPU running in Americas", "GPU", 2.5),
+        ]
+        status = 200
+        page: dict[str, Any] = {"skus": skus[:2], "nextPageToken": "2"}
+        if "pageToken=2" in self.path:
+            page = {"skus": skus[2:], "nextPageToken": ""}
+        if self.headers.get("X-Goog-Api-Key") != "a-key":
+            status, page = 403, {"error": {"code": 403, "message": "no permission", "status": "PERMISSION_DENIED"}}
+        body = json.dumps(page).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_google_prices_are_put_together_from_parts_with_the_key_of_the_environment(chipwise: Chipwise) -> None:
+    with GooglePrices() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = ("-o", f"endpoint={server.url}", "-o", "retries=1")
+        assert chipwise("catalog", "refresh", "gcp", *endpoint).code in (2, 3)  # no key
+        assert chipwise("catalog", "refresh", "gcp", *endpoint, GOOGLE_API_KEY="wrong").code == 3
+        done = chipwise("catalog", "refresh", "google cloud", *endpoint, GOOGLE_API_KEY="a-key")
+        server.shutdown()
+    assert done.code == 0, done.err
+    machine = chipwise("machines", "a2-highgpu-1g", "--json").json[0]
+    rows = chipwise("offers", "a2-highgpu-1g", "--region", "gcp/us-central1", "--purchase", "on-demand", "--json").json
+    expected = 0.03 * machine["vcpus"] + 0.004 * machine["memory_bytes"] / 2**30 + 2.5
+    assert rows[0]["usd_per_hour"] == pytest.approx(expected)
+    assert rows[0]["as_of"] >= "2026-11-01"
