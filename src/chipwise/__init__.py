@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from chipwise.catalog.offer import Offer, Purchase
     from chipwise.catalog.region import Region
     from chipwise.errors import ChipwiseError
+    from chipwise.workload.kinds import Common as Workload
     from chipwise.workload.model.registry import Model
-    from chipwise.workload.pipeline import Workload
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,8 +33,9 @@ _HOMES = {
     "Precision": "chipwise.catalog.chip",
     "Purchase": "chipwise.catalog.offer",
     "Region": "chipwise.catalog.region",
-    "Workload": "chipwise.workload.pipeline",
+    "Workload": "chipwise.workload.kinds",
 }
+_NAMES = {"Workload": "Common"}  # where the type has another name at home: what all kinds of workload have in common
 
 
 def __getattr__(name: str) -> Any:
@@ -42,4 +43,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'chipwise' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES[name]), _NAMES.get(name, name))

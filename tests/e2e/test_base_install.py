@@ -67,6 +67,8 @@ def test_a_feed_without_its_extra_names_the_line_that_installs_it(installed: Pat
 
 
 def test_make_demo_works_in_a_fresh_copy_of_the_repository(tmp_path: Path) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs a git checkout, to know which files belong to the repository")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         target = tmp_path / "clone" / name

@@ -255,6 +255,8 @@ def test_a_terminal_that_speaks_ascii_only_gets_everything(chipwise: Chipwise, a
 
 @pytest.mark.parametrize(("redirect", "code"), [(">&-", 0), ("2>&-", 0), (">/dev/full", 3), ("2>/dev/full", 0)])
 def test_streams_that_are_closed_or_full_do_not_crash_it(tmp_path: Path, redirect: str, code: int) -> None:
+    if "/dev/full" in redirect and not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full, which this system does not have")
     command = f"{Path(sys.executable).parent / 'chipwise'} chips h100 {redirect}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == code

@@ -25,3 +25,9 @@ def test_importing_the_package_imports_nothing_of_it() -> None:
     code = "import sys, chipwise; print([m for m in sys.modules if m.startswith('chipwise.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_loaded_workload_is_a_workload() -> None:
+    from chipwise.workload.parse import parse
+
+    assert isinstance(parse("kind: batch\nname: x\nmodel: llama-3.1-8b\nitems: 5\n"), chipwise.Workload)
