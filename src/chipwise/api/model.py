@@ -11,7 +11,7 @@ from chipwise.workload.model.registry import Model, Registry
 
 def find(name: str, registry: Registry, online: bool) -> Model:
     """Registry first, then a file or directory of this name, then the hub; the registry's own error when all fail."""
-    looks_like_path = name.endswith((".json", "/")) or name.startswith((".", "/", "~"))
+    looks_like_path = name.endswith(".json") or name.startswith((".", "/", "~")) or (name.endswith("/") and _exists(name))
     if not looks_like_path:
         try:
             return registry.find(name)

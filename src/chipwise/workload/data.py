@@ -48,9 +48,6 @@ class Labels(Part):
     team: Text | None = None
     project: Text | None = None
 
-    def as_dict(self) -> dict[str, str]:
-        return self.model_dump(exclude_none=True)
-
 
 class Data(Part):
     """The data set that is read."""

@@ -157,11 +157,6 @@ class Budget(Part):
         short: JsonSchema = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "minLength": 1}]}
         return short | {"examples": ["$500", "$2k/month", "$12/hour"]}
 
-    @property
-    def usd_per_second(self) -> float | None:
-        """None for a budget that is not spread over time."""
-        return None if self.per is Period.TOTAL else self.usd / _SECONDS_IN[self.per]
-
 
 def _no_date(value: object) -> object:
     if isinstance(value, str) and re.match(r"\d{4}-\d\d", value):

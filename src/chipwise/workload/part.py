@@ -152,10 +152,6 @@ def shown(value: object) -> str:
             return str(value)[:60]
 
 
-def count_given(part: BaseModel, *names: str) -> int:
-    return sum(getattr(part, name) is not None for name in names)
-
-
 def exactly_one(part: BaseModel, *names: str) -> Iterable[Flaw]:
     """A flaw unless exactly one of the named fields is given."""
     given = [name for name in names if getattr(part, name) is not None]

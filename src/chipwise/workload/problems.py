@@ -91,8 +91,7 @@ def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[Where, 
         for item in found:
             count += 1
             if count > MAX_PROBLEMS:
-                rest = error.error_count() - MAX_PROBLEMS
-                yield (), (), Problem("", f"and at least {rest} more problems; mend these first")
+                yield (), (), Problem("", "and more problems; mend these first")
                 return
             yield item
 
