@@ -134,7 +134,10 @@ class Always(Part):
 
 
 class BusinessHours(Part):
-    """The same hours on some days of the week, in one time zone. An end before the start is the next day's."""
+    """The same hours on some days of the week, in one time zone. An end before the start is the next day's.
+
+    From 00:00 to 24:00 is the whole day.
+    """
 
     kind: Literal["business-hours"] = "business-hours"
     time_zone: TimeZone
@@ -144,8 +147,8 @@ class BusinessHours(Part):
     days: Annotated[tuple[Annotated[Day, Choice(Day, "a day", _FULL_DAYS)], ...], Field(min_length=1), OneOrMore()] = WEEKDAYS
 
     def flaws(self) -> Iterable[Flaw]:
-        if self.start == self.end:
-            yield Flaw("end", "start and end are the same; for whole days write 00:00 to 23:59, or always", also=("start",))
+        if self.start == self.end != time(0):
+            yield Flaw("end", "start and end are the same; for whole days write 00:00 to 24:00, or always", also=("start",))
         if len(set(self.days)) < len(self.days):
             yield Flaw("days", "a day is named twice")
 
@@ -231,4 +234,4 @@ Schedule = Annotated[Always | BusinessHours | MarketHours | Cron | Bursts, Field
 
 def _hours(start: time, end: time) -> float:
     minutes = (end.hour * 60 + end.minute) - (start.hour * 60 + start.minute)
-    return (minutes % 1440) / 60
+    return (minutes % 1440 or 1440) / 60  # from midnight to midnight is a whole day

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from chipwise.errors import InvalidFile
 from chipwise.workload.cron import check_cron, starts_per_week
+from chipwise.workload.parse import parse
 from chipwise.workload.schedule import (
     HOURS_PER_WEEK,
     MARKET_HOURS,
@@ -159,3 +161,16 @@ def test_a_cron_job_is_never_on_longer_than_the_week() -> None:
 def test_a_burst_ends_before_the_next() -> None:
     with pytest.raises(ValidationError, match="shorter"):
         read({"kind": "bursts", "times": 4, "lasts": "7d", "every": "7d"})
+
+
+def test_midnight_to_midnight_is_the_whole_day_and_any_other_same_time_is_refused() -> None:
+    whole = parse(
+        "kind: serve\nname: x\nmodel: m\narrival: 1/s\n"
+        "schedule: {kind: business-hours, time_zone: UTC, start: '00:00', end: '24:00', days: [mon, tue]}\n"
+    )
+    assert whole.schedule.hours_per_week == 48
+    with pytest.raises(InvalidFile, match="the same"):
+        parse(
+            "kind: serve\nname: x\nmodel: m\narrival: 1/s\n"
+            "schedule: {kind: business-hours, time_zone: UTC, start: '08:00', end: '08:00'}\n"
+        )
