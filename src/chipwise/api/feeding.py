@@ -17,7 +17,6 @@ from chipwise.errors import BadInput, NoResult, UnknownName
 from chipwise.spelling import nearest
 
 REFRESHED = ("aws", "azure", "gcp")
-IMPORTED = ("skypilot", "inventory")
 # Credentials and addresses come from the environment as each provider's own tools read them.
 _FROM_ENVIRONMENT = {"gcp": {"api_key": "GOOGLE_API_KEY"}}
 
@@ -81,12 +80,7 @@ def _bring(
 
 def _with_other_regions(session: Session, snapshot: Snapshot, regions: tuple[str, ...]) -> Snapshot:
     """A refresh of some regions keeps what an earlier one brought of the others, each price with its own date."""
-    if not regions:
-        return snapshot
-    from chipwise.adapters.stores import snapshots
-
-    stored, _ = snapshots.load(session.config.feeds_dir) if session.config.feeds_dir.is_dir() else ([], [])
-    for old in stored:
+    for old in session.stored if regions else ():
         if old.provider == snapshot.provider:
             offers = tuple(offer for offer in old.offers if offer.region not in regions)
             machines = {machine.key: machine for machine in (*old.machines, *snapshot.machines)}

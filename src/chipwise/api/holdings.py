@@ -41,7 +41,7 @@ def status(session: Session) -> dict[str, Any]:
     days: dict[str, list[int]] = {}
     for day, machine in zip(offers.as_of, offers.machine, strict=True):
         days.setdefault(catalog.machines[machine].provider, []).append(day)
-    fed = _fed(session)
+    fed = {snapshot.provider: f"feed {snapshot.taken}" for snapshot in session.stored}
     packaged = {provider.name for provider in names.providers(catalog.data)}
     rows = []
     for provider in catalog.providers:
@@ -73,15 +73,6 @@ def status(session: Session) -> dict[str, Any]:
         "data_dir": str(session.config.data_dir),
         "problems": list(session.problems),
     }
-
-
-def _fed(session: Session) -> dict[str, str]:
-    if not session.config.feeds_dir.is_dir():
-        return {}
-    from chipwise.adapters.stores import snapshots
-
-    stored, _ = snapshots.load(session.config.feeds_dir)
-    return {snapshot.provider: f"feed {snapshot.taken}" for snapshot in stored}
 
 
 def _small(session: Session) -> dict[str, tuple[Any, ...]]:

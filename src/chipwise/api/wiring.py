@@ -48,21 +48,29 @@ class Session:
         chips = read_chips(files)
         return join(files, chips, self._brought(chips), self.today)
 
+    @cached_property
+    def stored(self) -> tuple[Snapshot, ...]:
+        """The snapshots of the data directory, read once; of a file that cannot be read, `problems` tells."""
+        if not self.config.feeds_dir.exists():
+            return ()
+        from chipwise.adapters.stores import snapshots
+
+        found, problems = snapshots.load(self.config.feeds_dir)
+        self.problems.extend(problems)
+        return tuple(found)
+
     def _brought(self, chips: Sequence[Chip]) -> Snapshot:
         """The rows of all stored snapshots, as one, that pass the integrity suite; of what does not, `problems` tells."""
-        if not self.config.feeds_dir.exists():
+        if not self.stored:
             return Snapshot("", self.today, (), ())
-        from chipwise.adapters.stores import snapshots
         from chipwise.catalog.integrity import sound
         from chipwise.catalog.load import load
 
-        stored, problems = snapshots.load(self.config.feeds_dir)
-        self.problems.extend(problems)
         packaged = load(chips, prices=False)
         machines: list[Machine] = []
         regions: list[Region] = []
         offers: list[Offer] = []
-        for snapshot in sorted(stored, key=lambda one: one.taken):
+        for snapshot in sorted(self.stored, key=lambda one: one.taken):
             good, refused = sound(snapshot, packaged.chips, packaged.machine_index)
             if refused:
                 told = f"{len(refused)} rows of the stored prices of {snapshot.provider} are passed over: {refused[0]}."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.fact import Source
@@ -14,8 +14,6 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offers
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import TABLES, read_rows
-
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,3 @@ class Catalog:
         if table not in self._tables:
             self._tables[table] = tuple(read_rows(self.data / "tables" / f"{table}.csv", TABLES[table]))
         return self._tables[table]
-
-    def table(self, row_type: type[R]) -> tuple[R, ...]:
-        """All rows of the table with this row type: `catalog.table(TokenPrice)`."""
-        name = next(name for name, known in TABLES.items() if known is row_type)
-        return self.rows(name)

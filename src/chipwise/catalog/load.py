@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon, usable_memory
@@ -20,7 +19,7 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Offers
 from chipwise.catalog.offer_files import append, read_offers
 from chipwise.catalog.region import Region
-from chipwise.catalog.tables import CpuRates, EdgeDevice, read_rows
+from chipwise.catalog.tables import CpuRates, EdgeDevice, check_header, read_rows
 from chipwise.errors import InvalidFile, Problem
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -96,12 +95,6 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
             if None in row or None in row.values():
                 raise InvalidFile(str(path), [Problem("", "this row has more or fewer cells than columns", reader.line_num)])
             yield row
-
-
-def _header(path: Path, reader: Any, columns: tuple[str, ...]) -> None:
-    header = tuple(next(reader, ()))
-    if header != columns:
-        raise InvalidFile(str(path), [Problem("", f"the columns are not {', '.join(columns)}", 1)])
 
 
 def _float(cell: str, scale: float = 1.0) -> float | None:
@@ -221,7 +214,7 @@ def read_machines(data: Path = DATA) -> Iterator[Machine]:
     path = data / "machines.csv"
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
-        _header(path, reader, MACHINE_COLUMNS)
+        check_header(path, next(reader, []), MACHINE_COLUMNS)
         for (
             provider, name, chip, chips, chip_memory, vcpus, memory, disk, network, baseline, fabric, link, pcie, arch, storage,
             year, retired, sources, as_of, inferred, notes,

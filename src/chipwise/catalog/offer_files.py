@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Offer, Offers, Purchase, Verdict
+from chipwise.catalog.tables import check_header
 from chipwise.errors import InvalidFile, Problem
 
 OFFER_COLUMNS = (
@@ -76,8 +77,7 @@ def read_offers(data: Path, into: Offers, brought: dict[OfferKey, Offer], own: M
             header, *rows = csv.reader(file)
         provider = path.stem
         places = _Places(machines.get(provider, {}), regions.get(provider, {}))
-        if tuple(header) != OFFER_COLUMNS:
-            raise InvalidFile(str(path), [Problem("", f"the columns are not {', '.join(OFFER_COLUMNS)}", 1)])
+        check_header(path, header, OFFER_COLUMNS)
         try:
             _read_file(provider, rows, places, verdicts.get(provider, {}), text_of, days, into, brought, own)
         except (KeyError, ValueError, IndexError) as error:

@@ -8,11 +8,12 @@ None, or an empty text: nobody we read states it. `sources`, `as_of`, `inferred`
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from chipwise.catalog.fact import Fact
+from chipwise.errors import InvalidFile, Problem
 
 
 class Commitment(NamedTuple):
@@ -312,6 +313,12 @@ R = TypeVar("R", bound=tuple[Any, ...])
 def _written(kind: Any) -> str:
     """An annotation as it stands in the source; NamedTuple wraps it in a forward reference."""
     return str(getattr(kind, "__forward_arg__", kind))
+
+
+def check_header(path: Path, header: Sequence[str], columns: tuple[str, ...]) -> None:
+    """Files that are read by position have exactly the columns in their order."""
+    if tuple(header) != columns:
+        raise InvalidFile(str(path), [Problem("", f"the columns are not {', '.join(columns)}", 1)])
 
 
 def read_rows(path: Path, row_type: type[R]) -> Iterator[R]:

@@ -245,8 +245,7 @@ def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -
                 [(key.replace("_", " "), _cell(value)) for key, value in row.items() if value not in (None, "", [])]
             )
             text.show_lines("")
-        if limit and len(rows) > limit:
-            text.say(f"{len(rows) - limit} more of {len(rows)}: add words, or --limit 0.")
+        text.say_more(min(limit or len(rows), len(rows)), len(rows), "add words")
     if not rows:
         raise NoResult(f"No row of {table} holds {' '.join(words)!r}.", remedy="Try fewer words.")
 

@@ -73,14 +73,11 @@ def chips(
             raise UnknownName("ability", wanted, nearest(wanted, known), remedy=f"Known: {', '.join(dict.fromkeys(known))}.")
         able = {chip.name for chip in found for a in abilities(chip, session.catalog.data) if a.name == wanted and a.has}
         found = [chip for chip in found if chip.name in able]
-    if as_json:
-        text.show_json([chip_view(chip, session.catalog) for chip in found])
-    elif as_csv:
-        text.show_csv([chip_view(chip, session.catalog) for chip in found])
-    elif found and names:
+    told = text.show_views(lambda: [chip_view(chip, session.catalog) for chip in found], as_json, as_csv)
+    if names and not told:
         for start in range(0, len(found), 4):
             side_by_side(found[start : start + 4], session)
-    elif found:
+    elif found and not told:
         show_list(found[: limit or None])
     text.say(*said)
     if not found:

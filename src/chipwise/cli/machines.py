@@ -70,11 +70,8 @@ def machines(
     )
     found = [session.catalog.machines[i] for i in find_machines(session.catalog, query)]
     found.sort(key=lambda m: (m.provider, m.chip or "", m.chips or 0.0, m.vcpus or 0.0, m.name))
-    if as_json:
-        text.show_json([machine_view(machine, session.catalog) for machine in found])
-    elif as_csv:
-        text.show_csv([machine_view(machine, session.catalog) for machine in found])
-    elif found:
+    told = text.show_views(lambda: [machine_view(machine, session.catalog) for machine in found], as_json, as_csv)
+    if found and not told:
         shown = found[: limit or None]
         prices = cheapest_on_demand(session.catalog, session.year_ago)
         columns = [text.Column("provider", flexible=True), text.Column("machine", flexible=True, fold=True)]
@@ -93,7 +90,6 @@ def machines(
             )  # fmt: skip
         text.show_table(columns, rows)
         text.show_lines("Gbit/s: network or fabric, the faster. $/h: cheapest on-demand region, - where there is none.")
-        if len(found) > len(shown):
-            text.say(f"{len(found) - len(shown):,} more of {len(found):,}: add filters, or --limit 0.")
+        text.say_more(len(shown), len(found))
     if not found:
         raise NoResult("No machine fits these filters.", remedy="Loosen one of them; chipwise machines lists all.")

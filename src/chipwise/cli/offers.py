@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
+from chipwise.catalog.query import OfferOrder
 from chipwise.cli.options import Amount, CatalogName, kinds, listing, several
-
-ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "age", "carbon")
 
 
 @click.command()
@@ -33,7 +32,14 @@ ORDERS = ("price", "price-per-chip", "price-per-memory", "machine", "region", "a
 @click.option("--max-chip-price", metavar="USD", help="At most this much per chip and hour.")
 @click.option("--max-age", metavar="TIME", help="No price older than this: 90d.")
 @click.option("--real", is_flag=True, help="Leave out prices that are not real offers.")
-@click.option("--sort", "-s", type=click.Choice(ORDERS), default="price", show_default=True, help="Order of the rows.")
+@click.option(
+    "--sort",
+    "-s",
+    type=click.Choice([str(order) for order in OfferOrder]),
+    default="price",
+    show_default=True,
+    help="Order of the rows.",
+)
 @click.option("--descending", is_flag=True, help="Largest first.")
 @listing(limit=20)
 def offers(
@@ -71,7 +77,7 @@ def offers(
     from chipwise.api.selection import age_limit, machine_query, price, purchases, region_keys
     from chipwise.api.views import offer_views
     from chipwise.api.wiring import open_session
-    from chipwise.catalog.query import OfferOrder, OfferQuery, find_offers
+    from chipwise.catalog.query import OfferQuery, find_offers
     from chipwise.cli import text
     from chipwise.errors import NoResult
 
@@ -98,11 +104,8 @@ def offers(
         descending=descending,
     )
     found = find_offers(session.catalog, query)
-    if as_json:
-        text.show_json(offer_views(session.catalog, found, session.today))
-    elif as_csv:
-        text.show_csv(offer_views(session.catalog, found, session.today))
-    elif found:
+    told = text.show_views(lambda: offer_views(session.catalog, found, session.today), as_json, as_csv)
+    if found and not told:
         _table(offer_views(session.catalog, found[: limit or None], session.today), len(found), sort)
     if not found:
         raise NoResult("No offer fits these filters.", remedy="Loosen or drop one of them.")
@@ -142,5 +145,4 @@ def _table(views: list[dict[str, Any]], total: int, sort: str) -> None:
     if verdicts:
         told = "; ".join(f"{verdict}: {MEANINGS[Verdict(verdict)]}" for verdict in verdicts)
         text.show_lines(f"! doubtful, x not a real offer. {told}. --json gives the reason of each.")
-    if total > len(views):
-        text.say(f"{total - len(views):,} more of {total:,}: add filters, or --limit 0.")
+    text.say_more(len(views), total)

@@ -61,11 +61,8 @@ def regions(
             found.sort(key=lambda r: (r.country is None, r.country or "", r.provider, r.name))
         case _:
             found.sort(key=lambda r: (r.provider, r.name))
-    if as_json:
-        text.show_json([region_view(region) for region in found])
-    elif as_csv:
-        text.show_csv([region_view(region) for region in found])
-    elif found:
+    told = text.show_views(lambda: [region_view(region) for region in found], as_json, as_csv)
+    if found and not told:
         shown = found[: limit or None]
         columns = [
             text.Column("provider"),
@@ -90,7 +87,6 @@ def regions(
             ],
         )
         text.show_lines("* : the country's average grid, or the provider's average PUE. - : unknown.")
-        if len(found) > len(shown):
-            text.say(f"{len(found) - len(shown)} more of {len(found)}: add filters, or --limit 0.")
+        text.say_more(len(shown), len(found))
     if not found:
         raise NoResult("No region fits these filters.", remedy="Loosen one of them; chipwise regions lists all.")

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -185,6 +185,21 @@ def _tidy(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_tidy(inner) for inner in value]
     return value
+
+
+def show_views(views: Callable[[], list[dict[str, Any]]], as_json: bool, as_csv: bool) -> bool:
+    """All matches for a program, if one asked; False when it is a person who reads."""
+    if as_json:
+        show_json(views())
+    elif as_csv:
+        show_csv(views())
+    return as_json or as_csv
+
+
+def say_more(shown: int, total: int, narrow: str = "add filters") -> None:
+    """How many rows a table leaves out, and how to see them."""
+    if total > shown:
+        say(f"{total - shown:,} more of {total:,}: {narrow}, or --limit 0.")
 
 
 def show_csv(rows: Sequence[dict[str, Any]]) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
+from loopback import Reply
 
 
 @dataclass(frozen=True)
@@ -19,19 +20,6 @@ class Asked:
     query: dict[str, str]
     headers: dict[str, str]
     host: str
-
-
-class Reply(Protocol):
-    """What a test answers: a tuple of its own with these names."""
-
-    @property
-    def body(self) -> str: ...
-    @property
-    def status(self) -> int: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    @property
-    def cut(self) -> bool: ...  # promise more bytes than are sent
 
 
 Answer = Callable[[Asked], Reply]

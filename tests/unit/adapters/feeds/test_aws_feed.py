@@ -4,12 +4,10 @@ that are not opted in, broken answers. The Price List's products are read from t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -22,17 +20,7 @@ from chipwise.catalog.offer import Purchase, Verdict
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, OutsideFailed, TryLater, UnknownName
 from chipwise.spelling import fold
 from chipwise.units import GIB
-
-
-class Reply(NamedTuple):
-    body: str
-    status: int = 200
-    headers: Mapping[str, str] = MappingProxyType({})
-    cut: bool = False  # the body ends before its promised length
-
-
-Serve = Callable[[Callable[[Any], Reply]], AbstractContextManager[Any]]
-
+from loopback import Reply, Serve
 
 TODAY = date(2026, 11, 15)
 CHIP_OF = {fold(name): name for name in ("A100-40", "A100-80", "V100-16", "V100-32", "H100-SXM", "Gaudi1", "Radeon-Pro-V520")}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from datetime import date
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -17,17 +15,7 @@ from chipwise.catalog.feed import FeedSettings, Snapshot
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Purchase, Verdict
 from chipwise.errors import BadInput, ChipwiseError, NoResult, NotFound, OutsideFailed, TryLater, UnknownName
-
-
-class Reply(NamedTuple):
-    body: str
-    status: int = 200
-    headers: Mapping[str, str] = MappingProxyType({})
-    cut: bool = False  # the body ends before its promised length
-
-
-Serve = Callable[[Callable[[Any], Reply]], AbstractContextManager[Any]]
-
+from loopback import Reply, Serve
 
 TODAY = date(2026, 11, 15)
 H100 = "Standard_ND96isr_H100_v5"

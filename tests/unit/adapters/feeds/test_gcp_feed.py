@@ -6,11 +6,9 @@ Prices are those of us-central1 in 2026, so that the sums can be held against pu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from datetime import date
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -22,17 +20,7 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, ChipwiseError, NoResult, NotAllowed, OutsideFailed, TryLater
 from chipwise.units import GB, GIB
-
-
-class Reply(NamedTuple):
-    body: str
-    status: int = 200
-    headers: Mapping[str, str] = MappingProxyType({})
-    cut: bool = False  # the body ends before its promised length
-
-
-Serve = Callable[[Callable[[Any], Reply]], AbstractContextManager[Any]]
-
+from loopback import Reply, Serve
 
 TODAY = date(2026, 11, 15)
 KEY = "test-key-0123"
