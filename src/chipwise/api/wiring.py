@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chipwise.api.config import Config, read_config
 from chipwise.catalog.catalog import Catalog
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chipwise.catalog.machine import Machine
     from chipwise.catalog.offer import Offer
     from chipwise.catalog.region import Region
+    from chipwise.perf.part import Parts
     from chipwise.workload.model.registry import Model, Registry
 
 
@@ -88,6 +89,18 @@ class Session:
     @cached_property
     def names(self) -> Names:
         return Names(self.catalog)
+
+    @cached_property
+    def resolved(self) -> dict[tuple[str, str], Any]:
+        """Names that were looked up, so that asking a thousand times costs one search."""
+        return {}
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Chips as the performance model sees them, with parts that are measured but not sold."""
+        from chipwise.perf.part import Parts
+
+        return Parts(self.catalog.chips.values())
 
     @cached_property
     def models(self) -> Registry:

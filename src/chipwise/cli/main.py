@@ -25,6 +25,11 @@ COMMANDS = {
     "models": "List known models, or show one model's shape.",
     "explain": "Say what a name means: chip, machine, region, model.",
     "check": "Check a workload file and list all its problems.",
+    "predict": "Predict time, memory and power of one configuration.",
+    "fits": "Say whether a model fits a chip, and what would help.",
+    "score": "Score predictions against a file of measurements.",
+    "calibrate": "Fit predictions to your own runs.",
+    "profile": "Measure this machine's GPU, or show a profile.",
     "catalog": "Refresh, import and inspect the catalog's data.",
 }
 

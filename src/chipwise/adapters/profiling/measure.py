@@ -1,0 +1,152 @@
+"""The door: measures the present device within a time limit and returns a `Profile`.
+
+Cases of most worth come first within each kind, and each kind has a share of the time, so a slow device loses sizes and not
+whole kinds. A case that fails becomes a note, never an error: not every device has fp8.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from chipwise.adapters.profiling import attention, collectives, elementwise, gemm, launch, layer, memory
+from chipwise.adapters.profiling.case import Case
+from chipwise.adapters.profiling.device import Device, connect
+from chipwise.adapters.profiling.timing import time_calls
+from chipwise.errors import BadInput, OutsideFailed
+from chipwise.perf.profile import Profile, Sample
+
+Tell = Callable[[float, str], None]  # the share that is done, from 0 to 1, and what comes next
+
+# The share of the time each may take; what one leaves over, the next ones have.
+_FAMILIES: dict[str, tuple[Callable[[Device], list[Case]], float]] = {
+    "launch": (launch.cases, 0.03),
+    "memory": (memory.cases, 0.12),
+    "gemm": (gemm.cases, 0.40),
+    "attention": (attention.cases, 0.13),
+    "layer": (layer.cases, 0.16),
+    "elementwise": (elementwise.cases, 0.11),
+}
+_COLLECTIVES = "collectives"
+FAMILIES = (*_FAMILIES, _COLLECTIVES)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    date: str  # ISO; the caller has the clock
+    chip: str | None = None  # the catalog's name, where somebody knows it
+    device: str = "auto"
+    quick: bool = False
+    seconds: float | None = None  # about how long in all; None is 180, or 30 when quick
+    only: tuple[str, ...] = ()  # families; empty is all
+
+    @property
+    def limit(self) -> float:
+        return self.seconds if self.seconds is not None else 30.0 if self.quick else 180.0
+
+    @property
+    def each(self) -> float:
+        """Seconds to measure one case."""
+        return 0.03 if self.quick else 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    samples: tuple[Sample, ...]
+    notes: tuple[str, ...]
+
+
+def measure(settings: Settings, tell: Tell) -> Profile:
+    """Measures; raises MissingExtra without torch and NotFound without the device that was asked for."""
+    wrong = [name for name in settings.only if name not in FAMILIES]
+    if wrong:
+        raise BadInput(f"Nothing to measure is called {wrong[0][:60]!r}.", remedy=f"Choose from {', '.join(FAMILIES)}.")
+    if not 0 < settings.limit <= 86400:
+        raise BadInput(f"{settings.limit:g} seconds is no time to measure in.", remedy="Give 10 to 600 seconds.")
+    tell(0.0, "starting torch")
+    device = connect(settings.device)
+    before = device.torch.get_float32_matmul_precision()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns about private functions and about its compiler, at length
+            found = _all(device, settings, tell)
+    finally:
+        device.torch.set_float32_matmul_precision(before)
+        device.free()
+    if not found.samples:
+        raise OutsideFailed(
+            f"Nothing could be measured on {device.name}. {' '.join(found.notes[:3])}",
+            remedy="Measure all kinds of work, or check that no other program holds the device.",
+        )
+    tell(1.0, f"{len(found.samples)} samples")
+    return Profile(device.name, device.kind, settings.chip, settings.date, device.software, found.samples, _shown(found.notes))
+
+
+def _tell_of(tell: Tell, done: int, total: int, index: int, text: str) -> None:
+    tell((done + index) / total, text)
+
+
+def _shown(notes: tuple[str, ...]) -> tuple[str, ...]:
+    """One line each, of what a profile's file takes."""
+    return tuple("".join(c if c.isprintable() else " " for c in note)[:1000] for note in notes)
+
+
+def _all(device: Device, settings: Settings, tell: Tell) -> _Outcome:
+    began = time.perf_counter()
+    notes = [] if device.gpu else ["No GPU: this is the processor, at smaller sizes."]
+    samples: list[Sample] = []
+    plan = {
+        name: sorted((case for case in cases(device) if case.core or not settings.quick), key=lambda case: not case.core)
+        for name, (cases, _) in _FAMILIES.items()
+        if not settings.only or name in settings.only
+    }
+    total = sum(len(cases) for cases in plan.values()) + 1
+    share, done = 0.0, 0
+    whole = sum(_FAMILIES[name][1] for name in plan) or 1.0
+    for name, cases in plan.items():
+        share += _FAMILIES[name][1] / whole
+        until = began + settings.limit * (1.0 if settings.only else 0.95) * share
+        found = _family(name, device, cases, settings.each, until, partial(_tell_of, tell, done, total))
+        samples += found.samples
+        notes += found.notes
+        done += len(cases)
+        if not device.alive():
+            return _Outcome(tuple(samples), (*notes, f"{name}: the device no longer answers; the rest was not measured."))
+    if not settings.only or _COLLECTIVES in settings.only:
+        tell(done / total, "collectives")
+        several, reasons = collectives.measured(device, settings.quick, max(5.0, 0.1 * settings.limit))
+        samples += several
+        notes += reasons
+    return _Outcome(tuple(samples), tuple(notes))
+
+
+def _family(
+    name: str, device: Device, cases: list[Case], seconds: float, until: float, tell: Callable[[int, str], None]
+) -> _Outcome:
+    samples: list[Sample] = []
+    failures: dict[str, list[str]] = {}
+    left_out = 0
+    for index, case in enumerate(cases):
+        if time.perf_counter() > until:
+            left_out = len(cases) - index
+            break
+        tell(index, str(case))
+        problem = ""
+        try:
+            timing = time_calls(device, case.prepare(), seconds, case.graph)
+            samples.append(Sample(case.kind, case.shape, case.precision, timing.seconds, case.flop, case.bytes, timing.spread))
+        except Exception as error:  # whatever torch, the compiler or the driver raise: one case less
+            problem = f"{type(error).__name__}: {(str(error).strip() or 'no reason given').splitlines()[0][:200]}"
+        if problem:  # after the except clause, when the traceback no longer holds tensors
+            failures.setdefault(f"{case.kind} {case.precision}", []).append(problem)
+            device.free()
+            if not device.alive():
+                break
+    device.free()
+    notes = [f"{what}: {len(reasons)} could not be measured ({reasons[0]})" for what, reasons in failures.items()]
+    if left_out:
+        notes.append(f"{name}: the time was up, {left_out} of {len(cases)} cases were left out.")
+    return _Outcome(tuple(samples), tuple(notes))

@@ -1,0 +1,419 @@
+"""Predictions per sample: pictures, encoded texts, generated images, recommendations; and which chips can do which work.
+
+Requests that come one by one are batched as they wait: those that arrive during one pass make up the next. With a rate of r
+and T(b) seconds for a pass of b samples, the batch settles where b = r T(b); a request waits for the rest of the pass under
+way (evenly spread over it, with the chance that there is one) and then takes T of its own batch, which varies like a Poisson
+count scaled by the burstiness. Memory is a rule of thumb: in training, 0.6 of the values that norms and activations touch are
+kept for the backward pass, and 16 bytes of state per parameter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.api.estimate_views import View, estimate_view, power_view
+from chipwise.api.estimating import own_model
+from chipwise.catalog.chip import Chip
+from chipwise.errors import BadInput
+from chipwise.perf import family_vision
+from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.kernels import edge
+from chipwise.perf.kernels.work import Terms, one_of
+from chipwise.perf.model import FORMULA, Estimate, Model
+from chipwise.perf.networks import GENERATED, STEPS, Net, Size, net_of
+from chipwise.perf.part import Part
+from chipwise.perf.power import power
+from chipwise.perf.published_vision import ENGINES, FORMATS, VisionCase, case_of
+from chipwise.perf.rows import Row
+from chipwise.perf.steadiness import steadiness
+from chipwise.workload.model.shape import (
+    ConvShape,
+    DecoderShape,
+    DiffusionShape,
+    EncoderDecoderShape,
+    EncoderShape,
+    RecommenderShape,
+    Shape,
+    TwoTowerShape,
+    VisionShape,
+)
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+LARGEST_BATCH = 256
+ENOUGH = 0.9  # of the best rate, at which a larger batch is not worth its latency
+KEPT = 0.6  # of the touched values that training keeps
+STATE_BYTES = 16.0  # per trained parameter: 16-bit weight and gradient, fp32 master copy and two moments
+ROOM = 0.92  # of a chip's memory; the rest is context and fragments
+
+# Kinds of chip that can do a kind of work; some are left out by name.
+ABLE = {
+    "train": ("gpu", "tpu", "neuron", "gaudi", "cpu"),
+    "serve": ("gpu", "tpu", "neuron", "gaudi", "npu", "cpu", "edge"),
+    "hpc": ("gpu", "cpu"),
+    "render": ("gpu", "cpu"),
+    "hybrid": ("gpu", "cpu"),
+    "interactive": ("gpu", "tpu", "neuron", "gaudi"),
+    "stream": ("fpga",),
+}
+_SERVES_ONLY = ("Inferentia", "Cloud-AI")
+_UNUSED = ("kv", "prefix", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer")
+_PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
+_MAY_BE_ZERO = ("zero", "prefix", "output_tokens")
+_NOT_WHOLE = ("rate",)
+
+
+def option(name: str) -> str:
+    """As it is typed."""
+    return f"--{name.removesuffix('_tokens').replace('_', '-')}"
+
+
+def check_numbers(settings: Mapping[str, Any]) -> None:
+    """Counts are whole and from 1 on, rates above 0; no option is infinite or not a number."""
+    for name, value in settings.items():
+        if not isinstance(value, int | float):
+            continue
+        least, whole = (0 if name in _MAY_BE_ZERO else 1), name not in _NOT_WHOLE
+        fine = math.isfinite(value) and value <= 1e12
+        if not fine or (value != math.floor(value) or value < least if whole else value <= 0):
+            allowed = f"whole numbers from {least} on" if whole else "numbers above 0"
+            raise BadInput(f"{option(name)}: {value:g} cannot be.", remedy=f"Allowed: {allowed}.")
+
+
+def steadiness_view(kind: str = "dedicated") -> View:
+    found = steadiness(kind)
+    return {"kind": found.kind, "relative_sd": found.log_sd}
+
+
+def able_chip(session: Session, on: str, work: str) -> Chip:
+    """The chip that `on` names, if it can do the work; otherwise BadInput that tells which can."""
+    chip = session.names.one_chip(on).chip
+    kinds = ABLE[work]
+    if chip.kind.value in kinds and not (work in ("train", "hpc") and chip.name.startswith(_SERVES_ONLY)):
+        return chip
+    what = "serves but does not train" if chip.name.startswith(_SERVES_ONLY) else f"is of the kind {chip.kind.value}"
+    known = [one.name for one in session.catalog.chips.values() if one.kind.value in kinds and one.common]
+    raise BadInput(
+        f"{chip.name} {what}: no {work} work for it.",
+        remedy=f"Chips of the kind {' or '.join(kinds)} can, such as {', '.join(known[-4:])}; `chipwise chips` lists them.",
+    )
+
+
+def by_samples(shape: Shape, task: str) -> bool:
+    """Whether a model is asked about per sample: to serve, all but decoders; to train, all but transformers over tokens."""
+    over_tokens = DecoderShape if task == "serve" else DecoderShape | EncoderShape | EncoderDecoderShape
+    return not isinstance(shape, over_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Seconds of a pass by batch, of one of `copies` that work side by side."""
+
+    batches: Array
+    seconds: Array
+    copies: float
+
+    def at(self, batch: float) -> float:
+        return float(np.interp(batch, self.batches, self.seconds))
+
+    @property
+    def most(self) -> float:
+        """Samples per second that all copies do at best."""
+        return float(np.max(self.batches / self.seconds)) * self.copies
+
+    def settled(self, rate: float) -> float | None:
+        """The batch that requests at this rate make up; None: they come faster than they are answered."""
+        each = rate / self.copies
+        if each >= self.most / self.copies:
+            return None
+        low, high = 1.0, float(self.batches[-1])
+        if each * self.at(low) <= low:
+            return low
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if each * self.at(middle) > middle else (low, middle)
+        return high
+
+    def latency(self, rate: float, share: float, burstiness: float = 1.0) -> float | None:
+        """Seconds that `share` of the requests stay below."""
+        batch = self.settled(rate)
+        if batch is None:
+            return None
+        busy = min(rate / self.copies * self.at(batch) / batch, 1.0)
+        waited = max(share - (1.0 - busy), 0.0) / max(busy, 1e-12) * self.at(batch)
+        extra = NormalDist().inv_cdf(min(max(share, 1e-6), 1 - 1e-6)) * burstiness * math.sqrt(max(batch * busy, 0.0))
+        own = batch if batch * busy < 1 else min(max(batch + extra, 1.0), float(self.batches[-1]))
+        return waited + self.at(own)
+
+    def highest_rate(self, goals: Mapping[float, float], burstiness: float = 1.0) -> float:
+        """Requests per second up to which each goal {share: seconds} is met; 0: never."""
+
+        def met(rate: float) -> bool:
+            found = {share: self.latency(rate, share, burstiness) for share in goals}
+            return all(one is not None and one <= goals[share] for share, one in found.items())
+
+        low, high = 1e-6, self.most
+        if not met(low):
+            return 0.0
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if met(middle) else (low, middle)
+        return low
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What is asked, resolved."""
+
+    model: str
+    net: Net
+    stored: float  # parameters, tables of embeddings with them
+    part: Part
+    task: str
+    chips: float
+    tensor: float
+    node: float | None  # chips of one machine
+    precision: str
+    engine: str
+    watts: float | None
+    fitted: Model
+    alike: bool  # networks like it were measured
+
+    def case(self, batch: float, metric: str) -> VisionCase:
+        """As a row of measurements would tell it, for the family fills in the rest; the network is our own."""
+        cells = {
+            "task": "image-classification" if self.task == "serve" else "training", "model": "resnet-50",
+            "chips": f"{self.chips:g}", "tp": f"{self.tensor:g}", "batch_or_concurrency": f"{batch:g}",
+            "micro_batch": f"{batch:g}", "precision_weights": self.precision, "precision": self.precision,
+            "metric_name": metric, "chips_per_node": "" if self.node is None else f"{self.node:g}",
+        }  # fmt: skip
+        found = case_of(Row(cells), self.part)
+        return replace(
+            found,
+            model=self.model,
+            net=self.net,
+            precision=self.precision,
+            engine=self.engine,
+            version=self.engine,
+            source="user",
+        )
+
+    def passes(self, batches: Sequence[float], metric: str = "latency_ms") -> Estimate:
+        if self.part.kind == "edge":
+            return _of_terms(self._frame(batches), self.chips * column(batches), metric)
+        asked = family_vision.question_of([self.case(batch, metric) for batch in batches])
+        if self.alike:
+            return self.fitted.estimate("vision", asked, Coded.of("vision"))
+        found = self.fitted.estimate("vision", asked, Coded.of("never measured"))  # the widest interval
+        return replace(found, provenance=found.provenance.map(lambda name: FORMULA))
+
+    @property
+    def told(self) -> list[str]:
+        """How far the measurements are."""
+        if self.part.kind == "edge":
+            return ["Edge devices: rules of thumb throughout; measure before buying many."]
+        if not self.alike:
+            return [f"Nothing like {self.model} was measured: the formula alone, with a wide interval."]
+        name = f"{self.model} training" if self.task == "train" else self.model
+        return (
+            []
+            if name in measured_names(self.fitted, "model")
+            else [f"{self.model} itself was not measured for this, others like it were."]
+        )
+
+    def _frame(self, batches: Sequence[float]) -> Terms:
+        device = edge.Devices.of([self.part], self.precision)
+        values = sum(one.times * one.rows * one.columns * one.groups for one in self.net.products)
+        at = edge.mode(device, self.watts)
+        return edge.frame(device, self.net.flop, self.net.parameters, values, np.array(batches, dtype=np.float64), at)
+
+    @property
+    def copies(self) -> float:
+        """That answer side by side: chips, groups of them, or the cores of each."""
+        return self.chips if self.part.kind == "edge" else self.case(LARGEST_BATCH, "latency_ms").copies
+
+    def memory(self, batch: float) -> dict[str, float]:
+        """Bytes per chip, by line."""
+        value, weight = FORMATS.get(self.precision, (1.0, 1.0))
+        if self.task == "train":
+            kept = KEPT * (self.net.touched + self.net.score_map) * max(value, 2.0)
+            return {"weights and states": self.stored * STATE_BYTES, "activations": kept * batch}
+        largest = max(
+            (one.rows * one.groups * (one.columns + one.depth / one.window) for one in self.net.products), default=0.0
+        )
+        return {"weights": self.stored * weight / self.tensor, "activations": 2.0 * largest * value * batch}
+
+    def fits(self, batch: float) -> bool:
+        return sum(self.memory(batch).values()) <= ROOM * self.part.memory_bytes
+
+
+def measured_names(fitted: Model, level: str) -> Mapping[str, object]:
+    """What the family has rows of: kinds of network, models."""
+    return fitted.factors["vision"].values.get(f"{level}/matrix/1", {})
+
+
+def resolve(session: Session, model: str, on: str, settings: Mapping[str, Any]) -> Sampled:
+    task = settings.get("task", "serve")
+    known = session.find_model(model)
+    unused = [name for name in _UNUSED if name in settings and settings[name] != _PLAIN.get(name)]
+    if unused:
+        shown = ", ".join(map(option, unused))
+        raise BadInput(f"{shown} does not go with {known.name}, which is predicted by samples.", remedy="Leave it out.")
+    part = session.parts[able_chip(session, on, task).name]
+    tensor = float(settings.get("tp", 1.0))
+    chips = float(settings.get("chips", tensor * float(settings.get("replicas", 1.0))))
+    if chips % tensor or (task == "train" and tensor > 1):
+        told = "copies of such models are trained side by side" if task == "train" else f"{chips:g} is no multiple of it"
+        raise BadInput(f"--tp: {tensor:g} cannot be: {told}.", remedy="Leave out --tp, or give --chips that it divides.")
+    tokens = float(settings.get("input_tokens") or settings.get("seq") or 0.0)
+    size = Size(
+        tokens if isinstance(known.shape, EncoderShape | EncoderDecoderShape) else 0.0,
+        generated=float(settings.get("output_tokens") or 0.0), steps=1.0 if task == "train" else 0.0,
+        guidance=1.0 if task == "train" else 0.0,
+    )  # fmt: skip
+    net, fitted = net_of(known.shape, size), own_model(session)
+    alike = net.kind in measured_names(fitted, "kind") and not isinstance(known.shape, EncoderDecoderShape)
+    return Sampled(
+        model=known.name, net=net, stored=float(known.shape.parameters), part=part, task=task,
+        chips=chips, tensor=tensor, node=settings.get("chips_per_node"), watts=settings.get("power_watts"),
+        fitted=fitted, alike=alike,
+        precision=_precision(settings.get("precision"), part, task),
+        engine=_engine(settings.get("framework" if task == "train" else "engine"), part, task),
+    )  # fmt: skip
+
+
+def _precision(given: str | None, part: Part, task: str) -> str:
+    allowed = edge.PRECISIONS if part.kind == "edge" else tuple(FORMATS)
+    if given is None:
+        if part.kind in ("edge", "cpu") and task == "serve":
+            return "int8" if part.has("int8") else "fp16" if part.kind == "edge" else "fp32"
+        return (
+            "bf16" if part.has("bf16") and (task == "train" or part.kind != "gpu") else "fp16" if part.has("fp16") else "fp32"
+        )
+    name = one_of("precision", given, allowed)
+    usable = [one for one in allowed if part.has(one) or one == "fp32"]
+    if name not in usable:
+        raise BadInput(f"precision: {part.name} has no {name} arithmetic.", remedy=f"Allowed: {', '.join(usable)}.")
+    return name
+
+
+def _engine(given: str | None, part: Part, task: str) -> str:
+    if given is not None and part.kind != "edge":
+        return one_of("framework" if task == "train" else "engine", given, ENGINES)
+    usual = {"edge": "compiled", "cpu": "openvino", "tpu": "flax", "neuron": "neuron", "gaudi": "habana"}
+    return usual.get(part.kind, "pytorch" if task == "train" or part.vendor != "NVIDIA" else "tensorrt")
+
+
+def predict_samples(session: Session, model: str, on: str, settings: Mapping[str, Any]) -> View:
+    """`settings` are the options by name; `task` is serve or train, `burstiness` and `power_watts` come from workload files."""
+    ask = resolve(session, model, on, settings)
+    curve = sample_curve(ask)
+    batch, notes = _batch(ask, curve, settings)
+    rate, took = (ask.passes([batch], metric) for metric in ("samples_per_s", "latency_ms"))
+    per_s = float(rate.value[0])
+    notes += ask.told
+    peak = ask.part.rate(ask.precision)
+    used = ask.net.flop * (3.0 if ask.task == "train" else 1.0) * per_s / ask.chips / peak
+    moved = (ask.net.parameters / batch + ask.net.touched) * per_s / ask.chips * 2.0 / ask.part.bandwidth
+    limit = min(ask.part.power_w, ask.watts or math.inf)
+    drawn = power(Coded.of(ask.part.kind), column(limit), column(min(used, 1.0)), column(min(moved, 1.0)))
+    lines = ask.memory(batch)
+    room, total = ROOM * ask.part.memory_bytes, sum(lines.values())
+    view: View = {
+        "task": "samples", "doing": ask.task, "model": ask.model, "chip": ask.part.name, "chips": ask.chips,
+        "engine": ask.engine, "precision": ask.precision, "batch": batch, "copies": ask.copies, "tp": ask.tensor,
+        "sample": _sample(session.find_model(model).shape, settings, ask), "samples_per_s": estimate_view(rate, "1/s"),
+        "latency_ms": estimate_view(took, "ms"), "provenance": rate.provenance.texts()[0],
+        "terms_s": estimate_view(took, "ms")["terms_s"],
+        "flop_per_sample": ask.net.flop, "utilisation": used,
+        "memory": {"lines_bytes": lines, "total_bytes": total},
+        "fit": {
+            "fits": total <= room, "capacity_bytes": room, "spare_bytes": room - total, "smallest_change": None,
+            "bytes_after_change": None, "tried": [],
+        },
+        "power_per_chip": power_view(drawn), "energy_per_million_samples_kwh": float(drawn.total[0]) * ask.chips / per_s / 3.6,
+        "notes": notes, "steadiness": steadiness_view("edge" if ask.part.kind == "edge" else "dedicated"),
+    }  # fmt: skip
+    if ask.task == "serve" and "rate" in settings:
+        view |= _arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0)))
+    return view
+
+
+def sample_curve(ask: Sampled) -> Curve:
+    batches = [float(2**power) for power in range(int(math.log2(LARGEST_BATCH)) + 1) if power == 0 or ask.fits(2.0**power)]
+    return Curve(column(batches), ask.passes(batches).seconds + np.zeros(len(batches)), ask.copies)
+
+
+def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[float, list[str]]:
+    """Samples in one pass of one copy: as given, as the callers make it up, or the smallest that keeps the chip busy."""
+    if ask.task == "train":
+        total, each = settings.get("global_batch"), settings.get("micro_batch")
+        if total is not None:
+            if total < curve.copies:
+                raise BadInput(
+                    f"--global-batch: {total:g} samples are too few for {curve.copies:g} copies.",
+                    remedy="Give at least one each.",
+                )
+            return float(total) / curve.copies, []
+        if each is not None:
+            return float(each), []
+    elif settings.get("batch") is not None:
+        return float(settings["batch"]), []
+    elif settings.get("concurrency") is not None:
+        return max(float(settings["concurrency"]) / curve.copies, 1.0), []
+    elif settings.get("rate") is not None:
+        settled = curve.settled(float(settings["rate"]))
+        told = [] if settled is not None else ["Requests come faster than they are answered: the queue grows without end."]
+        return float(curve.batches[-1]) if settled is None else float(max(round(settled), 1)), told
+    elif ask.part.kind == "edge":
+        return 1.0, []  # a camera has one picture at a time
+    per_s = curve.batches / curve.seconds
+    batch = float(curve.batches[int(np.argmax(per_s >= ENOUGH * np.max(per_s)))])
+    return batch, [f"Batch assumed: {batch:g}, the smallest power of two within 10% of the best rate."]
+
+
+def _arriving(curve: Curve, rate: float, burstiness: float) -> View:
+    shares = (0.5, 0.9, 0.99)
+    found = {f"p{share * 100:g}": curve.latency(rate, share, burstiness) for share in shares}
+    return {"rate_per_s": rate, "percentiles": {"latency_s": found}, "busy_share": min(rate / curve.most, 1.0)}
+
+
+def _sample(shape: Shape, settings: Mapping[str, Any], ask: Sampled) -> View:
+    tokens = settings.get("input_tokens") or settings.get("seq")
+    match shape:
+        case ConvShape() | VisionShape():
+            return {"side": float(shape.image_size)}
+        case TwoTowerShape():
+            return {"side": float(shape.image.image_size), "tokens": float(shape.text.positions)}
+        case EncoderShape():
+            return {"tokens": float(tokens or shape.positions or 512)}
+        case EncoderDecoderShape():
+            length = float(tokens or (1500 if shape.mels else 512))
+            return {"tokens": length, "generated": float(settings.get("output_tokens") or GENERATED)}
+        case DiffusionShape():
+            return {"side": float(shape.image_size), "steps": 1.0 if ask.task == "train" else float(STEPS)}
+        case RecommenderShape():
+            return {"rows_read": float(shape.rows_read)}
+        case _:
+            return {}
+
+
+def _of_terms(terms: Terms, batch: Array, metric: str) -> Estimate:
+    """`batch` counts the samples of all devices."""
+    rate = metric == "samples_per_s"
+    total, low, high = (np.asarray(one) for one in (terms.total, terms.low, terms.high))
+
+    def asked(seconds: Array) -> Array:
+        return np.asarray(batch / seconds if rate else 1e3 * seconds)
+
+    return Estimate(
+        asked(total), asked(high if rate else low), asked(low if rate else high), total,
+        dict(zip(terms.names, terms.seconds, strict=True)), Coded.of([FORMULA] * len(total)), terms.relative,
+    )  # fmt: skip

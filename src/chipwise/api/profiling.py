@@ -1,0 +1,236 @@
+"""Measures the device at hand, keeps its profile in the data directory, and tells what predictions make of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from chipwise.api.wiring import Session
+from chipwise.calibrate.from_profile import ChipOffset, Shares, assumed, chip_offset, peak_of, shares_of
+from chipwise.catalog.feed import Report
+from chipwise.errors import ChipwiseError, NoResult, UnknownName
+from chipwise.perf.model import packaged as packaged_model
+from chipwise.perf.part import DATA, Part, Parts
+from chipwise.perf.profile import Profile, Sample, dump, parse
+from chipwise.perf.roofline_picture import draw
+from chipwise.spelling import fold, nearest
+
+PACKAGED = DATA.parent / "profiles"
+_LARGEST = 130_000_000  # bytes; more than the longest text that `parse` takes
+
+
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """A profile with the part it is of (None: not in the catalog) and what predictions make of it."""
+
+    profile: Profile
+    part: Part | None
+    path: Path | None
+    measured: Shares | None = None
+    expected: Shares | None = None
+    offset: ChipOffset | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to measure."""
+
+    quick: bool = False
+    device: str = "auto"
+    chip: str | None = None
+    seconds: float | None = None
+
+
+def directory(session: Session) -> Path:
+    return session.config.data_dir / "profiles"
+
+
+def measure(session: Session, wish: Wish, report: Report) -> Profiled:
+    """Measures and stores; the chip is the one that was named, else what the driver's name means in the catalog."""
+    from chipwise.adapters.profiling.measure import Settings
+    from chipwise.adapters.profiling.measure import measure as run
+    from chipwise.adapters.stores import whole
+
+    chip = session.names.one_chip(wish.chip).chip.name if wish.chip else None  # a bad name is told before minutes of work
+    settings = Settings(session.today.isoformat(), chip, wish.device, wish.quick, wish.seconds)
+    profile = run(settings, lambda share, what: report(round(1000 * share), 1000, what.split(" ", 1)[0]))
+    if profile.chip is None and session.names.chips_or_none(profile.device) is not None:
+        profile = replace(profile, chip=session.names.one_chip(profile.device).chip.name)
+    path = directory(session) / f"{_stem(profile.chip or profile.device)}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole.write(path, dump(profile))
+    return _told(profile, path, session)
+
+
+def write(path: Path, text: str) -> None:
+    from chipwise.adapters.stores import whole
+
+    whole.write(path, text)
+
+
+def picture(found: Profiled) -> str:
+    """The roofline as SVG; the dashed line is the 16-bit peak of the data sheet."""
+    part = found.part
+    return draw(found.profile, peak_of(part, "bf16") if part else None, part.bandwidth if part else None)
+
+
+def show(session: Session, name: str | None) -> Profiled:
+    """A stored profile by its chip or device, else a packaged one; without a name the newest stored, else the packaged."""
+    paths = {path.stem: path for place in (PACKAGED, directory(session)) for path in _paths(place)}
+    if name is None:
+        own = _paths(directory(session))
+        path = max(own, key=lambda one: one.stat().st_mtime) if own else next(iter(_paths(PACKAGED)), None)
+        if path is None:
+            raise NoResult("No profile is stored.", remedy="chipwise profile measures one.")
+        return _told(_read(path), path, session)
+    by_stem = {fold(stem): path for stem, path in paths.items()}
+    if fold(name) in by_stem:
+        path = by_stem[fold(name)]
+        return _told(_read(path), path, session)
+    meant = session.names.chips_or_none(name)
+    for path in reversed(list(paths.values())):
+        profile = _read(path)
+        part = session.parts.find(profile.chip or "")
+        known = {fold(profile.device), fold(profile.chip or ""), fold(part.name if part else "")} - {""}
+        if fold(name) in known or (meant and part and part.name in {chip.name for chip in meant}):
+            return _told(profile, path, session)
+    raise UnknownName("profile", name, nearest(name, paths), remedy=f"Stored or packaged: {', '.join(paths) or 'none'}.")
+
+
+def forget(session: Session, name: str) -> Path:
+    """Removes a stored profile."""
+    from chipwise.adapters.stores import whole
+
+    stems = {fold(path.stem): path for path in _paths(directory(session))}
+    path = stems.get(fold(name))
+    if path is None or not whole.remove(path):
+        known = [one.stem for one in stems.values()]
+        raise UnknownName("stored profile", name, nearest(name, known), remedy=f"Stored: {', '.join(known) or 'none'}.")
+    return path
+
+
+def offsets(session: Session) -> Mapping[str, ChipOffset]:
+    """What stored profiles say of their chips; of one that cannot be used, the session's problems tell."""
+    found = {}
+    for path in _paths(directory(session)):
+        try:
+            told = _told(_read(path), path, session)
+        except (ChipwiseError, OSError) as error:
+            session.problems.append(f"The profile {path} is passed over: {str(error).splitlines()[0][:200]} Measure again.")
+            continue
+        if told.offset is not None:
+            found[told.offset.chip] = told.offset
+    return found
+
+
+def _told(profile: Profile, path: Path, session: Session) -> Profiled:
+    part = session.parts.find(profile.chip or "")
+    if part is None:
+        return Profiled(profile, None, path)
+    measured = shares_of(profile, part)
+    expected = assumed(part, packaged_model().factors, _packaged_of(part, session.parts))
+    return Profiled(profile, part, path, measured, expected, chip_offset(part.name, measured, expected))
+
+
+def _packaged_of(part: Part, parts: Parts) -> Profile | None:
+    for path in _paths(PACKAGED):
+        profile = _read(path)
+        own = parts.find(profile.chip or "")
+        if own is not None and own.name == part.name:
+            return profile
+    return None
+
+
+def _paths(place: Path) -> list[Path]:
+    try:
+        return sorted(path for path in place.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _read(path: Path) -> Profile:
+    with path.open("rb") as file:
+        return parse(file.read(_LARGEST).decode("utf-8", "replace"), str(path))
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:60] or "device"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a profile's summary: the best that was seen, and its share of the data sheet where that says one."""
+
+    what: str
+    value: float
+    unit: str  # B/s, FLOP/s or s
+    share: float | None
+    at: str
+
+
+def lines(found: Profiled) -> list[Line]:
+    samples, part = found.profile.samples, found.part
+    bandwidth, half = (part.bandwidth, peak_of(part, "bf16")) if part else (None, None)
+
+    def best(what: str, kind: str, unit: str, nominal: float | None = None, **fixed: int) -> Line | None:
+        kept = [s for s in samples if s.kind == kind and all(s.size(name) == size for name, size in fixed.items())]
+        return _best(what, kept, unit, nominal)
+
+    products = [
+        _best(f"gemm {name}", [s for s in samples if (s.kind, s.precision) == ("gemm", name)], "FLOP/s", peak)
+        for name in dict.fromkeys(s.precision for s in samples if s.kind == "gemm")
+        for peak in (peak_of(part, name) if part else None,)
+    ]
+    made = [
+        best("copy in memory", "copy", "B/s", bandwidth),
+        best("host to device", "copy-to-device", "B/s", pinned=1),
+        best("host to device, pageable", "copy-to-device", "B/s", pinned=0),
+        best("device to host", "copy-from-device", "B/s", pinned=1),
+        best("device to host, pageable", "copy-from-device", "B/s", pinned=0),
+        *products,
+        best("attention, prefill", "attention-prefill", "FLOP/s", half),
+        best("attention, decode", "attention-decode", "B/s", bandwidth),
+        best("layer, forward", "layer-forward", "FLOP/s", half),
+        best("layer, with gradients", "layer-forward-backward", "FLOP/s", half),
+        best("launch", "launch", "s"),
+        best("launch in a graph", "launch-graph", "s"),
+        *(best(kind, kind, "B/s") for kind in ("all-reduce", "all-gather", "reduce-scatter")),
+    ]
+    return [line for line in made if line is not None]
+
+
+def _best(what: str, samples: Sequence[Sample], unit: str, nominal: float | None) -> Line | None:
+    def rate(sample: Sample) -> float:
+        return {"B/s": sample.bytes_per_s, "FLOP/s": sample.flop_per_s, "s": -sample.seconds}[unit]
+
+    if not samples:
+        return None
+    top = max(samples, key=rate)
+    at = " ".join(f"{name} {size:,}" for name, size in top.shape if name != "pinned")
+    return Line(what, abs(rate(top)), unit, rate(top) / nominal if nominal and unit != "s" else None, at)
+
+
+def view(found: Profiled) -> dict[str, Any]:
+    profile = found.profile
+    return {
+        "device": profile.device,
+        "device_kind": profile.device_kind,
+        "chip": found.part.name if found.part else profile.chip,
+        "date": profile.date,
+        "software": profile.software,
+        "samples": len(profile.samples),
+        "notes": list(profile.notes),
+        "path": str(found.path) if found.path else None,
+        "best": [
+            {"what": line.what, "value": line.value, "unit": line.unit, "share_of_nominal": line.share, "at": line.at}
+            for line in lines(found)
+        ],
+        "compute_share": dict(found.measured.compute) if found.measured else {},
+        "memory_share": found.measured.memory if found.measured else None,
+        "assumed_compute_share": found.expected.half if found.expected else None,
+        "assumed_memory_share": found.expected.memory if found.expected else None,
+        "log_offset": {"compute": found.offset.compute, "memory": found.offset.memory} if found.offset else None,
+    }

@@ -1,0 +1,67 @@
+"""The families of work that are fitted, and which one answers a measurement row.
+
+A family turns rows into cases (what was run), cases into a question, and names the kind of answer that a row asks for, by
+which intervals are kept apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise.perf import (
+    family_inference,
+    family_training,
+    family_vision,
+    published_inference,
+    published_training,
+    published_vision,
+)
+from chipwise.perf.part import Part, Parts
+from chipwise.perf.question import Question
+from chipwise.perf.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    name: str
+    case_of: Callable[[Row, Parts, Part], Any]
+    question_of: Callable[[Sequence[Any]], Question]
+    kind_of: Callable[[Any], str]  # of answer, for the intervals
+    metrics: tuple[str, ...]
+
+
+def _training_kind(case: published_training.TrainingCase) -> str:
+    return "training own" if case.stack == "pytorch" else "training"
+
+
+def _inference_kind(case: published_inference.InferenceCase) -> str:
+    asked = {"ttft_ms": "first token", "tpot_ms": "token"}.get(case.metric, "throughput")
+    if case.scenario in ("prefill", "decode"):
+        return f"{case.scenario}" + (" own" if case.engine == "pytorch" else "")
+    return asked
+
+
+TRAINING = Family(
+    "training", published_training.case_of, family_training.question_of, _training_kind, published_training.METRICS
+)
+INFERENCE = Family(
+    "inference", lambda row, parts, part: published_inference.case_of(row, part), family_inference.question_of, _inference_kind,
+    published_inference.METRICS,
+)  # fmt: skip
+VISION = Family(
+    "vision", lambda row, parts, part: published_vision.case_of(row, part), family_vision.question_of, lambda case: "vision",
+    published_vision.METRICS,
+)  # fmt: skip
+FAMILIES = (TRAINING, INFERENCE, VISION)
+
+
+def family_for(row: Row) -> Family | None:
+    """None where the task is not one we predict."""
+    task = row.text("task")
+    if published_vision.handles(row):
+        return VISION
+    if task in published_training.TRAINING_TASKS:
+        return TRAINING
+    return INFERENCE if task.startswith("llm-") else None

@@ -1,0 +1,131 @@
+"""Reading measurement rows: the two published tables' columns in CSV, or one JSON object per line with the same names.
+
+Columns nobody knows are kept and ignored; a column that is missing counts as blank. What a file must have is enough to say
+what was run: model, task, chip and metric_name. `metric_value` may be blank when only predictions are wanted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from chipwise.errors import InvalidFile, Problem
+from chipwise.perf.rows import Row
+from chipwise.spelling import nearest
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "measurements"
+NEEDED = ("model", "task", "chip", "metric_name")
+NUMBERS = (
+    "params_b", "layers", "hidden", "ffn_hidden", "heads", "kv_heads", "vocab", "seq_len", "moe_experts_total",
+    "moe_experts_active", "chips", "chips_per_node", "tp", "pp", "cp", "ep", "micro_batch", "global_batch_sequences",
+    "batch_or_concurrency", "input_len", "output_len", "metric_value", "peak_gb",
+)  # fmt: skip
+_MAY_BE_ZERO = ("input_len", "output_len", "metric_value", "moe_experts_total", "moe_experts_active", "peak_gb", "cp", "ep")
+LARGEST = 64e6  # characters of a file
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows in the order of the file, with its columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def parse(text: str, where: str) -> Table:
+    """Raises InvalidFile with every problem found (the first hundred)."""
+    if len(text) > LARGEST:
+        raise InvalidFile(where, [Problem("", f"{len(text) / 1e6:.0f} MB of text", None, f"at most {LARGEST / 1e6:.0f} MB")])
+    if not text.strip():
+        raise InvalidFile(where, [Problem("", "the file is empty", None, f"a header with {', '.join(NEEDED)} and rows")])
+    cells, columns = _json_lines(text, where) if text.lstrip().startswith("{") else _csv(text, where)
+    missing = [name for name in NEEDED if name not in columns]
+    if missing:
+        problems = [Problem(name, "no such column", None, "the name of a column", nearest(name, columns)) for name in missing]
+        raise InvalidFile(where, problems)
+    problems = [problem for line, row in cells for problem in _check(line, row)]
+    if problems:
+        raise InvalidFile(where, problems[:100])
+    return Table(tuple(columns), tuple(Row(row) for _, row in cells))
+
+
+def _csv(text: str, where: str) -> tuple[list[tuple[int, Mapping[str, str]]], list[str]]:
+    reader = csv.reader(io.StringIO(text), strict=True)
+    found: list[tuple[int, Mapping[str, str]]] = []
+    try:
+        columns = [name.strip().lstrip("\ufeff") for name in next(reader)]
+        twice = {name for name in columns if name and columns.count(name) > 1}
+        if twice:
+            raise InvalidFile(where, [Problem(name, "the column is there twice", 1) for name in sorted(twice)])
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(columns):
+                message = f"{len(cells)} cells where the header has {len(columns)}"
+                raise InvalidFile(where, [Problem("", message, reader.line_num, "one cell per column")])
+            found.append((reader.line_num, dict(zip(columns, cells, strict=True))))
+    except csv.Error as error:
+        raise InvalidFile(where, [Problem("", f"not readable as CSV: {error}", reader.line_num)]) from error
+    return found, columns
+
+
+def _json_lines(text: str, where: str) -> tuple[list[tuple[int, Mapping[str, str]]], list[str]]:
+    found: list[tuple[int, Mapping[str, str]]] = []
+    columns: dict[str, None] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InvalidFile(where, [Problem("", f"not a JSON object: {error}", number)]) from error
+        if not isinstance(value, dict):
+            raise InvalidFile(where, [Problem("", "not a JSON object", number, 'lines such as {"model": "llama-3.1-8b", ...}')])
+        columns |= dict.fromkeys(value)
+        found.append((number, {name: _cell(item) for name, item in value.items()}))
+    return found, list(columns)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
+    problems = []
+    for name in NUMBERS:
+        text = (row.get(name) or "").strip()
+        if not text:
+            continue
+        try:
+            value = float(text)
+        except ValueError:
+            problems.append(Problem(name, f"{text[:40]!r} is not a number", line, "a number or nothing"))
+            continue
+        least = 0.0 if name in _MAY_BE_ZERO else None
+        if not math.isfinite(value) or value < 0 or (least is None and value == 0) or value > 1e15:
+            allowed = "a number from 0 on" if least == 0.0 else "a number above 0"
+            problems.append(Problem(name, f"{text[:40]!r} cannot be", line, f"{allowed}, or nothing"))
+    problems += [Problem(name, "is blank", line, "a value") for name in NEEDED if not (row.get(name) or "").strip()]
+    return problems
+
+
+def read(path: Path) -> Table:
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError as error:
+        raise InvalidFile(str(path), [Problem("", "not a text file in UTF-8", None)]) from error
+
+
+@cache
+def packaged() -> tuple[Row, ...]:
+    """Every published row and every one of our own that the project carries."""
+    tables = (read(DATA / name) for name in ("training.csv", "inference.csv", "own.jsonl"))
+    return tuple(row for table in tables for row in table.rows)

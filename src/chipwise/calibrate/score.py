@@ -1,0 +1,170 @@
+"""Scoring: predictions of measurement rows against what was measured, with the reasons for rows that cannot be answered.
+
+Rows are answered family by family as arrays. `held_out` makes every prediction from a fit that left the row's fold out; it
+is what may be quoted for rows the packaged factors were fitted on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from chipwise.calibrate.crossvalidate import find_part, folds, key_of, left_out, samples
+from chipwise.calibrate.families import FAMILIES, Family, family_for
+from chipwise.calibrate.peak import peaks
+from chipwise.perf import bands
+from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.model import Model
+from chipwise.perf.part import Parts
+from chipwise.perf.rows import Row
+
+BY = ("chip", "model", "engine", "metric_name", "source_repo")
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One row's answer. `predicted` is None where `reason` says why."""
+
+    predicted: float | None = None
+    low: float | None = None
+    high: float | None = None
+    peak_gb: float | None = None
+    provenance: str = ""
+    reason: str = ""
+
+
+def predict(rows: Sequence[Row], parts: Parts, model: Model) -> list[Scored]:
+    found = [Scored()] * len(rows)
+    for family, members, cases in _by_family(rows, parts, found):
+        question = family.question_of(cases)
+        estimate = model.estimate(family.name, question, Coded.of([family.kind_of(case) for case in cases]))
+        near, held = estimate.provenance.texts(), peaks(cases)
+        for at, row in enumerate(members):
+            found[row] = Scored(
+                float(estimate.value[at]), float(estimate.low[at]), float(estimate.high[at]), held[at],
+                near[at if len(near) > 1 else 0],
+            )  # fmt: skip
+    return found
+
+
+def held_out(
+    rows: Sequence[Row], parts: Parts, model: Model, leave_out: str, count: int, tell: Callable[[str], None]
+) -> list[Scored]:
+    """Predictions from fits on `rows` themselves without the fold; intervals as packaged."""
+    answered = predict(rows, parts, model)
+    place = {id(row): at for at, row in enumerate(rows)}
+    for sample in samples(rows, parts):
+        kind = Coded.of([sample.family.kind_of(case) for case in sample.cases])
+        predicted = sample.nothing()
+        for number, found in left_out(sample, folds(sample.rows, key_of(leave_out), count)):
+            predicted = found
+            tell(f"{sample.family.name}: fold {number + 1} of {count}")
+        low, high = bands.limits(model.bands, kind, predicted.spread)
+        question = sample.question
+        seconds = np.exp(predicted.log_seconds)
+        ends = [question.scale * (seconds * side) ** question.power for side in (low, high)]
+        for at, row in enumerate(sample.rows):
+            before = answered[place[id(row)]]
+            answered[place[id(row)]] = Scored(
+                float(predicted.value[at]), float(min(ends[0][at], ends[1][at])), float(max(ends[0][at], ends[1][at])),
+                before.peak_gb, before.provenance,
+            )  # fmt: skip
+    return answered
+
+
+def _by_family(rows: Sequence[Row], parts: Parts, found: list[Scored]) -> list[tuple[Family, list[int], list[Any]]]:
+    grouped: dict[str, tuple[Family, list[int], list[Any]]] = {}
+    for at, row in enumerate(rows):
+        family = family_for(row)
+        if family is None:
+            tasks = "pretrain, sft, finetune, lora, qlora, train, llm-offline, llm-online, llm-prefill, llm-decode, bert, ..."
+            found[at] = Scored(reason=f"task: {row.text('task')!r} is not one we predict ({tasks})")
+            continue
+        part = find_part(row, parts)
+        if part is None:
+            found[at] = Scored(reason=f"chip: {row.text('chip')!r} is not in the catalog; give chip_key or chips_csv_name")
+            continue
+        if row.text("metric_name") not in family.metrics:
+            found[at] = Scored(reason=f"metric_name: {row.text('metric_name')!r} is not one of {', '.join(family.metrics)}")
+            continue
+        _, members, cases = grouped.setdefault(family.name, (family, [], []))
+        members.append(at)
+        cases.append(family.case_of(row, parts, part))
+    return list(grouped.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Errors and shares as fractions."""
+
+    rows: int
+    median_ape: float
+    p90_ape: float
+    within_25pct: float
+    interval_coverage: float
+    interval_width: float  # median of (high - low) / predicted
+
+
+def figures(rows: Sequence[Row], answers: Sequence[Scored]) -> Figures | None:
+    """Of the rows that were measured and answered; None where there are none."""
+    pairs = [
+        (row.number("metric_value", 0.0), one) for row, one in zip(rows, answers, strict=True)
+        if one.predicted is not None and row.number("metric_value", 0.0) > 0
+    ]  # fmt: skip
+    if not pairs:
+        return None
+    measured = np.array([value for value, _ in pairs])
+    predicted, low, high = (np.array([getattr(one, name) for _, one in pairs]) for name in ("predicted", "low", "high"))
+    error = np.abs(predicted / measured - 1.0)
+    return Figures(
+        len(pairs), float(np.median(error)), float(np.quantile(error, 0.9)), float(np.mean(error <= 0.25)),
+        float(np.mean((measured >= low) & (measured <= high))), float(np.median((high - low) / predicted)),
+    )  # fmt: skip
+
+
+def by(rows: Sequence[Row], answers: Sequence[Scored], columns: Sequence[str] = BY) -> dict[str, dict[str, Figures]]:
+    """Figures for every value of each column, the most frequent first."""
+    found: dict[str, dict[str, Figures]] = {}
+    for column in columns:
+        members: dict[str, list[int]] = {}
+        for at, row in enumerate(rows):
+            members.setdefault(row.text(column) or "(blank)", []).append(at)
+        named = {
+            name: figures([rows[at] for at in those], [answers[at] for at in those])
+            for name, those in sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+        }
+        found[column] = {name: value for name, value in named.items() if value is not None}
+    return found
+
+
+def order_kept(
+    rows: Sequence[Row], answers: Sequence[Scored], key: Callable[[Row], str], least: float = 0.1
+) -> tuple[int, int]:
+    """Of all pairs of one group whose measured values differ by over `least`: (pairs put in the right order, pairs)."""
+    grouped: dict[str, list[tuple[float, float]]] = {}
+    for row, one in zip(rows, answers, strict=True):
+        if one.predicted is not None and row.number("metric_value", 0.0) > 0:
+            name = f"{key(row)}|{row.text('metric_name')}"
+            grouped.setdefault(name, []).append((row.number("metric_value", 0.0), one.predicted))
+    right = pairs = 0
+    for members in grouped.values():
+        values: Array = np.array(members)
+        measured, predicted = values[:, 0], values[:, 1]
+        apart = np.triu(np.abs(np.log(measured[:, None] / measured[None, :])) > np.log1p(least), 1)
+        same = np.sign(measured[:, None] - measured[None, :]) == np.sign(predicted[:, None] - predicted[None, :])
+        right, pairs = right + int(np.sum(apart & same)), pairs + int(np.sum(apart))
+    return right, pairs
+
+
+def refused(answers: Sequence[Scored]) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    for one in answers:
+        if one.reason:
+            counts[one.reason] = counts.get(one.reason, 0) + 1
+    return counts
+
+
+__all__ = ["BY", "FAMILIES", "Figures", "Scored", "by", "figures", "held_out", "order_kept", "predict", "refused"]

@@ -1,0 +1,244 @@
+"""`chipwise predict`: how fast, how large, how hot, with the terms and how sure we are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from chipwise.cli.options import CatalogName
+
+_WORDS = {"measured": "measured here", "interpolated": "near measurements", "formula": "formula only"}
+_RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
+
+
+@click.command()
+@click.argument("model", metavar="MODEL|WORKLOAD.yaml", type=CatalogName("model"))
+@click.option("--on", required=True, metavar="CHIP", type=CatalogName("chip"), help="The chip; stages: CHIP,STAGE=CHIP.")
+@click.option("--train", "task", flag_value="train", help="Training (or fine-tuning with --method).")
+@click.option("--serve", "task", flag_value="serve", help="Generation.")
+@click.option("--chips", type=float, default=None, help="Chips in all; training: tp x pp x cp x data parallel.")
+@click.option("--tp", type=float, default=1.0, help="Tensor parallel.")
+@click.option("--pp", type=float, default=1.0, help="Pipeline parallel.")
+@click.option("--cp", type=float, default=1.0, help="Context parallel (training).")
+@click.option("--ep", type=float, default=1.0, help="Expert parallel.")
+@click.option("--precision", default=None, help="bf16, fp16, fp8, fp4, tf32, fp32; serving: of the weights, also int8, int4.")
+@click.option("--seq", type=float, default=None, help="Training: tokens per sequence.")
+@click.option("--micro-batch", type=float, default=None, help="Training: sequences per replica at once.")
+@click.option("--global-batch", type=float, default=None, help="Training: sequences per optimiser step.")
+@click.option("--zero", type=float, default=None, help="Training: ZeRO stage 0-3; 3 is FSDP.")
+@click.option("--interleave", type=float, default=None, help="Training: pieces of the model per pipeline stage.")
+@click.option("--recompute", type=click.Choice(list(_RECOMPUTE)), default=None, help="Training: activations done again.")
+@click.option("--method", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Training: what is trained.")
+@click.option("--optimizer", default=None, help="Training: adamw, adamw-8bit, adafactor, lion, muon, sgd.")
+@click.option("--framework", default=None, help="Training: the software; what is usual unless given.")
+@click.option("--chips-per-node", type=float, default=None, help="Chips in one machine.")
+@click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, sglang, llama.cpp, neuron, pytorch, ...")
+@click.option("--concurrency", type=float, default=None, help="Serving: requests always in flight.")
+@click.option("--rate", type=float, default=None, help="Serving: requests per second.")
+@click.option("--batch", type=float, default=None, help="Serving: one static batch of this size.")
+@click.option("--input", "input_tokens", type=float, default=None, help="Serving: tokens of a prompt.")
+@click.option("--output", "output_tokens", type=float, default=None, help="Serving: tokens of an answer.")
+@click.option("--prefix", type=float, default=None, help="Serving: tokens all prompts begin with.")
+@click.option("--kv", default=None, help="Serving: precision of the cache: bf16, fp8, int8.")
+@click.option("--replicas", type=float, default=None, help="Serving: copies of the model; 1 unless the file says.")
+@click.option("--json", "as_json", is_flag=True, help="JSON, all terms and lines.")
+def predict(model: str, on: str, task: str | None, as_json: bool, **settings: Any) -> None:
+    """Predict one configuration: time, memory and power, where the time goes, and how sure we are.
+
+    MODEL is a name such as llama-3.1-8b, or a workload file, whose own settings count unless an option says otherwise.
+    The interval is from the 10th to the 90th percentile.
+
+    \b
+    Examples:
+      chipwise predict llama-3.1-8b --train --on h100 --chips 8 --seq 4096 --micro-batch 2
+      chipwise predict llama-3.1-70b --serve --on h200 --tp 4 --concurrency 64 --input 1024 --output 256
+      chipwise predict examples/serve/workload.yaml --on l40s
+    """
+    from chipwise.api.predicting import predict as ask
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    view = ask(open_session(), model, on, task, {name: value for name, value in settings.items() if value is not None})
+    if as_json:
+        text.show_json(view)
+    else:
+        show(view)
+
+
+def show(view: dict[str, Any]) -> None:
+    from chipwise.cli import text
+    from chipwise.cli.predict_other import show_extra, show_other, show_stage
+
+    for stage in view.get("stages", ()):
+        show_stage(stage)
+        show(stage)
+        text.show_lines("")
+    if view["task"] == "train":
+        _show_training(view)
+    elif view["task"] == "serve":
+        _show_serving(view)
+    else:
+        show_other(view)
+        return
+    show_extra(view)
+
+
+def _show_training(view: dict[str, Any]) -> None:
+    from chipwise.cli import text
+
+    setup, step = view["setup"], view["step_time"]
+    split = ", ".join(f"{name} {setup[name]:g}" for name in ("tp", "pp", "cp", "ep", "dp") if setup[name] > 1)
+    text.show_title(f"{view['model']} on {view['chips']:g}x {view['chip']}: training, {setup['method']}, {setup['precision']}")
+    speed = view["tokens_per_s"]
+    text.show_pairs(
+        [
+            ("step", f"{span(step, 's')}, {_WORDS[step['provenance']]}"),
+            (
+                "tokens/s",
+                f"{text.number(speed['value'])} ({text.number(speed['low'])} to {text.number(speed['high'])}); per chip {text.number(view['tokens_per_s_per_chip'])}",
+            ),
+            (
+                "utilisation",
+                f"{view['mfu']:.0%} of the dense 16-bit peak (model FLOP); scaling {min(view['scaling_efficiency'], 1):.0%}",
+            ),
+            (
+                "as run",
+                f"{setup['global_batch']:g} sequences of {setup['seq']:g} per step, {setup['micro_batch']:g} at once; {split or 'no split'}",
+            ),
+            ("", f"ZeRO stage {setup['zero_stage']:g}, recompute {setup['recompute']}, {view['framework']}"),
+        ]
+    )
+    show_terms(step["terms_s"], "step")
+    show_memory(view)
+    _show_end(view)
+
+
+def _show_serving(view: dict[str, Any]) -> None:
+    from chipwise.cli import text
+
+    setup = view["setup"]
+    how = {
+        "closed": f"{setup['batch']:g} requests in flight",
+        "open": "requests at a rate",
+        "full": "as full as it gets",
+        "static": f"one batch of {setup['batch']:g}",
+    }.get(view["scenario"], view["scenario"])
+    text.show_title(
+        f"{view['model']} on {view['chips']:g}x {view['chip']}: {view['engine']}, weights {setup['weights']}, {how}"
+    )
+    pairs = []
+    for name, label in (("ttft_ms", "first token"), ("tpot_ms", "per token"), ("latency_ms", "whole answer")):
+        if name in view and view["scenario"] != "full":
+            pairs.append((label, span(view[name], "ms")))
+    for name, label in (("output_tokens_per_s", "tokens/s out"), ("requests_per_s", "requests/s")):
+        if name in view:
+            pairs.append((label, span(view[name], "")))
+    pairs.append(("provenance", _WORDS[view["output_tokens_per_s"]["provenance"]]))
+    pairs.append(
+        (
+            "as run",
+            f"{setup['input_tokens']:g} tokens in, {setup['output_tokens']:g} out; tp {setup['tp']:g}, pp {setup['pp']:g}; cache {setup['kv_cache']}",
+        )
+    )
+    pairs.append(("", f"memory holds {view['most_sequences']:,.0f} such sequences at once"))
+    text.show_pairs(pairs)
+    if view["percentiles"]:
+        columns = [
+            text.Column("percentile"),
+            *(text.Column(name, right=True) for name in ("first token s", "per token ms", "answer s")),
+        ]
+        by = view["percentiles"]
+        rows = [
+            [
+                share,
+                text.number(by["ttft_s"][share], 3),
+                text.number(by["tpot_s"][share] * 1e3, 3),
+                text.number(by["latency_s"][share], 3),
+            ]
+            for share in by["ttft_s"]
+        ]
+        text.show_lines("")
+        text.show_table(columns, rows)
+    which = "tpot_ms" if "tpot_ms" in view and view["scenario"] not in ("full",) else "output_tokens_per_s"
+    show_terms(view[which]["terms_s"], "time per token" if which == "tpot_ms" else "time per request")
+    show_memory(view)
+    _show_end(view)
+
+
+def span(one: dict[str, Any], unit: str) -> str:
+    from chipwise.cli import text
+
+    shown = [text.number(one[name], 3) for name in ("value", "low", "high")]
+    return f"{shown[0]} {unit} ({shown[1]} to {shown[2]})".replace("  ", " ").replace(" (", " (")
+
+
+def show_terms(terms: dict[str, float], whole: str) -> None:
+    from chipwise.cli import text
+
+    total = sum(terms.values())
+    ordered = sorted(terms.items(), key=lambda item: -item[1])
+    rows = [
+        [name, duration(value), f"{value / total:.0%}", "#" * round(30 * value / total)]
+        for name, value in ordered
+        if value > 0.002 * total
+    ]
+    text.show_lines("")
+    text.show_table(
+        [text.Column(f"where the {whole} goes"), text.Column("", right=True), text.Column("", right=True), text.Column("")],
+        rows,
+    )
+
+
+def duration(seconds: float) -> str:
+    from chipwise.cli import text
+
+    if seconds < 1e-3:
+        return f"{text.number(seconds * 1e6, 3)} us"
+    return f"{text.number(seconds * 1e3, 3)} ms" if seconds < 1 else f"{text.number(seconds, 3)} s"
+
+
+def show_memory(view: dict[str, Any]) -> None:
+    from chipwise.cli import text
+
+    memory, fit = view.get("memory"), view.get("fit")
+    if not memory:
+        return
+    capacity = fit["capacity_bytes"] if fit else None
+    rows = [
+        [name.replace("_", " "), f"{value / 1e9:.2f} GB", f"{value / memory['total_bytes']:.0%}"]
+        for name, value in sorted(memory["lines_bytes"].items(), key=lambda item: -item[1])
+        if value > 0.003 * memory["total_bytes"]
+    ]
+    rows.append(["in all", f"{memory['total_bytes'] / 1e9:.2f} GB", ""])
+    text.show_lines("")
+    text.show_table([text.Column("memory per chip"), text.Column("", right=True), text.Column("", right=True)], rows)
+    if fit and capacity:
+        show_fit(fit)
+
+
+def show_fit(fit: dict[str, Any]) -> None:
+    from chipwise.cli import text
+
+    spare, capacity = fit["spare_bytes"], fit["capacity_bytes"]
+    if fit["fits"]:
+        text.show_lines(f"Fits: {spare / 1e9:.1f} of {capacity / 1e9:.1f} GB are left.")
+        return
+    text.show_lines(f"Does not fit: {-spare / 1e9:.1f} GB are missing on a chip of {capacity / 1e9:.1f} GB.")
+    if fit["smallest_change"] and fit["smallest_change"] != "nothing tried helps":
+        text.show_lines(
+            f"The smallest change that helps: {fit['smallest_change']} ({fit['bytes_after_change'] / 1e9:.1f} GB per chip)."
+        )
+    elif fit["tried"]:
+        text.show_lines("Nothing tried helps: smaller batches, narrower formats and more chips were all too little.")
+
+
+def _show_end(view: dict[str, Any]) -> None:
+    from chipwise.cli import text
+
+    drawn = view["power_per_chip"]
+    energy = view.get("energy_per_million_tokens_kwh")
+    told = f"Power: about {drawn['chip_w']:.0f} W per chip, {drawn['with_cooling_w']:.0f} W with host and cooling"
+    text.show_lines("", f"{told}; {text.number(energy, 3)} kWh per million tokens." if energy else f"{told}.")
+    for note in view["notes"]:
+        text.show_lines(note)

@@ -1,0 +1,138 @@
+"""`chipwise profile`: measure the device at hand, or look at a profile."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from chipwise.api.profiling import Line, Profiled
+
+_NEWEST = "-"  # --show without a name
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Half a minute and fewer sizes instead of three minutes.")
+@click.option("--seconds", type=click.FloatRange(1, 86400), help="About how long to measure.")
+@click.option(
+    "--device", type=click.Choice(("auto", "cuda", "cpu")), default="auto", show_default=True, help="What to measure."
+)
+@click.option("--chip", help="The catalog's name of the chip, where the driver's does not tell.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the profile here, too.")
+@click.option("--picture", type=click.Path(path_type=Path), help="Write the roofline as SVG.")
+@click.option(
+    "--show", is_flag=False, flag_value=_NEWEST, default=None, metavar="[NAME]", help="Measure nothing; show a stored profile."
+)
+@click.option("--forget", metavar="NAME", help="Remove a stored profile.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def profile(
+    quick: bool,
+    seconds: float | None,
+    device: str,
+    chip: str | None,
+    out: Path | None,
+    picture: Path | None,
+    show: str | None,
+    forget: str | None,
+    as_json: bool,
+) -> None:
+    """Measure this machine's GPU (or processor) with PyTorch: memory, matrix products, attention, launches, a layer.
+
+    The profile is kept in the data directory, and predictions for that chip use it.
+
+    \b
+    Examples:
+      chipwise profile --quick --picture roofline.svg
+      chipwise profile --show h200
+    """
+    from chipwise.api import profiling
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.cli.catalog import _progress
+    from chipwise.errors import BadInput
+
+    for path in (out, picture):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in a directory that is there.")
+    session = open_session()
+    if forget is not None:
+        gone = profiling.forget(session, forget)
+        if as_json:
+            text.show_json({"forgotten": str(gone)})
+        else:
+            text.show_lines(f"Forgotten: {gone}.")
+        return
+    if show is not None:
+        found = profiling.show(session, None if show == _NEWEST else show)
+    else:
+        with _progress("measuring") as report:
+            found = profiling.measure(session, profiling.Wish(quick, device, chip, seconds), report)
+    if out is not None:
+        from chipwise.perf.profile import dump
+
+        profiling.write(out, dump(found.profile))
+    if picture is not None:
+        profiling.write(picture, profiling.picture(found))
+    if as_json:
+        text.show_json(profiling.view(found))
+    else:
+        _show(found, measured=show is None)
+    text.say(*(f"Written: {path}" for path in (out, picture) if path is not None))
+
+
+def _show(found: Profiled, measured: bool) -> None:
+    from chipwise.api.profiling import lines
+    from chipwise.cli import text
+
+    profile = found.profile
+    text.show_title(f"{profile.device}: {text.plural(len(profile.samples), 'sample')}, {profile.date}")
+    told = [("chip", found.part.name if found.part else "not in the catalog; --chip names it"), ("software", profile.software)]
+    if profile.device_kind == "cpu":
+        told.insert(0, ("device", "no GPU: this is the processor, at smaller sizes"))
+    text.show_pairs(told + [("note", note) for note in profile.notes[:6] if not note.startswith("No GPU")])
+    text.show_table(
+        [
+            text.Column("what"),
+            text.Column("best", True),
+            text.Column("of the sheet", True),
+            text.Column("at", flexible=True),
+        ],
+        [
+            [line.what, quantity(line), "-" if line.share is None else f"{100 * line.share:.0f}%", line.at]
+            for line in lines(found)
+        ],
+    )
+    text.show_lines(*_effect(found, measured))
+
+
+def _effect(found: Profiled, measured: bool) -> list[str]:
+    """What predictions make of it."""
+    if found.offset is None or found.measured is None or found.expected is None:
+        return ["Predictions do not use it: it is of no chip in the catalog."]
+    sides = []
+    for name, share, expected, log in (
+        ("arithmetic", found.measured.half, found.expected.half, found.offset.compute),
+        ("memory", found.measured.memory, found.expected.memory, found.offset.memory),
+    ):
+        if share is not None and expected is not None:
+            change = math.expm1(log)
+            moved = "as predicted" if abs(change) < 0.0005 else f"{abs(change):.1%} {'slower' if change > 0 else 'faster'}"
+            sides.append(f"{name} {share:.0%} of the sheet, {expected:.0%} assumed: {moved}")
+    said = [f"Large matrix products and reading weights: {'; '.join(sides)}."]
+    if measured and found.path is not None:
+        said.append(f"Stored in {found.path}; predictions for {found.offset.chip} use it from now on.")
+    return said
+
+
+def quantity(line: Line) -> str:
+    if line.unit == "s":
+        factor, unit = (1e-6, "us") if line.value < 1e-3 else (1e-3, "ms")
+        return f"{line.value / factor:.3g} {unit}"
+    for factor, prefix in _PREFIXES:
+        if line.value >= factor * 0.9995:
+            return f"{line.value / factor:.3g} {prefix}{line.unit}"
+    return f"{line.value:.3g} {line.unit}"

@@ -1,0 +1,154 @@
+"""`chipwise score`: predictions against a file of measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from chipwise.api.scoring import Score
+    from chipwise.calibrate.score import Figures
+
+_SHOWN = 8  # names of a column, and reasons; --json has all
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option("--out", type=click.Path(path_type=Path), help="Write all rows with what was predicted as CSV.")
+@click.option(
+    "--leave-out",
+    type=click.Choice(("group", "configuration", "chip")),
+    help="Answer each row as if its model on its chip, its configuration or its chip had never been seen.",
+)
+@click.option("--folds", type=click.IntRange(2, 1000), help="Fits that --leave-out makes; 6, 5 or 8 unless given.")
+@click.option("--no-own", is_flag=True, help="Leave your own calibration and profiles out.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON; errors and shares are fractions.")
+def score(path: str, out: Path | None, leave_out: str | None, folds: int | None, no_own: bool, as_json: bool) -> None:
+    """Score predictions against the measurements in FILE, CSV or JSON lines; a dash reads standard input.
+
+    Columns: model, task, chip, metric_name, metric_value and what else was set; others are kept and ignored. Rows without
+    a metric_value are predicted and not scored.
+
+    \b
+    Examples:
+      chipwise score measured.csv --out predictions.csv
+      chipwise score measured.csv --leave-out group --json
+    """
+    from chipwise.api.scoring import Ask, predictions, view
+    from chipwise.api.scoring import score as find
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.cli.catalog import _progress
+
+    _check(out, folds, leave_out)
+    ask = Ask(leave_out, folds, not no_own)
+    session, typed = open_session(), standard_input() if path == "-" else None
+    if leave_out is None:
+        found = find(session, path, typed, ask, lambda done, total, what: None)
+    else:
+        with _progress("fitting without them") as report:
+            found = find(session, path, typed, ask, report)
+    if out is not None:
+        from chipwise.api.profiling import write
+
+        write(out, predictions(found))
+    if as_json:
+        text.show_json(view(found))
+    else:
+        _show(found, leave_out)
+    if out is not None:
+        text.say(f"Written: {out}")
+
+
+def standard_input() -> bytes:
+    import sys
+
+    from chipwise.calibrate.measurements import LARGEST
+
+    return b"" if sys.stdin is None else sys.stdin.buffer.read(4 * int(LARGEST) + 1)
+
+
+def _check(out: Path | None, folds: int | None, leave_out: str | None) -> None:
+    """What can be told before minutes of fitting."""
+    from chipwise.errors import BadInput
+
+    if folds is not None and leave_out is None:
+        raise BadInput("--folds says how --leave-out fits.", remedy="Add --leave-out group, configuration or chip.")
+    if out is None:
+        return
+    if str(out) == "-" or out.is_dir():
+        raise BadInput(f"--out {out} is not a file.", remedy="Give the name of a file to write.")
+    if not out.parent.is_dir():
+        raise BadInput(f"There is no directory {out.parent}.", remedy="Create it, or write elsewhere.")
+
+
+def _show(found: Score, leave_out: str | None) -> None:
+    from chipwise.cli import text
+
+    rows, overall = found.measured.rows, found.overall
+    refused = sum(count for _, count in found.refused)
+    scored = overall.rows if overall else 0
+    blank = sum(one.predicted is not None for one in found.answers) - scored
+    told = [f"{text.plural(len(rows), 'row')}", f"{scored:,} scored", f"{refused:,} refused"]
+    if blank:
+        told.append(f"{blank:,} predicted without a measured value")
+    text.show_title(f"{found.measured.name}: {', '.join(told)}")
+    if overall:
+        text.show_pairs(_figures(found, overall, leave_out))
+    text.show_pairs([("note", note) for note in found.notes])
+    if overall:
+        for name, members in found.by.items():
+            _table(name, members)
+    if found.refused:
+        text.show_lines("", "Refused:")
+        shown = found.refused[:_SHOWN]
+        text.show_pairs([(f"{count:,}", reason) for reason, count in shown])
+        if len(found.refused) > len(shown):
+            text.show_lines(f"  and {len(found.refused) - len(shown)} more reasons")
+
+
+def _figures(found: Score, overall: Figures, leave_out: str | None) -> list[tuple[str, str]]:
+    from chipwise.cli.text import plural
+
+    right, pairs = found.pairs
+    peaks = found.peak_errors
+    by = "the packaged factors and your own measurements" if found.own else "the packaged factors"
+    told = [
+        ("answered by", f"fits without the row's {leave_out}" if leave_out else by),
+        ("median error", percent(overall.median_ape)),
+        ("90th percentile", percent(overall.p90_ape)),
+        ("within 25%", percent(overall.within_25pct)),
+        ("inside the interval", f"{percent(overall.interval_coverage)} (80% is meant)"),
+        ("interval width", f"{percent(overall.interval_width)} of the prediction, median"),
+    ]
+    if pairs:
+        told.append(("right order", f"{right:,} of {pairs:,} pairs ({percent(right / pairs)}) that differ by 10% or more"))
+    if peaks:
+        middle = sorted(peaks)[len(peaks) // 2]
+        said = f"{plural(len(peaks), 'row')}, median error {percent(middle)}, worst {percent(max(peaks))}"
+        told.append(("peak memory", said))
+    return told
+
+
+def percent(share: float) -> str:
+    """91.9%, 3.3%, 0.012%."""
+    value = 100 * share
+    return f"{value:.0f}%" if value >= 99.95 else f"{value:.1f}%" if value >= 0.1 or value == 0 else f"{value:.2g}%"
+
+
+def _table(name: str, members: dict[str, Figures]) -> None:
+    from chipwise.cli import text
+
+    titles = ("rows", "median", "90th", "within 25%", "inside", "width")
+    columns = [text.Column(f"by {name}", flexible=True), *(text.Column(title, True) for title in titles)]
+    shares = ("median_ape", "p90_ape", "within_25pct", "interval_coverage", "interval_width")
+    shown = list(members.items())[:_SHOWN]
+    text.show_lines("")
+    text.show_table(
+        columns,
+        [[value, f"{one.rows:,}", *(percent(getattr(one, share)) for share in shares)] for value, one in shown],
+    )
+    if len(members) > len(shown):
+        text.show_lines(f"and {len(members) - len(shown)} more")

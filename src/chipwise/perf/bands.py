@@ -1,0 +1,95 @@
+"""Intervals: how far measurements that were left out of a fit lay from its prediction, by how much the fit knew.
+
+Method (split conformal in bins, Vovk's Mondrian form): in cross-validation each left-out row has a residual
+r = log(measured seconds / predicted seconds) and a spread, the standard deviation that the pooled factors leave open for
+it. Rows of one kind of answer are sorted by spread into bins; in each bin the 10th and 90th percentile of r, taken from the
+outer side for small samples, are the interval of later rows with such a spread. So a chip that was never seen has a wide
+interval because rows of left-out chips were far off, not because we say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.perf.arrays import Array, Coded
+
+LEVELS = (0.1, 0.9)
+FEWEST = 40  # rows in a bin
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """One kind of answer: bins by spread, each with its percentiles of log(measured / predicted) in seconds."""
+
+    edges: tuple[float, ...]  # upper edges; the last is infinity
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    rows: tuple[int, ...]
+
+    def limits(self, spread: Array) -> tuple[Array, Array]:
+        at = np.searchsorted(np.array(self.edges[:-1]), spread)
+        return np.array(self.low)[at], np.array(self.high)[at]
+
+
+WIDE = Band((np.inf,), (-0.9,), (0.9,), (0,))  # where nothing was measured
+
+
+def calibrate(spread: Array, residual: Array, bins: int = 6) -> Band:
+    """Bins of about equal size; widths are made to rise with the spread, as they must where it means something."""
+    if len(residual) < 8:
+        return WIDE
+    count = int(np.clip(len(residual) // FEWEST, 1, bins))
+    order = np.argsort(spread, kind="stable")
+    edges, low, high, sizes = [], [], [], []
+    for members in np.array_split(order, count):
+        values = np.sort(residual[members])
+        edges.append(float(spread[members[-1]]))
+        low.append(float(_outer(values, LEVELS[0])))
+        high.append(float(_outer(values, LEVELS[1])))
+        sizes.append(len(members))
+    low, high = list(np.minimum.accumulate(low)), list(np.maximum.accumulate(high))
+    return Band((*edges[:-1], np.inf), tuple(map(float, low)), tuple(map(float, high)), tuple(sizes))
+
+
+def _outer(ordered: Array, share: float) -> float:
+    """The percentile of a sample, one rank further out than the plain one, as conformal prediction asks."""
+    n = len(ordered)
+    if share < 0.5:
+        return float(ordered[max(int(np.floor((n + 1) * share)) - 1, 0)])
+    return float(ordered[min(int(np.ceil((n + 1) * share)) - 1, n - 1)])
+
+
+def limits(bands: Mapping[str, Band], kind: Coded, spread: Array) -> tuple[Array, Array]:
+    """Factors on the predicted seconds: 10th and 90th percentile."""
+    low, high = np.empty(len(spread)), np.empty(len(spread))
+    index = np.broadcast_to(kind.index, spread.shape)
+    for at, name in enumerate(kind.names):
+        rows = index == at
+        low[rows], high[rows] = bands.get(name, WIDE).limits(spread[rows])
+    return np.exp(low), np.exp(high)
+
+
+def to_rows(bands: Mapping[str, Band]) -> list[dict[str, str]]:
+    return [
+        {"kind": kind, "spread_up_to": f"{edge:.5g}", "low": f"{low:.5g}", "high": f"{high:.5g}", "rows": str(count)}
+        for kind, band in sorted(bands.items())
+        for edge, low, high, count in zip(band.edges, band.low, band.high, band.rows, strict=True)
+    ]
+
+
+def from_rows(rows: Sequence[Mapping[str, str]]) -> dict[str, Band]:
+    grouped: dict[str, list[Mapping[str, str]]] = {}
+    for row in rows:
+        grouped.setdefault(row["kind"], []).append(row)
+    return {
+        kind: Band(
+            tuple(float(row["spread_up_to"]) for row in members),
+            tuple(float(row["low"]) for row in members),
+            tuple(float(row["high"]) for row in members),
+            tuple(int(row["rows"]) for row in members),
+        )
+        for kind, members in grouped.items()
+    }

@@ -1,0 +1,131 @@
+"""The family of generation: prefill, decode and what serving makes of them; which rows are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.collective import Network
+from chipwise.perf.inference import Serving
+from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
+from chipwise.perf.part import Part
+from chipwise.perf.published_inference import FORMATS, InferenceCase
+from chipwise.perf.question import Question
+from chipwise.perf.serving import Load, answer, bases, in_flight, unit
+from chipwise.perf.transformer import Transformers
+
+TERM_OF = {
+    "prefill_matrix": "prefill matrix", "prefill_attention": "prefill attention", "prefill_element": "prefill elementwise",
+    "prefill_link": "prefill communication", "prefill_host": "prefill host", "decode_matrix": "weights",
+    "decode_cache": "cache", "decode_link": "communication", "layer_host": "launches", "step_host": "engine",
+    "sequence_host": "sequences", "request_host": "fixed", "queue": "waiting",
+}  # fmt: skip
+# Of the bare formula's time: 95% of the nominal peak and bandwidth are the fastest there is.
+FLOORS = {
+    "weights": MEMORY_EFFICIENCY / 0.95, "cache": MEMORY_EFFICIENCY / 0.95, "prefill matrix": COMPUTE_EFFICIENCY / 0.95,
+}  # fmt: skip
+_ASKED = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    part: Coded
+    weights: Coded
+    engine: Coded
+    version: Coded
+    source: Coded  # who measured, with what engine
+    style: Coded  # how, and what was asked
+    kind: Coded
+    model: Coded
+    split: Coded
+
+
+def arithmetic(weights: str, part: Part) -> str:
+    """The format in which weights are multiplied: their own where the chip has a unit for it."""
+    name = FORMATS[weights][2]
+    if name in ("mxfp4", "fp4"):
+        return "fp4" if part.has("fp4") else "bf16"
+    return "int8" if part.kind == "cpu" and weights == "int8" else name
+
+
+def cache_bytes(cache: str) -> float:
+    return 1.0 if cache in ("fp8", "int8") else 0.5 if cache in ("int4", "fp4") else 2.0
+
+
+def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
+    arch = names.part.map(lambda name: parts[name].architecture)
+    vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
+    engine, source, model, part = names.engine, names.source, names.model, names.part
+    here = source.cross(part)
+    return {
+        "all": part.map(lambda name: "all"), "vendor": vendor, "arch": arch, "chip": part, "weights": names.weights,
+        "arch|weights": arch.cross(names.weights), "engine": engine, "version": names.version, "source": source,
+        "engine|arch": engine.cross(arch), "engine|chip": engine.cross(part), "engine|weights": engine.cross(names.weights),
+        "style": names.style, "source|style": source.cross(names.style), "kind": names.kind,
+        "engine|kind": engine.cross(names.kind), "model": model, "engine|model": engine.cross(model),
+        "version|model": names.version.cross(model), "source|chip": here, "source|chip|model": here.cross(model),
+        "source|chip|model|style": here.cross(model).cross(names.weights).cross(names.style),
+        "source|tp": source.cross(names.split),
+    }  # fmt: skip
+
+
+def features(run: Serving, load: Load, held: Array) -> dict[str, Array]:
+    return {
+        "tp": np.log(np.maximum(run.tp * run.dp, 1.0)), "batch": np.log(held / 16), "in": np.log(load.input_len / 1024),
+        "out": np.log(np.maximum(load.output_len, 1.0) / 512), "hidden": np.log(run.model.hidden / 4096),
+    }  # fmt: skip
+
+
+def question(run: Serving, load: Load, names: Names, parts: dict[str, Part], replicas: Array) -> Question:
+    held = in_flight(run, load)
+    made = bases(run, load, held)
+    scale, power = unit(load)
+    return Question(
+        made, lambda base: answer(load, held, base), np.where(power < 0, scale * replicas, scale), power,
+        levels(names, parts), features(run, load, held), TERM_OF, FLOORS,
+    )  # fmt: skip
+
+
+def question_of(cases: Sequence[InferenceCase]) -> Question:
+    def column(name: str) -> Array:
+        return np.array([getattr(case, name) for case in cases], dtype=np.float64)
+
+    def of_part(name: str) -> Array:
+        return np.array([getattr(case.part, name) for case in cases], dtype=np.float64)
+
+    run = Serving(
+        model=Transformers.of([case.layer for case in cases]),
+        peak=np.array([case.part.rate(arithmetic(case.weights, case.part)) for case in cases]),
+        half_peak=np.array([case.part.rate("bf16") for case in cases]), bandwidth=of_part("bandwidth"),
+        network=Network(of_part("link"), np.maximum(of_part("domain"), 1.0), of_part("fabric")), tp=column("tp"),
+        dp=column("dp"), pp=column("pp"), weight_bytes=np.array([FORMATS[case.weights][0] for case in cases]),
+        head_bytes=np.array([FORMATS[case.weights][1] for case in cases]),
+        cache_bytes=np.array([cache_bytes(case.cache) for case in cases]),
+    )  # fmt: skip
+    replicas = column("replicas")
+    load = Load(
+        scenario=Coded.of([case.scenario for case in cases]), metric=Coded.of([case.metric for case in cases]),
+        batch=column("batch"), slots=column("slots"), input_len=column("input_len"), output_len=column("output_len"),
+        rate=column("rate") / replicas, requests=column("requests") / replicas, prefix=np.zeros(1), beams=column("beams"),
+    )  # fmt: skip
+    names = Names(
+        part=Coded.of([case.part.name for case in cases]), weights=Coded.of([case.weights for case in cases]),
+        engine=Coded.of([case.engine for case in cases]), version=Coded.of([case.version for case in cases]),
+        source=Coded.of([source_of(case) for case in cases]), style=Coded.of([style_of(case) for case in cases]),
+        kind=Coded.of(["experts" if case.layer.experts else "dense" for case in cases]),
+        model=Coded.of([case.model for case in cases]),
+        split=Coded.of([f"{case.tp:g} {case.dp:g} {case.pp:g}" for case in cases]),
+    )  # fmt: skip
+    return question(run, load, names, {case.part.name: case.part for case in cases}, replicas)
+
+
+def source_of(case: InferenceCase) -> str:
+    who = "mlperf" if case.source.startswith("mlcommons/") else case.source.rsplit("/", 1)[-1]
+    return f"{who} {case.engine}"
+
+
+def style_of(case: InferenceCase) -> str:
+    return f"{case.style} {_ASKED.get(case.metric, 'rate')}"

@@ -1,0 +1,162 @@
+"""Edge devices: one frame or one token on a small chip that shares its memory, in a power mode, in the heat.
+
+    clock share   x = sqrt((P - P0) / (Pmax - P0)),  P0 = 0.25 Pmax, between 0.3 and 1
+    bandwidth share   sqrt(x): memory clocks fall less than compute clocks
+    heat   h = 1 while the junction, 20 C above ambient, is 25 C or more below its limit of 97 C; then linearly to 0.5 there
+    frame = max of (FLOP / (e_c R x h), bytes / (e_m B sqrt(x) h)) + streaming + calls
+    token = max of (2 weights / ..., (weights + cache) bytes / ...) + calls
+R and B are the device's peaks in its largest mode, e the shares of `data/perf/kernels.csv` (vision, decode). The square root
+stands between a linear fall (voltage at its floor) and a cube root (voltage falling with the clock); both are met, so the
+interval widens as the mode shrinks. A mode below the device's smallest does not exist: the caller checks that. Streaming:
+accelerators without memory of their own (Coral, Hailo) hold the weights on the chip, and what does not fit comes over the
+host link for every frame. Where a sheet states INT8 only or FP16 without matrix units, FP16 is taken as a third of INT8
+(it is a half where one GPU does all, a quarter where DLAs count in).
+Rules of thumb throughout: measure on the device before buying a thousand of them.
+Limits: cameras, decoding and the rest of the program share the memory (`busy`); DLAs and GPU are one pool; batch 1 by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.errors import BadInput
+from chipwise.perf.arrays import Array, Index
+from chipwise.perf.kernels.chips import BYTES, SAME_NAME, fractions
+from chipwise.perf.kernels.work import Flags, Numbers, Terms, at_least, one_of, overlapped, pick, positive
+from chipwise.perf.part import Part
+
+PRECISIONS = ("int4", "int8", "fp16", "bf16", "fp32")
+IDLE_SHARE, LOWEST_CLOCK = 0.25, 0.3
+LIMIT_C, ABOVE_AMBIENT_C, KNEE_C, HOTTEST = 97.0, 20.0, 25.0, 0.5
+CALL_S = 0.5e-3  # a frame's pre- and post-processing and the start of the compiled graph
+TOKEN_CALL_S = 1.5e-3  # a token's kernels and sampling
+USABLE_MEMORY = 0.7  # the system, the camera and the program live in the same memory
+FP16_OVER_INT8 = 1 / 3
+# Accelerators without memory of their own: (bytes on the chip, bytes/s of the host link). Rules of thumb, public notes rounded.
+_ON_CHIP = {"Coral-Edge-TPU": (8e6, 0.3e9), "Hailo-8": (32e6, 0.8e9), "Hailo-8L": (16e6, 0.8e9)}
+_BOARD_BANDWIDTH = {"Raspberry-Pi-5": 17e9}  # 32-bit LPDDR4X-4267
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Columns of candidates in one number format."""
+
+    precision: str
+    rate: Array
+    bandwidth: Array
+    memory_bytes: Array
+    power_w: Array  # of the largest mode
+    on_chip: Array  # bytes of weights held on the chip; infinity: the device has memory
+    host: Array  # bytes/s to the host
+    spread: Array
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], precision: str = "int8", index: Index | None = None) -> Devices:
+        name = one_of("precision", precision, PRECISIONS, SAME_NAME)
+        if not parts:
+            raise BadInput("parts: there are none.", remedy="Give at least one part.")
+
+        return cls(
+            precision=name,
+            rate=pick([_rate(part, name) for part in parts], index),
+            bandwidth=pick([_BOARD_BANDWIDTH.get(part.name, part.bandwidth) for part in parts], index),
+            memory_bytes=pick([part.memory_bytes for part in parts], index),
+            power_w=pick([part.power_w for part in parts], index),
+            on_chip=pick([_ON_CHIP.get(part.name, (np.inf, 1.0))[0] for part in parts], index),
+            host=pick([_ON_CHIP.get(part.name, (0.0, part.pcie))[1] for part in parts], index),
+            spread=pick([0.0 if part.stated else 0.3 for part in parts], index),
+        )
+
+
+def _rate(part: Part, precision: str) -> float:
+    whole = part.rates.get("int8")
+    if precision == "fp32" or whole is None:
+        return part.rate(precision)
+    if precision == "int8":
+        return whole
+    if "fp32" not in part.rates:  # integers are all it has
+        return whole * (1.0 if precision == "int4" else FP16_OVER_INT8 / 8)
+    return max(part.rate("fp16"), whole * FP16_OVER_INT8)  # int4 weights are multiplied in 16 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How fast a device runs under a power budget and in the heat, as shares of its best."""
+
+    clock: Array
+    memory: Array
+    spread: Array
+
+
+def mode(on: Devices, watts: Numbers | None = None, ambient_c: Numbers = 25.0, busy: Numbers = 0.0) -> Mode:
+    """`watts` None: the largest mode. `busy` is the share of the memory bandwidth that the rest of the program takes."""
+    budget = on.power_w if watts is None else np.minimum(positive("watts", watts), on.power_w)
+    idle = IDLE_SHARE * on.power_w
+    clock = np.clip(np.sqrt(np.maximum(budget - idle, 0.0) / (on.power_w - idle)), LOWEST_CLOCK, 1.0)
+    room = LIMIT_C - (at_least("ambient_c", ambient_c, -60.0, 95.0) + ABOVE_AMBIENT_C)
+    heat = np.clip(HOTTEST + (1 - HOTTEST) * room / KNEE_C, HOTTEST, 1.0)
+    free = 1 - at_least("busy", busy, 0.0, 0.95)
+    return Mode(clock * heat, np.sqrt(clock) * heat * free, 0.3 * (1 - clock) + 0.3 * (1 - heat))
+
+
+def _times(on: Devices, at: Mode, kernel: str, flop: Array, moved: Array) -> tuple[Array, Array, float]:
+    compute_share, bandwidth_share, spread = fractions()[(kernel, "edge")]
+    compute, memory = overlapped(
+        flop / (compute_share * on.rate * at.clock), moved / (bandwidth_share * on.bandwidth * at.memory)
+    )
+    return compute, memory, spread
+
+
+def frame(
+    on: Devices, flop: Numbers, weights: Numbers, activations: Numbers = 0.0, batch: Numbers = 1.0, at: Mode | None = None
+) -> Terms:
+    """Seconds of one forward pass: `flop` and `activations` (values moved) of one picture, `weights` of the model."""
+    size, values = at_least("batch", batch, 1.0), positive("weights", weights)
+    now = at if at is not None else mode(on)
+    stored = values * BYTES[on.precision]
+    moved = stored + size * at_least("activations", activations, 0.0) * BYTES[on.precision]
+    held = np.isfinite(on.on_chip)
+    compute, memory, spread = _times(on, now, "vision", size * positive("flop", flop), np.where(held, 0.0, moved))
+    streamed = np.where(held, np.maximum(stored - np.where(held, on.on_chip, 0.0), 0.0) / on.host, 0.0)
+    return Terms.of(
+        {
+            "compute": (compute, spread),
+            "memory": (memory, spread),
+            "streaming": (streamed, 0.5),
+            "call": (CALL_S / now.clock, 0.5),
+        },
+        beside=np.hypot(on.spread, now.spread),
+    )
+
+
+def token(on: Devices, weights: Numbers, cache_bytes: Numbers = 0.0, at: Mode | None = None) -> Terms:
+    """Seconds of one token of a small language model at batch 1: bandwidth decides."""
+    values = positive("weights", weights)
+    now = at if at is not None else mode(on)
+    moved = values * BYTES[on.precision] + at_least("cache_bytes", cache_bytes, 0.0)
+    held = np.isfinite(on.on_chip)
+    compute, memory, spread = _times(on, now, "decode", 2 * values, np.where(held, 0.0, moved))
+    streamed = np.where(held, np.maximum(moved - np.where(held, on.on_chip, 0.0), 0.0) / on.host, 0.0)
+    return Terms.of(
+        {
+            "compute": (compute, spread),
+            "memory": (memory, spread),
+            "streaming": (streamed, 0.5),
+            "call": (TOKEN_CALL_S / now.clock, 0.5),
+        },
+        beside=np.hypot(on.spread, now.spread),
+    )
+
+
+def fits(on: Devices, weights: Numbers, other_bytes: Numbers = 0.0) -> Flags:
+    """Where the model and what it needs beside have room next to the rest of the program."""
+    needed = positive("weights", weights) * BYTES[on.precision] + at_least("other_bytes", other_bytes, 0.0)
+    return np.isfinite(on.on_chip) | (needed <= USABLE_MEMORY * on.memory_bytes)
+
+
+def per_second(each: Terms, batch: Numbers = 1.0) -> Array:
+    """Frames or tokens per second."""
+    return at_least("batch", batch, 1.0) / each.total

@@ -1,0 +1,164 @@
+"""Bytes per chip while serving a transformer, and how many tokens and sequences fit beside the weights.
+
+Symbols: T tokens of one forward pass, h hidden, k width of keys and values, L layers of a stage, V vocabulary, b_w and b_k
+bits of a weight and of a cached value:
+
+    weights     layers * b_w / 8, embedding and head in 16 bits where only the layers are quantised (all but fp32 and GGUF)
+    kv cache    L * k / min(tp, kv heads) * b_k / 8 per token; tokens in whole pages, a shared prefix once
+    activations T * (3h + the larger of 2w + 1.5k and 2f), 16 bits each: input, residual, norm; q and qkv, or gate and up
+    logits      sequences * V * 10 (plain greedy PyTorch: 2)
+
+What an engine reserves differs: vLLM takes a share of the whole chip (0.9) for everything it knows of, SGLang a share for
+weights and cache together, TensorRT-LLM a share of what is free once the model is loaded (0.9), llama.cpp and plain PyTorch
+what is asked. Defaults of vLLM 0.12, SGLang 0.5 and TensorRT-LLM 1.0 as their documentation states; memory of CUDA graphs is
+a rule of thumb from vLLM's logs (0.5 GB for 32 layers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.perf.arrays import Array, column
+from chipwise.perf.memory import CUBLAS, Memory, context_bytes, in_chunks, shares
+from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, ServingSetup
+from chipwise.perf.transformer import Transformers
+from chipwise.units import MIB
+
+GRAPH_BYTES_PER_LAYER = 16 * MIB
+FRAGMENTS = 0.02  # of weights and activations; the cache is one piece
+_WHOLE_FILE = ("fp32", "bf16", "fp16", "q8_0", "q6_k", "q5_k_m", "q4_k_m")  # bits hold for embedding and head too
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """How an engine deals with memory."""
+
+    share: float  # of what `of` says
+    of: str  # "chip": everything; "static": weights and cache; "free": what the model leaves
+    page: int  # tokens per page of the cache; 1: none
+    batched_tokens: float  # of one forward pass; infinity: all prompts at once
+    sequences: float  # it makes room for the logits of so many; infinity: of the batch
+    logit_bytes: float  # 2: the 16-bit logits; 10: an fp32 copy and one sorted or scaled copy of that besides
+    graphs: bool
+    shares_prefix: bool
+
+
+ENGINE = {
+    "vllm": Engine(0.9, "chip", 16, 8192, 256, 10, True, True),
+    "sglang": Engine(0.88, "static", 1, 8192, 256, 10, True, True),
+    "tensorrt-llm": Engine(0.9, "free", 32, 8192, 256, 10, True, True),
+    "llama.cpp": Engine(1.0, "chip", 1, 512, 8, 4, False, False),
+    "transformers": Engine(1.0, "chip", 1, np.inf, np.inf, 6, False, False),
+    "pytorch": Engine(1.0, "chip", 1, np.inf, np.inf, 2, False, False),
+    "neuron": Engine(0.95, "chip", 1, 4096, np.inf, 6, False, False),
+    "jetstream": Engine(0.95, "chip", 1, 4096, np.inf, 6, False, False),
+    "other": Engine(0.9, "chip", 16, 8192, 256, 10, True, False),
+}
+
+
+def _engine(name: str) -> Engine:
+    return ENGINE.get(name, ENGINE["other"])
+
+
+def _habit(setup: ServingSetup, name: str) -> Array:
+    return setup.engine.look_up(lambda engine: float(getattr(_engine(engine), name)))
+
+
+def weight_bytes(model: Transformers, setup: ServingSetup) -> Array:
+    """Stored weights per chip of the fullest stage."""
+    held = shares(model, setup.tp, setup.ep, setup.tp)
+    inside = setup.precision_weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0)) / 8
+    outside = setup.precision_weights.look_up(lambda name: (WEIGHT_BITS[name] if name in _WHOLE_FILE else 16.0) / 8)
+    layers = np.ceil(model.layers / setup.pp)
+    tied = np.where(setup.pp > 1, 0.0, held.tied)  # two stages hold a copy each
+    ends = np.where(setup.pp > 1, np.maximum(held.table, held.head), held.table + held.head * (1.0 - tied))
+    return inside * layers * (held.matrices + held.experts) + outside * (layers * held.norms + ends)
+
+
+def kv_bytes_per_token(model: Transformers, setup: ServingSetup) -> Array:
+    """Cached bytes per token and chip, all layers of a stage, as if no layer had a window."""
+    bits = setup.precision_kv.look_up(lambda name: KV_BITS.get(name, 16.0))
+    ways = np.minimum(setup.tp, np.maximum(model.kv_heads, 1.0))
+    return np.ceil(model.layers / setup.pp) * model.kv_width / ways * bits / 8
+
+
+def kv_bytes(model: Transformers, setup: ServingSetup) -> Array:
+    """Cached bytes per chip when every sequence of the batch has its full context."""
+    page = _habit(setup, "page")
+    shared = _habit(setup, "shares_prefix") * setup.prefix_len
+    once = np.floor(shared / page) * page  # only whole pages are shared
+    own = model.seen(np.ceil((setup.context - once) / page) * page + once) - model.seen(once)
+    return (setup.batch * own + model.seen(once)) * kv_bytes_per_token(model, setup)
+
+
+def serving_memory(model: Transformers, setup: ServingSetup, kind: str = "gpu") -> Memory:
+    """Bytes per chip of the fullest stage with the whole batch in flight."""
+    return in_chunks(_serving, model, setup, context_bytes(kind, setup.chips))
+
+
+def _serving(model: Transformers, setup: ServingSetup, context: Array) -> Memory:
+    weights = weight_bytes(model, setup)
+    tokens = _tokens(setup)
+    c = 2.0
+    ways = np.minimum(setup.tp, np.maximum(model.kv_heads, 1.0))
+    wide, keys = model.query_width / setup.tp, model.kv_width / ways
+    routed = np.where(model.experts > 0, model.active, 1.0) * model.mlp_width / setup.tp
+    inner = np.maximum(2.0 * wide + 1.5 * keys, 2.0 * routed + np.where(model.experts > 0, model.active * model.hidden, 0.0))
+    activations = c * tokens * (3.0 * model.hidden + inner)
+    most = _habit(setup, "sequences")
+    logits = np.where(np.isinf(most), setup.batch, most) * np.where(model.head > 0, model.vocab, 0.0)
+    logits = logits * _habit(setup, "logit_bytes")
+    between = np.where(setup.tp > 1, c * tokens * model.hidden, 0.0) + np.where(setup.pp > 1, c * tokens * model.hidden, 0.0)
+    graphs = _habit(setup, "graphs")
+    captured = np.maximum(graphs, setup.batched_tokens <= setup.batch)  # decoding alone is captured; graphs have their own
+    workspace = CUBLAS * (1.0 + captured) + graphs * GRAPH_BYTES_PER_LAYER * np.ceil(model.layers / setup.pp)
+    nothing = column(0.0)
+    return Memory(
+        weights=weights, weight_copies=nothing, gradients=nothing, optimizer=nothing, activations=activations,
+        logits=logits, kv_cache=kv_bytes(model, setup), communication=between, workspace=workspace,
+        context=context, fragmentation=FRAGMENTS * (weights + activations),
+    )  # fmt: skip
+
+
+def _tokens(setup: ServingSetup) -> Array:
+    """Tokens of the largest forward pass."""
+    usual = _habit(setup, "batched_tokens")
+    most = np.where(np.isnan(setup.batched_tokens), usual, setup.batched_tokens)
+    return np.maximum(np.minimum(most, setup.batch * setup.input_len), setup.batch)
+
+
+def kv_room(memory: Memory, setup: ServingSetup, capacity: Array) -> Array:
+    """Bytes that the engine leaves for its cache on a chip of `capacity` bytes; negative: missing for the rest already."""
+    rest = memory.total - memory.kv_cache
+    usual = _habit(setup, "share")
+    share = np.where(np.isnan(setup.memory_share), usual, setup.memory_share)
+    static = setup.engine.look_up(lambda name: float(_engine(name).of == "static"))
+    free = setup.engine.look_up(lambda name: float(_engine(name).of == "free"))
+    by_chip = share * capacity - (rest - memory.workspace + CUBLAS)  # graphs are captured outside of the share
+    by_static = share * capacity - memory.weights
+    by_free = share * (capacity - rest)
+    wanted = np.where(static > 0, by_static, np.where(free > 0, by_free, by_chip))
+    return np.minimum(wanted, capacity - rest)
+
+
+def kv_budget_bytes(model: Transformers, setup: ServingSetup, capacity: Array, kind: str = "gpu") -> Array:
+    """As `kv_room`, 0 where nothing is left."""
+    return np.maximum(kv_room(serving_memory(model, setup, kind), setup, capacity), 0.0)
+
+
+def kv_capacity_tokens(model: Transformers, setup: ServingSetup, capacity: Array, kind: str = "gpu") -> Array:
+    """Tokens that the cache holds, in whole pages; without windows, which would let more in."""
+    page = _habit(setup, "page")
+    tokens = kv_budget_bytes(model, setup, capacity, kind) / np.maximum(kv_bytes_per_token(model, setup), 1e-9)
+    return np.where(model.kv_width > 0, np.floor(tokens / page) * page, np.inf)
+
+
+def max_sequences(model: Transformers, setup: ServingSetup, capacity: Array, kind: str = "gpu") -> Array:
+    """Sequences of the setup's context that the cache holds at once."""
+    alone, pair = kv_bytes(model, setup.change(batch=1.0)), kv_bytes(model, setup.change(batch=2.0))
+    each = pair - alone
+    budget = kv_budget_bytes(model, setup, capacity, kind)
+    count = np.floor((budget - (alone - each)) / np.maximum(each, 1e-9) + 1e-9)
+    return np.where(each > 0, np.maximum(count, 0.0), np.inf)

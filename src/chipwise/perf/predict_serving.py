@@ -1,0 +1,211 @@
+"""Predicts generation: time to first token, time per token, latency and throughput, over arrays of candidates.
+
+Percentiles: a first token waits exponentially long around its mean wait; a decode step is stretched by a Poisson number of
+other prompts, so the time per token of an answer of o tokens has the variance (B - 1) p^2 / o^2 around its mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chipwise.errors import BadInput
+from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.family_inference import Names, arithmetic, question
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.inference import Serving
+from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
+from chipwise.perf.model import Estimate, Model, joined
+from chipwise.perf.part import Part
+from chipwise.perf.published_inference import usual_engine
+from chipwise.perf.serving import SCENARIOS, Load, in_flight
+from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, ServingSetup
+from chipwise.perf.transformer import Transformers
+
+CHUNK = 32768
+METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "total_tokens_per_s", "requests_per_s")
+_LIMITS = {"tensorrt-llm": 2048.0, "vllm": 1024.0, "sglang": 1024.0, "neuron": 64.0, "llama.cpp": 64.0}  # sequences at once
+_HEAD_BYTES = {"fp32": 4.0, "q4_k_m": 0.82, "q8_0": 1.06}
+_FORMAT = {"awq": "int4", "gptq": "int4", "nf4": "int4", "mxfp8": "fp8", "q6_k": "q8_0", "q5_k_m": "q4_k_m"}
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What is asked: one replica's setup, how it is loaded, how many replicas."""
+
+    model: Transformers
+    name: Coded
+    hardware: Hardware
+    setup: ServingSetup
+    scenario: Coded  # one of SCENARIOS
+    rate: Array  # requests per second over all replicas (open)
+    replicas: Array
+    attention_dp: Array  # ways that attention is split by sequence while experts are shared
+
+    def __len__(self) -> int:
+        columns = (self.model.layers, self.name, self.hardware, self.setup, self.scenario, self.rate, self.replicas)
+        return max(len(one) for one in columns)
+
+    def rows(self, which: slice) -> Generation:
+        def cut(values: Array) -> Array:
+            return values if len(values) == 1 else values[which]
+
+        return Generation(
+            self.model.rows(which), self.name.rows(which), self.hardware.rows(which), self.setup.rows(which),
+            self.scenario.rows(which), cut(self.rate), cut(self.replicas), cut(self.attention_dp),
+        )  # fmt: skip
+
+
+def usual_engines(hardware: Hardware) -> Coded:
+    return hardware.part.map(lambda key: usual_engine(hardware.parts[key]))
+
+
+def replica(ask: Generation) -> Serving:
+    setup, hardware = ask.setup, ask.hardware
+    weights = setup.precision_weights
+    table = np.array(
+        [
+            [hardware.parts[key].rate(_arithmetic(name, hardware.parts[key])) for name in weights.names]
+            for key in hardware.part.names
+        ]
+    )
+    return Serving(
+        model=ask.model, peak=table[hardware.part.index, weights.index], half_peak=hardware.rate(Coded.of("bf16")),
+        bandwidth=hardware.get("bandwidth"), network=hardware.network(), tp=setup.tp / ask.attention_dp, dp=ask.attention_dp,
+        pp=setup.pp, weight_bytes=weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0) / 8),
+        head_bytes=weights.look_up(lambda name: _HEAD_BYTES.get(name, 2.0)),
+        cache_bytes=setup.precision_kv.look_up(lambda name: KV_BITS.get(name, 16.0) / 8),
+    )  # fmt: skip
+
+
+def _arithmetic(weights: str, part: Part) -> str:
+    return arithmetic(_FORMAT.get(weights, weights), part)
+
+
+def slots(ask: Generation) -> Array:
+    """Sequences that the cache and the engine let run together."""
+    setup = ask.setup
+    one = setup.change(batch=column(1.0))
+    capacity = ask.hardware.get("memory_bytes")
+    room = kv_budget_bytes(ask.model, one, capacity)
+    each = np.maximum(kv_bytes(ask.model, one), 1.0)
+    most = setup.engine.look_up(lambda name: _LIMITS.get(name, 256.0))
+    return np.clip(np.floor(room / each), 1.0, most)
+
+
+def load(ask: Generation, metric: str, room: Array) -> Load:
+    setup = ask.setup
+    shared = ask.scenario.look_up(lambda name: float(name in ("full", "open")))
+    per = ask.replicas
+    return Load(
+        scenario=ask.scenario, metric=Coded.of(metric), batch=np.where(shared > 0, room, setup.batch), slots=room,
+        input_len=setup.input_len, output_len=setup.output_len, rate=ask.rate / per, requests=column(np.inf),
+        prefix=setup.prefix_len, beams=column(1.0),
+    )  # fmt: skip
+
+
+def _names(ask: Generation, metric: str) -> Names:
+    engine = ask.setup.engine
+    asked = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}.get(metric, "rate")
+    style = ask.scenario.map(lambda name: f"{'max load' if name == 'full' else name} {asked}")
+    code = np.where(ask.model.experts > 0, 0, 1).astype(np.intp)
+    return Names(
+        part=ask.hardware.part,
+        weights=ask.setup.precision_weights.map(lambda name: _FORMAT.get(name, name)),
+        engine=engine,
+        version=engine,
+        source=engine.map(lambda name: f"chipwise {name}" if name == "pytorch" else f"user {name}"),
+        style=style,
+        kind=Coded(("experts", "dense"), code),
+        model=ask.name,
+        split=Coded.of(""),
+    )
+
+
+def kind_of(scenario: Coded, metric: str, engine: Coded) -> Coded:
+    """Which intervals hold."""
+    asked = {"ttft_ms": "first token", "tpot_ms": "token"}.get(metric, "throughput")
+
+    def named(pair: str) -> str:
+        name, software = pair.split("|", 1)
+        return f"{name}{' own' if software == 'pytorch' else ''}" if name in ("prefill", "decode") else asked
+
+    return scenario.cross(engine).map(named) if len(scenario) == len(engine) or 1 in (len(scenario), len(engine)) else scenario
+
+
+def predict(
+    ask: Generation, model: Model, metrics: Sequence[str] = ("ttft_ms", "tpot_ms", "output_tokens_per_s")
+) -> dict[str, Estimate]:
+    for metric in metrics:
+        if metric not in METRICS:
+            raise BadInput(f"No metric is called {metric!r}.", remedy=f"Allowed: {', '.join(METRICS)}.")
+    for name in ask.scenario.names:
+        if name not in SCENARIOS:
+            raise BadInput(f"No scenario is called {name!r}.", remedy=f"Allowed: {', '.join(SCENARIOS)}.")
+    count = len(ask)
+    if count <= CHUNK:
+        return _predict(ask, model, metrics)
+    parts = [_predict(ask.rows(slice(at, at + CHUNK)), model, metrics) for at in range(0, count, CHUNK)]
+    return {metric: joined([part[metric] for part in parts]) for metric in metrics}
+
+
+def _predict(ask: Generation, model: Model, metrics: Sequence[str]) -> dict[str, Estimate]:
+    run = replica(ask)
+    room = slots(ask)
+    found = {}
+    for metric in metrics:
+        asked = question(run, load(ask, metric, room), _names(ask, metric), dict(ask.hardware.parts), ask.replicas)
+        found[metric] = model.estimate("inference", asked, kind_of(ask.scenario, metric, ask.setup.engine))
+    return found
+
+
+def percentiles(first: Estimate, token: Estimate, ask: Generation, shares: Sequence[float]) -> dict[str, dict[float, Array]]:
+    """Seconds to the first token, per token and in all that `share` of the requests stay below."""
+    running = in_flight(replica(ask), load(ask, "ttft_ms", slots(ask)))
+    waits = first.terms["waiting"] + first.terms["slots"]
+    steady = first.seconds - waits
+    prompt = sum((values for name, values in token.terms.items() if name.startswith("prefill")), np.zeros(1))
+    others = np.maximum(running - 1.0, 0.0)
+    out = np.maximum(ask.setup.output_len, 1.0)
+    spread = np.where(others > 0, prompt / np.sqrt(np.maximum(others, 1.0)), 0.0)  # the mean stretch is (B - 1) p / o
+    found: dict[str, dict[float, Array]] = {"ttft": {}, "tpot": {}, "latency": {}}
+    for share in shares:
+        z = _normal(share)
+        found["ttft"][share] = steady + waits * -np.log1p(-share)
+        found["tpot"][share] = np.maximum(token.seconds + z * spread, 0.5 * token.seconds)
+        mean = first.seconds + (out - 1.0) * token.seconds
+        deviation = np.sqrt(waits**2 + ((out - 1.0) * spread) ** 2)
+        found["latency"][share] = np.maximum(mean + z * deviation, 0.5 * mean)
+    return found
+
+
+def _normal(share: float) -> float:
+    """Quantile of the normal distribution (Acklam's central form is more than we need: a rational fit to 1e-3)."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(min(max(share, 1e-6), 1 - 1e-6))
+
+
+def highest_rate(ask: Generation, model: Model, goals: dict[tuple[str, float], float], most: float = 1e5) -> Array:
+    """Requests per second, over all replicas, up to which every goal {(metric, share): seconds} is met; 0: never."""
+    count = len(ask)
+    low, high = np.zeros(count), np.full(count, np.log(most))
+    floor = np.log(1e-4)
+    low = low + floor
+    met_any = np.zeros(count, dtype=bool)
+    for _ in range(24):
+        middle = (low + high) / 2
+        trial = replace(ask, rate=np.exp(middle), scenario=Coded.of("open"))
+        found = predict(trial, model, ("ttft_ms", "tpot_ms"))
+        shares = sorted({share for _, share in goals})
+        held = percentiles(found["ttft_ms"], found["tpot_ms"], trial, shares)
+        fine = np.ones(count, dtype=bool)
+        for (metric, share), seconds in goals.items():
+            fine &= held[metric][share] <= seconds
+        capacity = in_flight(replica(trial), load(trial, "ttft_ms", slots(trial)))
+        fine &= capacity < slots(trial)
+        met_any |= fine
+        low, high = np.where(fine, middle, low), np.where(fine, high, middle)
+    return np.where(met_any, np.exp(low), 0.0)

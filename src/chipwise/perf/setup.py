@@ -1,0 +1,314 @@
+"""How a model is run: batch, lengths, splits, number formats. Columns, so that one value holds many candidates.
+
+`TrainingSetup.of(seq=4096, micro_batch=[1, 2, 4], dp=8)` fills in the rest; every column has one row or as many as the
+longest. `check` refuses what cannot be run and names the field; `valid` says the same of every row, for who makes
+candidates by the thousand. Time and memory models read the same setups.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.errors import BadInput, Problem
+from chipwise.perf.arrays import Array, Coded, Index, column
+from chipwise.perf.transformer import Transformers
+from chipwise.spelling import nearest
+
+Values = float | Sequence[float] | Array | str | Sequence[str] | Coded
+Rows = NDArray[np.bool_]
+
+NONE, SELECTIVE, FULL = 0, 1, 2  # recompute
+METHODS = ("full", "lora", "qlora")
+TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "fp4", "fp32", "tf32")
+# How weights and states are kept: fp32 weights that autocast copies to 16 bits at each use; 16-bit weights beside an
+# fp32 master copy and fp32 moments; everything in 16 bits.
+STATES = ("autocast", "master", "pure")
+OPTIMIZERS = ("adamw", "adamw-8bit", "adafactor", "lion", "muon", "sgd")
+# Bits of a stored weight, scales included (groups of 128 for int4 and AWQ, of 64 twice quantised for nf4).
+WEIGHT_BITS = {
+    "fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "mxfp8": 8.25, "q8_0": 8.5, "q6_k": 6.5625,
+    "q5_k_m": 5.69, "q4_k_m": 4.85, "nvfp4": 4.5, "fp4": 4.5, "mxfp4": 4.25, "int4": 4.25, "awq": 4.25, "gptq": 4.25,
+    "nf4": 4.127,
+}  # fmt: skip
+KV_BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.25, "q8_0": 8.5, "fp4": 4.5, "int4": 4.5}
+ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers", "pytorch", "neuron", "jetstream", "other")
+
+
+class Rule(NamedTuple):
+    """`kept` has True where a row may stay."""
+
+    field: str
+    kept: Rows
+    shown: Array | None
+    allowed: str
+
+
+def _whole(values: Array, least: float = 1.0) -> Rows:
+    return np.asarray(np.isfinite(values) & (values >= least) & (values == np.floor(values)))
+
+
+def _among(values: Array, allowed: Sequence[float]) -> Rows:
+    return np.asarray(np.logical_or.reduce([values == code for code in allowed]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What both setups do as tables."""
+
+    whole: ClassVar[tuple[str, ...]] = ()
+    names: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    @classmethod
+    def of(cls, **columns: Values) -> Self:
+        """Columns from numbers, names or sequences of them; what is left out has its default."""
+        known = [one.name for one in fields(cls)]
+        for name in columns:
+            if name not in known:
+                raise BadInput(str(Problem(name, "no such column", None, ", ".join(known), nearest(name, known))))
+        made = cls(**{name: cls._column(name, values) for name, values in columns.items()})
+        made._check_lengths()
+        return made
+
+    @classmethod
+    def _column(cls, name: str, values: Values) -> Array | Coded:
+        if isinstance(values, Coded):
+            return values
+        if name in cls.names:
+            if isinstance(values, str) or all(isinstance(value, str) for value in values):  # type: ignore[union-attr]
+                return Coded.of(values).map(canonical)  # type: ignore[arg-type]
+            raise BadInput(str(Problem(name, "takes names", None, ", ".join(cls.names[name]))))
+        try:
+            return column(values)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise BadInput(str(Problem(name, f"{values!r:.60} is not a number", None, "numbers"))) from error
+
+    def columns(self) -> dict[str, Array | Coded]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __len__(self) -> int:
+        return max(len(values) for values in self.columns().values())
+
+    def rows(self, which: slice | Index) -> Self:
+        """Some of the rows; columns of one row stay as they are."""
+        picked: dict[str, Array | Coded] = {}
+        for name, values in self.columns().items():
+            if isinstance(values, Coded):
+                picked[name] = values if len(values) == 1 else Coded(values.names, values.index[which])
+            else:
+                picked[name] = values if len(values) == 1 else values[which]
+        return type(self)(**picked)
+
+    def change(self, **columns: Values) -> Self:
+        """The same setup with some columns replaced."""
+        return type(self)(**self.columns() | {name: self._column(name, values) for name, values in columns.items()})
+
+    def _rules(self, model: Transformers | None) -> list[Rule]:
+        found = [Rule(name, _whole(getattr(self, name)), getattr(self, name), "whole numbers from 1 on") for name in self.whole]
+        for name, allowed in self.names.items():
+            known = [text in allowed for text in getattr(self, name).names]
+            found.append(Rule(name, np.array(known)[getattr(self, name).index], None, ", ".join(allowed)))
+        return found
+
+    def valid(self, model: Transformers | None = None) -> Rows:
+        """Which rows `check` would let pass."""
+        kept = [rule.kept for rule in self._rules(model)]
+        return np.asarray(np.logical_and.reduce(np.broadcast_arrays(*kept)))
+
+    def check(self, model: Transformers | None = None) -> None:
+        """Raises BadInput with every column that cannot be, its first bad value and what is allowed."""
+        self._check_lengths()
+        problems = [self._problem(rule) for rule in self._rules(model) if not np.all(rule.kept)]
+        if problems:
+            raise BadInput("\n".join(str(problem) for problem in problems))
+
+    def _check_lengths(self) -> None:
+        lengths = {len(values) for values in self.columns().values()} - {1}
+        if len(lengths) > 1:
+            counts = ", ".join(f"{name} {len(values)}" for name, values in self.columns().items() if len(values) > 1)
+            raise BadInput(f"Columns differ in length: {counts}.", remedy="Give each one row, or as many as the others.")
+
+    def _problem(self, rule: Rule) -> Problem:
+        at = int(np.argmin(np.atleast_1d(rule.kept)))
+        row = f" in row {at}" if len(rule.kept) > 1 else ""
+        near: tuple[str, ...] = ()
+        if rule.shown is None:
+            names: Coded = getattr(self, rule.field)
+            shown = repr(names.names[names.index[at if len(names) > 1 else 0]])
+            near = nearest(shown.strip("'"), self.names[rule.field])
+        else:
+            shown = f"{rule.shown[at if len(rule.shown) > 1 else 0]:g}"
+        return Problem(rule.field, f"{shown}{row} cannot be", None, rule.allowed, near)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSetup(_Columns):
+    """One way to train: world = tp x pp x cp x dp chips; expert groups of `ep` chips lie within tp x cp x dp."""
+
+    seq: Array = field(default_factory=partial(column, 2048))  # tokens per sequence
+    micro_batch: Array = field(default_factory=partial(column, 1))  # sequences that go through a replica at once
+    global_batch: Array = field(default_factory=partial(column, 1))  # sequences per optimiser step over all replicas
+    tp: Array = field(default_factory=partial(column, 1))
+    pp: Array = field(default_factory=partial(column, 1))
+    cp: Array = field(default_factory=partial(column, 1))
+    ep: Array = field(default_factory=partial(column, 1))
+    dp: Array = field(default_factory=partial(column, 1))
+    shard: Array = field(
+        default_factory=partial(column, 0)
+    )  # ZeRO stage over dp x cp: 1 optimiser state, 2 gradients too, 3 weights too (FSDP)
+    interleave: Array = field(default_factory=partial(column, 1))  # pieces of the model that one stage holds
+    recompute: Array = field(default_factory=partial(column, NONE))
+    sequence_parallel: Array = field(default_factory=partial(column, 0))  # norms and residuals split over tp too
+    method: Coded = field(default_factory=partial(Coded.of, "full"))
+    rank: Array = field(default_factory=partial(column, 16))  # of adapters
+    precision: Coded = field(default_factory=partial(Coded.of, "bf16"))  # of matrix products
+    states: Coded = field(default_factory=partial(Coded.of, "autocast"))
+    optimizer: Coded = field(default_factory=partial(Coded.of, "adamw"))
+    flash: Array = field(default_factory=partial(column, 1))  # attention fused: scores are not kept
+    compiled: Array = field(default_factory=partial(column, 1))  # element-wise work fused: its inputs are not kept
+
+    whole: ClassVar[tuple[str, ...]] = (
+        "seq", "micro_batch", "global_batch", "tp", "pp", "cp", "ep", "dp", "interleave", "rank",
+    )  # fmt: skip
+    names: ClassVar[dict[str, tuple[str, ...]]] = {
+        "method": METHODS, "precision": TRAINING_PRECISIONS, "states": STATES, "optimizer": OPTIMIZERS,
+    }  # fmt: skip
+    codes: ClassVar[dict[str, tuple[int, ...]]] = {
+        "shard": (0, 1, 2, 3), "recompute": (NONE, SELECTIVE, FULL), "sequence_parallel": (0, 1), "flash": (0, 1),
+        "compiled": (0, 1),
+    }  # fmt: skip
+
+    @classmethod
+    def of(cls, **columns: Values) -> Self:
+        """As `_Columns.of`; without `global_batch` every replica takes one micro-batch per step."""
+        made = super(TrainingSetup, cls).of(**columns)
+        return made if "global_batch" in columns else made.change(global_batch=made.micro_batch * made.dp)
+
+    @property
+    def chips(self) -> Array:
+        return self.tp * self.pp * self.cp * self.dp
+
+    @property
+    def micro_batches(self) -> Array:
+        """Micro-batches that one replica runs per optimiser step."""
+        return np.maximum(np.ceil(self.global_batch / (self.micro_batch * self.dp)), 1.0)
+
+    @property
+    def tokens(self) -> Array:
+        """Tokens of one micro-batch that one chip of a context group holds."""
+        return self.micro_batch * self.seq / self.cp
+
+    def check_chips(self, chips: Array | float) -> None:
+        """Raises BadInput where the splits do not multiply to `chips`."""
+        wanted = column(chips)
+        if not np.all(self.chips == wanted):
+            product, wished = (float(one[np.argmax(self.chips != wanted) % len(one)]) for one in (self.chips, wanted))
+            told = f"tp x pp x cp x dp = {product:g}, but there are {wished:g} chips"
+            raise BadInput(str(Problem("dp", told, None, "splits that multiply to the number of chips")))
+
+    def _rules(self, model: Transformers | None) -> list[Rule]:
+        found = super(TrainingSetup, self)._rules(model)
+        for name, codes in self.codes.items():
+            found.append(Rule(name, _among(getattr(self, name), codes), getattr(self, name), ", ".join(map(str, codes))))
+        least = self.micro_batch * self.dp
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found.append(Rule("global_batch", self.global_batch >= least, self.global_batch, "at least micro_batch x dp"))
+            found.append(Rule("cp", self.cp <= self.seq, self.cp, "at most seq"))
+            group = self.tp * self.cp * self.dp
+            found.append(Rule("ep", np.mod(group, self.ep) == 0, self.ep, "divisors of tp x cp x dp"))
+            if model is not None:
+                found += _model_rules(model, self.tp, self.pp * self.interleave, self.ep)
+        return found
+
+
+def _model_rules(model: Transformers, tp: Array, stages: Array, ep: Array) -> list[Rule]:
+    divides = (np.mod(model.hidden, tp) == 0) & (np.mod(model.query_width, tp) == 0)
+    shares = np.where(model.experts > 0, np.mod(model.experts, ep) == 0, ep == 1)
+    return [
+        Rule("tp", np.asarray(divides), tp, "divisors of the hidden size and of the width of all heads"),
+        Rule("pp", np.asarray(stages <= model.layers), stages, "at most one stage (pp x interleave) per layer"),
+        Rule("ep", np.asarray(shares), ep, "divisors of the number of experts; 1 where there are none"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingSetup(_Columns):
+    """One replica of tp x pp chips answering `batch` sequences at once."""
+
+    batch: Array = field(default_factory=partial(column, 1))  # sequences in flight
+    input_len: Array = field(default_factory=partial(column, 1024))
+    output_len: Array = field(default_factory=partial(column, 128))
+    prefix_len: Array = field(
+        default_factory=partial(column, 0)
+    )  # tokens at the start of every prompt that are the same, kept once
+    tp: Array = field(default_factory=partial(column, 1))
+    pp: Array = field(default_factory=partial(column, 1))
+    ep: Array = field(
+        default_factory=partial(column, 1)
+    )  # 1: experts are split like other matrices; tp: whole experts per chip
+    precision_weights: Coded = field(default_factory=partial(Coded.of, "bf16"))
+    precision_kv: Coded = field(default_factory=partial(Coded.of, "bf16"))
+    engine: Coded = field(default_factory=partial(Coded.of, "vllm"))
+    batched_tokens: Array = field(
+        default_factory=partial(column, np.nan)
+    )  # most tokens of one forward pass; NaN: as the engine has it
+    memory_share: Array = field(
+        default_factory=partial(column, np.nan)
+    )  # of the chip that the engine may take; NaN: as the engine has it
+
+    whole: ClassVar[tuple[str, ...]] = ("batch", "input_len", "tp", "pp", "ep")
+    names: ClassVar[dict[str, tuple[str, ...]]] = {
+        "precision_weights": tuple(WEIGHT_BITS), "precision_kv": tuple(KV_BITS), "engine": ENGINES,
+    }  # fmt: skip
+
+    @property
+    def chips(self) -> Array:
+        return self.tp * self.pp
+
+    @property
+    def context(self) -> Array:
+        """Tokens of one sequence when it ends."""
+        return self.input_len + self.output_len
+
+    def _rules(self, model: Transformers | None) -> list[Rule]:
+        found = super(ServingSetup, self)._rules(model)
+        found.append(Rule("output_len", _whole(self.output_len, 0), self.output_len, "whole numbers from 0 on"))
+        inside = _whole(self.prefix_len, 0) & (self.prefix_len <= self.input_len)
+        found.append(Rule("prefix_len", inside, self.prefix_len, "whole numbers from 0 to input_len"))
+        batched, share = self.batched_tokens, self.memory_share
+        found.append(Rule("batched_tokens", np.isnan(batched) | _whole(batched), batched, "whole numbers from 1 on"))
+        found.append(Rule("memory_share", np.isnan(share) | ((share > 0) & (share <= 1)), share, "above 0, at most 1"))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found.append(Rule("ep", np.mod(self.tp * self.pp, self.ep) == 0, self.ep, "divisors of tp x pp"))
+            if model is not None:
+                found += _model_rules(model, self.tp, self.pp, self.ep)
+        return found
+
+
+_SPELLINGS = (
+    (r"tensorrt-?llm.*|trt-?llm.*", "tensorrt-llm"), (r"vllm.*", "vllm"), (r"sglang.*", "sglang"),
+    (r"hf transformers.*|transformers(?! neuronx).*", "transformers"), (r".*neuron.*", "neuron"), (r"pytorch.*", "pytorch"),
+    (r"llama\.?cpp.*", "llama.cpp"), (r"jetstream.*", "jetstream"),
+    (r"bfloat16|fp16/bf16|bf16.*", "bf16"), (r"float16|half|fp16 .*", "fp16"), (r"float32|fp32 .*", "fp32"),
+    (r"fp8[ /(_-].*|e4m3|w8a8-fp8", "fp8"), (r"w8a8|int8 .*", "int8"), (r".*awq.*", "awq"), (r".*gptq.*", "gptq"),
+    (r"w4a16|int4[ -].*", "int4"), (r"nf4 .*", "nf4"),
+    (r"adam|paged-adamw-8bit|adamw8bit", "adamw"),
+)  # fmt: skip
+
+
+def canonical(name: str) -> str:
+    """The name we use for what published tables spell in several ways: `vLLM 0.12.0` -> vllm, `int4-g128 (AWQ)` -> awq."""
+    folded = name.strip().casefold()
+    known = (*METHODS, *STATES, *TRAINING_PRECISIONS, *OPTIMIZERS, *WEIGHT_BITS, *KV_BITS, *ENGINES)
+    if folded in known:
+        return folded
+    for pattern, meant in _SPELLINGS:
+        if re.fullmatch(pattern, folded):
+            return "adamw-8bit" if meant == "adamw" and "8bit" in folded else meant
+    return folded

@@ -1,0 +1,157 @@
+"""Transformers as columns: what one layer multiplies, keeps and caches, for many models at once.
+
+Symbols: L layers, h hidden, a heads, g kv heads, d head width, f feed-forward width, E experts of which k are active,
+V vocabulary. Counts are averages over the layers where layers differ (dense layers before experts, sliding windows), so
+that L times a column is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+
+import numpy as np
+
+from chipwise.perf.arrays import Array, Index
+from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, VisionShape
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One model as numbers; `Transformers` has the same names as columns."""
+
+    layers: float
+    hidden: float
+    vocab: float
+    query_width: float  # a * d: columns of the query projection
+    kv_width: float  # 2 * g * d, or the latent's width: values cached per token and layer
+    kv_heads: float  # over how many chips keys and values can be split
+    attention_weights: float  # matrix elements a token meets in one layer's attention
+    mlp_width: float  # f, of one expert where there are experts
+    mlp_weights: float  # matrix elements a token meets in one layer's feed-forward, router included
+    mlp_stored: float  # the same over all experts
+    experts: float  # 0: dense
+    active: float
+    score_width: float  # multiplications per pair of tokens, heads together
+    window: float  # tokens a windowed layer looks back; infinity: all
+    windowed: float  # share of layers with a window
+    causal: float  # 1: a token sees what is before it only
+    parameters: float
+    table: float  # embedding parameters that a step does not multiply with (looked up)
+    head: float  # matrix elements of the output head
+
+    @property
+    def active_weights(self) -> float:
+        """Matrix elements a token meets in all layers, head excluded."""
+        return self.layers * (self.attention_weights + self.mlp_weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Transformers:
+    layers: Array
+    hidden: Array
+    vocab: Array
+    query_width: Array
+    kv_width: Array
+    kv_heads: Array
+    attention_weights: Array
+    mlp_width: Array
+    mlp_weights: Array
+    mlp_stored: Array
+    experts: Array
+    active: Array
+    score_width: Array
+    window: Array
+    windowed: Array
+    causal: Array
+    parameters: Array
+    table: Array
+    head: Array
+
+    @classmethod
+    def of(cls, rows: Sequence[Layer], index: Index | None = None) -> Transformers:
+        """Columns of `rows`, or of those that `index` picks, one per candidate."""
+        names = [one.name for one in fields(cls)]
+        columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in names}
+        return cls(**{name: values if index is None else values[index] for name, values in columns.items()})
+
+    def rows(self, which: slice) -> Transformers:
+        parts = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Transformers(**{name: values if len(values) == 1 else values[which] for name, values in parts.items()})
+
+    def seen(self, context: Array) -> Array:
+        """Earlier tokens that a new one attends to at `context`, averaged over layers."""
+        return (1.0 - self.windowed) * context + self.windowed * np.minimum(context, self.window)
+
+    def experts_met(self, tokens: Array) -> Array:
+        """Distinct experts that `tokens` tokens reach in one layer when routing is even: E * (1 - (1 - k/E)^tokens)."""
+        share = np.where(self.experts > 0, self.active / np.maximum(self.experts, 1.0), 0.0)
+        return self.experts * -np.expm1(tokens * np.log1p(-np.minimum(share, 1.0 - 1e-12)))
+
+    def weights_met(self, tokens: Array) -> Array:
+        """Distinct matrix elements of one layer that a step over `tokens` tokens reads."""
+        routed = np.where(self.experts > 0, self.mlp_stored - self._always(), 0.0)
+        share = np.where(self.experts > 0, self.experts_met(tokens) / np.maximum(self.experts, 1.0), 1.0)
+        dense = np.where(self.experts > 0, self._always(), self.mlp_stored)
+        return np.asarray(self.attention_weights + dense + routed * share)
+
+    def _always(self) -> Array:
+        """Feed-forward elements every token meets whichever expert it takes: router, shared expert, dense layers."""
+        many = np.maximum(self.experts - self.active, 1.0)
+        one = (self.mlp_stored - self.mlp_weights) / many
+        return np.maximum(self.mlp_weights - self.active * one, 0.0)
+
+
+@cache
+def layer_of(shape: DecoderShape | EncoderShape | EncoderDecoderShape | VisionShape) -> Layer:
+    if isinstance(shape, DecoderShape):
+        return _decoder(shape)
+    if isinstance(shape, EncoderDecoderShape):
+        return _encoder_decoder(shape)
+    stack = shape.stack
+    attention, mlp = stack.attention, stack.mlp
+    vocab = getattr(shape, "vocab", 0)
+    return Layer(
+        layers=stack.layers, hidden=stack.hidden, vocab=vocab, query_width=attention.heads * attention.head_dim,
+        kv_width=attention.cached_values, kv_heads=attention.kv_heads, attention_weights=attention.weights,
+        mlp_width=mlp.width, mlp_weights=mlp.weights, mlp_stored=mlp.weights, experts=0, active=0,
+        score_width=attention.score_width, window=np.inf, windowed=0, causal=0, parameters=shape.parameters,
+        table=max(shape.parameters - stack.parameters, 0), head=0,
+    )  # fmt: skip
+
+
+def _decoder(shape: DecoderShape) -> Layer:
+    experts = shape.experts
+    share = shape.expert_layers / shape.layers
+    mlp = (1 - share) * shape.mlp.weights + share * (experts.weights if experts else 0)
+    stored = (1 - share) * shape.mlp.weights
+    if experts:
+        shared = experts.shared.weights if experts.shared else 0
+        stored += share * (experts.count * experts.expert.weights + shared + experts.expert.hidden * experts.count)
+    width = shape.embedding_width or shape.hidden
+    return Layer(
+        layers=shape.layers, hidden=shape.hidden, vocab=shape.vocab, query_width=shape.attention.score_width / 2,
+        kv_width=shape.attention.cached_values, kv_heads=shape.kv_heads, attention_weights=shape.attention.weights,
+        mlp_width=experts.expert.width if experts else shape.mlp.width, mlp_weights=mlp, mlp_stored=stored,
+        experts=experts.count if experts else 0, active=experts.active if experts else 0,
+        score_width=shape.attention.score_width, window=shape.window or np.inf,
+        windowed=shape.windowed_layers / shape.layers, causal=1, parameters=shape.parameters,
+        table=0 if shape.tied_embeddings else shape.vocab * width, head=shape.vocab * width,
+    )  # fmt: skip
+
+
+def _encoder_decoder(shape: EncoderDecoderShape) -> Layer:
+    """Both stacks as one of all their layers; a decoder's second attention adds to the average layer."""
+    encoder, decoder = shape.encoder, shape.decoder
+    layers = encoder.layers + decoder.layers
+    attention = (encoder.layers + 2 * decoder.layers) * encoder.attention.weights / layers
+    mlp = (encoder.layers * encoder.mlp.weights + decoder.layers * decoder.mlp.weights) / layers
+    head = shape.vocab * encoder.hidden
+    return Layer(
+        layers=layers, hidden=encoder.hidden, vocab=shape.vocab,
+        query_width=encoder.attention.heads * encoder.attention.head_dim, kv_width=encoder.attention.cached_values,
+        kv_heads=encoder.attention.kv_heads, attention_weights=attention, mlp_width=encoder.mlp.width, mlp_weights=mlp,
+        mlp_stored=mlp, experts=0, active=0, score_width=encoder.attention.score_width, window=np.inf, windowed=0, causal=0,
+        parameters=shape.parameters, table=max(shape.parameters - layers * (attention + mlp) - head, 0), head=head,
+    )  # fmt: skip

@@ -1,0 +1,201 @@
+"""Time of one pass of everything that is no language model: convolution nets, encoders, diffusion, recommenders.
+
+For b samples in one pass of a network of products (m rows per sample, n columns, k depth), on a chip of peak P, bandwidth W:
+  matrix     sum of 2 b m n k / (P e c(n) c(k)),  c(x) = x / (x + x0)      what the matrix units need
+  stream     weights once, every product's inputs and outputs, over W      mostly hidden behind matrix, or the other way round
+  attention  scores in 16 bits
+  element    norms, activations, sums and unfused softmax that the engine leaves, over W
+  start      what each kernel costs on the chip
+  launch     what it costs on the host, hidden while kernels are long
+  feed       samples over PCIe and their decoding, hidden likewise where the next batch comes in beside the work
+  fixed      per call;  link   tensor-parallel sums or gradients;  optimizer, lookup   state and embedding rows, over W
+A step of training is three forward passes, a pass over the optimiser's state, and an all-reduce of the gradients that hides
+behind the backward pass. A pipeline of p stages over q pieces of a batch takes (q + p - 1) / p passes of one piece.
+What is left between engines, chips and networks is fitted (see `family_vision.py`).
+Limits: data-parallel copies do not slow each other; tensor-parallel ways share products evenly; no sorting of boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from chipwise.perf.arrays import Array, Coded, Index, soft_max
+from chipwise.perf.collective import Network
+from chipwise.perf.networks import Net, Product
+from chipwise.perf.operators import ATTENTION_EFFICIENCY, COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY, exposed
+
+BASES = ("matrix", "stream", "attention", "element", "start", "launch", "feed", "fixed", "link", "optimizer", "lookup")
+TERMS = (
+    "matrix", "memory", "attention", "elementwise", "starts", "launches", "input", "fixed", "communication", "optimizer",
+    "lookup",
+)  # fmt: skip
+METRICS = ("samples_per_s", "latency_ms")
+# Seconds by kind of chip: of a kernel's own beginning and end, and of a call into the engine and back.
+START_S = {"gpu": 5e-6, "neuron": 1e-6, "tpu": 10e-6, "cpu": 3e-6}
+FIXED_S = {"gpu": 25e-6, "neuron": 170e-6, "cpu": 200e-6}
+OTHER_START_S, OTHER_FIXED_S = 5e-6, 80e-6
+KEPT_BYTES = {"neuron": 24e6}  # scratch memory of a core that the compiler fills; caches of other chips are left to the fit
+SAMPLE_S = 5e-8  # per sample on the host
+MIX = 2.0  # how sharply the larger of matrix and stream decides: a network has layers of either kind
+OVERLAP = 0.8  # of the backward pass under which gradients travel
+PIECE_ROWS = 1024.0  # of a piece that a pipeline works on at a time
+SCORE_PASSES = 4.0  # over the square of scores where attention is not fused: out, softmax in and out, in
+BACKWARD_ATTENTION = 2.5  # forward equivalents (Dao 2023, arXiv:2307.08691)
+STATE_BYTES = 20.0  # per parameter that the optimiser reads and writes
+GATHERED = 0.5  # of the bandwidth that scattered rows reach
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Columns: a network on hardware, one row per candidate."""
+
+    nets: tuple[Net, ...]
+    which: Index  # each row's network
+    batch: Array  # samples in one pass of one copy
+    peak: Array  # FLOP/s of the unit that does the products
+    half_peak: Array  # in 16 bits: attention, and parts that are not narrowed
+    bandwidth: Array
+    pcie: Array
+    network: Network
+    value_bytes: Array  # per activation
+    weight_bytes: Array
+    unfused: Array  # how much of the element-wise work the engine leaves
+    unfused_scores: Array  # and of the passes over the square of scores
+    kernels: Array  # per product
+    start_s: Array  # of one kernel on the chip
+    launch_s: Array  # and on the host
+    fixed_s: Array  # of one call
+    kept_bytes: Array  # results that stay on the chip between products
+    tensor: Array  # chips that share every product
+    stages: Array  # of a pipeline that a batch is cut up for
+    training: Array  # 1: a step, 0: a forward pass
+    data_ways: Array  # copies whose gradients are summed
+    decoded: Array  # host seconds per sample of an input pipeline; 0: none
+    input_width: Array  # bytes of an input value on its way
+    overlapped: Array  # 1: the next batch comes in beside this one's work
+
+    def __len__(self) -> int:
+        return max(len(self.network.link), *(len(getattr(self, name)) for name in self._columns()))
+
+    def rows(self, which: Index) -> Pass:
+        joins = (self.network.link, self.network.domain, self.network.fabric)
+        network = Network(*(values if len(values) == 1 else values[which] for values in joins))
+        parts = {name: getattr(self, name) for name in self._columns()}
+        picked = {name: values if len(values) == 1 else values[which] for name, values in parts.items()}
+        return replace(self, network=network, **picked)
+
+    def _columns(self) -> tuple[str, ...]:
+        return tuple(one.name for one in fields(self) if one.name not in ("nets", "network"))
+
+
+def bases(run: Pass) -> dict[str, Array]:
+    """Seconds of each kind of work in one pass (inference) or step (training) of one copy."""
+    count = len(run)
+    found = {name: np.zeros(count) for name in BASES}
+    which = np.broadcast_to(run.which, (count,))
+    for place, net in enumerate(run.nets):
+        rows = np.flatnonzero(which == place)
+        if len(rows):
+            for name, values in _of(net, run.rows(rows)).items():
+                found[name][rows] = values
+    return found
+
+
+def _of(net: Net, run: Pass) -> dict[str, Array]:
+    """All rows run `net`."""
+    tensor, training, value, half = run.tensor, run.training, run.value_bytes, run.half_peak
+    bandwidth = run.bandwidth * MEMORY_EFFICIENCY
+    pieces = _pieces(net, run.batch, run.stages)
+    batch = run.batch / pieces
+    turns = (pieces + run.stages - 1.0) / run.stages  # passes of the whole network that the last piece waits for
+    passes = turns * (1.0 + 2.0 * training)
+    matrix, stream, sums = np.zeros(1), np.zeros(1), np.zeros(1)
+    for one in net.products:
+        matrix = matrix + _compute(one, batch, run)
+        stream = stream + _moved(one, batch, run)
+        if one.columns <= one.depth:  # chips that share a pair of products add up the results of the second
+            sums = sums + one.times * run.network.all_reduce(one.rows * one.columns * one.groups * batch * value, tensor)
+    scores = net.score_flop * batch / (tensor * half * ATTENTION_EFFICIENCY)
+    attended = net.score_values * batch * value / tensor / bandwidth
+    touched = net.touched * run.unfused + SCORE_PASSES * net.score_map * run.unfused_scores
+    gradients = run.network.all_reduce(net.parameters * 2.0 * np.ones_like(batch), np.maximum(run.data_ways, 1.0))
+    kernels = net.kernels * run.kernels * passes
+    return {
+        "matrix": matrix * passes,
+        "stream": stream / bandwidth * passes,
+        "attention": soft_max(scores, attended) * turns * (1.0 + BACKWARD_ATTENTION * training),
+        "element": touched * batch * value / tensor / bandwidth * passes,
+        "start": kernels * run.start_s,
+        "launch": kernels * run.launch_s,
+        "feed": run.batch * (net.inputs * run.input_width / run.pcie + SAMPLE_S + run.decoded),
+        "fixed": run.fixed_s * np.ones_like(batch),
+        "link": np.where(training > 0, gradients, sums) * turns,
+        "optimizer": training * net.parameters * STATE_BYTES / bandwidth,
+        "lookup": net.lookups * batch * value / (GATHERED * bandwidth * tensor) * passes,
+    }
+
+
+def _compute(one: Product, batch: Array, run: Pass) -> Array:
+    wide, deep = (one.columns, one.depth / run.tensor) if one.columns <= one.depth else (one.columns / run.tensor, one.depth)
+    width = wide / (wide + one.narrow) * (deep / (deep + one.narrow))
+    rate = np.minimum(run.half_peak, run.peak) if one.wide else run.peak
+    return one.flop * batch / (run.tensor * rate * COMPUTE_EFFICIENCY * width)
+
+
+def _moved(one: Product, batch: Array, run: Pass) -> Array:
+    """Bytes: weights, and what of the inputs and results does not stay on the chip."""
+    value, weight = (np.maximum(size, 2.0) if one.wide else size for size in (run.value_bytes, run.weight_bytes))
+    values = one.rows * one.groups * (one.columns + one.depth / one.window) * value * batch / run.tensor
+    spilled = values * values / (values + run.kept_bytes)
+    return one.times * (one.weights * weight / run.tensor + spilled)
+
+
+def _pieces(net: Net, batch: Array, stages: Array) -> Array:
+    """How many pieces a pipeline cuts a batch into: one per stage, more where a piece would be over `PIECE_ROWS` rows."""
+    rows = max((one.rows for one in net.products), default=1.0)
+    wanted = np.exp2(np.ceil(np.log2(np.maximum(batch * rows / PIECE_ROWS, 1.0))))
+    return np.where(stages > 1, np.minimum(np.maximum(stages, wanted), np.maximum(batch, 1.0)), 1.0)
+
+
+def compose(run: Pass, base: Mapping[str, Array]) -> dict[str, Array]:
+    """Terms in seconds, their sum being the time of a pass or step."""
+    work = soft_max(base["matrix"], base["stream"], MIX)
+    chip = work + base["attention"] + base["element"] + base["lookup"] + base["start"]
+    hidden = exposed(base["link"], chip * 2.0 / 3.0, OVERLAP)
+    link = np.where(run.training > 0, hidden, base["link"])
+    busy = chip + link + base["optimizer"]
+    waits = soft_max(busy, base["launch"]) - busy
+    beside = soft_max(busy + waits, base["feed"]) - busy - waits
+    fed = np.where(run.overlapped > 0, beside, base["feed"])
+    return {
+        "matrix": base["matrix"],
+        "memory": work - base["matrix"],
+        "attention": base["attention"],
+        "elementwise": base["element"],
+        "starts": base["start"],
+        "launches": waits,
+        "input": fed,
+        "fixed": base["fixed"],
+        "communication": link,
+        "optimizer": base["optimizer"],
+        "lookup": base["lookup"],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Columns: what is asked of a pass."""
+
+    metric: Coded
+    copies: Array  # replicas that work side by side
+    in_flight: Array  # batches that wait in each copy at once, for latency
+
+
+def answer(asked: Asked, batch: Array) -> tuple[Array, Array]:
+    """(scale, power) such that the metric is scale * seconds ** power."""
+    rate = asked.metric.look_up(lambda name: float(name == "samples_per_s"))
+    scale = np.where(rate > 0, batch * asked.copies, 1e3 * asked.in_flight)
+    return scale, np.where(rate > 0, -1.0, 1.0)

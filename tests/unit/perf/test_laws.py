@@ -1,0 +1,162 @@
+"""Laws of the time model: what must hold whatever the fitted factors say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from chipwise.catalog.load import load
+from chipwise.perf.arrays import Coded, column
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.model import packaged
+from chipwise.perf.part import Part, Parts
+from chipwise.perf.predict_serving import Generation
+from chipwise.perf.predict_serving import predict as serve
+from chipwise.perf.predict_training import Training
+from chipwise.perf.predict_training import predict as train
+from chipwise.perf.rows import known_layer
+from chipwise.perf.setup import ServingSetup, TrainingSetup
+from chipwise.perf.transformer import Transformers
+
+MODELS = ("llama-3.2-1b", "llama-3.1-8b", "llama-2-13b", "llama-3.1-70b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b")
+CHIPS = ("H100-SXM", "H200", "A100-80", "L40S", "MI300X", "TPU-v5e", "Trainium1", "RTX-4090", "B200", "T4")
+POWERS = (1, 2, 4, 8)
+
+
+@cache
+def parts() -> Mapping[str, Part]:
+    return Parts(load(prices=False).chips.values()).by_name
+
+
+def training(model: str, chip: Part, dp: int = 1, **settings: float) -> Training:
+    layer = known_layer(model)
+    assert layer is not None
+    setup = TrainingSetup.of(**{"seq": 2048.0, "micro_batch": 1.0, "dp": float(dp), **settings})
+    hardware = Hardware.of(Coded.of(chip.name), {chip.name: chip})
+    return Training(Transformers.of([layer]), Coded.of(model), hardware, setup, Coded.of("composer"))
+
+
+def generation(model: str, chip: Part, scenario: str = "closed", **settings: float) -> Generation:
+    layer = known_layer(model)
+    assert layer is not None
+    setup = ServingSetup.of(**{"batch": 8.0, "input_len": 512.0, "output_len": 128.0, "engine": "vllm", **settings})  # type: ignore[arg-type]
+    hardware = Hardware.of(Coded.of(chip.name), {chip.name: chip})
+    one = column(1.0)
+    return Generation(Transformers.of([layer]), Coded.of(model), hardware, setup, Coded.of(scenario), column(1.0), one, one)
+
+
+@given(
+    st.sampled_from(MODELS),
+    st.sampled_from(CHIPS),
+    st.floats(1.01, 8),
+    st.sampled_from(("bandwidth", "compute", "link", "fabric")),
+)
+@settings(max_examples=60)
+def test_more_of_anything_never_slows_training(model: str, chip: str, factor: float, what: str) -> None:
+    before = parts()[chip]
+    rates = {name: rate * factor for name, rate in before.rates.items()}
+    after = replace(before, rates=rates) if what == "compute" else replace(before, **{what: getattr(before, what) * factor})
+    slow, fast = (train(training(model, part, dp=8, shard=3.0), packaged()).step.seconds[0] for part in (before, after))
+    assert fast <= slow * (1 + 1e-9)
+
+
+@given(st.sampled_from(MODELS), st.sampled_from(CHIPS), st.floats(1.01, 8), st.sampled_from(("bandwidth", "compute", "link")))
+@settings(max_examples=60)
+def test_more_of_anything_never_slows_serving(model: str, chip: str, factor: float, what: str) -> None:
+    before = parts()[chip]
+    rates = {name: rate * factor for name, rate in before.rates.items()}
+    after = replace(before, rates=rates) if what == "compute" else replace(before, **{what: getattr(before, what) * factor})
+    slow, fast = (serve(generation(model, part), packaged(), ("tpot_ms",))["tpot_ms"].seconds[0] for part in (before, after))
+    assert fast <= slow * (1 + 1e-9)
+
+
+@given(st.sampled_from(MODELS), st.sampled_from(CHIPS), st.sampled_from(POWERS), st.sampled_from(POWERS))
+@settings(max_examples=60)
+def test_terms_sum_to_the_estimate_and_lie_within_its_interval(model: str, chip: str, dp: int, micro: int) -> None:
+    found = train(training(model, parts()[chip], dp=dp, micro_batch=float(micro)), packaged()).step
+    assert sum(float(values[0]) for values in found.terms.values()) == pytest.approx(float(found.seconds[0]))
+    assert found.low[0] <= found.value[0] <= found.high[0]
+    assert all(np.all(values >= 0) for values in found.terms.values())
+    for one in serve(generation(model, parts()[chip]), packaged()).values():
+        assert sum(float(np.broadcast_to(v, (1,))[0]) for v in one.terms.values()) == pytest.approx(float(one.seconds[0]))
+        assert one.low[0] <= one.value[0] <= one.high[0]
+
+
+@given(st.sampled_from(MODELS), st.sampled_from(CHIPS), st.sampled_from((2, 4, 8, 16, 32)))
+@settings(max_examples=40)
+def test_halving_chips_never_raises_throughput(model: str, chip: str, dp: int) -> None:
+    """Where fast links join them: sharded weights over PCIe or slow Ethernet can truly cost more than a chip brings."""
+    part = parts()[chip]
+    assume(part.link >= 80e9 and (dp <= part.domain or part.fabric >= 25e9))
+    many, half = (
+        train(training(model, part, dp=ways, shard=3.0, micro_batch=8.0), packaged()).tokens_per_s[0] for ways in (dp, dp // 2)
+    )
+    assert half <= many * 1.02
+
+
+@given(st.sampled_from(MODELS), st.sampled_from(CHIPS), st.sampled_from(POWERS))
+@settings(max_examples=40)
+def test_a_larger_batch_never_holds_less_and_never_decodes_faster(model: str, chip: str, batch: int) -> None:
+    small, large = (training(model, parts()[chip], micro_batch=float(size)) for size in (batch, batch * 2))
+    held = [train(ask, packaged()).memory for ask in (small, large)]
+    assert held[0] is not None
+    assert held[1] is not None
+    assert held[0].total[0] <= held[1].total[0]
+    step = [
+        serve(generation(model, parts()[chip], "decode", batch=float(size)), packaged(), ("tpot_ms",))
+        for size in (batch, batch * 2)
+    ]
+    assert step[0]["tpot_ms"].value[0] <= step[1]["tpot_ms"].value[0] * 1.05
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(CHIPS), st.sampled_from(POWERS), st.sampled_from((0.0, 1.0, 2.0))), min_size=2, max_size=12
+    )
+)
+@settings(max_examples=30)
+def test_the_array_call_is_the_scalar_call_row_by_row(rows: list[tuple[str, int, float]]) -> None:
+    layer = known_layer("llama-3.1-8b")
+    assert layer is not None
+    setup = TrainingSetup.of(
+        seq=2048, micro_batch=[float(micro) for _, micro, _ in rows], dp=8, shard=3, recompute=[code for _, _, code in rows]
+    )
+    hardware = Hardware.of(Coded.of([chip for chip, _, _ in rows]), parts())
+    together = train(Training(Transformers.of([layer]), Coded.of("llama-3-8b"), hardware, setup), packaged())
+    for at, (chip, micro, code) in enumerate(rows):
+        alone = Hardware.of(Coded.of(chip), parts())
+        one = TrainingSetup.of(seq=2048, micro_batch=float(micro), dp=8, shard=3, recompute=code)
+        single = train(Training(Transformers.of([layer]), Coded.of("llama-3-8b"), alone, one), packaged())
+        assert together.step.value[at] == pytest.approx(single.step.value[0], rel=1e-9)
+        assert together.step.low[at] == pytest.approx(single.step.low[0], rel=1e-9)
+
+
+def test_chunks_join_without_a_seam() -> None:
+    layer = known_layer("llama-3.1-8b")
+    assert layer is not None
+    count = 70_000
+    micro = np.tile([1.0, 2.0, 4.0, 8.0, 16.0], count // 5)
+    ask = Training(
+        Transformers.of([layer]), Coded.of("llama-3-8b"), Hardware.of(Coded.of("H200"), parts()),
+        TrainingSetup.of(seq=2048, micro_batch=micro, dp=1),
+    )  # fmt: skip
+    found = train(ask, packaged())
+    assert len(found.step.value) == count
+    assert np.allclose(found.step.value[:5], found.step.value[-5:])
+    assert found.memory is not None
+    assert len(found.memory.total) == count
+
+
+def test_nothing_beats_the_hardware() -> None:
+    """Weights of one decode step are never read faster than the nominal bandwidth allows."""
+    for chip in ("H200", "A100-80", "L40S"):
+        part = parts()[chip]
+        found = serve(generation("llama-2-13b", part, "decode", batch=1.0), packaged(), ("tpot_ms",))["tpot_ms"]
+        weights = 2.0 * (13.0e9 - 32000 * 5120)
+        assert found.seconds[0] >= weights / part.bandwidth * 0.95
