@@ -27,6 +27,7 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.model import packaged as packaged_model
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
+from fit import COUNTS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCHEMES = {"group": (group_key, 6), "configuration": (configuration_key, 5)}
@@ -96,7 +97,7 @@ def held_out(all_samples: Sequence[Sample]) -> dict[str, list[Held]]:
         for scheme, fold in made.items():
             for number in np.unique(fold.number):
                 out = fold.number == number
-                by_scheme[scheme] += answers(fold, out, calibrated(made.values(), ~out))
+                by_scheme[scheme] += answers(fold, out, calibrated(made, ~out))
     return by_scheme
 
 
@@ -116,15 +117,17 @@ def is_of(name: str, chip: str) -> bool:
     return name == chip or name.startswith(f"{chip}-")
 
 
-def calibrated(made: Iterable[Fold], kept: Mask) -> dict[str, bands.Band]:
+def calibrated(made: Mapping[str, Fold], kept: Mask) -> dict[str, bands.Band]:
+    """As `fit.calibrate` makes the packaged ones, from the rows that are kept."""
     spread: dict[str, list[float]] = {}
     residual: dict[str, list[float]] = {}
-    for fold in made:
+    for scheme, fold in made.items():
         sample = fold.sample
+        times = COUNTS.get(sample.family.name, {}).get(scheme, 1)
         for at in np.flatnonzero(kept & (sample.weight > 0)):
             kind = sample.family.kind_of(sample.cases[at])
-            spread.setdefault(kind, []).append(float(fold.spread[at]))
-            residual.setdefault(kind, []).append(float(fold.residual[at]))
+            spread.setdefault(kind, []).extend([float(fold.spread[at])] * times)
+            residual.setdefault(kind, []).extend([float(fold.residual[at])] * times)
     return {kind: bands.calibrate(np.array(spread[kind]), np.array(residual[kind])) for kind in spread}
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from chipwise.catalog.query import MachineQuery, OfferQuery, find_machines, find_offers
 
 __all__ = [
-    "MachineQuery", "OfferQuery", "Session", "calibrate", "check", "estimate", "explain", "find_machines", "find_offers", "import_file",
-    "measure", "open_session", "own_model", "refresh", "score", "status",
+    "MachineQuery", "OfferQuery", "Session", "calibrate", "check", "estimate", "explain", "find_machines", "find_offers",
+    "import_file", "measure", "open_session", "own_model", "refresh", "score", "status",
 ]  # fmt: skip
 
 _HOMES = {

@@ -71,7 +71,7 @@ def trained_view(found: Trained, row: int = 0) -> View:
     drawn = found.found.power
     return {
         "task": "train",
-        "model": found.ask.name.texts()[0],
+        "model": found.model,
         "chip": found.ask.hardware.part.texts()[row if len(found.ask.hardware.part) > 1 else 0],
         "chips": chips,
         "framework": names[row if len(names) > 1 else 0],
@@ -120,7 +120,7 @@ def served_view(found: Served, row: int = 0, shares: tuple[float, ...] = (0.5, 0
     drawn = _at(found.power.total, row)
     return {
         "task": "serve",
-        "model": ask.name.texts()[0],
+        "model": found.model,
         "chip": ask.hardware.part.texts()[row if len(ask.hardware.part) > 1 else 0],
         "chips": chips,
         "replicas": _at(ask.replicas, row),

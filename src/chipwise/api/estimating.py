@@ -47,6 +47,7 @@ _FORMATS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
 
 @dataclass(frozen=True, slots=True)
 class Trained:
+    model: str  # as the registry calls it
     ask: Training
     step: Estimate
     found: TrainingEstimate
@@ -61,6 +62,7 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Served:
+    model: str  # as the registry calls it
     ask: Generation
     metrics: dict[str, Estimate]
     power: Power
@@ -90,9 +92,17 @@ def _layer_named(session: Session, name: str, online: bool) -> tuple[str, Layer]
     model = session.find_model(name, online)
     if not isinstance(model.shape, DecoderShape | EncoderShape | EncoderDecoderShape | VisionShape):
         kind = type(model.shape).__name__.removesuffix("Shape").lower()
-        remedy = "Such models are predicted by samples: `chipwise predict MODEL --samples`."
+        remedy = "chipwise predict answers such models in samples per second; estimate takes transformers over tokens."
         raise BadInput(f"{model.name} is a {kind} model, not a transformer over tokens.", remedy=remedy)
     return model_key(model.name), layer_of(model.shape)
+
+
+def shown_name(session: Session, name: str) -> str:
+    """The registry's name of a model; the pooled key may be that of a release with the same shape."""
+    known: str | None = session.resolved.get(("name", name))
+    if known is None:
+        known = session.resolved["name", name] = session.find_model(name).name
+    return known
 
 
 def own_model(session: Session) -> Model:
@@ -157,7 +167,7 @@ def train(
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(session, part))
     found = predict_training.predict(asked, own_model(session), memory=False)
-    return Trained(asked, found.step, found, part, checked, notes)
+    return Trained(shown_name(session, model), asked, found.step, found, part, checked, notes)
 
 
 def _training_setup(
@@ -244,7 +254,7 @@ def serve(
         checked = fits(shape, part, setup, changes=False)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(session, part))
-    return Served(asked, found, _drawn(asked, found), part, checked, ())
+    return Served(shown_name(session, model), asked, found, _drawn(asked, found), part, checked, ())
 
 
 def _drawn(ask: Generation, found: dict[str, Estimate]) -> Power:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.estimate_views import View, fit_view, memory_view
-from chipwise.api.estimating import larger_parts, layer_named
+from chipwise.api.estimating import larger_parts, layer_named, shown_name
 from chipwise.errors import BadInput
 from chipwise.perf.fits import fits as answer
 from chipwise.perf.fits import largest_batch, largest_context, largest_micro_batch
@@ -19,7 +19,8 @@ _RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
 
 
 def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> View:
-    key, layer = layer_named(session, model)
+    _, layer = layer_named(session, model)
+    name = shown_name(session, model)
     part = session.parts[session.names.one_chip(on).chip.name]
     shape = Transformers.of([layer])
     chips = float(settings.get("chips") or float(settings.get("tp", 1)) * float(settings.get("pp", 1)))
@@ -43,7 +44,7 @@ def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> Vie
         largest = {"most sequences": largest_batch(shape, part, setup), "longest context": largest_context(shape, part, setup)}
         task = "serving"
     return {
-        "title": f"{key} on {chips:g}x {part.name}: {task}", "model": key, "chip": part.name, "chips": chips, "task": task,
+        "title": f"{name} on {chips:g}x {part.name}: {task}", "model": name, "chip": part.name, "chips": chips, "task": task,
         "memory": memory_view(found.memory), "fit": fit_view(found),
         "largest": {name: float(values[0]) for name, values in largest.items()},
     }  # fmt: skip

@@ -1,10 +1,7 @@
 """Predictions per sample: pictures, encoded texts, generated images, recommendations; and which chips can do which work.
 
-Requests that come one by one are batched as they wait: those that arrive during one pass make up the next. With a rate of r
-and T(b) seconds for a pass of b samples, the batch settles where b = r T(b); a request waits for the rest of the pass under
-way (evenly spread over it, with the chance that there is one) and then takes T of its own batch, which varies like a Poisson
-count scaled by the burstiness. Memory is a rule of thumb: in training, 0.6 of the values that norms and activations touch are
-kept for the backward pass, and 16 bytes of state per parameter.
+Memory is a rule of thumb: in training, 0.6 of the values that norms and activations touch are kept for the backward pass, and
+16 bytes of state per parameter.
 """
 
 from __future__ import annotations
@@ -12,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chipwise.api.batching import Curve
 from chipwise.api.estimate_views import View, estimate_view, power_view
 from chipwise.api.estimating import own_model
 from chipwise.catalog.chip import Chip
@@ -61,9 +58,13 @@ ABLE = {
     "render": ("gpu", "cpu"),
     "hybrid": ("gpu", "cpu"),
     "interactive": ("gpu", "tpu", "neuron", "gaudi"),
-    "stream": ("fpga",),
 }
 _SERVES_ONLY = ("Inferentia", "Cloud-AI")
+_CANNOT = {
+    "train": "trains no models", "serve": "runs no models", "hpc": "does no such numerical work",
+    "render": "renders no pictures", "hybrid": "does no work between quantum circuits", "interactive": "is not for notebooks",
+}  # fmt: skip
+_FOR_EXAMPLE = ("H100-SXM", "L4", "MI300X", "TPU-v5e", "Trainium2", "Xeon-Sapphire-Rapids", "Jetson-Orin-Nano-Super")
 _UNUSED = ("kv", "prefix", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer")
 _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
 _MAY_BE_ZERO = ("zero", "prefix", "output_tokens")
@@ -98,11 +99,12 @@ def able_chip(session: Session, on: str, work: str) -> Chip:
     kinds = ABLE[work]
     if chip.kind.value in kinds and not (work in ("train", "hpc") and chip.name.startswith(_SERVES_ONLY)):
         return chip
-    what = "serves but does not train" if chip.name.startswith(_SERVES_ONLY) else f"is of the kind {chip.kind.value}"
-    known = [one.name for one in session.catalog.chips.values() if one.kind.value in kinds and one.common]
+    fitting = [
+        name for name in _FOR_EXAMPLE if name in session.catalog.chips and session.catalog.chips[name].kind.value in kinds
+    ]
     raise BadInput(
-        f"{chip.name} {what}: no {work} work for it.",
-        remedy=f"Chips of the kind {' or '.join(kinds)} can, such as {', '.join(known[-4:])}; `chipwise chips` lists them.",
+        f"{chip.name} ({chip.kind.value}) {_CANNOT[work]}.",
+        remedy=f"Chips of the kind {', '.join(kinds)} can, such as {', '.join(fitting[:4])}; `chipwise chips` lists them.",
     )
 
 
@@ -110,62 +112,6 @@ def by_samples(shape: Shape, task: str) -> bool:
     """Whether a model is asked about per sample: to serve, all but decoders; to train, all but transformers over tokens."""
     over_tokens = DecoderShape if task == "serve" else DecoderShape | EncoderShape | EncoderDecoderShape
     return not isinstance(shape, over_tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """Seconds of a pass by batch, of one of `copies` that work side by side."""
-
-    batches: Array
-    seconds: Array
-    copies: float
-
-    def at(self, batch: float) -> float:
-        return float(np.interp(batch, self.batches, self.seconds))
-
-    @property
-    def most(self) -> float:
-        """Samples per second that all copies do at best."""
-        return float(np.max(self.batches / self.seconds)) * self.copies
-
-    def settled(self, rate: float) -> float | None:
-        """The batch that requests at this rate make up; None: they come faster than they are answered."""
-        each = rate / self.copies
-        if each >= self.most / self.copies:
-            return None
-        low, high = 1.0, float(self.batches[-1])
-        if each * self.at(low) <= low:
-            return low
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if each * self.at(middle) > middle else (low, middle)
-        return high
-
-    def latency(self, rate: float, share: float, burstiness: float = 1.0) -> float | None:
-        """Seconds that `share` of the requests stay below."""
-        batch = self.settled(rate)
-        if batch is None:
-            return None
-        busy = min(rate / self.copies * self.at(batch) / batch, 1.0)
-        waited = max(share - (1.0 - busy), 0.0) / max(busy, 1e-12) * self.at(batch)
-        extra = NormalDist().inv_cdf(min(max(share, 1e-6), 1 - 1e-6)) * burstiness * math.sqrt(max(batch * busy, 0.0))
-        own = batch if batch * busy < 1 else min(max(batch + extra, 1.0), float(self.batches[-1]))
-        return waited + self.at(own)
-
-    def highest_rate(self, goals: Mapping[float, float], burstiness: float = 1.0) -> float:
-        """Requests per second up to which each goal {share: seconds} is met; 0: never."""
-
-        def met(rate: float) -> bool:
-            found = {share: self.latency(rate, share, burstiness) for share in goals}
-            return all(one is not None and one <= goals[share] for share, one in found.items())
-
-        low, high = 1e-6, self.most
-        if not met(low):
-            return 0.0
-        for _ in range(60):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if met(middle) else (low, middle)
-        return low
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +228,8 @@ def resolve(session: Session, model: str, on: str, settings: Mapping[str, Any]) 
     alike = net.kind in measured_names(fitted, "kind") and not isinstance(known.shape, EncoderDecoderShape)
     return Sampled(
         model=known.name, net=net, stored=float(known.shape.parameters), part=part, task=task,
-        chips=chips, tensor=tensor, node=settings.get("chips_per_node"), watts=settings.get("power_watts"),
+        chips=chips, tensor=tensor, node=settings.get("chips_per_node"),
+        watts=settings.get("power_watts") if part.kind == "edge" else None,
         fitted=fitted, alike=alike,
         precision=_precision(settings.get("precision"), part, task),
         engine=_engine(settings.get("framework" if task == "train" else "engine"), part, task),

@@ -14,7 +14,7 @@ from chipwise.catalog.feed import Report
 from chipwise.errors import ChipwiseError, NoResult, UnknownName
 from chipwise.perf.model import packaged as packaged_model
 from chipwise.perf.part import DATA, Part, Parts
-from chipwise.perf.profile import Profile, Sample, dump, parse
+from chipwise.perf.profile import KINDS, Profile, Sample, dump, parse
 from chipwise.perf.roofline_picture import draw
 from chipwise.spelling import fold, nearest
 
@@ -56,13 +56,19 @@ def measure(session: Session, wish: Wish, report: Report) -> Profiled:
 
     chip = session.names.one_chip(wish.chip).chip.name if wish.chip else None  # a bad name is told before minutes of work
     settings = Settings(session.today.isoformat(), chip, wish.device, wish.quick, wish.seconds)
-    profile = run(settings, lambda share, what: report(round(1000 * share), 1000, what.split(" ", 1)[0]))
+    profile = run(settings, lambda share, what: report(round(1000 * share), 1000, _kind(what)))
     if profile.chip is None and session.names.chips_or_none(profile.device) is not None:
         profile = replace(profile, chip=session.names.one_chip(profile.device).chip.name)
     path = directory(session) / f"{_stem(profile.chip or profile.device)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     whole.write(path, dump(profile))
     return _told(profile, path, session)
+
+
+def _kind(what: str) -> str:
+    """Of a case such as `gemm bf16 m 16 k 4096` its kind: a line of progress each, not a hundred."""
+    first = what.split(" ", 1)[0]
+    return first if first in KINDS else what
 
 
 def write(path: Path, text: str) -> None:

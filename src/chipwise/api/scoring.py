@@ -25,6 +25,7 @@ from chipwise.perf.model import packaged as packaged_model
 
 BY = dict(zip(("chip", "model", "engine", "metric", "source"), scoring.BY, strict=True))
 ADDED = ("predicted", "low", "high", "predicted_peak_gb", "provenance", "reason")
+_PAIRED = 1500  # rows of one group
 Report = Callable[[int, int | None, str], None]
 
 
@@ -59,9 +60,18 @@ class Score:
     def refused(self) -> list[tuple[str, int]]:
         return sorted(scoring.refused(self.answers).items(), key=lambda pair: -pair[1])
 
-    @property
+    @cached_property
     def pairs(self) -> tuple[int, int]:
-        return scoring.order_kept(self.measured.rows, self.answers, group_key)
+        """Of a very large group the first rows speak: pairs grow with the square."""
+        seen: dict[tuple[str, str], int] = {}
+        kept = []
+        for at, row in enumerate(self.measured.rows):
+            group = group_key(row), row.text("metric_name")
+            seen[group] = seen.get(group, 0) + 1
+            if seen[group] <= _PAIRED:
+                kept.append(at)
+        rows, answers = [self.measured.rows[at] for at in kept], [self.answers[at] for at in kept]
+        return scoring.order_kept(rows, answers, group_key)
 
     @property
     def peak_errors(self) -> list[float]:

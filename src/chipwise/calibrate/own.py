@@ -29,6 +29,7 @@ PRIORS = {"all": 0.3, "family": 0.2, "chip": 0.15, "chip|software": 0.1, "chip|m
 NOISE = 0.1
 CAUTIOUS = 1 / 3  # on the priors, where held-out runs cannot tell whether the factors help
 FARTHEST = float(np.log(5.0))  # a run further off counts as this far: it was measured or written down wrongly
+MANY = 10.0  # runs of a family at which their own spread counts as much for intervals as the packaged one
 _DEGREES = 4.0
 _MOST_FOLDS = 40
 Z = 1.2816  # standard deviations from the middle to the 90th percentile
@@ -62,8 +63,9 @@ def names_of(family: str, chip: str, software: str, model: str) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """By row: the factor's logarithm on the seconds, its variance, how much of the prior the runs took away (0 to 1),
-    whether this very configuration was run, and the held-out residuals' standard deviation (NaN: cannot be told)."""
+    """By row: the factor's logarithm on the seconds, its variance, how far the runs speak for its interval (0 to 1: what
+    they took of the prior, less where they are few), whether this very configuration was run, and the held-out residuals'
+    standard deviation (NaN: cannot be told)."""
 
     log: Array
     variance: Array
@@ -141,7 +143,8 @@ class OwnFactors:
         found = [self.one(family, *names) for names in combined]
         log, variance = (np.array([pair[side] for pair in found]) for side in (0, 1))
         ran = np.array([float((family, chip, engine, fold(model)) in self._run) for chip, engine, model in combined])
-        told = 1.0 - variance / float(np.sum(self._sds**2))
+        rows = sum(cell.rows for cell in self.cells if cell.family == family)
+        told = (1.0 - variance / float(np.sum(self._sds**2))) * rows / (rows + MANY)
         return Offset(log[place], variance[place], told[place], ran[place], self.spread.get(family, np.nan))
 
     def log_offset(self, family: str, chips: Coded, software: Coded, models: Coded) -> Array:
@@ -170,7 +173,7 @@ def apply(estimate: Estimate, offset: Offset, power: Array) -> Estimate:
 
     Seconds and terms are multiplied by exp(offset), and the value follows with `power` (the question's: -1 for rates). What
     was run itself is `measured`. The interval's ends go from the packaged band toward the held-out residuals' spread, by as
-    much as the runs told about this row, but never inside of what runs differ by themselves (`NOISE`).
+    far as the runs speak for this row, but never inside of what runs differ by themselves (`NOISE`).
     """
     factor = np.exp(offset.log)
     value = estimate.value * factor**power

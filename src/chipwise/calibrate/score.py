@@ -1,7 +1,7 @@
 """Scoring: predictions of measurement rows against what was measured, with the reasons for rows that cannot be answered.
 
-Rows are answered family by family as arrays. `held_out` makes every prediction from a fit that left the row's fold out; it
-is what may be quoted for rows the packaged factors were fitted on.
+Rows are answered family by family as arrays. Of rows that the packaged factors were fitted on only predictions from `unseen`
+may be quoted.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.calibrate.crossvalidate import find_part, folds, key_of, left_out, samples
+from chipwise.calibrate.crossvalidate import find_part
 from chipwise.calibrate.families import FAMILIES, Family, family_for
 from chipwise.calibrate.peak import peaks
-from chipwise.perf import bands
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.model import Model
 from chipwise.perf.part import Parts
@@ -48,31 +47,6 @@ def predict(rows: Sequence[Row], parts: Parts, model: Model) -> list[Scored]:
                 near[at if len(near) > 1 else 0],
             )  # fmt: skip
     return found
-
-
-def held_out(
-    rows: Sequence[Row], parts: Parts, model: Model, leave_out: str, count: int, tell: Callable[[str], None]
-) -> list[Scored]:
-    """Predictions from fits on `rows` themselves without the fold; intervals as packaged."""
-    answered = predict(rows, parts, model)
-    place = {id(row): at for at, row in enumerate(rows)}
-    for sample in samples(rows, parts):
-        kind = Coded.of([sample.family.kind_of(case) for case in sample.cases])
-        predicted = sample.nothing()
-        for number, found in left_out(sample, folds(sample.rows, key_of(leave_out), count)):
-            predicted = found
-            tell(f"{sample.family.name}: fold {number + 1} of {count}")
-        low, high = bands.limits(model.bands, kind, predicted.spread)
-        question = sample.question
-        seconds = np.exp(predicted.log_seconds)
-        ends = [question.scale * (seconds * side) ** question.power for side in (low, high)]
-        for at, row in enumerate(sample.rows):
-            before = answered[place[id(row)]]
-            answered[place[id(row)]] = Scored(
-                float(predicted.value[at]), float(min(ends[0][at], ends[1][at])), float(max(ends[0][at], ends[1][at])),
-                before.peak_gb, before.provenance,
-            )  # fmt: skip
-    return answered
 
 
 def _by_family(rows: Sequence[Row], parts: Parts, found: list[Scored]) -> list[tuple[Family, list[int], list[Any]]]:
@@ -167,4 +141,4 @@ def refused(answers: Sequence[Scored]) -> Mapping[str, int]:
     return counts
 
 
-__all__ = ["BY", "FAMILIES", "Figures", "Scored", "by", "figures", "held_out", "order_kept", "predict", "refused"]
+__all__ = ["BY", "FAMILIES", "Figures", "Scored", "by", "figures", "order_kept", "predict", "refused"]

@@ -1,8 +1,8 @@
 """What the model would have said of a file's rows, had it seen neither them nor their kin.
 
-Like `score.held_out`, but the fit may also learn from rows beside those that are asked about (the packaged ones), so that a
-file of ten rows is answered by the whole model without its groups and not by a model of ten rows. Only folds that hold a
-row of the file are fitted. A row without a measured value is answered like any other.
+The fit may also learn from rows beside those that are asked about (the packaged ones), so that a file of ten rows is
+answered by the whole model without its groups and not by a model of ten rows. Only folds that hold a row of the file are
+fitted. A row without a measured value is answered like any other.
 """
 
 from __future__ import annotations

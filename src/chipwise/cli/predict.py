@@ -90,22 +90,17 @@ def _show_training(view: dict[str, Any]) -> None:
     setup, step = view["setup"], view["step_time"]
     split = ", ".join(f"{name} {setup[name]:g}" for name in ("tp", "pp", "cp", "ep", "dp") if setup[name] > 1)
     text.show_title(f"{view['model']} on {view['chips']:g}x {view['chip']}: training, {setup['method']}, {setup['precision']}")
-    speed = view["tokens_per_s"]
+    speed, low, high = (text.number(view["tokens_per_s"][name]) for name in ("value", "low", "high"))
+    batch = f"{setup['global_batch']:g} sequences of {setup['seq']:g} per step, {setup['micro_batch']:g} at once"
     text.show_pairs(
         [
             ("step", f"{span(step, 's')}, {_WORDS[step['provenance']]}"),
-            (
-                "tokens/s",
-                f"{text.number(speed['value'])} ({text.number(speed['low'])} to {text.number(speed['high'])}); per chip {text.number(view['tokens_per_s_per_chip'])}",
-            ),
+            ("tokens/s", f"{speed} ({low} to {high}); per chip {text.number(view['tokens_per_s_per_chip'])}"),
             (
                 "utilisation",
                 f"{view['mfu']:.0%} of the dense 16-bit peak (model FLOP); scaling {min(view['scaling_efficiency'], 1):.0%}",
             ),
-            (
-                "as run",
-                f"{setup['global_batch']:g} sequences of {setup['seq']:g} per step, {setup['micro_batch']:g} at once; {split or 'no split'}",
-            ),
+            ("as run", f"{batch}; {split or 'no split'}"),
             ("", f"ZeRO stage {setup['zero_stage']:g}, recompute {setup['recompute']}, {view['framework']}"),
         ]
     )
@@ -135,12 +130,8 @@ def _show_serving(view: dict[str, Any]) -> None:
         if name in view:
             pairs.append((label, span(view[name], "")))
     pairs.append(("provenance", _WORDS[view["output_tokens_per_s"]["provenance"]]))
-    pairs.append(
-        (
-            "as run",
-            f"{setup['input_tokens']:g} tokens in, {setup['output_tokens']:g} out; tp {setup['tp']:g}, pp {setup['pp']:g}; cache {setup['kv_cache']}",
-        )
-    )
+    lengths = f"{setup['input_tokens']:g} tokens in, {setup['output_tokens']:g} out"
+    pairs.append(("as run", f"{lengths}; tp {setup['tp']:g}, pp {setup['pp']:g}; cache {setup['kv_cache']}"))
     pairs.append(("", f"memory holds {view['most_sequences']:,.0f} such sequences at once"))
     text.show_pairs(pairs)
     if view["percentiles"]:

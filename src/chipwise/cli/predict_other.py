@@ -92,7 +92,8 @@ def _show_goals(goals: list[View]) -> None:
     for one in goals:
         which = "" if one["percentile"] is None else f" p{one['percentile']:g}"
         took = "never" if one["predicted_s"] is None else duration(one["predicted_s"])
-        rows.append([f"{one['goal']}{which}", duration(one["limit_s"]), took, "met" if one["met"] else "missed"])
+        limit = duration(one["limit_s"]) if one["limit_s"] > 0 else "past"
+        rows.append([f"{one['goal']}{which}", limit, took, "met" if one["met"] else "missed"])
     columns = [text.Column("goal"), text.Column("limit", right=True), text.Column("predicted", right=True), text.Column("")]
     text.show_lines("")
     text.show_table(columns, rows)
@@ -188,7 +189,7 @@ def _samples(view: View) -> Pairs:
     sample = ", ".join(words[name].format(value) for name, value in view["sample"].items())
     each = " per device" if view.get("devices") else ""
     pairs = [("samples/s", f"{_amount(view['samples_per_s'], each)}, {_WORDS[view['provenance']]}")]
-    took = _amount(view["latency_ms"], " ms")
+    took = span({name: view["latency_ms"][name] / 1e3 for name in ("value", "low", "high")})
     pairs.append(("step", took) if view["doing"] == "train" else ("latency", f"{took}, one pass"))
     pairs.append(("utilisation", f"{view['utilisation']:.0%} of the {view['precision']} peak"))
     pairs.append(("a sample", f"{sample}; {text.number(view['flop_per_sample'] / 1e9, 3)} GFLOP"))
@@ -246,8 +247,8 @@ def _stream(view: View) -> Pairs:
 
 
 def _hybrid(view: View) -> Pairs:
-    where = f"{view['device']} ({view['technology']})" if view["device"] else f"simulated on {_chips(view)}"
-    pairs = [*_time(view), ("circuits", f"{view['circuits']:,g} of {view['shots']:,g} shots per iteration, on {where}")]
+    where = f"on {view['device']} ({view['technology']})" if view["device"] else f"simulated on {_chips(view)}"
+    pairs = [*_time(view), ("circuits", f"{view['circuits']:,g} of {view['shots']:,g} shots per iteration, {where}")]
     pairs.append(("as run", _count(view["iterations"], "iteration")))
     if view["needs"].get("chips_for_state"):
         pairs.append(("needs", f"{_count(view['needs']['chips_for_state'], 'chip')} to hold the state"))
@@ -260,10 +261,11 @@ def _hybrid(view: View) -> Pairs:
 
 
 def _interactive(view: View) -> Pairs:
+    held = view["people_per_chip"]
     cut = f"slices {view['profile']}" if view["profile"] else "in turns" if view["sharing"] == "time" else "whole"
     pairs = [
         ("needs", f"{_count(view['needs']['chips'], 'chip')} for {view['at_once']:g} of {view['people']:g} people at once"),
-        ("one chip", f"{view['people_per_chip']:g} people, {cut}, {view['memory_bytes'] / 2**30:.3g} GiB each"),
+        ("one chip", f"{'1 person' if held == 1 else f'{held:g} people'}, {cut}, {view['memory_bytes'] / 2**30:.3g} GiB each"),
     ]
     if view["slower_by"] > 1:
         pairs.append(

@@ -50,8 +50,19 @@ def calibrate(spread: Array, residual: Array, bins: int = 6) -> Band:
         low.append(float(_outer(values, LEVELS[0])))
         high.append(float(_outer(values, LEVELS[1])))
         sizes.append(len(members))
-    low, high = list(np.minimum.accumulate(low)), list(np.maximum.accumulate(high))
-    return Band((*edges[:-1], np.inf), tuple(map(float, low)), tuple(map(float, high)), tuple(sizes))
+    low, high = [-value for value in _rising([-value for value in low], sizes)], _rising(high, sizes)
+    return Band((*edges[:-1], np.inf), tuple(low), tuple(high), tuple(sizes))
+
+
+def _rising(values: Sequence[float], weights: Sequence[int]) -> list[float]:
+    """The nearest values that never fall (pool adjacent violators): neighbours out of order share their mean."""
+    pools: list[tuple[float, int, int]] = []
+    for value, weight in zip(values, weights, strict=True):
+        pools.append((float(value), int(weight), 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (a, wa, na), (b, wb, nb) = pools[-2:]
+            pools[-2:] = [((a * wa + b * wb) / (wa + wb), wa + wb, na + nb)]
+    return [value for value, _, count in pools for _ in range(count)]
 
 
 def _outer(ordered: Array, share: float) -> float:

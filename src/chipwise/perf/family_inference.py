@@ -63,6 +63,7 @@ def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
     return {
         "all": part.map(lambda name: "all"), "vendor": vendor, "arch": arch, "chip": part, "weights": names.weights,
         "arch|weights": arch.cross(names.weights), "engine": engine, "version": names.version, "source": source,
+        "engine|vendor": engine.cross(vendor),
         "engine|arch": engine.cross(arch), "engine|chip": engine.cross(part), "engine|weights": engine.cross(names.weights),
         "style": names.style, "source|style": source.cross(names.style), "kind": names.kind,
         "engine|kind": engine.cross(names.kind), "model": model, "engine|model": engine.cross(model),
@@ -85,7 +86,7 @@ def question(run: Serving, load: Load, names: Names, parts: dict[str, Part], rep
     scale, power = unit(load)
     return Question(
         made, lambda base: answer(load, held, base), np.where(power < 0, scale * replicas, scale), power,
-        levels(names, parts), features(run, load, held), TERM_OF, FLOORS,
+        levels(names, parts), features(run, load, held), TERM_OF, ("arrival",), FLOORS,
     )  # fmt: skip
 
 

@@ -83,7 +83,14 @@ def features(run: Steps, node: Array) -> dict[str, Array]:
 
 def question(run: Steps, names: Names, node: Array, parts: dict[str, Part], scale: Array, power: Array) -> Question:
     return Question(
-        bases(run), lambda base: compose(run, base), scale, power, levels(names, parts), features(run, node), TERM_OF, FLOORS
+        bases(run),
+        lambda base: compose(run, base),
+        scale,
+        power,
+        levels(names, parts),
+        features(run, node),
+        TERM_OF,
+        floors=FLOORS,
     )
 
 

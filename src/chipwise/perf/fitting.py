@@ -35,10 +35,10 @@ class Problem:
 
 def shares(problem: Problem, exponents: Mapping[str, Array], step: float = 0.02) -> tuple[Array, dict[str, Array]]:
     """The prediction's logarithm, and its derivative by every base's exponent."""
-    zero = {base: exponents.get(base, np.zeros(1)) for base in problem.bases}
+    zero = {base: exponents.get(base, np.zeros(1)) for base in (*problem.bases, WHOLE)}
     centre = problem.formula(zero)
     found = {}
-    for base in problem.bases:
+    for base in zero:
         moved = problem.formula({**zero, base: zero[base] + step})
         found[base] = (moved - centre) / step
     return centre, found
@@ -57,8 +57,7 @@ def fit(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, rounds: 
         factors = _factors(columns, kept, spread)
         exponents = factors.exponents(problem.levels, problem.features)
         centre, part = shares(problem, exponents)
-        whole = np.broadcast_to(exponents.get(WHOLE, np.zeros(1)), problem.measured.shape)
-        rest = (problem.measured - centre - whole)[used]
+        rest = (problem.measured - centre)[used]
         slopes = [column.slope(part, used) for column in columns]
         target = rest + sum(
             (slope * value[column.place] for column, slope, value in zip(columns, slopes, kept, strict=True)),
@@ -107,8 +106,6 @@ class _Column:
         return cls(block, tuple(coded.names[one] for one in present), place, values, members)
 
     def slope(self, part: Mapping[str, Array], used: NDArray[np.intp]) -> Array:
-        if self.block.base == WHOLE:
-            return self.feature
         share = part[self.block.base]
         return self.feature * (share if len(share) == 1 else share[used])
 

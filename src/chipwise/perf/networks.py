@@ -2,21 +2,18 @@
 
 A convolution is the product of its places by (inputs x kernel area) with its outputs; attention beyond the projections is
 counted apart (`score_*`). Symbols: m rows per sample, n columns, k depth, g groups; FLOP = 2 m n k g. Shapes come from the
-model registry; measured networks that it lacks are rows of `data/perf/networks.csv`, one per group of equal layers, whose sum
-is the network's public FLOP count within 3%.
+model registry; measured networks that it lacks are in `listed_networks`.
 Limits: norms, pools and activations are counted as values that are touched, not as FLOP; boxes are not sorted out (detection).
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
 from chipwise.perf.operators import NARROW
-from chipwise.perf.part import DATA
 from chipwise.perf.transformer import Layer, layer_of
 from chipwise.workload.model.shape import (
     ConvShape,
@@ -39,7 +36,7 @@ STEPS = 30  # denoising steps where nobody says
 GENERATED = 64  # tokens that an encoder-decoder writes where nobody says
 CONVOLUTION, TRANSFORMER, DIFFUSION, TABLE = "convolution", "transformer", "diffusion", "table"
 CONV_NARROW = 16.0  # channels or depth at which a convolution reaches half of its rate; plain products need more
-_CONV_PASSES, _NORM_PASSES = 5.0, 14.0  # values read and written around a convolution, around a transformer's layer
+CONV_PASSES, NORM_PASSES = 5.0, 14.0  # values read and written around a convolution, around a transformer's layer
 
 
 _HEAD = 64.0  # values of a UNet's attention head
@@ -186,7 +183,7 @@ def _convnet(shape: ConvShape, side: int) -> Net:
 
 def _of_convolutions(layers: Sequence[Product], parameters: float, inputs: float) -> Net:
     outputs = sum(one.times * one.rows * one.columns * one.groups for one in layers)
-    return Net(CONVOLUTION, merged(layers), parameters, touched=_CONV_PASSES * outputs, inputs=inputs)
+    return Net(CONVOLUTION, merged(layers), parameters, touched=CONV_PASSES * outputs, inputs=inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +210,7 @@ class _Layers:
             kind=TRANSFORMER, products=products, parameters=parameters,
             score_flop=2.0 * self.count * self.score_width * seen * seen,
             score_values=2.0 * self.count * self.score_width * seen, score_map=self.count * self.heads * seen * seen,
-            touched=self.count * tokens * (_NORM_PASSES * self.hidden + 2.0 * wide), inputs=tokens, depth=5.0 * self.count,
+            touched=self.count * tokens * (NORM_PASSES * self.hidden + 2.0 * wide), inputs=tokens, depth=5.0 * self.count,
         )  # fmt: skip
 
 
@@ -274,14 +271,14 @@ def _attending(width: float, depth: float, places: float, text: float, text_widt
     scores = 4.0 * depth * width * places * (places + text)
     moved = depth * width * (6.0 * places + 2.0 * text)
     squares = depth * width / _HEAD * places * (places + text)
-    return Net(DIFFUSION, products, 0.0, scores, moved, squares, depth * places * (_NORM_PASSES + 14.0) * width)
+    return Net(DIFFUSION, products, 0.0, scores, moved, squares, depth * places * (NORM_PASSES + 14.0) * width)
 
 
 def _residual(inputs: float, outputs: float, places: float) -> Net:
     products = [_convolution(places, outputs, inputs), _convolution(places, outputs, outputs)]
     if inputs != outputs:
         products.append(_convolution(places, outputs, inputs, 1.0))
-    return Net(DIFFUSION, tuple(products), 0.0, touched=_CONV_PASSES * places * (inputs + 2 * outputs))
+    return Net(DIFFUSION, tuple(products), 0.0, touched=CONV_PASSES * places * (inputs + 2 * outputs))
 
 
 def _convolution(places: float, outputs: float, inputs: float, kernel: float = 3.0) -> Product:
@@ -336,7 +333,7 @@ def _vae(shape: VaeShape, side: float) -> Net:
     pieces.append(repeated(_residual(inputs, inputs, side * side), 2.0))
     middle = Product(side * side, inputs, inputs, times=4.0)
     pieces.append(
-        Net(DIFFUSION, (middle,), 0.0, 4.0 * inputs * side**4, 4.0 * inputs * side**2, side**4, _CONV_PASSES * inputs * side**2)
+        Net(DIFFUSION, (middle,), 0.0, 4.0 * inputs * side**4, 4.0 * inputs * side**2, side**4, CONV_PASSES * inputs * side**2)
     )
     for level in reversed(range(len(widths))):
         for _ in range(shape.blocks + 1):
@@ -384,70 +381,3 @@ def _recommender(shape: RecommenderShape) -> Net:
     touched = 2.0 * sum(one.columns for one in products)
     inputs = float(shape.dense_inputs + shape.rows_read)
     return Net(TABLE, merged(products), float(shape.dense_parameters), touched=touched, lookups=looked, inputs=inputs)
-
-
-# --- networks.csv: what is measured and not in the registry ---
-
-
-@cache
-def _table() -> Mapping[str, tuple[Mapping[str, str], ...]]:
-    found: dict[str, list[Mapping[str, str]]] = {}
-    with (DATA / "networks.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            found.setdefault(row["network"].lower(), []).append(row)
-    return {name: tuple(rows) for name, rows in found.items()}
-
-
-def listed(name: str) -> bool:
-    return name.lower() in _table()
-
-
-@cache
-def listed_net(name: str, size: Size = OWN) -> Net:
-    """A network of the table, at another size where its rows say how they grow.
-
-    `part` tells when a row runs: once, at every denoising step (with guidance: on two samples), or once in 16 bits.
-    """
-    rows = _table()[name.lower()]
-    conv = rows[0]["grows"] == "area"
-    pieces = []
-    for row in rows:
-        length = size.length or float(row["size"])
-        grown = {"area": (length / float(row["size"])) ** 2, "length": length / float(row["size"]), "": 1.0}[row["grows"]]
-        net = _row(row, grown)
-        if row["part"] == "step":
-            net = repeated(net, size.steps or STEPS, size.guidance or 2.0)
-        elif row["part"] == "wide":
-            net = repeated(net, 1.0, wide=True)
-        pieces.append(net)
-    whole = joined(pieces)
-    kinds = DIFFUSION if any(row["part"] == "step" for row in rows) else TRANSFORMER if whole.score_flop else CONVOLUTION
-    side = size.length or float(rows[0]["size"])
-    return replace(whole, kind=kinds, parameters=sum(_stored(row) for row in rows), inputs=3.0 * side * side if conv else side)
-
-
-def _stored(row: Mapping[str, str]) -> float:
-    if row["kind"] in ("scores", "cross"):
-        return 0.0
-    inputs, outputs, groups, kernel = (float(row[name]) for name in ("inputs", "outputs", "groups", "kernel"))
-    return float(row["stored"]) * inputs / groups * outputs * kernel**2
-
-
-def _row(row: Mapping[str, str], grown: float) -> Net:
-    times, rows = float(row["times"]), float(row["rows"]) * grown
-    inputs, outputs, groups, kernel = (float(row[name]) for name in ("inputs", "outputs", "groups", "kernel"))
-    match row["kind"]:
-        case "scores" | "cross":  # `outputs` keys of `inputs` values; those of a picture grow with it
-            keys = outputs * (grown if row["kind"] == "scores" else 1.0)
-            scored = times * rows * keys
-            return Net(
-                TRANSFORMER, (), 0.0, 4.0 * inputs * scored, 2.0 * times * inputs * (rows + keys), groups * scored, depth=times
-            )
-        case "lookup":
-            return Net(TRANSFORMER, (), 0.0, lookups=rows * outputs)
-        case "token":
-            one = Product(rows, outputs / groups, inputs / groups, groups, times=times)
-            return Net(TRANSFORMER, (one,), 0.0, touched=times * rows * (outputs + _NORM_PASSES / 4 * inputs))
-        case _:
-            one = Product(rows, outputs / groups, inputs / groups * kernel**2, groups, kernel**2, times, narrow=CONV_NARROW)
-            return Net(CONVOLUTION, (one,), 0.0, touched=_CONV_PASSES * times * rows * outputs)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from chipwise.errors import UnknownName
-from chipwise.perf.networks import Net, Size, listed, listed_net, net_of, of_layer
+from chipwise.perf.listed_networks import listed, listed_net
+from chipwise.perf.networks import Net, Size, net_of, of_layer
 from chipwise.perf.part import DATA, Part
 from chipwise.perf.rows import Row, layer_from_row
 from chipwise.perf.vision import METRICS

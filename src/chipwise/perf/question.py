@@ -25,6 +25,7 @@ class Question:
     levels: Mapping[str, Coded]
     features: Mapping[str, Array]
     term_of: Mapping[str, str]  # where a base goes
+    given: tuple[str, ...] = ()  # terms that no factor touches: the time between arrivals is the user's
     floors: Mapping[str, float] = field(default_factory=dict)  # share of a term, before any factor, that it cannot go below
 
     def __len__(self) -> int:
@@ -34,7 +35,11 @@ class Question:
         scaled = {
             name: values * np.exp(exponents[name]) if name in exponents else values for name, values in self.bases.items()
         }
-        return self.compose(scaled)
+        terms = self.compose(scaled)
+        if WHOLE not in exponents:
+            return terms
+        whole = np.exp(exponents[WHOLE])
+        return {name: values if name in self.given else values * whole for name, values in terms.items()}
 
     def log_time(self, exponents: Mapping[str, Array]) -> Array:
         return np.log(_sum(self.terms(exponents)))
@@ -57,10 +62,8 @@ class Answer:
 
 def answer(question: Question, factors: Factors) -> Answer:
     pooled = factors.pool(question.levels, question.features)
-    whole = np.exp(pooled.exponents.get(WHOLE, np.zeros(1)))
-    scaled = question.terms(pooled.exponents)
-    terms = {name: values * whole for name, values in scaled.items()}
-    terms = _above_floors(terms, _floors(question, scaled, pooled.exponents))
+    terms = question.terms(pooled.exponents)
+    terms = _above_floors(terms, _floors(question, terms, pooled.exponents), question.given)
     seconds = _sum(terms)
     # A base that shares its term with others counts with all of the term: an upper bound on what hangs on it.
     variance = pooled.variances.get(WHOLE, np.zeros(1))
@@ -73,14 +76,15 @@ def answer(question: Question, factors: Factors) -> Answer:
 
 def _floors(question: Question, scaled: Mapping[str, Array], exponents: Mapping[str, Array]) -> dict[str, Array]:
     """Seconds that each floored term cannot go below: a share of what it was before its base's factor."""
+    nothing = np.zeros(1)
     base_of = {term: base for base, term in question.term_of.items() if term in question.floors}
     return {
-        name: share * scaled[name] * np.exp(-exponents[base_of[name]]) if base_of[name] in exponents else share * scaled[name]
+        name: share * scaled[name] * np.exp(-exponents.get(base_of[name], nothing) - exponents.get(WHOLE, nothing))
         for name, share in question.floors.items()
     }
 
 
-def _above_floors(terms: dict[str, Array], floors: Mapping[str, Array]) -> dict[str, Array]:
+def _above_floors(terms: dict[str, Array], floors: Mapping[str, Array], given: tuple[str, ...]) -> dict[str, Array]:
     """Factors must not make a term faster than the hardware: what a term lacks is taken from those that can give.
 
     The sum stays as fitted unless all that can be given is too little; then it rises to what the hardware allows.
@@ -90,13 +94,19 @@ def _above_floors(terms: dict[str, Array], floors: Mapping[str, Array]) -> dict[
     lack: Array = np.zeros(1)
     spare: Array = np.zeros(1)
     for name, values in terms.items():
+        if name in given:
+            continue
         over = values - floors[name] if name in floors else values
         spare = spare + np.maximum(over, 0.0)
         if name in floors:
             lack = lack + np.maximum(-over, 0.0)
     kept = 1.0 - np.minimum(lack, spare) / np.maximum(spare, 1e-300)
     return {
-        name: floors[name] + np.maximum(values - floors[name], 0.0) * kept if name in floors else values * kept
+        name: floors[name] + np.maximum(values - floors[name], 0.0) * kept
+        if name in floors
+        else values
+        if name in given
+        else values * kept
         for name, values in terms.items()
     }
 

@@ -20,7 +20,7 @@ def problem(chips: list[str], truth: Array, weight: Array | None = None) -> Prob
     levels = {"all": Coded.of(["all"] * count), "chip": Coded.of(chips)}
 
     def formula(exponents: dict[str, Array]) -> Array:  # work of one second beside a tenth of a second that never changes
-        return np.log(np.exp(exponents["work"]) + 0.1) + np.zeros(count)
+        return np.log(np.exp(exponents["work"]) + 0.1) + exponents.get(WHOLE, np.zeros(1)) + np.zeros(count)
 
     return Problem(formula, ("work",), levels, {}, truth, np.ones(count) if weight is None else weight)  # type: ignore[arg-type]
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.collective import Network
-from chipwise.perf.networks import DIFFUSION, OWN, TABLE, Net, Product, Size, joined, listed_net, merged, net_of, repeated
+from chipwise.perf.listed_networks import listed_net
+from chipwise.perf.networks import DIFFUSION, OWN, TABLE, Net, Product, Size, joined, merged, net_of, repeated
 from chipwise.perf.vision import BASES, TERMS, Asked, Pass, answer, bases, compose
 from chipwise.workload.model import registry
 

@@ -1,0 +1,76 @@
+"""What is asked about a workload file: chip, options that go with its kind, and the model that it names or describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chipwise.api.wiring import Session
+from chipwise.workload.kinds import Batch, Common, Learning, Serve
+from chipwise.workload.model.inline import shape_from_mapping
+from chipwise.workload.model.registry import Model
+from chipwise.workload.model.shape import Shape
+
+LEARNING_OPTIONS = {
+    "seq": "seq", "micro_batch": "micro_batch", "zero": "shard", "interleave": "interleave", "method": "method",
+    "optimizer": "optimizer", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "precision": "precision",
+}  # fmt: skip
+SERVING_OPTIONS = {
+    "tp": "tp", "pp": "pp", "ep": "ep", "precision": "precision_weights", "kv": "precision_kv", "input_tokens": "input_len",
+    "output_tokens": "output_len", "prefix": "prefix_len",
+}  # fmt: skip
+LOADS = ("concurrency", "rate", "batch")
+_OF_LEARNING = ("chips", "chips_per_node", *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
+_OF_SERVING = ("chips", "chips_per_node", *SERVING_OPTIONS, *LOADS, "engine", "replicas")
+_OPTIONS = {"train": _OF_LEARNING, "finetune": _OF_LEARNING, "serve": _OF_SERVING, "batch": _OF_SERVING}
+_OF_OTHERS = ("chips",)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    session: Session
+    path: str
+    on: str
+    given: Mapping[str, Any]  # options, by name
+
+    @property
+    def chips(self) -> float | None:
+        return None if self.given.get("chips") is None else float(self.given["chips"])
+
+
+@dataclass(frozen=True)
+class _Described(Session):
+    """A session that knows one model more: the one that a workload file describes by its shape."""
+
+    described: Model
+
+    def find_model(self, name: str, online: bool = True) -> Model:
+        return self.described if name == self.described.name else super().find_model(name, online)
+
+
+def options_of(kind: str) -> tuple[str, ...]:
+    """Names of the options that go with a kind of work."""
+    return _OPTIONS.get(kind, _OF_OTHERS)
+
+
+def kind_of(work: Common) -> str:
+    return str(getattr(work, "kind", ""))
+
+
+def known_model(ask: Ask, work: Learning | Serve | Batch) -> tuple[Session, str, Shape]:
+    """The model, and a session that finds it: by name, by a file beside the workload, or by the shape in it."""
+    session = ask.session
+    if isinstance(work.model, str):
+        beside = Path(ask.path).parent / work.model
+        is_path = work.model.endswith(".json") or work.model.startswith(".") or ("/" in work.model and beside.exists())
+        name = str(beside) if is_path else work.model
+        return session, name, session.find_model(name).shape
+    shape = shape_from_mapping(work.model, ask.path)
+    described = Model(f"{work.name} (own shape)", (), "own", shape, None, None, ask.path, "read now")
+    made = _Described(session.config, session.today, session.problems, described)
+    for name in ("catalog", "names", "parts", "models", "stored"):
+        if name in vars(session):  # what is loaded stays loaded
+            vars(made)[name] = vars(session)[name]
+    return made, described.name, shape

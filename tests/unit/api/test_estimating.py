@@ -1,0 +1,94 @@
+"""The verb `estimate`: one configuration or many, and what it refuses."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from chipwise.api.estimating import Served, Trained, estimate
+from chipwise.api.wiring import Session, open_session
+from chipwise.errors import BadInput
+
+
+@cache
+def session() -> Session:
+    return open_session()
+
+
+def trained(**settings: object) -> Trained:
+    found = estimate(session(), "llama-3.1-8b", **{"on": "h100", **settings})  # type: ignore[arg-type]
+    assert isinstance(found, Trained)
+    return found
+
+
+def served(**settings: object) -> Served:
+    found = estimate(session(), "llama-3.1-70b", **{"on": "h200", "task": "serve", **settings})  # type: ignore[arg-type]
+    assert isinstance(found, Served)
+    return found
+
+
+def test_the_example_of_the_help_gives_a_believable_step() -> None:
+    found = trained(chips=8, seq=4096, micro_batch=2)
+    assert 0.3 < found.found.mfu[0] < 0.55
+    assert found.fit is not None
+    assert found.fit.fits[0]
+    assert found.memory.total[0] < 85.9e9
+
+
+def test_arrays_of_settings_give_a_row_each() -> None:
+    found = trained(chips=8, seq=2048, micro_batch=[1, 2, 4, 8], fit=False)
+    assert len(found.step.value) == 4
+    assert np.all(np.diff(found.step.value) > 0)
+    several = trained(on=["h100", "a100", "h200"], chips=8, micro_batch=1, fit=False)
+    assert several.step.value[1] > several.step.value[0]
+
+
+def test_activations_are_recomputed_when_nothing_else_fits_and_it_says_so() -> None:
+    found = trained(chips=8, seq=8192, micro_batch=4)
+    assert any("recomputed" in note for note in found.notes)
+    assert found.fit is not None
+    assert found.fit.fits[0]
+
+
+def test_a_served_model_answers_all_metrics_and_how_many_sequences_fit() -> None:
+    found = served(tp=4, concurrency=64, input_len=1024, output_len=256)
+    assert set(found.metrics) == {"ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "requests_per_s"}
+    for one in found.metrics.values():
+        assert one.low[0] < one.value[0] < one.high[0]
+    assert found.slots[0] > 64
+
+
+def test_more_load_means_more_tokens_and_longer_waits() -> None:
+    found = served(tp=4, concurrency=[1, 8, 64], input_len=1024, output_len=256, fit=False)
+    assert np.all(np.diff(found.metrics["output_tokens_per_s"].value) > 0)
+    assert np.all(np.diff(found.metrics["tpot_ms"].value) > 0)
+    assert np.all(np.diff(found.metrics["ttft_ms"].value) > 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"micro_batch": 0}, "micro_batch: 0 cannot be"),
+        ({"chips": 8, "tp": 3}, "tp x pp x cp = 3 does not divide 8 chips"),
+        ({"on": "a100", "precision": "fp8"}, "A100-80 has no fp8 arithmetic. Allowed: bf16"),
+        ({"chips": 0}, "chips: is not a count"),
+        ({"chips": float("nan")}, "chips: is not a count"),
+        ({"seq": float("nan")}, "seq: nan cannot be"),
+        ({"framework": "megatrn"}, "was never measured"),
+        ({"on": "hh100"}, "No chip is called"),
+        ({"task": "dance"}, "task"),
+        ({"colour": 3}, "no such column"),
+    ],
+)
+def test_bad_input_names_the_field_and_what_is_allowed(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(BadInput, match=told.replace("(", r"\(").replace(".", r"\.")):
+        trained(**settings)
+
+
+def test_a_model_too_large_for_its_chip_is_told_what_would_help() -> None:
+    found = served(on="l40s", concurrency=16)
+    assert found.fit is not None
+    assert not found.fit.fits[0]
+    assert "chips" in found.fit.change.texts()[0]
