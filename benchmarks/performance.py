@@ -48,9 +48,11 @@ def figures() -> Iterator[Figure]:
         seq=4096, micro_batch=power(4), dp=power(6), tp=power(4), pp=power(3), global_batch=1024,
         shard=random.integers(0, 4, COUNT).astype(float), recompute=random.integers(0, 3, COUNT).astype(float),
     )  # fmt: skip
-    began = process_time()
-    train(Training(Transformers.of([layer]), Coded.of("llama-3-8b"), hardware, setup), packaged())
-    yield Figure("million_training_cpu", process_time() - began, "s", {"max": 2.0})
+    runs = Training(Transformers.of([layer]), Coded.of("llama-3-8b"), hardware, setup)
+    for memory, name in ((False, "million_training_cpu"), (True, "million_training_with_memory_cpu")):
+        began = process_time()
+        train(runs, packaged(), memory)
+        yield Figure(name, process_time() - began, "s", {"max": 2.0})
     replica = ServingSetup.of(batch=power(9), input_len=1024, output_len=256, tp=power(4), engine="vllm")
     once = column(1.0)
     asked = Generation(

@@ -101,6 +101,8 @@ def _feed_forward(run: Serving, tokens: Array, ways: Array) -> Array:
     dense = product(
         tokens / run.dp, model.mlp_weights / model.hidden / run.tp, model.hidden, run.peak, run.bandwidth, run.weight_bytes
     )
+    if not np.any(model.experts):
+        return dense
     met = (model.weights_met(tokens) - model.attention_weights) / ways
     each = tokens * model.active / np.maximum(model.experts_met(tokens), 1.0)  # rows per expert that has any
     compute = 2.0 * tokens * model.mlp_weights / ways / (run.peak * 0.8 * np.maximum(each, 1e-9) / (each + 48.0))
@@ -110,10 +112,14 @@ def _feed_forward(run: Serving, tokens: Array, ways: Array) -> Array:
 
 def _exchange(run: Serving, tokens: Array, ways: Array) -> Array:
     """Tokens that travel to their experts and back, where experts are spread beyond the tensor group."""
+    if not np.any(run.model.experts) or np.all(run.dp == 1):
+        return np.zeros(1)
     size = tokens / ways * run.model.active * run.model.hidden * 2.0
     return np.where((run.model.experts > 0) & (run.dp > 1), 2.0 * run.network.all_to_all(size, ways), 0.0)
 
 
 def _hops(run: Serving, rows: Array) -> Array:
     """Between pipeline stages."""
+    if np.all(run.pp == 1):
+        return np.zeros(1)
     return (run.pp - 1.0) * run.network.send(rows * run.model.hidden * 2.0, run.tp * run.dp)

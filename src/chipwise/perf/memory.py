@@ -160,4 +160,7 @@ def in_chunks(
 
 
 def _filled(memory: Memory, count: int) -> Memory:
-    return Memory(*(np.broadcast_to(values, (count,)) for values in memory.lines().values()))
+    lines = memory.lines().values()
+    if all(len(values) == count for values in lines):
+        return memory
+    return Memory(*(np.broadcast_to(values, (count,)) for values in lines))

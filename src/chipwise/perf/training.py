@@ -126,11 +126,15 @@ def bases(run: Steps) -> dict[str, Array]:
     optimizer = passes(trained * 28.0 / sharded, np.where(run.offload > 0, HOST_BYTES_PER_S, run.bandwidth))
     activations = rows * hidden * 2.0
     tensor = EXPOSED_TENSOR * layers * (4.0 + 2.0 * run.recompute) * run.network.all_reduce(activations, np.maximum(width, 1.0))
-    ring = layers * 3.0 * run.network.gather(rows * model.kv_width * 2.0 / width * run.cp, run.cp, width)
-    ways = np.maximum(run.ep, 1.0)
-    near, far = run.network.all_to_all_parts(activations * model.active / np.maximum(width, 1.0), ways)
-    exchanged = EXPOSED_NEAR * near + EXPOSED_FAR * far
-    expert = np.where(model.experts > 0, layers * (4.0 + 2.0 * run.recompute) * exchanged, 0.0)
+    ring: Array = np.zeros(1)
+    if np.any(run.cp > 1):
+        ring = layers * 3.0 * run.network.gather(rows * model.kv_width * 2.0 / width * run.cp, run.cp, width)
+    expert: Array = np.zeros(1)
+    if np.any(model.experts):
+        sent = activations * model.active / np.maximum(width, 1.0)
+        near, far = run.network.all_to_all_parts(sent, np.maximum(run.ep, 1.0))
+        exchanged = EXPOSED_NEAR * near + EXPOSED_FAR * far
+        expert = np.where(model.experts > 0, layers * (4.0 + 2.0 * run.recompute) * exchanged, 0.0)
     stride = np.maximum(width, 1.0) * run.cp
     gradients = np.where(run.frozen > 0, 0.0, run.network.all_reduce(trained * 2.0, np.maximum(run.dp, 1.0), stride))
     gathered = run.network.gather(held * run.weight_bytes, np.maximum(run.dp, 1.0), stride)
