@@ -39,7 +39,7 @@ def learn(all_samples: list[Sample], turns: int) -> None:
     found: list[tuple[str, Block]] = []
     for sample in all_samples:
         problem = sample.question.problem(sample.measured, sample.weight)
-        learned = learn_spreads(problem, blocks(sample.family.name), NOISE, turns)
+        learned = learn_spreads(problem, blocks(sample.family.name), NOISE[sample.family.name], turns)
         found += [(sample.family.name, block) for block in learned]
         print(f"learned {len(learned)} spreads of {sample.family.name}", flush=True)
     write(
@@ -53,7 +53,9 @@ def learn(all_samples: list[Sample], turns: int) -> None:
 def fit_all(all_samples: list[Sample]) -> None:
     for sample in all_samples:
         began = time.perf_counter()
-        factors = fit(sample.question.problem(sample.measured, sample.weight), blocks(sample.family.name), NOISE, 10)
+        factors = fit(
+            sample.question.problem(sample.measured, sample.weight), blocks(sample.family.name), NOISE[sample.family.name], 10
+        )
         rows = [
             (key, name, f"{value:.5g}", f"{variance:.3g}")
             for key, found in factors.values.items()
