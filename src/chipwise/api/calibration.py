@@ -123,7 +123,7 @@ def stored(session: Session) -> Stored | None:
         raise _damaged(path, "it is too long")
     try:
         return _unpacked(json.loads(text))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ArithmeticError, AttributeError, ValueError, TypeError, LookupError, RecursionError) as error:
         why = f"{type(error).__name__}: {str(error)[:120]}"
         raise _damaged(path, why) from error
 
@@ -166,8 +166,8 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(f"{str(value)[:40]!r} is not a number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 1e9:
+        raise TypeError(f"{str(value)[:40]!r} is not a number that can be")
     return float(value)
 
 

@@ -120,6 +120,10 @@ def chip_named(session: Session, text: str) -> str:
     known: str | None = session.resolved.get(("chip", text))
     if known is None:
         known = session.resolved["chip", text] = session.names.one_chip(text).chip.name
+        missing = session.parts[known].unstated
+        if missing:
+            remedy = f"Give them in your own catalog files ({known} is in `chipwise chips {known}`), or ask for another chip."
+            raise BadInput(f"Nobody we read states the {' and the '.join(missing)} of {known}.", remedy=remedy)
     return known
 
 
@@ -146,6 +150,8 @@ def train(
     key, layer = layer_named(session, model)
     hardware = _hardware(session, on, chips_per_node)
     shape = Transformers.of([layer])
+    if "precision" not in settings:
+        settings["precision"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
     setup, notes = _training_setup(column(chips), accumulate, settings)
     setup.check(shape)
     _check_precision(hardware, setup.precision)
@@ -200,6 +206,10 @@ def _training_setup(
     return TrainingSetup.of(**chosen), notes
 
 
+def _usual_format(part: Part) -> str:
+    return next((name for name in ("bf16", "fp16") if part.has(name)), "fp32")
+
+
 def _framework(name: str | None) -> Coded | None:
     if name is None:
         return None
@@ -229,15 +239,20 @@ def serve(
     key, layer = layer_named(session, model)
     hardware = _hardware(session, on, chips_per_node)
     shape = Transformers.of([layer])
+    loads = [name for name, given in (("concurrency", concurrency), ("rate", rate), ("batch", batch)) if given is not None]
+    if len(loads) > 1 and scenario is None:
+        raise BadInput(f"{' and '.join(loads)} exclude each other.", remedy="Give one way of loading it.")
     way = scenario or (
         "closed" if concurrency is not None else "open" if rate is not None else "static" if batch is not None else "full"
     )
     at_once = concurrency if concurrency is not None else batch if batch is not None else 1.0
     usual = engine if engine is not None else predict_serving.usual_engines(hardware)
     if "precision_weights" not in settings:
-        settings["precision_weights"] = hardware.part.map(lambda name: "bf16" if hardware.parts[name].has("bf16") else "fp16")
+        settings["precision_weights"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
     setup.check(shape)
+    if np.any(setup.output_len < 1) and way not in ("prefill", "decode"):
+        raise BadInput(str(Problem("output", "nothing would be generated", None, "whole numbers from 1 on")))
     if rate is not None and not np.all(column(rate) > 0):
         raise BadInput(str(Problem("rate", "is not a rate", None, "requests per second above 0")))
     if not np.all(np.isfinite(column(replicas)) & (column(replicas) >= 1)):
@@ -246,6 +261,8 @@ def serve(
         shape, Coded.of(key), hardware, setup, Coded.of(way), column(0.0 if rate is None else rate), column(replicas),
         column(attention_dp),
     )  # fmt: skip
+    if way == "full":  # a latency means nothing where the queue has no end
+        metrics = [name for name in metrics if name.endswith("_per_s")] or metrics
     found = predict_serving.predict(asked, own_model(session), metrics)
     one = len(asked) == 1
     part = hardware.parts[hardware.part.names[0]]
@@ -254,7 +271,20 @@ def serve(
         checked = fits(shape, part, setup, changes=False)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(session, part))
-    return Served(shown_name(session, model), asked, found, _drawn(asked, found), part, checked, ())
+    return Served(shown_name(session, model), asked, found, _drawn(asked, found), part, checked, _notes(asked, found))
+
+
+def _notes(ask: Generation, found: dict[str, Estimate]) -> tuple[str, ...]:
+    """Of one configuration: where the load is more than it can take."""
+    if len(ask) > 1:
+        return ()
+    served = found.get("requests_per_s")
+    if ask.scenario.names[ask.scenario.index[0]] == "open" and served is not None and served.value[0] < 0.98 * ask.rate[0]:
+        return (f"Only {served.value[0]:.3g} of {ask.rate[0]:.3g} requests/s can be served: waits grow without end.",)
+    room = predict_serving.slots(ask)[0]
+    if ask.scenario.names[ask.scenario.index[0]] == "closed" and ask.setup.batch[0] > room:
+        return (f"Memory and engine let {room:,.0f} sequences run at once; the others wait for their turn.",)
+    return ()
 
 
 def _drawn(ask: Generation, found: dict[str, Estimate]) -> Power:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.estimate_views import View, fit_view, memory_view
-from chipwise.api.estimating import larger_parts, layer_named, shown_name
+from chipwise.api.estimating import chip_named, larger_parts, layer_named, shown_name
+from chipwise.api.predicting_samples import able_chip, check_numbers
 from chipwise.errors import BadInput
 from chipwise.perf.fits import fits as answer
 from chipwise.perf.fits import largest_batch, largest_context, largest_micro_batch
@@ -21,7 +22,9 @@ _RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
 def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> View:
     _, layer = layer_named(session, model)
     name = shown_name(session, model)
-    part = session.parts[session.names.one_chip(on).chip.name]
+    check_numbers({name: value for name, value in settings.items() if name != "train"})
+    able_chip(session, on, "train" if settings.get("train") else "serve")
+    part = session.parts[chip_named(session, on)]
     shape = Transformers.of([layer])
     chips = float(settings.get("chips") or float(settings.get("tp", 1)) * float(settings.get("pp", 1)))
     ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
@@ -29,6 +32,8 @@ def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> Vie
         raise BadInput(
             f"chips: {chips:g} is not a multiple of tp x pp = {ways:g}.", remedy="Give --chips, --tp and --pp that go together."
         )
+    if not settings.get("train") and chips > ways:  # one copy over all of them
+        settings = {**settings, "tp": chips / float(settings.get("pp", 1))}
     setup = _training(settings, chips, ways) if settings.get("train") else _serving(settings)
     setup.check(shape)
     found = answer(shape, part, setup, changes=False)

@@ -84,7 +84,7 @@ def check_numbers(settings: Mapping[str, Any]) -> None:
         least, whole = (0 if name in _MAY_BE_ZERO else 1), name not in _NOT_WHOLE
         fine = math.isfinite(value) and value <= 1e12
         if not fine or (value != math.floor(value) or value < least if whole else value <= 0):
-            allowed = f"whole numbers from {least} on" if whole else "numbers above 0"
+            allowed = f"whole numbers from {least} to 1e12" if whole else "numbers above 0, up to 1e12"
             raise BadInput(f"{option(name)}: {value:g} cannot be.", remedy=f"Allowed: {allowed}.")
 
 

@@ -72,6 +72,8 @@ def samples(rows: Sequence[Row], parts: Parts) -> list[Sample]:
             or row.text("metric_name") not in family.metrics
         ):
             continue
+        if (row.text("task"), row.text("metric_name")) in (("llm-prefill", "tpot_ms"), ("llm-decode", "ttft_ms")):
+            continue
         _, members, cases = found.setdefault(family.name, (family, [], []))
         members.append(row)
         cases.append(family.case_of(row, parts, part))

@@ -28,6 +28,8 @@ NUMBERS = (
 )  # fmt: skip
 _MAY_BE_ZERO = ("input_len", "output_len", "metric_value", "moe_experts_total", "moe_experts_active", "peak_gb", "cp", "ep")
 LARGEST = 64e6  # characters of a file
+LARGEST_NUMBER = 1e15
+MOST_COLUMNS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ def parse(text: str, where: str) -> Table:
     if not text.strip():
         raise InvalidFile(where, [Problem("", "the file is empty", None, f"a header with {', '.join(NEEDED)} and rows")])
     cells, columns = _json_lines(text, where) if text.lstrip().startswith("{") else _csv(text, where)
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidFile(where, [Problem("", f"{len(columns):,} columns", None, f"at most {MOST_COLUMNS:,}")])
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         problems = [Problem(name, "no such column", None, "the name of a column", nearest(name, columns)) for name in missing]
@@ -95,7 +99,8 @@ def _json_lines(text: str, where: str) -> tuple[list[tuple[int, Mapping[str, str
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be written anywhere
 
 
 def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
@@ -109,10 +114,11 @@ def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
         except ValueError:
             problems.append(Problem(name, f"{text[:40]!r} is not a number", line, "a number or nothing"))
             continue
-        least = 0.0 if name in _MAY_BE_ZERO else None
-        if not math.isfinite(value) or value < 0 or (least is None and value == 0) or value > 1e15:
-            allowed = "a number from 0 on" if least == 0.0 else "a number above 0"
-            problems.append(Problem(name, f"{text[:40]!r} cannot be", line, f"{allowed}, or nothing"))
+        least = 0.0 if name in _MAY_BE_ZERO else 1e-6 if name == "params_b" else 1.0
+        if not math.isfinite(value) or not (least <= value <= LARGEST_NUMBER or value == least):
+            problems.append(
+                Problem(name, f"{text[:40]!r} cannot be", line, f"from {least:g} to {LARGEST_NUMBER:g}, or nothing")
+            )
     problems += [Problem(name, "is blank", line, "a value") for name in NEEDED if not (row.get(name) or "").strip()]
     return problems
 

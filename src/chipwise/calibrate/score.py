@@ -20,6 +20,7 @@ from chipwise.perf.model import Model
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
 
+_NEVER = (("llm-prefill", "tpot_ms"), ("llm-decode", "ttft_ms"))
 BY = ("chip", "model", "engine", "metric_name", "source_repo")
 
 
@@ -63,6 +64,9 @@ def _by_family(rows: Sequence[Row], parts: Parts, found: list[Scored]) -> list[t
             continue
         if row.text("metric_name") not in family.metrics:
             found[at] = Scored(reason=f"metric_name: {row.text('metric_name')!r} is not one of {', '.join(family.metrics)}")
+            continue
+        if (row.text("task"), row.text("metric_name")) in _NEVER:
+            found[at] = Scored(reason=f"metric_name: {row.text('metric_name')!r} is not measured by task {row.text('task')!r}")
             continue
         _, members, cases = grouped.setdefault(family.name, (family, [], []))
         members.append(at)

@@ -54,6 +54,9 @@ ENGINE = {
     "pytorch": Engine(1.0, "chip", 1, np.inf, np.inf, 2, False, False),
     "neuron": Engine(0.95, "chip", 1, 4096, np.inf, 6, False, False),
     "jetstream": Engine(0.95, "chip", 1, 4096, np.inf, 6, False, False),
+    "ipex": Engine(1.0, "chip", 1, np.inf, np.inf, 6, False, False),
+    "openvino": Engine(1.0, "chip", 1, np.inf, np.inf, 6, False, False),
+    "tgi": Engine(0.9, "chip", 16, 8192, 256, 10, True, True),
     "other": Engine(0.9, "chip", 16, 8192, 256, 10, True, False),
 }
 

@@ -49,10 +49,9 @@ class Model:
         factors = self.factors[family]
         found = answer(question, factors)
         low, high = bands.limits(self.bands, kind, found.spread)
-        ends = (
-            question.scale * (found.seconds * low) ** question.power,
-            question.scale * (found.seconds * high) ** question.power,
-        )
+        soonest = np.maximum(found.seconds * low, found.least)
+        latest = found.seconds * high
+        ends = question.scale * soonest**question.power, question.scale * latest**question.power
         return Estimate(
             found.value,
             np.minimum(*ends),

@@ -43,6 +43,7 @@ class Part:
     fabric: float  # between machines, per chip
     pcie: float
     stated: bool = True  # False: some rate or bandwidth is a rule of thumb
+    unstated: tuple[str, ...] = ()  # what nobody states and nothing tells: memory, bandwidth, rates
     known_as: tuple[str, ...] = field(default=())
 
     def rate(self, precision: str) -> float:
@@ -93,6 +94,16 @@ def _processor_rates(chip: Chip) -> tuple[dict[str, float], float]:
     return {"fp32": 4e12}, 250.0
 
 
+def _unstated(chip: Chip, rates: Mapping[str, float], bandwidth: float | None) -> tuple[str, ...]:
+    """A processor's memory is its machine's, so none is missing there."""
+    found = {
+        "memory": chip.memory_bytes is not None or chip.kind is ChipKind.CPU,
+        "memory bandwidth": bandwidth is not None,
+        "arithmetic rates": any(name in rates for name in ("fp32", "tf32", "fp16", "bf16", "int8")),
+    }
+    return tuple(name for name, known in found.items() if not known)
+
+
 def _joined(chip: Chip) -> Part:
     row = _added().get(chip.name, {})
     rates = {name.value: rate for name, rate in chip.rates.items()}
@@ -114,6 +125,7 @@ def _joined(chip: Chip) -> Part:
         memory_bytes=chip.memory_bytes or 64 * GIB, bandwidth=bandwidth or 100e9, rates=complete, power_w=power or 100.0,
         link=link, domain=int(row.get("domain") or 8), fabric=_number(row, "fabric_gb_per_s", GB) or 6.25e9, pcie=pcie,
         stated=bandwidth is not None and complete == rates,
+        unstated=_unstated(chip, complete, bandwidth),
         known_as=tuple(name for name in row.get("known_as", "").split("|") if name),
     )  # fmt: skip
 

@@ -58,12 +58,14 @@ class Answer:
     seconds: Array
     value: Array  # in the asked unit
     spread: Array  # standard deviation of log(seconds) that the factors leave open
+    least: Array  # seconds that the hardware needs at the very least
 
 
 def answer(question: Question, factors: Factors) -> Answer:
     pooled = factors.pool(question.levels, question.features)
     terms = question.terms(pooled.exponents)
-    terms = _above_floors(terms, _floors(question, terms, pooled.exponents), question.given)
+    floors = _floors(question, terms, pooled.exponents)
+    terms = _above_floors(terms, floors, question.given)
     seconds = _sum(terms)
     # A base that shares its term with others counts with all of the term: an upper bound on what hangs on it.
     variance = pooled.variances.get(WHOLE, np.zeros(1))
@@ -71,7 +73,8 @@ def answer(question: Question, factors: Factors) -> Answer:
         if base in pooled.variances:
             variance = variance + pooled.variances[base] * (terms[term] / seconds) ** 2
     spread = np.broadcast_to(np.sqrt(variance), seconds.shape)
-    return Answer(terms, seconds, question.scale * seconds**question.power, spread)
+    least = np.minimum(np.broadcast_to(_sum(floors), seconds.shape), seconds)
+    return Answer(terms, seconds, question.scale * seconds**question.power, spread, least)
 
 
 def _floors(question: Question, scaled: Mapping[str, Array], exponents: Mapping[str, Array]) -> dict[str, Array]:

@@ -102,7 +102,7 @@ def _roofline(
 
 
 def _axis(values: Iterable[float], start: float, end: float) -> _Axis:
-    powers = [math.log10(value) for value in values]
+    powers = [min(max(math.log10(value), -300.0), 300.0) for value in values]  # further out no power of ten is a float
     low, high = math.floor(min(powers)), math.ceil(max(powers) + 0.05)
     return _Axis(low, max(high, low + 1), start, end)
 

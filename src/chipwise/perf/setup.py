@@ -38,7 +38,20 @@ WEIGHT_BITS = {
     "nf4": 4.127,
 }  # fmt: skip
 KV_BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.25, "q8_0": 8.5, "fp4": 4.5, "int4": 4.5}
-ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers", "pytorch", "neuron", "jetstream", "other")
+ENGINES = (
+    "vllm",
+    "sglang",
+    "tensorrt-llm",
+    "llama.cpp",
+    "transformers",
+    "pytorch",
+    "neuron",
+    "jetstream",
+    "ipex",
+    "openvino",
+    "tgi",
+    "other",
+)
 
 
 class Rule(NamedTuple):

@@ -92,3 +92,35 @@ def test_a_model_too_large_for_its_chip_is_told_what_would_help() -> None:
     assert found.fit is not None
     assert not found.fit.fits[0]
     assert "chips" in found.fit.change.texts()[0]
+
+
+def test_a_whole_answer_is_the_first_token_and_those_that_follow() -> None:
+    found = served(tp=4, concurrency=[1, 8, 64], input_len=1024, output_len=256, fit=False).metrics
+    whole = found["ttft_ms"].value + 255 * found["tpot_ms"].value
+    assert found["latency_ms"].value == pytest.approx(whole)
+    one = served(tp=4, concurrency=1, input_len=4096, output_len=1, fit=False).metrics
+    assert one["latency_ms"].value[0] >= one["ttft_ms"].value[0]
+
+
+def test_requests_below_capacity_are_served_as_they_come_and_more_than_it_is_said() -> None:
+    below = served(tp=4, rate=1, input_len=512, output_len=128)
+    assert below.metrics["requests_per_s"].value[0] == pytest.approx(1.0)
+    assert not below.notes
+    above = served(tp=4, rate=10_000, input_len=512, output_len=128)
+    assert any("can be served" in note for note in above.notes)
+
+
+def test_no_interval_promises_more_than_the_hardware_can_do() -> None:
+    found = served(on="h100", tp=1, scenario="prefill", batch=1, input_len=1024, metrics=("ttft_ms",), fit=False)
+    least = 2 * 70e9 * 1024 / 989e12
+    assert found.metrics["ttft_ms"].low[0] / 1e3 > 0.9 * least
+
+
+def test_a_chip_whose_memory_nobody_states_is_refused() -> None:
+    with pytest.raises(BadInput, match="Nobody we read states the memory"):
+        served(on="coral", concurrency=1)
+
+
+def test_two_ways_of_loading_exclude_each_other() -> None:
+    with pytest.raises(BadInput, match="exclude each other"):
+        served(concurrency=4, rate=2)

@@ -101,7 +101,8 @@ def test_goals_are_held_against_percentiles_and_the_highest_rate_meets_them(sess
     assert [(goal["goal"], goal["percentile"]) for goal in view["goals"]] == [
         ("ttft", 50.0), ("ttft", 95.0), ("tpot", 95.0), ("latency", 99.0),
     ]  # fmt: skip
-    assert all(goal["met"] == (goal["predicted_s"] <= goal["limit_s"]) for goal in view["goals"])
+    for goal in view["goals"]:  # an overloaded replica has no percentiles, and meets nothing
+        assert goal["met"] == (goal["predicted_s"] is not None and goal["predicted_s"] <= goal["limit_s"])
     assert view["replicas"] == 2.0  # the file's least
     at_most = example(session, "serve", "l40s", rate=view["highest_rate_per_s"] * 0.98)
     assert all(goal["met"] for goal in at_most["goals"])

@@ -30,7 +30,7 @@ LINE = {"model": "llama-3.1-8b", "task": "llm-decode", "chip": "H200", "metric_n
         (f"{HEADER}\n{ROW.replace('6.5', 'inf')}\n", "cannot be"),
         (f"{HEADER}\n{ROW.replace('6.5', '-6.5')}\n", "cannot be"),
         (f"{HEADER}\n{ROW.replace('6.5', 'fast')}\n", "not a number"),
-        (f"{HEADER}\n{ROW[:-1]}0\n", "a number above 0"),
+        (f"{HEADER}\n{ROW[:-1]}0\n", "from 1 to 1e"),
         (f"{HEADER}\n{ROW[:-1]}1e300\n", "cannot be"),
         (f"{HEADER},model\n{ROW},again\n", "there twice"),
         (f"{HEADER}\n{ROW}\nllama-3.1-8b,llm-de", "cells where the header has"),
