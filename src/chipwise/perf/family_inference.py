@@ -124,6 +124,9 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
 
 
 def source_of(case: InferenceCase) -> str:
+    """Who measured, with what engine. PyTorch alone means one way of running a model, whoever runs it."""
+    if case.engine == "pytorch" and not case.source.startswith("mlcommons/"):
+        return "chipwise pytorch"
     who = "mlperf" if case.source.startswith("mlcommons/") else case.source.rsplit("/", 1)[-1]
     return f"{who} {case.engine}"
 

@@ -83,7 +83,7 @@ def engine_family(text: str, part: Part) -> tuple[str, str]:
         ("pytorch", "pytorch"),
     ):  # fmt: skip
         if mark in lowered:
-            return name, f"{name} {release[1]}" if release else name
+            return name, f"{name} {release[1]}" if release and name != "pytorch" else name
     return (lowered.split()[0] if lowered else usual_engine(part)), lowered or usual_engine(part)
 
 

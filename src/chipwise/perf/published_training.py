@@ -102,7 +102,10 @@ def _stack(row: Row) -> Mapping[str, str]:
     if source in known:
         found = known[source]
         return {**found, "stack": f"{found['stack']}-xl"} if model.startswith("transformer-xl") else found
-    return {"stack": row.text("framework") or row.text("engine") or "other", "recompute": "", "shard": ""}
+    named = (row.text("framework") or row.text("engine")).lower()
+    if named.startswith("pytorch") or (not named and row.number("chips", 1.0) == 1):
+        return {"stack": "pytorch", "recompute": "none", "shard": "0"}
+    return {"stack": named or "other", "recompute": "", "shard": ""}
 
 
 def _variant(row: Row, notes: str) -> str:
