@@ -17,6 +17,8 @@ pytestmark = pytest.mark.e2e
 COMMANDS = [
     "chips A100 H100 T4", "machines p5", "offers --chip h100", "regions --provider aws", "models llama-3.1-8b",
     "explain p4de.24xlarge", "check {root}/examples/serve/workload.yaml", "catalog status", "catalog show tokens bedrock",
+    "predict llama-3.1-8b --train --on h100 --chips 8", "predict {root}/examples/serve/workload.yaml --on l40s",
+    "fits llama-3.1-70b --on l40s", "score {root}/src/chipwise/data/measurements/check.jsonl", "profile --show",
     "--help", "--version",
 ]  # fmt: skip
 
@@ -51,6 +53,12 @@ def test_every_command_answers(installed: Path, command: str) -> None:
     done = run(installed, *command.format(root=ROOT).split())
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_measuring_without_pytorch_names_the_line_that_installs_it(installed: Path) -> None:
+    done = run(installed, "profile", "--quick")
+    assert done.returncode == 3
+    assert "pip install 'chipwise[torch]'" in done.stderr
 
 
 def test_the_whole_catalog_is_in_the_wheel(installed: Path) -> None:
