@@ -19,8 +19,9 @@ from chipwise.catalog.load import load
 from chipwise.perf import bands
 from chipwise.perf.blocks import blocks
 from chipwise.perf.fitting import fit, learn_spreads
-from chipwise.perf.part import DATA, Parts
+from chipwise.perf.part import Parts
 from chipwise.perf.pooling import Block
+from chipwise.perf.tables import DATA
 
 SCHEMES = (("group", 6), ("configuration", 5), ("chip", 8))
 # How often a scheme's residuals count for the intervals: training is asked of models and chips that were not measured

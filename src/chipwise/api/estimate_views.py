@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from chipwise.api.estimating import Served, Trained
+from chipwise.perf.arrays import column
 from chipwise.perf.fits import Fit
 from chipwise.perf.memory import Memory
-from chipwise.perf.model import Estimate, packaged
-from chipwise.perf.power import Power
+from chipwise.perf.model import Estimate
+from chipwise.perf.power import Power, energy_per_token_j, kwh
 from chipwise.perf.predict_serving import percentiles
-from chipwise.perf.predict_training import scaling_efficiency
+from chipwise.perf.predict_training import scaling_efficiency, usual_framework
+from chipwise.perf.setup import RECOMPUTE
 
 View = dict[str, Any]
 
@@ -25,10 +27,9 @@ def _at(values: Any, row: int = 0) -> float:
 def estimate_view(found: Estimate, unit: str, row: int = 0) -> View:
     total = _at(found.seconds, row)
     terms = {name: _at(values, row) for name, values in found.terms.items()}
-    names = found.provenance.texts()
     return {
         "value": _at(found.value, row), "low": _at(found.low, row), "high": _at(found.high, row), "unit": unit,
-        "provenance": names[row if len(names) > 1 else 0],
+        "provenance": found.provenance.at(row),
         "terms_s": {name: seconds for name, seconds in terms.items() if seconds > 1e-6 * total},
     }  # fmt: skip
 
@@ -59,22 +60,22 @@ def power_view(drawn: Power, row: int = 0) -> View:
     return {"chip_w": _at(drawn.chip, row), "host_w": _at(drawn.host, row), "with_cooling_w": _at(drawn.total, row)}
 
 
+def _million_tokens_kwh(drawn: Power, chips: float, tokens_per_s: float, row: int) -> float:
+    return _at(kwh(1e6 * energy_per_token_j(drawn, column(chips), column(tokens_per_s))), row)
+
+
 def trained_view(found: Trained, row: int = 0) -> View:
     step, setup = found.step, found.ask.setup
     tokens = _at(setup.global_batch, row) * _at(setup.seq, row)
     chips = _at(setup.chips, row)
-    frameworks = found.ask.framework
-    from chipwise.perf.predict_training import usual_framework
-
-    names = (frameworks or usual_framework(found.ask)).texts()
     rate = tokens / _at(step.value, row)
     drawn = found.found.power
     return {
         "task": "train",
         "model": found.model,
-        "chip": found.ask.hardware.part.texts()[row if len(found.ask.hardware.part) > 1 else 0],
+        "chip": found.ask.hardware.part.at(row),
         "chips": chips,
-        "framework": names[row if len(names) > 1 else 0],
+        "framework": (found.ask.framework or usual_framework(found.ask)).at(row),
         "setup": {
             "precision": setup.precision.texts()[0],
             "method": setup.method.texts()[0],
@@ -87,17 +88,17 @@ def trained_view(found: Trained, row: int = 0) -> View:
             "ep": _at(setup.ep, row),
             "dp": _at(setup.dp, row),
             "zero_stage": _at(setup.shard, row),
-            "recompute": ("none", "selective", "full")[int(_at(setup.recompute, row))],
+            "recompute": list(RECOMPUTE)[int(_at(setup.recompute, row))],
         },
         "step_time": estimate_view(step, "s", row),
         "tokens_per_s": {"value": rate, "low": tokens / _at(step.high, row), "high": tokens / _at(step.low, row)},
         "tokens_per_s_per_chip": rate / chips,
         "mfu": _at(found.found.mfu, row),
-        "scaling_efficiency": _at(scaling_efficiency(found.ask, packaged()), row),
+        "scaling_efficiency": _at(scaling_efficiency(found.ask, found.found, found.fitted), row),
         "memory": memory_view(found.memory, row),
         "fit": None if found.fit is None else fit_view(found.fit, row),
         "power_per_chip": power_view(drawn, row),
-        "energy_per_million_tokens_kwh": _at(drawn.total, row) * chips / rate * 1e6 / 3.6e6,
+        "energy_per_million_tokens_kwh": _million_tokens_kwh(drawn, chips, rate, row),
         "notes": list(found.notes),
     }
 
@@ -117,11 +118,11 @@ def served_view(found: Served, row: int = 0, shares: tuple[float, ...] = (0.5, 0
             for name, those in by.items()
         }
     rate = found.metrics.get("output_tokens_per_s")
-    drawn = _at(found.power.total, row)
+    energy = None if rate is None else _million_tokens_kwh(found.power, chips, _at(rate.value, row), row)
     return {
         "task": "serve",
         "model": found.model,
-        "chip": ask.hardware.part.texts()[row if len(ask.hardware.part) > 1 else 0],
+        "chip": ask.hardware.part.at(row),
         "chips": chips,
         "replicas": _at(ask.replicas, row),
         "engine": setup.engine.texts()[0],
@@ -142,6 +143,6 @@ def served_view(found: Served, row: int = 0, shares: tuple[float, ...] = (0.5, 0
         "memory": memory_view(found.memory, row),
         "fit": None if found.fit is None else fit_view(found.fit, row),
         "power_per_chip": power_view(found.power, row),
-        "energy_per_million_tokens_kwh": None if rate is None else drawn * chips / _at(rate.value, row) * 1e6 / 3.6e6,
+        "energy_per_million_tokens_kwh": energy,
         "notes": list(found.notes),
     }

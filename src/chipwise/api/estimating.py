@@ -51,6 +51,7 @@ class Trained:
     ask: Training
     step: Estimate
     found: TrainingEstimate
+    fitted: Model  # what predicted it
     part: Part
     fit: Fit | None  # of one configuration
     notes: tuple[str, ...]
@@ -172,8 +173,9 @@ def train(
                     break
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(session, part))
-    found = predict_training.predict(asked, own_model(session), memory=False)
-    return Trained(shown_name(session, model), asked, found.step, found, part, checked, notes)
+    fitted = own_model(session)
+    found = predict_training.predict(asked, fitted, memory=False)
+    return Trained(shown_name(session, model), asked, found.step, found, fitted, part, checked, notes)
 
 
 def _training_setup(

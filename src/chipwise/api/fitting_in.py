@@ -10,13 +10,11 @@ from chipwise.api.predicting_samples import able_chip, check_numbers
 from chipwise.errors import BadInput
 from chipwise.perf.fits import fits as answer
 from chipwise.perf.fits import largest_batch, largest_context, largest_micro_batch
-from chipwise.perf.setup import ServingSetup, TrainingSetup
+from chipwise.perf.setup import RECOMPUTE, ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Transformers
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
-
-_RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
 
 
 def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> View:
@@ -26,8 +24,8 @@ def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> Vie
     able_chip(session, on, "train" if settings.get("train") else "serve")
     part = session.parts[chip_named(session, on)]
     shape = Transformers.of([layer])
-    chips = float(settings.get("chips") or float(settings.get("tp", 1)) * float(settings.get("pp", 1)))
     ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
+    chips = float(settings.get("chips") or ways)
     if chips < 1 or ways < 1 or chips % ways:
         raise BadInput(
             f"chips: {chips:g} is not a multiple of tp x pp = {ways:g}.", remedy="Give --chips, --tp and --pp that go together."
@@ -60,7 +58,7 @@ def _training(settings: dict[str, Any], chips: float, ways: float) -> TrainingSe
     chosen: dict[str, Any] = {
         "seq": settings.get("context", 4096.0), "micro_batch": settings.get("batch", 1.0), "tp": settings.get("tp", 1.0),
         "pp": settings.get("pp", 1.0), "dp": dp, "shard": settings.get("zero", 3.0 if dp > 1 else 0.0),
-        "recompute": _RECOMPUTE[settings.get("recompute", "none")], "method": settings.get("method", "full"),
+        "recompute": float(RECOMPUTE[settings.get("recompute", "none")]), "method": settings.get("method", "full"),
         "optimizer": settings.get("optimizer", "adamw"), "precision": settings.get("precision", "bf16"),
     }  # fmt: skip
     return TrainingSetup.of(**chosen)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.api.wiring import Session
-from chipwise.calibrate.crossvalidate import find_part
+from chipwise.calibrate.families import find_part
 from chipwise.calibrate.measurements import LARGEST, Table, parse
 from chipwise.errors import InvalidFile, Problem
 from chipwise.perf.part import Parts

@@ -6,21 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.estimate_views import View, served_view, trained_view
 from chipwise.api.estimating import serve, train
+from chipwise.api.options import LEARNING_OPTIONS, LOADS, SERVING_OPTIONS
 from chipwise.api.predicting_samples import able_chip, by_samples, check_numbers, option, predict_samples, steadiness_view
 from chipwise.errors import BadInput
+from chipwise.perf.setup import RECOMPUTE
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
-_RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
-_TRAINING = {
-    "seq": "seq", "micro_batch": "micro_batch", "global_batch": "global_batch", "zero": "shard", "interleave": "interleave",
-    "method": "method", "optimizer": "optimizer", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "precision": "precision",
-}  # fmt: skip
-_SERVING = {
-    "tp": "tp", "pp": "pp", "ep": "ep", "precision": "precision_weights", "kv": "precision_kv", "input_tokens": "input_len",
-    "output_tokens": "output_len", "prefix": "prefix_len",
-}  # fmt: skip
 _ONLY = {
     "train": ("seq", "micro_batch", "global_batch", "zero", "interleave", "recompute", "method", "optimizer", "framework"),
     "serve": ("engine", "concurrency", "rate", "batch", "input_tokens", "output_tokens", "prefix", "kv"),
@@ -59,21 +52,19 @@ def predict_model(session: Session, model: str, on: str, task: str, settings: di
     if by_samples(session.find_model(model).shape, task):
         return predict_samples(session, model, on, {**settings, "task": task})
     if task == "train":
-        chosen = {name: settings[key] for key, name in _TRAINING.items() if key in settings}
+        chosen = {name: settings[key] for key, name in LEARNING_OPTIONS.items() if key in settings}
+        if "global_batch" in settings:
+            chosen["global_batch"] = settings["global_batch"]
         if "recompute" in settings:
-            chosen["recompute"] = _RECOMPUTE[settings["recompute"]]
+            chosen["recompute"] = float(RECOMPUTE[settings["recompute"]])
         ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1)) * float(settings.get("cp", 1))
         found = train(
             session, model, on=on, chips=settings.get("chips", ways), framework=settings.get("framework"),
             chips_per_node=settings.get("chips_per_node"), **chosen,
         )  # fmt: skip
         return trained_view(found)
-    chosen = {name: settings[key] for key, name in _SERVING.items() if key in settings}
-    given = {
-        name: settings[name]
-        for name in ("concurrency", "rate", "batch", "engine", "replicas", "chips_per_node")
-        if name in settings
-    }
+    chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings}
+    given = {name: settings[name] for name in (*LOADS, "engine", "replicas", "chips_per_node") if name in settings}
     if "chips" in settings:
         each = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
         if settings["chips"] % each:

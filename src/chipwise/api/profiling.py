@@ -13,9 +13,10 @@ from chipwise.calibrate.from_profile import ChipOffset, Shares, assumed, chip_of
 from chipwise.catalog.feed import Report
 from chipwise.errors import ChipwiseError, NoResult, UnknownName
 from chipwise.perf.model import packaged as packaged_model
-from chipwise.perf.part import DATA, Part, Parts
+from chipwise.perf.part import Part, Parts
 from chipwise.perf.profile import KINDS, Profile, Sample, dump, parse
 from chipwise.perf.roofline_picture import draw
+from chipwise.perf.tables import DATA
 from chipwise.spelling import fold, nearest
 
 PACKAGED = DATA.parent / "profiles"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.families import Family, family_for
+from chipwise.calibrate.families import Family, route
 from chipwise.perf.arrays import Array
 from chipwise.perf.blocks import blocks
 from chipwise.perf.fitting import fit
@@ -64,16 +64,10 @@ def samples(rows: Sequence[Row], parts: Parts) -> list[Sample]:
     """Rows with a measured value, by family; a row that no family or part answers is passed over."""
     found: dict[str, tuple[Family, list[Row], list[Any]]] = {}
     for row in rows:
-        family, part = family_for(row), find_part(row, parts)
-        if (
-            family is None
-            or part is None
-            or row.number("metric_value", 0.0) <= 0
-            or row.text("metric_name") not in family.metrics
-        ):
+        routed = route(row, parts)
+        if isinstance(routed, str) or row.number("metric_value", 0.0) <= 0:
             continue
-        if (row.text("task"), row.text("metric_name")) in (("llm-prefill", "tpot_ms"), ("llm-decode", "ttft_ms")):
-            continue
+        family, part = routed
         _, members, cases = found.setdefault(family.name, (family, [], []))
         members.append(row)
         cases.append(family.case_of(row, parts, part))
@@ -88,10 +82,6 @@ def samples(rows: Sequence[Row], parts: Parts) -> list[Sample]:
         )
         for family, members, cases in found.values()
     ]
-
-
-def find_part(row: Row, parts: Parts) -> Any:
-    return parts.find(row.text("chip")) or parts.find(row.text("chips_csv_name")) or parts.find(row.text("chip_key"))
 
 
 def group_key(row: Row) -> str:

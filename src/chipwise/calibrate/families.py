@@ -57,6 +57,29 @@ VISION = Family(
 FAMILIES = (TRAINING, INFERENCE, VISION)
 
 
+_NEVER = (("llm-prefill", "tpot_ms"), ("llm-decode", "ttft_ms"))
+_TASKS = "pretrain, sft, finetune, lora, qlora, train, llm-offline, llm-online, llm-prefill, llm-decode, bert, ..."
+
+
+def find_part(row: Row, parts: Parts) -> Part | None:
+    return parts.find(row.text("chip")) or parts.find(row.text("chips_csv_name")) or parts.find(row.text("chip_key"))
+
+
+def route(row: Row, parts: Parts) -> tuple[Family, Part] | str:
+    """Who answers a row, on what part; or why nobody does."""
+    family, part = family_for(row), find_part(row, parts)
+    task, metric = row.text("task"), row.text("metric_name")
+    if family is None:
+        return f"task: {task!r} is not one we predict ({_TASKS})"
+    if part is None:
+        return f"chip: {row.text('chip')!r} is not in the catalog; give chip_key or chips_csv_name"
+    if metric not in family.metrics:
+        return f"metric_name: {metric!r} is not one of {', '.join(family.metrics)}"
+    if (task, metric) in _NEVER:
+        return f"metric_name: {metric!r} is not measured by task {task!r}"
+    return family, part
+
+
 def family_for(row: Row) -> Family | None:
     """None where the task is not one we predict."""
     task = row.text("task")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 
-from chipwise.perf.part import DATA
+from chipwise.perf.tables import DATA
 
 
 @cache

@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.calibrate.crossvalidate import find_part
-from chipwise.calibrate.families import FAMILIES, Family, family_for
+from chipwise.calibrate.families import FAMILIES, Family, route
 from chipwise.calibrate.peak import peaks
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.model import Model
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
 
-_NEVER = (("llm-prefill", "tpot_ms"), ("llm-decode", "ttft_ms"))
 BY = ("chip", "model", "engine", "metric_name", "source_repo")
 
 
@@ -41,11 +39,11 @@ def predict(rows: Sequence[Row], parts: Parts, model: Model) -> list[Scored]:
     for family, members, cases in _by_family(rows, parts, found):
         question = family.question_of(cases)
         estimate = model.estimate(family.name, question, Coded.of([family.kind_of(case) for case in cases]))
-        near, held = estimate.provenance.texts(), peaks(cases)
+        held = peaks(cases)
         for at, row in enumerate(members):
             found[row] = Scored(
                 float(estimate.value[at]), float(estimate.low[at]), float(estimate.high[at]), held[at],
-                near[at if len(near) > 1 else 0],
+                estimate.provenance.at(at),
             )  # fmt: skip
     return found
 
@@ -53,21 +51,11 @@ def predict(rows: Sequence[Row], parts: Parts, model: Model) -> list[Scored]:
 def _by_family(rows: Sequence[Row], parts: Parts, found: list[Scored]) -> list[tuple[Family, list[int], list[Any]]]:
     grouped: dict[str, tuple[Family, list[int], list[Any]]] = {}
     for at, row in enumerate(rows):
-        family = family_for(row)
-        if family is None:
-            tasks = "pretrain, sft, finetune, lora, qlora, train, llm-offline, llm-online, llm-prefill, llm-decode, bert, ..."
-            found[at] = Scored(reason=f"task: {row.text('task')!r} is not one we predict ({tasks})")
+        routed = route(row, parts)
+        if isinstance(routed, str):
+            found[at] = Scored(reason=routed)
             continue
-        part = find_part(row, parts)
-        if part is None:
-            found[at] = Scored(reason=f"chip: {row.text('chip')!r} is not in the catalog; give chip_key or chips_csv_name")
-            continue
-        if row.text("metric_name") not in family.metrics:
-            found[at] = Scored(reason=f"metric_name: {row.text('metric_name')!r} is not one of {', '.join(family.metrics)}")
-            continue
-        if (row.text("task"), row.text("metric_name")) in _NEVER:
-            found[at] = Scored(reason=f"metric_name: {row.text('metric_name')!r} is not measured by task {row.text('task')!r}")
-            continue
+        family, part = routed
         _, members, cases = grouped.setdefault(family.name, (family, [], []))
         members.append(at)
         cases.append(family.case_of(row, parts, part))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.crossvalidate import Sample, find_part, key_of, left_out, samples
-from chipwise.calibrate.families import family_for
+from chipwise.calibrate.crossvalidate import Sample, key_of, left_out, samples
+from chipwise.calibrate.families import family_for, find_part
 from chipwise.calibrate.score import Scored, predict
 from chipwise.perf import bands
 from chipwise.perf.arrays import Coded

@@ -9,7 +9,6 @@ import click
 from chipwise.cli.options import CatalogName
 
 _WORDS = {"measured": "measured here", "interpolated": "near measurements", "formula": "formula only"}
-_RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
 
 
 @click.command()
@@ -28,7 +27,9 @@ _RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
 @click.option("--global-batch", type=float, default=None, help="Training: sequences per optimiser step.")
 @click.option("--zero", type=float, default=None, help="Training: ZeRO stage 0-3; 3 is FSDP.")
 @click.option("--interleave", type=float, default=None, help="Training: pieces of the model per pipeline stage.")
-@click.option("--recompute", type=click.Choice(list(_RECOMPUTE)), default=None, help="Training: activations done again.")
+@click.option(
+    "--recompute", type=click.Choice(["none", "selective", "full"]), default=None, help="Training: activations done again."
+)
 @click.option("--method", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Training: what is trained.")
 @click.option("--optimizer", default=None, help="Training: adamw, adamw-8bit, adafactor, lion, muon, sgd.")
 @click.option("--framework", default=None, help="Training: the software; what is usual unless given.")

@@ -72,6 +72,10 @@ class Coded:
     def rows(self, which: slice) -> Coded:
         return self if len(self.index) == 1 else Coded(self.names, self.index[which])
 
+    def at(self, row: int) -> str:
+        """The name in a row, of a column that may stand for all rows."""
+        return self.names[int(self.index[row if len(self.index) > 1 else 0])]
+
     def texts(self) -> list[str]:
         return [self.names[i] for i in self.index]
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 from functools import cache
 
-from chipwise.perf.part import DATA
 from chipwise.perf.pooling import Block, Factors
+from chipwise.perf.tables import DATA, rows
 
 
 @cache
 def blocks(family: str) -> tuple[Block, ...]:
-    with (DATA / "blocks.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Block(row["level"], row["base"], row["feature"], float(row["sd"]))
-            for row in csv.DictReader(file)
-            if row["family"] == family
-        )
+    return tuple(
+        Block(row["level"], row["base"], row["feature"], float(row["sd"]))
+        for row in rows("blocks.csv")
+        if row["family"] == family
+    )
 
 
 @cache
 def fitted(family: str) -> Factors:
     """The packaged coefficients of a family; none where it has not been fitted."""
-    path = DATA / f"factors_{family}.csv"
-    if not path.exists():
+    if not (DATA / f"factors_{family}.csv").exists():
         return Factors((), {})
     values: dict[str, dict[str, tuple[float, float]]] = {block.key: {} for block in blocks(family)}
-    with path.open(encoding="utf-8", newline="") as file:
-        for key, name, value, variance in list(csv.reader(file))[1:]:
-            values[key][name] = (float(value), float(variance))
+    for row in rows(f"factors_{family}.csv"):
+        values[row["block"]][row["name"]] = (float(row["value"]), float(row["variance"]))
     return Factors(blocks(family), values)

@@ -17,7 +17,7 @@ from chipwise.perf.training import Steps, bases, compose, flop_per_token
 from chipwise.perf.transformer import Transformers
 
 ARITHMETIC = {"fp8 or fp4": "fp8", "nf4": "bf16", "int4": "fp16", "mxfp8": "fp8"}
-_BYTES = {"fp8": 1.0, "mxfp8": 1.0, "fp8 or fp4": 1.0, "fp4": 0.56, "fp32": 4.0, "tf32": 4.0}
+WEIGHT_BYTES = {"fp8": 1.0, "mxfp8": 1.0, "fp8 or fp4": 1.0, "fp4": 0.56, "fp32": 4.0, "tf32": 4.0}
 TERM_OF = {
     "matrix": "matrix", "attention": "attention", "elementwise": "elementwise", "optimizer": "optimizer",
     "tensor": "communication", "data": "communication", "expert": "communication", "unpack": "unpack", "host": "host",
@@ -125,7 +125,7 @@ def steps_of(cases: Sequence[TrainingCase]) -> Steps:
         interleave=column("interleave"),
         recompute=column("recompute"),
         frozen=np.array([float(case.method != "full") for case in cases]),
-        weight_bytes=np.array([_BYTES.get(name, 2.0) for name in precision]),
+        weight_bytes=np.array([WEIGHT_BYTES.get(name, 2.0) for name in precision]),
         packed=np.array([float(name in ("nf4", "int4")) for name in precision]),
         filled=column("filled"),
         unfused=column("unfused"),

@@ -13,7 +13,6 @@ Left out: contention between reading and preprocessing for the same processors, 
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
 
@@ -21,8 +20,8 @@ import numpy as np
 
 from chipwise.errors import BadInput, Problem
 from chipwise.perf.arrays import Array, Coded, column
-from chipwise.perf.part import DATA
 from chipwise.perf.setup import Rows
+from chipwise.perf.tables import rows
 from chipwise.spelling import nearest
 from chipwise.units import GB
 
@@ -46,17 +45,16 @@ class Tier:
 
 @cache
 def tiers() -> dict[str, Tier]:
-    with (DATA / "storage.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            row["tier"]: Tier(
-                row["tier"],
-                float(row["node_gb_per_s"]) * GB,
-                float(row["stream_gb_per_s"]) * GB,
-                float(row["first_byte_ms"]) / 1e3,
-                row["basis"],
-            )
-            for row in csv.DictReader(file)
-        }
+    return {
+        row["tier"]: Tier(
+            row["tier"],
+            float(row["node_gb_per_s"]) * GB,
+            float(row["stream_gb_per_s"]) * GB,
+            float(row["first_byte_ms"]) / 1e3,
+            row["basis"],
+        )
+        for row in rows("storage.csv")
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ One row per group of equal layers; their sum is the network's public FLOP count 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -25,15 +24,14 @@ from chipwise.perf.networks import (
     joined,
     repeated,
 )
-from chipwise.perf.part import DATA
+from chipwise.perf.tables import rows
 
 
 @cache
 def _table() -> Mapping[str, tuple[Mapping[str, str], ...]]:
     found: dict[str, list[Mapping[str, str]]] = {}
-    with (DATA / "networks.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            found.setdefault(row["network"].lower(), []).append(row)
+    for row in rows("networks.csv"):
+        found.setdefault(row["network"].lower(), []).append(row)
     return {name: tuple(rows) for name, rows in found.items()}
 
 

@@ -6,7 +6,6 @@ where the chip was measured with that software, `formula` where only the formula
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,9 +16,9 @@ from chipwise.perf import bands
 from chipwise.perf.arrays import Array, Coded, Index
 from chipwise.perf.bands import Band
 from chipwise.perf.blocks import fitted
-from chipwise.perf.part import DATA
 from chipwise.perf.pooling import Factors
 from chipwise.perf.question import Question, answer
+from chipwise.perf.tables import rows
 
 FAMILIES = ("training", "inference", "vision")
 MEASURED, INTERPOLATED, FORMULA = "measured", "interpolated", "formula"
@@ -95,6 +94,5 @@ def joined(parts: Sequence[Estimate]) -> Estimate:
 
 @cache
 def packaged() -> Model:
-    with (DATA / "intervals.csv").open(encoding="utf-8", newline="") as file:
-        found = bands.from_rows(list(csv.DictReader(file)))
+    found = bands.from_rows(rows("intervals.csv"))
     return Model({family: fitted(family) for family in FAMILIES}, found)

@@ -17,7 +17,6 @@ COMPUTE_EFFICIENCY = 0.80
 MEMORY_EFFICIENCY = 0.82
 NARROW = 160.0  # columns or depth that reach half of the compute efficiency
 ATTENTION_EFFICIENCY = 0.55  # of the 16-bit peak, fused attention over long sequences
-PRODUCT_S = 4e-6  # start and drain of one matrix product, with nothing beside it
 
 
 def product(

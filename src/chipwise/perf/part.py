@@ -7,16 +7,14 @@ in one direction and nominal; rates are dense.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 from chipwise.catalog.chip import Chip, ChipKind
+from chipwise.perf.tables import rows
 from chipwise.units import GB, GIB
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "perf"
 PCIE_BYTES_PER_S = {3: 12e9, 4: 24e9, 5: 48e9, 6: 96e9}  # x16, one direction, after framing
 _RATES = ("fp64", "fp64_tensor", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 # Where a format has no unit of its own the work is done in the first of these that has one (int4 weights: in 16 bits).
@@ -72,26 +70,24 @@ def _missing_rates(kind: str, vendor: str, year: int | None, rates: dict[str, fl
     return found
 
 
-def _rows() -> dict[str, dict[str, str]]:
-    with (DATA / "parts.csv").open(encoding="utf-8", newline="") as file:
-        return {row["name"]: row for row in csv.DictReader(file)}
+@cache
+def _added() -> dict[str, dict[str, str]]:
+    return {row["name"]: row for row in rows("parts.csv")}
 
 
 @cache
-def _added() -> dict[str, dict[str, str]]:
-    return _rows()
+def _processors() -> dict[str, dict[str, str]]:
+    return {row["name"]: row for row in rows("../tables/cpus.csv")}
 
 
 def _processor_rates(chip: Chip) -> tuple[dict[str, float], float]:
     """A server processor's rates are in a table of their own; a rule of thumb for one that is not there."""
-    path = DATA.parent / "tables" / "cpus.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["name"] == chip.name:
-                rates = {name: _number(row, f"{name}_tflops", 1e12) for name in ("fp32", "bf16")}
-                rates["int8"] = _number(row, "int8_tops", 1e12)
-                return {name: rate for name, rate in rates.items() if rate}, _number(row, "power_w") or 300.0
-    return {"fp32": 4e12}, 250.0
+    row = _processors().get(chip.name)
+    if row is None:
+        return {"fp32": 4e12}, 250.0
+    rates = {name: _number(row, f"{name}_tflops", 1e12) for name in ("fp32", "bf16")}
+    rates["int8"] = _number(row, "int8_tops", 1e12)
+    return {name: rate for name, rate in rates.items() if rate}, _number(row, "power_w") or 300.0
 
 
 def _unstated(chip: Chip, rates: Mapping[str, float], bandwidth: float | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -202,9 +203,7 @@ def percentiles(first: Estimate, token: Estimate, ask: Generation, shares: Seque
 
 
 def _normal(share: float) -> float:
-    """Quantile of the normal distribution (Acklam's central form is more than we need: a rational fit to 1e-3)."""
-    from statistics import NormalDist
-
+    """Quantile of the normal distribution."""
     return NormalDist().inv_cdf(min(max(share, 1e-6), 1 - 1e-6))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from chipwise.perf.arrays import Array, Coded, column
-from chipwise.perf.family_training import ARITHMETIC, Names, kind_of, question
+from chipwise.perf.family_training import ARITHMETIC, WEIGHT_BYTES, Names, kind_of, question
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
 from chipwise.perf.memory_training import training_memory
@@ -20,7 +20,6 @@ from chipwise.perf.transformer import Transformers
 
 CHUNK = 32768  # rows at a time, so that columns stay in the cache
 RECOMPUTED = (0.0, 0.3, 1.0)  # share of the forward pass done again: none, selective, full
-_BYTES = {"fp8": 1.0, "mxfp8": 1.0, "fp4": 0.56, "fp32": 4.0, "tf32": 4.0}
 FRAMEWORKS = {
     "tpu": "maxtext-recipes", "neuron": "neuron", "gaudi": "mlperf-lora", "AMD": "primus", "adapters": "torchtune",
     "split": "megatron-bridge", "sharded": "composer", "one": "pytorch",
@@ -52,10 +51,6 @@ class TrainingEstimate:
     mfu: Array  # model FLOP over the 16-bit dense peak
     memory: Memory | None
     power: Power
-
-    def tokens_per_s_between(self) -> tuple[Array, Array]:
-        amount = self.tokens_per_s * self.step.value
-        return amount / self.step.high, amount / self.step.low
 
 
 def usual_framework(ask: Training) -> Coded:
@@ -100,7 +95,7 @@ def steps(ask: Training) -> Steps:
         interleave=setup.interleave,
         recompute=np.array(RECOMPUTED)[setup.recompute.astype(np.intp)],
         frozen=frozen,
-        weight_bytes=setup.precision.look_up(lambda name: _BYTES.get(name, 2.0)),
+        weight_bytes=setup.precision.look_up(lambda name: WEIGHT_BYTES.get(name, 2.0)),
         packed=setup.method.look_up(lambda name: float(name == "qlora")),
         filled=column(1.0),
         unfused=1.0 - setup.flash,
@@ -171,7 +166,7 @@ def _joined(parts: list[TrainingEstimate]) -> TrainingEstimate:
     )
 
 
-def scaling_efficiency(ask: Training, model: Model) -> Array:
+def scaling_efficiency(ask: Training, many: TrainingEstimate, model: Model) -> Array:
     """Throughput per chip against the same replica alone (dp = 1), its share of the global batch kept."""
     alone = ask.setup.change(
         dp=column(1.0), global_batch=np.maximum(ask.setup.global_batch / ask.setup.dp, ask.setup.micro_batch)
@@ -179,9 +174,4 @@ def scaling_efficiency(ask: Training, model: Model) -> Array:
     one = predict(
         Training(ask.model, ask.name, ask.hardware, alone, ask.framework or usual_framework(ask)), model, memory=False
     )
-    many = predict(ask, model, memory=False)
     return (many.tokens_per_s / ask.setup.chips) / (one.tokens_per_s / alone.chips)
-
-
-def terms_of(found: Estimate, row: int = 0) -> Mapping[str, float]:
-    return {name: float(values[row if len(values) > 1 else 0]) for name, values in found.terms.items()}

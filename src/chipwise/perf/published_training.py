@@ -7,15 +7,15 @@ What a row leaves blank is filled with what a competent user of that stack would
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from chipwise.perf.part import DATA, Part, Parts
+from chipwise.perf.part import Part, Parts
 from chipwise.perf.rows import Row, layer_from_row, model_key
+from chipwise.perf.tables import rows
 from chipwise.perf.transformer import Layer
 
 TRAINING_TASKS = ("pretrain", "sft", "finetune", "lora", "qlora", "train")
@@ -88,8 +88,7 @@ class TrainingCase:
 
 @cache
 def stacks() -> Mapping[str, Mapping[str, str]]:
-    with (DATA / "stacks.csv").open(encoding="utf-8", newline="") as file:
-        return {row["source"]: row for row in csv.DictReader(file)}
+    return {row["source"]: row for row in rows("stacks.csv")}
 
 
 def _stack(row: Row) -> Mapping[str, str]:

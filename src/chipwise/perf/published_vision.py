@@ -7,7 +7,6 @@ what such a submission runs.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from functools import cache
 from chipwise.errors import UnknownName
 from chipwise.perf.listed_networks import listed, listed_net
 from chipwise.perf.networks import Net, Size, net_of, of_layer
-from chipwise.perf.part import DATA, Part
+from chipwise.perf.part import Part
 from chipwise.perf.rows import Row, layer_from_row
+from chipwise.perf.tables import rows
 from chipwise.perf.vision import METRICS
 from chipwise.workload.model import registry
 from chipwise.workload.model.shape import ConvShape, DecoderShape, DiffusionShape, VisionShape
@@ -143,11 +143,10 @@ class _Silicon:
 
 @cache
 def _silicon() -> dict[str, _Silicon]:
-    with (DATA.parent / "chips.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            row["name"]: _Silicon(float(row["base_mhz"] or 0) / float(row["boost_mhz"] or 1) or _CLOCK, row["memory_type"])
-            for row in csv.DictReader(file)
-        }
+    return {
+        row["name"]: _Silicon(float(row["base_mhz"] or 0) / float(row["boost_mhz"] or 1) or _CLOCK, row["memory_type"])
+        for row in rows("../chips.csv")
+    }
 
 
 def clock(part: Part) -> float:

@@ -25,6 +25,7 @@ Values = float | Sequence[float] | Array | str | Sequence[str] | Coded
 Rows = NDArray[np.bool_]
 
 NONE, SELECTIVE, FULL = 0, 1, 2  # recompute
+RECOMPUTE = {"none": NONE, "selective": SELECTIVE, "full": FULL}
 METHODS = ("full", "lora", "qlora")
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "fp4", "fp32", "tf32")
 # How weights and states are kept: fp32 weights that autocast copies to 16 bits at each use; 16-bit weights beside an

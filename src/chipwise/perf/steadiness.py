@@ -7,7 +7,6 @@ range of three normal draws. Independent causes add in squares: sd^2 = model^2 +
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache, reduce
 from statistics import NormalDist
@@ -16,7 +15,7 @@ import numpy as np
 
 from chipwise.errors import UnknownName
 from chipwise.perf.arrays import Array, Coded
-from chipwise.perf.part import DATA
+from chipwise.perf.tables import rows
 from chipwise.spelling import nearest
 
 
@@ -31,11 +30,10 @@ class Steadiness:
 
 @cache
 def table() -> dict[str, Steadiness]:
-    with (DATA / "steadiness.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            row["kind"]: Steadiness(row["kind"], float(row["log_sd"]), float(row["worst_ratio"]), row["basis"], row["notes"])
-            for row in csv.DictReader(file)
-        }
+    return {
+        row["kind"]: Steadiness(row["kind"], float(row["log_sd"]), float(row["worst_ratio"]), row["basis"], row["notes"])
+        for row in rows("steadiness.csv")
+    }
 
 
 def steadiness(kind: str) -> Steadiness:

@@ -41,11 +41,6 @@ class Layer:
     table: float  # embedding parameters that a step does not multiply with (looked up)
     head: float  # matrix elements of the output head
 
-    @property
-    def active_weights(self) -> float:
-        """Matrix elements a token meets in all layers, head excluded."""
-        return self.layers * (self.attention_weights + self.mlp_weights)
-
 
 @dataclass(frozen=True, slots=True)
 class Transformers:

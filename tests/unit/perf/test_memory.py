@@ -25,8 +25,8 @@ from chipwise.perf.memory_serving import (
     weight_bytes,
 )
 from chipwise.perf.memory_training import training_memory
-from chipwise.perf.part import DATA
 from chipwise.perf.setup import ENGINES, KV_BITS, OPTIMIZERS, STATES, WEIGHT_BITS, ServingSetup, TrainingSetup
+from chipwise.perf.tables import DATA
 from chipwise.perf.transformer import Transformers, layer_of
 from chipwise.units import GIB
 from chipwise.workload.model.registry import find

@@ -9,7 +9,8 @@ from typing import Any
 
 from chipwise.api.estimate_views import View, served_view
 from chipwise.api.estimating import own_model, serve
-from chipwise.api.predicting_kinds.ask import LOADS, SERVING_OPTIONS, Ask, known_model
+from chipwise.api.options import LOADS, SERVING_OPTIONS
+from chipwise.api.predicting_kinds.ask import Ask, known_model
 from chipwise.api.predicting_kinds.device import answer_on_device, check_mode
 from chipwise.api.predicting_kinds.goals import goal_view, stretch, time_limits, whole_job
 from chipwise.api.predicting_kinds.trace import recorded_load

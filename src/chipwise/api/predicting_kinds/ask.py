@@ -7,21 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chipwise.api.options import LEARNING_OPTIONS, LOADS, SERVING_OPTIONS
 from chipwise.api.wiring import Session
 from chipwise.workload.kinds import Batch, Common, Learning, Serve
 from chipwise.workload.model.inline import shape_from_mapping
 from chipwise.workload.model.registry import Model
 from chipwise.workload.model.shape import Shape
 
-LEARNING_OPTIONS = {
-    "seq": "seq", "micro_batch": "micro_batch", "zero": "shard", "interleave": "interleave", "method": "method",
-    "optimizer": "optimizer", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "precision": "precision",
-}  # fmt: skip
-SERVING_OPTIONS = {
-    "tp": "tp", "pp": "pp", "ep": "ep", "precision": "precision_weights", "kv": "precision_kv", "input_tokens": "input_len",
-    "output_tokens": "output_len", "prefix": "prefix_len",
-}  # fmt: skip
-LOADS = ("concurrency", "rate", "batch")
 _OF_LEARNING = ("chips", "chips_per_node", *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
 _OF_SERVING = ("chips", "chips_per_node", *SERVING_OPTIONS, *LOADS, "engine", "replicas")
 _OPTIONS = {"train": _OF_LEARNING, "finetune": _OF_LEARNING, "serve": _OF_SERVING, "batch": _OF_SERVING}

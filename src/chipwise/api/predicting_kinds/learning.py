@@ -11,7 +11,8 @@ import numpy as np
 
 from chipwise.api.estimate_views import View, trained_view
 from chipwise.api.estimating import train
-from chipwise.api.predicting_kinds.ask import LEARNING_OPTIONS, Ask, known_model
+from chipwise.api.options import LEARNING_OPTIONS
+from chipwise.api.predicting_kinds.ask import Ask, known_model
 from chipwise.api.predicting_kinds.goals import whole_job
 from chipwise.api.predicting_samples import able_chip, by_samples, predict_samples
 from chipwise.api.wiring import Session
@@ -20,11 +21,11 @@ from chipwise.perf.arrays import Coded, column
 from chipwise.perf.feeding import Feeding, feed
 from chipwise.perf.fits import fits
 from chipwise.perf.part import Part
+from chipwise.perf.setup import RECOMPUTE
 from chipwise.workload.data import Access
 from chipwise.workload.kinds import Finetune, Learning
 from chipwise.workload.model.shape import ConvShape, EncoderDecoderShape, RecommenderShape, Shape, VisionShape
 
-_RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
 SEQUENCE = 2048.0  # tokens, where neither the file nor an option says
 LARGEST_MICRO_BATCH = 64
 WORKERS = 8.0  # vCPUs per chip that prepare data, and reads that each has under way
@@ -48,7 +49,7 @@ def predict_learning(ask: Ask, work: Learning) -> View:
     chosen |= {name: given[key] for key, name in LEARNING_OPTIONS.items() if key in given}
     recompute = given.get("recompute") or (work.recompute.value if work.recompute is not None else None)
     if recompute is not None:
-        chosen["recompute"] = _RECOMPUTE[recompute]
+        chosen["recompute"] = float(RECOMPUTE[recompute])
     ways = math.prod(float(given.get(name, 1)) for name in ("tp", "pp", "cp"))
     chips = ask.chips or ways
     asked = given.get("global_batch") or work.batch_samples or (work.batch_tokens or 0.0) / seq

@@ -8,7 +8,6 @@ precision that no sheet states is half of FP32 on processors and on GPUs with fa
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +18,8 @@ from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Coded, Index
 from chipwise.perf.collective import Network
 from chipwise.perf.kernels.work import one_of, pick, pick_names
-from chipwise.perf.part import DATA, Part
+from chipwise.perf.part import Part
+from chipwise.perf.tables import rows
 
 BYTES = {
     "fp64": 8.0, "fp64_tensor": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0,
@@ -46,13 +46,12 @@ class Achieved:
 @cache
 def fractions() -> dict[tuple[str, str], tuple[float, float, float]]:
     """(kernel, kind of chip) -> shares of the compute and bandwidth peaks, spread."""
-    with (DATA / "kernels.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            (row["kernel"], row["kind_of_chip"]): (
-                float(row["compute_fraction"]), float(row["bandwidth_fraction"]), float(row["spread"]),
-            )
-            for row in csv.DictReader(file)
-        }  # fmt: skip
+    return {
+        (row["kernel"], row["kind_of_chip"]): (
+            float(row["compute_fraction"]), float(row["bandwidth_fraction"]), float(row["spread"]),
+        )
+        for row in rows("kernels.csv")
+    }  # fmt: skip
 
 
 @cache

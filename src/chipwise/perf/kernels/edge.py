@@ -110,6 +110,22 @@ def _times(on: Devices, at: Mode, kernel: str, flop: Array, moved: Array) -> tup
     return compute, memory, spread
 
 
+def _pass(on: Devices, now: Mode, kernel: str, flop: Array, moved: Array, kept: Array, call_s: float) -> Terms:
+    """One pass over a model; a device with memory on the chip streams what of `kept` does not fit there from its host."""
+    held = np.isfinite(on.on_chip)
+    compute, memory, spread = _times(on, now, kernel, flop, np.where(held, 0.0, moved))
+    streamed = np.where(held, np.maximum(kept - np.where(held, on.on_chip, 0.0), 0.0) / on.host, 0.0)
+    return Terms.of(
+        {
+            "compute": (compute, spread),
+            "memory": (memory, spread),
+            "streaming": (streamed, 0.5),
+            "call": (call_s / now.clock, 0.5),
+        },
+        beside=np.hypot(on.spread, now.spread),
+    )
+
+
 def frame(
     on: Devices, flop: Numbers, weights: Numbers, activations: Numbers = 0.0, batch: Numbers = 1.0, at: Mode | None = None
 ) -> Terms:
@@ -118,18 +134,7 @@ def frame(
     now = at if at is not None else mode(on)
     stored = values * BYTES[on.precision]
     moved = stored + size * at_least("activations", activations, 0.0) * BYTES[on.precision]
-    held = np.isfinite(on.on_chip)
-    compute, memory, spread = _times(on, now, "vision", size * positive("flop", flop), np.where(held, 0.0, moved))
-    streamed = np.where(held, np.maximum(stored - np.where(held, on.on_chip, 0.0), 0.0) / on.host, 0.0)
-    return Terms.of(
-        {
-            "compute": (compute, spread),
-            "memory": (memory, spread),
-            "streaming": (streamed, 0.5),
-            "call": (CALL_S / now.clock, 0.5),
-        },
-        beside=np.hypot(on.spread, now.spread),
-    )
+    return _pass(on, now, "vision", size * positive("flop", flop), moved, stored, CALL_S)
 
 
 def token(on: Devices, weights: Numbers, cache_bytes: Numbers = 0.0, at: Mode | None = None) -> Terms:
@@ -137,18 +142,7 @@ def token(on: Devices, weights: Numbers, cache_bytes: Numbers = 0.0, at: Mode | 
     values = positive("weights", weights)
     now = at if at is not None else mode(on)
     moved = values * BYTES[on.precision] + at_least("cache_bytes", cache_bytes, 0.0)
-    held = np.isfinite(on.on_chip)
-    compute, memory, spread = _times(on, now, "decode", 2 * values, np.where(held, 0.0, moved))
-    streamed = np.where(held, np.maximum(moved - np.where(held, on.on_chip, 0.0), 0.0) / on.host, 0.0)
-    return Terms.of(
-        {
-            "compute": (compute, spread),
-            "memory": (memory, spread),
-            "streaming": (streamed, 0.5),
-            "call": (TOKEN_CALL_S / now.clock, 0.5),
-        },
-        beside=np.hypot(on.spread, now.spread),
-    )
+    return _pass(on, now, "decode", 2 * values, moved, moved, TOKEN_CALL_S)
 
 
 def fits(on: Devices, weights: Numbers, other_bytes: Numbers = 0.0) -> Flags:

@@ -11,7 +11,6 @@ Limits: no bound on sessions (consumer cards have one), on bit rate, or on the h
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +20,8 @@ import numpy as np
 from chipwise.catalog.chip import Chip
 from chipwise.perf.arrays import Array, Coded, Index, column
 from chipwise.perf.kernels.work import Numbers, Terms, at_least, one_of, overlapped, pick, pick_names, positive
-from chipwise.perf.part import DATA, Part
+from chipwise.perf.part import Part
+from chipwise.perf.tables import rows
 from chipwise.workload.kinds import Transcode
 from chipwise.workload.media import Codec, Video
 
@@ -68,13 +68,12 @@ def engines_of(chip: Chip) -> tuple[str, str, int, int]:
 @cache
 def rates() -> dict[tuple[str, str, str], tuple[float, float, float, float]]:
     """(engine, operation, codec) -> pixels/s at the balanced preset, factors of the fast and quality presets, spread."""
-    with (DATA / "codecs.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            (row["engine"], row["operation"], row["codec"]): (
-                1e6 * float(row["mpixels_per_s"]), float(row["fast"]), float(row["quality"]), float(row["spread"]),
-            )
-            for row in csv.DictReader(file)
-        }  # fmt: skip
+    return {
+        (row["engine"], row["operation"], row["codec"]): (
+            1e6 * float(row["mpixels_per_s"]), float(row["fast"]), float(row["quality"]), float(row["spread"]),
+        )
+        for row in rows("codecs.csv")
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind
 from chipwise.perf.kernels import transcode
 from chipwise.perf.kernels.chips import fractions, kernels
-from chipwise.perf.part import DATA
+from chipwise.perf.tables import DATA
 
 
 def rows(name: str) -> list[dict[str, str]]:
