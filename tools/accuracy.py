@@ -27,11 +27,10 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.model import packaged as packaged_model
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
-from fit import COUNTS
+from fit import COUNTS, LEFT_OUT_CHIPS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCHEMES = {"group": (group_key, 6), "configuration": (configuration_key, 5)}
-LEFT_OUT_CHIPS = ("H100", "A100", "L40S", "Trainium1", "TPU-v5e", "MI300X")
 WORST = 30
 _THROUGHPUT = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "samples_per_s")
 Mask = NDArray[np.bool_]
@@ -311,7 +310,7 @@ cross-validated: the row it is about, and all rows of its group, were not in the
   This is the case of a user whose model and chip were measured, with other settings.
 - **By chip**: every row of a chip, in all its forms, is left out.
 - Fits in folds use the same priors as the packaged fit; the priors' widths (`data/perf/blocks.csv`) were learned once, from all
-  rows.
+  rows; `python tools/fit.py --nested` says what learning them does for groups that it did not see.
 - Intervals are 10th to 90th percentile by Mondrian conformal bins ([how](models/intervals.md)). Those of a fold come from the
   residuals of rows outside of it; those of left-out chips are the packaged ones.
 - Error is |predicted / measured - 1| in the row's own metric. The last three columns take the median within each group (and

@@ -459,6 +459,7 @@ class Bench:
         compiling = time.perf_counter() - began
         if machine.cuda:
             torch.cuda.empty_cache()
+            torch._C._cuda_clearCublasWorkspaces()  # those of earlier cases would count in this one
             torch.cuda.reset_peak_memory_stats()
         timed = captured(machine, work) if case.task == "llm-decode" else work
         times = machine.times(timed, self.options.repeat_seconds, chained=case.task == "llm-decode")

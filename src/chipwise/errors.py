@@ -3,6 +3,7 @@
     ChipwiseError                exit code
      |- BadInput                 2   the user can mend it: a name, a file, an option
      |   |- UnknownName              a name nobody knows; carries the nearest ones
+     |   |- InvalidSettings          arguments or flags that cannot be, all at once
      |   `- InvalidFile              one file, all of its problems at once
      |- NoResult                 1   a fair question with an empty answer
      `- OutsideFailed            3   a service or tool of somebody else's did not do its part
@@ -16,8 +17,9 @@ Anything else that reaches the top is our own mistake: exit code 70, and the mes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 
 class ChipwiseError(Exception):
@@ -74,6 +76,25 @@ class Problem:
         if self.nearest:
             parts.append(f"Did you mean {', '.join(self.nearest)}?")
         return " ".join(parts)
+
+
+class InvalidSettings(BadInput):
+    """Settings that cannot be, by the names that they have where it was found out."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+    def called(self, names: Mapping[str, str]) -> InvalidSettings:
+        """The same by the names that whoever asked gave them: `shard` as --zero, in what is allowed too."""
+        mentioned = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
+
+        def renamed(problem: Problem) -> Problem:
+            fields = ", ".join(names.get(name, name) for name in problem.field.split(", "))
+            allowed = problem.allowed and mentioned.sub(lambda found: names[found[1]], problem.allowed)
+            return replace(problem, field=fields, allowed=allowed)
+
+        return InvalidSettings(*map(renamed, self.problems)) if names else self
 
 
 class InvalidFile(BadInput):

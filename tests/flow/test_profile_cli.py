@@ -27,8 +27,11 @@ def test_the_packaged_profile_is_shown_without_measuring(chipwise: Chipwise) -> 
         "attention, decode",
         "launch",
         "layer, forward",
+        "element-wise",
+        "64 x 4,096, heads 32/8x128",
     ):
         assert word in done.out
+    assert "…" not in done.out
     assert done.out == chipwise("profile", "--show", "h200").out == chipwise("profile", "--show", "NVIDIA H200").out
 
 
@@ -70,7 +73,8 @@ def test_a_stored_profile_moves_predictions_for_its_chip_until_it_is_forgotten(c
 
     before = predicted()
     profile = json.loads(PACKAGED.read_text())
-    profile["chip"] = "L40S"  # an L40S that would be as fast as an H200
+    profile["chip"] = "L40S"  # an L40S that would be as fast as an H200, but in fp64, where nobody would believe it
+    profile["samples"] = [sample for sample in profile["samples"] if sample["precision"] != "fp64"]
     (chipwise.data_dir / "profiles").mkdir(parents=True)
     (chipwise.data_dir / "profiles" / "l40s.json").write_text(json.dumps(profile))
     assert all(float(after) > float(one) for one, after in zip(before, predicted(), strict=True))
@@ -85,6 +89,29 @@ def test_a_damaged_profile_is_passed_over_and_said(chipwise: Chipwise, tmp_path:
     done = chipwise("score", "-", typed="model,task,chip,metric_name\nllama-3.1-8b,llm-decode,H200,tpot_ms\n")
     assert done.code == 0
     assert "broken.json is passed over" in done.err
+
+
+def test_a_profile_with_numbers_that_cannot_be_is_refused_and_never_used(chipwise: Chipwise, tmp_path: Path) -> None:
+    profile = json.loads(PACKAGED.read_text())
+    for sample in profile["samples"]:
+        sample["seconds"] /= 100
+    (chipwise.data_dir / "profiles").mkdir(parents=True)
+    for path in (tmp_path / "mine.json", chipwise.data_dir / "profiles" / "h200.json"):
+        path.write_text(json.dumps(profile))
+    shown = chipwise("profile", "--show", str(tmp_path / "mine.json"))
+    assert shown.code == chipwise("profile", "--show", "h200").code == 2
+    assert "bytes/s cannot be. Allowed: at most 4.8e+13 bytes/s, from the data sheet of H200." in shown.err
+    asked = ("predict", "llama-3.1-8b", "--serve", "--on", "h200", "--concurrency", "4", "--json")
+    used = chipwise(*asked)
+    assert "h200.json is passed over" in used.err
+    (chipwise.data_dir / "profiles" / "h200.json").unlink()
+    assert used.json == chipwise(*asked).json
+
+
+def test_a_profile_is_shown_from_its_file(chipwise: Chipwise, tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(PACKAGED.read_text())
+    assert chipwise("profile", "--show", str(path)).out == chipwise("profile", "--show", "h200").out
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,8 @@ def test_left_out_rows_are_answered_by_fits_that_did_not_see_them(chipwise: Chip
     [
         ("", (), 2, "empty"),
         ("a,b\n1,2\n", (), 2, "no such column"),
+        ("model,task,chip,metric_name\n", (), 2, "no rows below the header"),
+        ("model;task;chip;metric_name\nm;pretrain;H200;mfu\n", (), 2, "separated by semicolons"),
         ("model,task,chip,metric_name,tp\nm,pretrain,H200,mfu,many\n", (), 2, "tp"),
         ("model,task,chip,metric_name\nm,pretrain,H200,mfu\n", ("--folds", "3"), 2, "--leave-out"),
         ("model,task,chip,metric_name\nm,pretrain,H200,mfu\n", ("--out", "nowhere/out.csv"), 2, "no directory"),
@@ -141,6 +144,38 @@ def test_a_file_that_is_not_there_is_bad_input(chipwise: Chipwise) -> None:
     done = chipwise("score", "nowhere.csv")
     assert done.code == 2
     assert "nowhere.csv" in done.err
+
+
+@pytest.mark.parametrize("command", ["score", "calibrate"])
+def test_a_pipe_or_a_device_is_refused_rather_than_waited_on(chipwise: Chipwise, tmp_path: Path, command: str) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (str(tmp_path / "pipe.csv"), "/dev/zero"):
+        done = chipwise(command, path)
+        assert done.code == 2
+        assert f"{path} is not a file." in done.err
+
+
+def test_rows_of_unknown_models_and_formats_are_answered_and_counted(chipwise: Chipwise) -> None:
+    head = "model,task,chip,metric_name,metric_value,precision_weights\n"
+    text = head + "ours,llm-decode,H200,tpot_ms,7,bf16\nllama-3.1-8b,llm-decode,H200,tpot_ms,7,odd\n"
+    text += "llama-3.1-8b,llm-decode,H200,tpot_ms,7,bf16\n"
+    done = chipwise("score", "-", "--json", typed=text)
+    assert (done.json["answered"], done.json["refused"]) == (3, [])
+    assert [one["rows"] for one in done.json["guessed"]] == [1, 1]
+    assert "Answered by a guess:" in chipwise("score", "-", typed=text).out
+    kept = chipwise("calibrate", "-", "--dry-run", "--json", typed=text).json
+    assert kept["used"] == 1
+    assert {one["reason"].split(":")[0]: one["rows"] for one in kept["refused"]} == {"model": 1, "precision_weights": 1}
+    assert "1 left out" in chipwise("calibrate", "-", "--dry-run", typed=text).out
+
+
+@pytest.mark.parametrize("notes", ["parallel mapping TP0", "offered rate fast req/s", "attention_dp=0; virtual pipeline 0"])
+def test_notes_with_numbers_that_cannot_be_refuse_their_row_only(chipwise: Chipwise, notes: str) -> None:
+    head = "model,task,chip,metric_name,tp,notes\n"
+    row = "llama-3.1-8b,llm-online,H200,tpot_ms,1,"
+    done = chipwise("score", "-", "--json", typed=f"{head}{row}{notes}\n{row}\n")
+    assert done.code == 0, done.err
+    assert done.json["answered"] >= 1
 
 
 def test_nothing_half_written_is_left_behind(chipwise: Chipwise, tmp_path: Path) -> None:

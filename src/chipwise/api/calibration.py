@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from pathlib import Path
@@ -16,6 +17,7 @@ from chipwise.calibrate import own
 from chipwise.calibrate.calibrated import calibrated
 from chipwise.calibrate.crossvalidate import samples
 from chipwise.calibrate.fingerprint import fingerprint
+from chipwise.calibrate.guesses import guesses
 from chipwise.calibrate.own import Cell, OwnFactors, Trial
 from chipwise.calibrate.score import predict, refused
 from chipwise.errors import InvalidFile, NoResult, Problem
@@ -62,8 +64,11 @@ def calibrate(session: Session, path: str, typed: bytes | None, *, dry_run: bool
     parts = session.parts
     measured = read(session, path, typed)
     answers = predict(measured.rows, parts, packaged())
-    reasons = tuple(sorted(refused(answers).items(), key=lambda pair: -pair[1]))
-    runs = own.runs_of(samples(measured.rows, parts), packaged())
+    told = [guesses(row) if one.predicted is not None else () for row, one in zip(measured.rows, answers, strict=True)]
+    counts = Counter(refused(answers)) + Counter(reasons[0] for reasons in told if reasons)
+    reasons = tuple(sorted(counts.items(), key=lambda pair: -pair[1]))
+    known = [row for row, guessed in zip(measured.rows, told, strict=True) if not guessed]
+    runs = own.runs_of(samples(known, parts), packaged())
     if not len(runs):
         blank = sum(row.number("metric_value", 0.0) <= 0 for row in measured.rows)
         why = f"{blank} have no metric_value" if blank else f"{reasons[0][0]}" if reasons else "there is none"
@@ -112,6 +117,8 @@ def _packed(today: date, name: str, rows: int, factors: OwnFactors, trial: Trial
 def stored(session: Session) -> Stored | None:
     """The calibration in the data directory; None where there is none, InvalidFile where it cannot be read."""
     path = store_path(session)
+    if path.exists() and not path.is_file():
+        raise _damaged(path, "it is not a file")
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST + 1).decode("utf-8")

@@ -136,6 +136,7 @@ def served_view(found: Served, row: int = 0, shares: tuple[float, ...] = (0.5, 0
             "input_tokens": _at(setup.input_len, row),
             "output_tokens": _at(setup.output_len, row),
             "prefix_tokens": _at(setup.prefix_len, row),
+            "cuda_graphs": bool(_at(setup.cuda_graphs, row)),
         },
         **views,
         "percentiles": spread,

@@ -10,15 +10,15 @@ Any setting may be a number or a sequence of numbers (names: one or a sequence);
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.errors import BadInput, Problem
+from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf import predict_serving, predict_training
-from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.arrays import Array, Coded, column, pick, some
 from chipwise.perf.fits import Fit, fits
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
@@ -28,10 +28,10 @@ from chipwise.perf.model import Estimate, Model
 from chipwise.perf.part import Part
 from chipwise.perf.power import Power, power
 from chipwise.perf.predict_serving import Generation
-from chipwise.perf.predict_training import Training, TrainingEstimate
+from chipwise.perf.predict_training import EAGER_FRAMEWORKS, Training, TrainingEstimate
 from chipwise.perf.published_training import stacks
 from chipwise.perf.rows import model_key
-from chipwise.perf.setup import FULL, METHODS, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values
+from chipwise.perf.setup import FULL, METHODS, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values, every, is_whole
 from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.spelling import nearest
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, VisionShape
@@ -43,6 +43,7 @@ Numbers = float | Sequence[float] | Array
 TASKS = ("train", "serve")
 SERVING_METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "requests_per_s")
 _FORMATS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
+_ONE: Array = column(1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Served:
     model: str  # as the registry calls it
     ask: Generation
     metrics: dict[str, Estimate]
-    power: Power
+    slots: Array  # sequences that memory and the engine let run together
     part: Part
     fit: Fit | None
     notes: tuple[str, ...]
@@ -76,9 +77,8 @@ class Served:
         return serving_memory(self.ask.model, self.ask.setup)
 
     @property
-    def slots(self) -> Array:
-        """Sequences that memory and the engine let run together."""
-        return predict_serving.slots(self.ask)
+    def power(self) -> Power:
+        return _drawn(self.ask, self.metrics)
 
 
 def layer_named(session: Session, name: str, online: bool = True) -> tuple[str, Layer]:
@@ -129,9 +129,12 @@ def chip_named(session: Session, text: str) -> str:
 
 
 def _hardware(session: Session, on: str | Sequence[str], node: Numbers | None) -> Hardware:
-    names = [on] if isinstance(on, str) else list(on)
+    names = [on] if isinstance(on, str) else list(on) if isinstance(on, Sequence) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidSettings(Problem("on", f"{on!r:.60} names no chip", None, "the name of a chip, or a list of them"))
     known = {text: chip_named(session, text) for text in dict.fromkeys(names)}
-    return Hardware.of(Coded.of([known[text] for text in names]), session.parts.by_name, None if node is None else column(node))
+    each = None if node is None else _counts("chips_per_node", node)
+    return Hardware.of(Coded.of([known[text] for text in names]), session.parts.by_name, each)
 
 
 def estimate(
@@ -139,7 +142,9 @@ def estimate(
 ) -> Trained | Served:
     """`task` is train or serve; settings are those of `train` and `serve` below."""
     if task not in TASKS:
-        raise BadInput(str(Problem("task", f"{task!r} is not one we predict", None, ", ".join(TASKS), nearest(task, TASKS))))
+        raise InvalidSettings(
+            Problem("task", f"{task!r} is not one we predict", None, ", ".join(TASKS), nearest(str(task), TASKS))
+        )
     return (train if task == "train" else serve)(session, model, on=on, **settings)  # type: ignore[arg-type]
 
 
@@ -153,9 +158,12 @@ def train(
     shape = Transformers.of([layer])
     if "precision" not in settings:
         settings["precision"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
-    setup, notes = _training_setup(column(chips), accumulate, settings)
+    if framework in EAGER_FRAMEWORKS:
+        settings.setdefault("compiled", 0.0)
+    setup, notes = _training_setup(_counts("chips", chips), accumulate, settings)
     setup.check(shape)
     _check_precision(hardware, setup.precision)
+    _check_lengths(on=hardware, chips=setup)
     asked = Training(shape, Coded.of(key), hardware, setup, _framework(framework))
     one = len(asked) == 1
     part = hardware.parts[hardware.part.names[0]]
@@ -175,37 +183,72 @@ def train(
             checked = fits(shape, part, setup, larger=larger_parts(session, part))
     fitted = own_model(session)
     found = predict_training.predict(asked, fitted, memory=False)
+    notes = (*notes, *context_notes(session, model, setup.seq))
     return Trained(shown_name(session, model), asked, found.step, found, fitted, part, checked, notes)
 
 
 def _training_setup(
     chips: Array, accumulate: Numbers | None, settings: dict[str, Values]
 ) -> tuple[TrainingSetup, tuple[str, ...]]:
-    if not np.all(np.isfinite(chips) & (chips >= 1) & (chips == np.floor(chips))):
-        raise BadInput(str(Problem("chips", "is not a count", None, "whole numbers from 1 on")))
-    ways = [column(settings.get(name, 1.0)) for name in ("tp", "pp", "cp")]  # type: ignore[arg-type]
-    if any(np.any(~np.isfinite(way) | (way < 1)) for way in ways):
-        raise BadInput(str(Problem("tp, pp, cp", "a split below 1", None, "whole numbers from 1 on")))
+    ways = [_counts(name, settings.get(name, 1.0)) for name in ("tp", "pp", "cp")]
     dp = chips / (ways[0] * ways[1] * ways[2])
-    if not np.all(dp == np.floor(dp)) or np.any(dp < 1):
-        product = float((ways[0] * ways[1] * ways[2]).flat[0])
-        told = f"tp x pp x cp = {product:g} does not divide {float(chips.flat[0]):g} chips"
-        raise BadInput(str(Problem("chips", told, None, "a multiple of tp x pp x cp")))
-    expert_ways: Array = column(settings.get("ep", 1.0))  # type: ignore[arg-type]
+    if not every(is_whole(dp)):
+        product, many = np.broadcast_arrays(ways[0] * ways[1] * ways[2], chips)
+        at = int(np.argmax((dp != np.floor(dp)) | (dp < 1)))
+        told = f"tp x pp x cp = {product[at]:g} does not divide {many[at]:g} chips"
+        raise InvalidSettings(Problem("chips", told, None, "a multiple of tp x pp x cp"))
+    expert_ways = _counts("ep", settings.get("ep", 1.0))
     split = ways[0] * ways[1] * expert_ways > 1
     chosen: dict[str, Values] = {**settings, "dp": dp}
-    chosen.setdefault("shard", np.where(dp > 1, np.where(split, 1.0, 3.0), 0.0))
+    if "shard" not in settings:
+        chosen["shard"] = np.where(dp > 1, np.where(split, 1.0, 3.0), 0.0)
     chosen.setdefault("recompute", float(NONE))
     if "states" not in settings:
-        chosen["states"] = "master" if np.all(split) else "autocast"
+        chosen["states"] = "master" if every(split) else "autocast"
     notes: tuple[str, ...] = ()
     if "global_batch" not in settings:
-        micro = column(settings.get("micro_batch", 1.0))  # type: ignore[arg-type]
-        many = column(accumulate) if accumulate is not None else np.where(ways[1] > 1, 4.0 * ways[1], 1.0)
+        micro = _counts("micro_batch", settings.get("micro_batch", 1.0))
+        many = _counts("accumulate", accumulate) if accumulate is not None else pick(ways[1] > 1, 4.0 * ways[1], _ONE)
         chosen["global_batch"] = micro * dp * many
-        if accumulate is None and np.any(ways[1] > 1):
+        if accumulate is None and some(ways[1] > 1):
             notes = ("Global batch assumed: 4 micro-batches per pipeline stage and replica.",)
     return TrainingSetup.of(**chosen), notes
+
+
+def _counts(name: str, values: Values) -> Array:
+    """Whole numbers from 1 on, as a column."""
+    found = _numbers(name, values)
+    good = is_whole(found)
+    if not every(good):
+        at = int(np.argmin(good))
+        row = f" in row {at}" if len(found) > 1 else ""
+        raise InvalidSettings(Problem(name, f"{found[at]:g}{row} cannot be", None, "whole numbers from 1 on"))
+    return found
+
+
+def _numbers(name: str, values: Values) -> Array:
+    try:
+        found = column(values)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidSettings(Problem(name, f"{values!r:.60} is not a number", None, "numbers")) from error
+    if found.ndim > 1 or not len(found):
+        raise InvalidSettings(Problem(name, "is empty or a table", None, "one number, or a list of them"))
+    return found
+
+
+def _check_lengths(**columns: Sized) -> None:
+    lengths = {name: len(one) for name, one in columns.items()}
+    if len({*lengths.values(), 1}) > 2:
+        counts = ", ".join(f"{name} {length}" for name, length in lengths.items() if length > 1)
+        raise BadInput(f"Columns differ in length: {counts}.", remedy="Give each one row, or as many as the others.")
+
+
+def _check_graphs(hardware: Hardware, setup: ServingSetup) -> None:
+    if every(setup.cuda_graphs == 1):
+        return
+    others = sorted({hardware.parts[name].kind for name in hardware.part.names} - {"gpu"})
+    if others:
+        raise InvalidSettings(Problem("cuda_graphs", f"a {others[0]} has none to do without", None, "GPUs"))
 
 
 def _usual_format(part: Part) -> str:
@@ -217,7 +260,9 @@ def _framework(name: str | None) -> Coded | None:
         return None
     known = sorted({row["stack"] for row in stacks().values()})
     if name not in known:
-        raise BadInput(str(Problem("framework", f"{name!r} was never measured", None, ", ".join(known), nearest(name, known))))
+        raise InvalidSettings(
+            Problem("framework", f"{name!r} was never measured", None, ", ".join(known), nearest(str(name), known))
+        )
     return Coded.of(name)
 
 
@@ -228,7 +273,7 @@ def _check_precision(hardware: Hardware, precision: Coded) -> None:
             wanted = {"mxfp8": "fp8"}.get(name, name)
             if wanted in ("fp8", "fp4", "bf16", "fp16", "tf32") and not part.has(wanted):
                 allowed = ", ".join(one for one in _FORMATS if part.has(one))
-                raise BadInput(str(Problem("precision", f"{key} has no {name} arithmetic", None, allowed)))
+                raise InvalidSettings(Problem("precision", f"{key} has no {name} arithmetic", None, allowed))
 
 
 def serve(
@@ -247,25 +292,30 @@ def serve(
     way = scenario or (
         "closed" if concurrency is not None else "open" if rate is not None else "static" if batch is not None else "full"
     )
-    at_once = concurrency if concurrency is not None else batch if batch is not None else 1.0
+    at_once = _counts("concurrency", concurrency) if concurrency is not None else batch if batch is not None else 1.0
+    arriving = column(0.0) if rate is None else _numbers("rate", rate)
+    if rate is not None and not every(np.isfinite(arriving) & (arriving > 0)):
+        raise InvalidSettings(Problem("rate", f"{arriving.min():g} cannot be", None, "finite numbers above 0, per second"))
+    copies, shared = _counts("replicas", replicas), _counts("attention_dp", attention_dp)
     usual = engine if engine is not None else predict_serving.usual_engines(hardware)
     if "precision_weights" not in settings:
         settings["precision_weights"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
-    setup.check(shape)
-    if np.any(setup.output_len < 1) and way not in ("prefill", "decode"):
-        raise BadInput(str(Problem("output", "nothing would be generated", None, "whole numbers from 1 on")))
-    if rate is not None and not np.all(column(rate) > 0):
-        raise BadInput(str(Problem("rate", "is not a rate", None, "requests per second above 0")))
-    if not np.all(np.isfinite(column(replicas)) & (column(replicas) >= 1)):
-        raise BadInput(str(Problem("replicas", "is not a count", None, "whole numbers from 1 on")))
+    # Heads are split over the chips that share sequences only.
+    setup.check(replace(shape, heads=shape.heads * shared) if some(shared > 1) else shape)
+    _check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
+    if some(np.mod(setup.tp, shared)):
+        raise InvalidSettings(Problem("attention_dp", "does not divide tp", None, "divisors of tp"))
+    _check_graphs(hardware, setup)
+    if some(setup.output_len < 1) and way not in ("prefill", "decode"):
+        raise InvalidSettings(Problem("output_len", "nothing would be generated", None, "whole numbers from 1 on"))
     asked = Generation(
-        shape, Coded.of(key), hardware, setup, Coded.of(way), column(0.0 if rate is None else rate), column(replicas),
-        column(attention_dp),
+        shape, Coded.of(key), hardware, setup, Coded.of(way), arriving, copies, shared,
     )  # fmt: skip
     if way == "full":  # a latency means nothing where the queue has no end
         metrics = [name for name in metrics if name.endswith("_per_s")] or metrics
-    found = predict_serving.predict(asked, own_model(session), metrics)
+    room = predict_serving.slots(asked)
+    found = predict_serving.predict(asked, own_model(session), metrics, room)
     one = len(asked) == 1
     part = hardware.parts[hardware.part.names[0]]
     checked = None
@@ -273,26 +323,45 @@ def serve(
         checked = fits(shape, part, setup, changes=False)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(session, part))
-    return Served(shown_name(session, model), asked, found, _drawn(asked, found), part, checked, _notes(asked, found))
+    notes = (*_notes(asked, found, room), *context_notes(session, model, setup.context), *_graph_notes(setup))
+    return Served(shown_name(session, model), asked, found, room, part, checked, notes)
 
 
-def _notes(ask: Generation, found: dict[str, Estimate]) -> tuple[str, ...]:
+def _notes(ask: Generation, found: dict[str, Estimate], room: Array) -> tuple[str, ...]:
     """Of one configuration: where the load is more than it can take."""
     if len(ask) > 1:
         return ()
     served = found.get("requests_per_s")
     if ask.scenario.names[ask.scenario.index[0]] == "open" and served is not None and served.value[0] < 0.98 * ask.rate[0]:
         return (f"Only {served.value[0]:.3g} of {ask.rate[0]:.3g} requests/s can be served: waits grow without end.",)
-    room = predict_serving.slots(ask)[0]
-    if ask.scenario.names[ask.scenario.index[0]] == "closed" and ask.setup.batch[0] > room:
-        return (f"Memory and engine let {room:,.0f} sequences run at once; the others wait for their turn.",)
+    if ask.scenario.names[ask.scenario.index[0]] == "closed" and ask.setup.batch[0] > room[0]:
+        return (f"Memory and engine let {room[0]:,.0f} sequences run at once; the others wait for their turn.",)
     return ()
+
+
+def context_notes(session: Session, model: str, tokens: Array) -> tuple[str, ...]:
+    """Where sequences are longer than the model is stated for."""
+    if ("context", model) not in session.resolved:
+        session.resolved["context", model] = session.find_model(model).context
+    stated: int | None = session.resolved["context", model]
+    longest = float(tokens.max())
+    if stated is None or longest <= stated:
+        return ()
+    return (f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(session, model)} is stated for.",)
+
+
+def _graph_notes(setup: ServingSetup) -> tuple[str, ...]:
+    if every(setup.cuda_graphs == 1):
+        return ()
+    if all(name in predict_serving.EAGER for name in setup.engine.names):
+        return (f"{setup.engine.names[0]} was measured without CUDA graphs: nothing changes.",)
+    return ("Without CUDA graphs: launches by the formula alone, for no engine was measured without.",)
 
 
 def _drawn(ask: Generation, found: dict[str, Estimate]) -> Power:
     any_one = next(iter(found.values()))
     total = np.maximum(any_one.seconds, 1e-12)
-    reading = sum((any_one.terms[name] for name in ("weights", "cache")), np.zeros(1)) / total
+    reading = (any_one.terms["weights"] + any_one.terms["cache"]) / total
     computing = sum((values for name, values in any_one.terms.items() if name.startswith("prefill")), np.zeros(1)) / total
     kind = ask.hardware.kind
     return power(kind, ask.hardware.get("power_w"), np.minimum(0.5 * computing, 1.0), np.minimum(0.8 * reading + 0.2, 1.0))

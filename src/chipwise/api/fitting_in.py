@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.estimate_views import View, fit_view, memory_view
-from chipwise.api.estimating import chip_named, larger_parts, layer_named, shown_name
-from chipwise.api.predicting_samples import able_chip, check_numbers
-from chipwise.errors import BadInput
+from chipwise.api.estimating import chip_named, context_notes, larger_parts, layer_named, shown_name
+from chipwise.api.options import FLAGS, check_numbers, option
+from chipwise.api.predicting_samples import able_chip
+from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf.fits import fits as answer
 from chipwise.perf.fits import largest_batch, largest_context, largest_micro_batch
 from chipwise.perf.setup import RECOMPUTE, ServingSetup, TrainingSetup
@@ -17,19 +18,39 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 
+_TRAINING = ("method", "optimizer", "recompute", "zero")
+_SERVING = ("kv", "engine")
+_FLAGS = {
+    **FLAGS, "seq": "--context", "input_len": "--context", "output_len": "--context", "micro_batch": "--batch",
+    "global_batch": "--batch", "dp": "--chips",
+}  # fmt: skip
+
+
 def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> View:
+    """`settings` are options by name, and `train`."""
+    check_numbers(settings)
+    foreign = [option(name) for name in (_SERVING if settings.get("train") else _TRAINING) if name in settings]
+    if foreign:
+        remedy = "Leave out --train." if settings.get("train") else "Add --train."
+        raise BadInput(f"{', '.join(foreign)} {'does' if len(foreign) == 1 else 'do'} not go with this task.", remedy=remedy)
+    try:
+        return _fits(session, model, on, settings)
+    except InvalidSettings as error:
+        spread = {} if settings.get("train") or "tp" in settings else {"tp": "--chips"}  # one copy over all of them
+        raise error.called(_FLAGS | spread) from error
+
+
+def _fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> View:
     _, layer = layer_named(session, model)
     name = shown_name(session, model)
-    check_numbers({name: value for name, value in settings.items() if name != "train"})
     able_chip(session, on, "train" if settings.get("train") else "serve")
     part = session.parts[chip_named(session, on)]
     shape = Transformers.of([layer])
     ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
     chips = float(settings.get("chips") or ways)
     if chips < 1 or ways < 1 or chips % ways:
-        raise BadInput(
-            f"chips: {chips:g} is not a multiple of tp x pp = {ways:g}.", remedy="Give --chips, --tp and --pp that go together."
-        )
+        told = f"{chips:g} is not a multiple of tp x pp = {ways:g}"
+        raise InvalidSettings(Problem("chips", told, None, "multiples of tp x pp"))
     if not settings.get("train") and chips > ways:  # one copy over all of them
         settings = {**settings, "tp": chips / float(settings.get("pp", 1))}
     setup = _training(settings, chips, ways) if settings.get("train") else _serving(settings)
@@ -46,10 +67,12 @@ def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> Vie
     else:
         largest = {"most sequences": largest_batch(shape, part, setup), "longest context": largest_context(shape, part, setup)}
         task = "serving"
+    tokens = setup.seq if isinstance(setup, TrainingSetup) else setup.context
     return {
         "title": f"{name} on {chips:g}x {part.name}: {task}", "model": name, "chip": part.name, "chips": chips, "task": task,
         "memory": memory_view(found.memory), "fit": fit_view(found),
         "largest": {name: float(values[0]) for name, values in largest.items()},
+        "notes": list(context_notes(session, model, tokens)),
     }  # fmt: skip
 
 

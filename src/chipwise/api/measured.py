@@ -9,7 +9,7 @@ from pathlib import Path
 from chipwise.api.wiring import Session
 from chipwise.calibrate.families import find_part
 from chipwise.calibrate.measurements import LARGEST, Table, parse
-from chipwise.errors import InvalidFile, Problem
+from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
 from chipwise.spelling import fold
@@ -38,6 +38,8 @@ def read(session: Session, path: str, typed: bytes | None) -> Measured:
 
 
 def _bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe may never end, nor even begin
+        raise BadInput(f"{path} is not a file.", remedy="Give a file, or a dash and pipe it in: ... | chipwise score -")
     with path.open("rb") as file:
         return file.read(_MOST_BYTES + 1)
 

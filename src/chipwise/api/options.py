@@ -1,6 +1,16 @@
-"""Options of the commands, by the column of a setup that each fills; flags and workload files share them."""
+"""Options of the commands: the column of a setup that each fills, which go together, and what numbers they take.
+
+Flags and workload files share them. What is found wrong with a column is told by the name it was given under: the flag that
+was typed, or the field of the file.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping
+from typing import Any
+
+from chipwise.errors import BadInput
 
 LEARNING_OPTIONS = {
     "seq": "seq", "micro_batch": "micro_batch", "zero": "shard", "interleave": "interleave", "method": "method",
@@ -8,6 +18,84 @@ LEARNING_OPTIONS = {
 }  # fmt: skip
 SERVING_OPTIONS = {
     "tp": "tp", "pp": "pp", "ep": "ep", "precision": "precision_weights", "kv": "precision_kv", "input_tokens": "input_len",
-    "output_tokens": "output_len", "prefix": "prefix_len",
+    "output_tokens": "output_len", "prefix": "prefix_len", "cuda_graphs": "cuda_graphs",
 }  # fmt: skip
 LOADS = ("concurrency", "rate", "batch")  # ways of loading a replica; they exclude each other
+GOALS = ("ttft", "tpot", "latency")  # seconds that a share of the requests must keep
+ONLY = {  # options that mean nothing to the other task
+    "train": (
+        "seq", "micro_batch", "global_batch", "zero", "interleave", "recompute", "method", "optimizer", "framework", "cp",
+    ),
+    "serve": (
+        "engine", *LOADS, "input_tokens", "output_tokens", "prefix", "kv", "replicas", "cuda_graphs", *GOALS, "percentile",
+    ),
+}  # fmt: skip
+_AS_NAMED = ("global_batch", "recompute", "framework", "chips", "chips_per_node", "engine", "replicas", *LOADS)
+_COLUMNS = {column: key for options in (LEARNING_OPTIONS, SERVING_OPTIONS) for key, column in options.items()}
+_COLUMNS |= {name: name for name in _AS_NAMED}
+_FIELDS = {
+    "seq": "sequence_length", "global_batch": "batch", "precision": "precision", "precision_weights": "precision",
+    "precision_kv": "kv_precision", "optimizer": "optimizer", "method": "method", "recompute": "recompute",
+    "input_len": "input_tokens", "output_len": "output_tokens", "prefix_len": "shared_prefix_tokens", "rate": "arrival.rate",
+    "concurrency": "arrival.concurrency", "replicas": "replicas.min",
+}  # fmt: skip
+_MAY_BE_ZERO = ("zero", "prefix", "output_tokens")
+_NOT_WHOLE = ("rate", "percentile", *GOALS)
+LARGEST = 1e12
+
+
+def option(name: str) -> str:
+    """As it is typed."""
+    return f"--{name.removesuffix('_tokens').replace('_', '-')}"
+
+
+FLAGS = {column: option(key) for column, key in _COLUMNS.items()}
+
+
+def names_beside(given: Container[str]) -> dict[str, str]:
+    """What columns are called where a workload file is asked about with options `given`: by flag, or by the file's field."""
+    return {
+        column: _FIELDS[column] if column in _FIELDS and key not in given else option(key) for column, key in _COLUMNS.items()
+    }
+
+
+def check_numbers(settings: Mapping[str, Any]) -> None:
+    """Counts are whole and from 1 on, rates above 0; no option is infinite or not a number."""
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        least, whole = (0 if name in _MAY_BE_ZERO else 1), name not in _NOT_WHOLE
+        most = 3 if name == "zero" else 100 if name == "percentile" else LARGEST
+        if not math.isfinite(value) or value > most or (value != math.floor(value) or value < least if whole else value <= 0):
+            end = f"{most:g}".replace("e+", "e")
+            allowed = f"whole numbers from {least} to {end}" if whole else f"numbers above 0, up to {end}"
+            raise BadInput(f"{option(name)}: {value:g} cannot be.", remedy=f"Allowed: {allowed}.")
+
+
+def check_together(given: Mapping[str, Any]) -> None:
+    """Refuses options of which one would win silently over another."""
+    loads = [option(name) for name in LOADS if name in given]
+    if len(loads) > 1:
+        raise BadInput(f"{' and '.join(loads)} exclude each other.", remedy="Give one way of loading it.")
+    if "percentile" in given and not any(name in given for name in GOALS):
+        shown = " or ".join(map(option, GOALS))
+        raise BadInput("--percentile says how many requests must keep a goal, and none is given.", remedy=f"Add {shown}.")
+    if "chips" in given and "replicas" in given:
+        each = float(given.get("tp", 1)) * float(given.get("pp", 1))
+        if given["chips"] != each * given["replicas"]:
+            raise BadInput(
+                f"--chips {given['chips']:g} is not --tp x --pp x --replicas = {each * given['replicas']:g}.",
+                remedy="Leave out --chips or --replicas.",
+            )
+
+
+def check_task(given: Mapping[str, Any], task: str) -> None:
+    """Refuses options that mean nothing to a task."""
+    other = "serve" if task == "train" else "train"
+    foreign = [option(name) for name in ONLY[other] if name in given]
+    if foreign:
+        does = "does" if len(foreign) == 1 else "do"
+        raise BadInput(
+            f"{', '.join(foreign)} {does} not go with --{task}.",
+            remedy=f"Leave {'it' if len(foreign) == 1 else 'them'} out, or ask for --{other}.",
+        )

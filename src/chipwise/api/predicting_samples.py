@@ -7,7 +7,7 @@ Memory is a rule of thumb: in training, 0.6 of the values that norms and activat
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,14 @@ import numpy as np
 
 from chipwise.api.batching import Curve
 from chipwise.api.estimate_views import View, estimate_view, power_view
-from chipwise.api.estimating import own_model
+from chipwise.api.estimating import context_notes, own_model
+from chipwise.api.options import option
 from chipwise.catalog.chip import Chip
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.kernels import edge
-from chipwise.perf.kernels.work import Terms, one_of
+from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import FORMULA, Estimate, Model
 from chipwise.perf.networks import GENERATED, STEPS, Net, Size, net_of
 from chipwise.perf.part import Part
@@ -29,6 +30,7 @@ from chipwise.perf.power import power
 from chipwise.perf.published_vision import ENGINES, FORMATS, VisionCase, case_of
 from chipwise.perf.rows import Row
 from chipwise.perf.steadiness import steadiness
+from chipwise.spelling import fold, nearest
 from chipwise.workload.model.shape import (
     ConvShape,
     DecoderShape,
@@ -65,27 +67,8 @@ _CANNOT = {
     "render": "renders no pictures", "hybrid": "does no work between quantum circuits", "interactive": "is not for notebooks",
 }  # fmt: skip
 _FOR_EXAMPLE = ("H100-SXM", "L4", "MI300X", "TPU-v5e", "Trainium2", "Xeon-Sapphire-Rapids", "Jetson-Orin-Nano-Super")
-_UNUSED = ("kv", "prefix", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer")
+_UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer")
 _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
-_MAY_BE_ZERO = ("zero", "prefix", "output_tokens")
-_NOT_WHOLE = ("rate",)
-
-
-def option(name: str) -> str:
-    """As it is typed."""
-    return f"--{name.removesuffix('_tokens').replace('_', '-')}"
-
-
-def check_numbers(settings: Mapping[str, Any]) -> None:
-    """Counts are whole and from 1 on, rates above 0; no option is infinite or not a number."""
-    for name, value in settings.items():
-        if not isinstance(value, int | float):
-            continue
-        least, whole = (0 if name in _MAY_BE_ZERO else 1), name not in _NOT_WHOLE
-        fine = math.isfinite(value) and value <= 1e12
-        if not fine or (value != math.floor(value) or value < least if whole else value <= 0):
-            allowed = f"whole numbers from {least} to 1e12" if whole else "numbers above 0, up to 1e12"
-            raise BadInput(f"{option(name)}: {value:g} cannot be.", remedy=f"Allowed: {allowed}.")
 
 
 def steadiness_view(kind: str = "dedicated") -> View:
@@ -112,6 +95,26 @@ def by_samples(shape: Shape, task: str) -> bool:
     """Whether a model is asked about per sample: to serve, all but decoders; to train, all but transformers over tokens."""
     over_tokens = DecoderShape if task == "serve" else DecoderShape | EncoderShape | EncoderDecoderShape
     return not isinstance(shape, over_tokens)
+
+
+def check_sample_options(session: Session, model: str, given: Mapping[str, Any]) -> None:
+    """Refuses flags that would change nothing: lengths of what has none, two batches of which one counts."""
+    known = session.find_model(model)
+    lengths = {EncoderShape: ("input_tokens",), EncoderDecoderShape: ("input_tokens", "output_tokens")}
+    used = lengths.get(type(known.shape), ())
+    unused = [name for name in ("input_tokens", "output_tokens", "seq") if name in given and name not in used]
+    if unused:
+        _refuse(known.name, unused)
+    if "micro_batch" in given and "global_batch" in given:
+        raise BadInput(
+            f"--micro-batch and --global-batch exclude each other for {known.name}, whose copies each take one batch per step.",
+            remedy="Give one of them.",
+        )
+
+
+def _refuse(model: str, unused: Sequence[str]) -> None:
+    shown, does = ", ".join(map(option, unused)), "does" if len(unused) == 1 else "do"
+    raise BadInput(f"{shown} {does} not go with {model}, which is predicted by samples.", remedy="Leave it out.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +213,7 @@ def resolve(session: Session, model: str, on: str, settings: Mapping[str, Any]) 
     known = session.find_model(model)
     unused = [name for name in _UNUSED if name in settings and settings[name] != _PLAIN.get(name)]
     if unused:
-        shown = ", ".join(map(option, unused))
-        raise BadInput(f"{shown} does not go with {known.name}, which is predicted by samples.", remedy="Leave it out.")
+        _refuse(known.name, unused)
     part = session.parts[able_chip(session, on, task).name]
     tensor = float(settings.get("tp", 1.0))
     chips = float(settings.get("chips", tensor * float(settings.get("replicas", 1.0))))
@@ -236,6 +238,14 @@ def resolve(session: Session, model: str, on: str, settings: Mapping[str, Any]) 
     )  # fmt: skip
 
 
+def _one_of(name: str, given: str, allowed: Iterable[str]) -> str:
+    known = {fold(one): one for one in allowed}
+    if fold(given) not in known:
+        near = tuple(known[one] for one in nearest(fold(given), known))
+        raise InvalidSettings(Problem(name, f"{given[:60]!r} is not known", None, ", ".join(known.values()), near))
+    return known[fold(given)]
+
+
 def _precision(given: str | None, part: Part, task: str) -> str:
     allowed = edge.PRECISIONS if part.kind == "edge" else tuple(FORMATS)
     if given is None:
@@ -244,16 +254,18 @@ def _precision(given: str | None, part: Part, task: str) -> str:
         return (
             "bf16" if part.has("bf16") and (task == "train" or part.kind != "gpu") else "fp16" if part.has("fp16") else "fp32"
         )
-    name = one_of("precision", given, allowed)
+    name = _one_of("precision", given, allowed)
     usable = [one for one in allowed if part.has(one) or one == "fp32"]
     if name not in usable:
-        raise BadInput(f"precision: {part.name} has no {name} arithmetic.", remedy=f"Allowed: {', '.join(usable)}.")
+        raise InvalidSettings(Problem("precision", f"{part.name} has no {name} arithmetic", None, ", ".join(usable)))
     return name
 
 
 def _engine(given: str | None, part: Part, task: str) -> str:
-    if given is not None and part.kind != "edge":
-        return one_of("framework" if task == "train" else "engine", given, ENGINES)
+    if given is not None:
+        if part.kind == "edge":
+            raise BadInput(f"--engine does not go with {part.name}: its compiler is the engine.", remedy="Leave it out.")
+        return _one_of("framework" if task == "train" else "engine", given, ENGINES)
     usual = {"edge": "compiled", "cpu": "openvino", "tpu": "flax", "neuron": "neuron", "gaudi": "habana"}
     return usual.get(part.kind, "pytorch" if task == "train" or part.vendor != "NVIDIA" else "tensorrt")
 
@@ -265,7 +277,7 @@ def predict_samples(session: Session, model: str, on: str, settings: Mapping[str
     batch, notes = _batch(ask, curve, settings)
     rate, took = (ask.passes([batch], metric) for metric in ("samples_per_s", "latency_ms"))
     per_s = float(rate.value[0])
-    notes += ask.told
+    notes += [*ask.told, *_longer(session, model, settings)]
     peak = ask.part.rate(ask.precision)
     used = ask.net.flop * (3.0 if ask.task == "train" else 1.0) * per_s / ask.chips / peak
     moved = (ask.net.parameters / batch + ask.net.touched) * per_s / ask.chips * 2.0 / ask.part.bandwidth
@@ -291,6 +303,12 @@ def predict_samples(session: Session, model: str, on: str, settings: Mapping[str
     if ask.task == "serve" and "rate" in settings:
         view |= _arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0)))
     return view
+
+
+def _longer(session: Session, model: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    if not isinstance(session.find_model(model).shape, EncoderShape):
+        return ()
+    return context_notes(session, model, column(float(settings.get("input_tokens") or 0.0)))
 
 
 def sample_curve(ask: Sampled) -> Curve:

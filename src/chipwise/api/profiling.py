@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.api.wiring import Session
-from chipwise.calibrate.from_profile import ChipOffset, Shares, assumed, chip_offset, peak_of, shares_of
+from chipwise.calibrate.from_profile import ChipOffset, Shares, assumed, chip_offset, impossible, peak_of, shares_of
 from chipwise.catalog.feed import Report
-from chipwise.errors import ChipwiseError, NoResult, UnknownName
+from chipwise.errors import ChipwiseError, InvalidFile, NoResult, UnknownName
 from chipwise.perf.model import packaged as packaged_model
 from chipwise.perf.part import Part, Parts
 from chipwise.perf.profile import KINDS, Profile, Sample, dump, parse
 from chipwise.perf.roofline_picture import draw
 from chipwise.perf.tables import DATA
 from chipwise.spelling import fold, nearest
+from chipwise.units import show_bytes
 
 PACKAGED = DATA.parent / "profiles"
+_ELEMENTWISE = ("add", "rms-norm", "swiglu", "softmax")
 _LARGEST = 130_000_000  # bytes; more than the longest text that `parse` takes
 
 
@@ -57,13 +59,14 @@ def measure(session: Session, wish: Wish, report: Report) -> Profiled:
 
     chip = session.names.one_chip(wish.chip).chip.name if wish.chip else None  # a bad name is told before minutes of work
     settings = Settings(session.today.isoformat(), chip, wish.device, wish.quick, wish.seconds)
-    profile = run(settings, lambda share, what: report(round(1000 * share), 1000, _kind(what)))
+    profile = run(settings, lambda done, total, what: report(done, total, _kind(what)))
     if profile.chip is None and session.names.chips_or_none(profile.device) is not None:
         profile = replace(profile, chip=session.names.one_chip(profile.device).chip.name)
     path = directory(session) / f"{_stem(profile.chip or profile.device)}.json"
+    told = _told(profile, path, session)  # what cannot be is not stored
     path.parent.mkdir(parents=True, exist_ok=True)
     whole.write(path, dump(profile))
-    return _told(profile, path, session)
+    return told
 
 
 def _kind(what: str) -> str:
@@ -85,7 +88,7 @@ def picture(found: Profiled) -> str:
 
 
 def show(session: Session, name: str | None) -> Profiled:
-    """A stored profile by its chip or device, else a packaged one; without a name the newest stored, else the packaged."""
+    """A profile by its file, its chip or its device, stored before packaged; without a name the newest stored one."""
     paths = {path.stem: path for place in (PACKAGED, directory(session)) for path in _paths(place)}
     if name is None:
         own = _paths(directory(session))
@@ -93,6 +96,8 @@ def show(session: Session, name: str | None) -> Profiled:
         if path is None:
             raise NoResult("No profile is stored.", remedy="chipwise profile measures one.")
         return _told(_read(path), path, session)
+    if name.endswith(".json") and Path(name).is_file():
+        return _told(_read(Path(name)), Path(name), session)
     by_stem = {fold(stem): path for stem, path in paths.items()}
     if fold(name) in by_stem:
         path = by_stem[fold(name)]
@@ -135,6 +140,9 @@ def offsets(session: Session) -> Mapping[str, ChipOffset]:
 
 def _told(profile: Profile, path: Path, session: Session) -> Profiled:
     part = session.parts.find(profile.chip or "")
+    problems = impossible(profile, part)
+    if problems:
+        raise InvalidFile(str(path), problems, remedy="Measure again with: chipwise profile")
     if part is None:
         return Profiled(profile, None, path)
     measured = shares_of(profile, part)
@@ -153,7 +161,9 @@ def _packaged_of(part: Part, parts: Parts) -> Profile | None:
 
 def _paths(place: Path) -> list[Path]:
     try:
-        return sorted(path for path in place.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+        return sorted(
+            path for path in place.iterdir() if path.suffix == ".json" and not path.name.startswith(".") and path.is_file()
+        )
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -175,7 +185,8 @@ class Line:
     value: float
     unit: str  # B/s, FLOP/s or s
     share: float | None
-    at: str
+    at: str  # the size, every number by its name
+    size: str  # the same for a narrow column
 
 
 def lines(found: Profiled) -> list[Line]:
@@ -200,6 +211,8 @@ def lines(found: Profiled) -> list[Line]:
         *products,
         best("attention, prefill", "attention-prefill", "FLOP/s", half),
         best("attention, decode", "attention-decode", "B/s", bandwidth),
+        _best("element-wise", [s for s in samples if s.kind in _ELEMENTWISE], "B/s", bandwidth),
+        best("rows of a table", "embedding", "B/s", bandwidth),
         best("layer, forward", "layer-forward", "FLOP/s", half),
         best("layer, with gradients", "layer-forward-backward", "FLOP/s", half),
         best("launch", "launch", "s"),
@@ -217,7 +230,25 @@ def _best(what: str, samples: Sequence[Sample], unit: str, nominal: float | None
         return None
     top = max(samples, key=rate)
     at = " ".join(f"{name} {size:,}" for name, size in top.shape if name != "pinned")
-    return Line(what, abs(rate(top)), unit, rate(top) / nominal if nominal and unit != "s" else None, at)
+    return Line(what, abs(rate(top)), unit, rate(top) / nominal if nominal and unit != "s" else None, at, _size(top))
+
+
+def _size(sample: Sample) -> str:
+    """Short enough to stand whole in a table of 80 columns; a profile of a later version may miss any of these sizes."""
+    size = {name: f"{value:,}" for name, value in sample.shape}
+    compiled = ", compiled" if sample.size("compiled") else ""
+    if sample.kind.startswith("attention") and {"batch", "heads", "kv_heads", "head"} <= set(size):
+        tokens = size.get("length") or size.get("context", "?")
+        return f"{size['batch']} x {tokens}, heads {size['heads']}/{size['kv_heads']}x{size['head']}"
+    if sample.kind.startswith("layer") and {"batch", "length", "hidden"} <= set(size):
+        return f"{size['batch']} x {size['length']} x {size['hidden']}{compiled}"
+    if sample.kind in _ELEMENTWISE and {"rows", "columns"} <= set(size):
+        return f"{sample.kind} {size['rows']}x{size['columns']}{compiled}"
+    if sample.kind == "embedding" and {"tokens", "columns"} <= set(size):
+        return f"{size['tokens']} of {size['columns']} values"
+    moved = sample.size("bytes")
+    others = " ".join(f"{name} {value}" for name, value in size.items() if name not in ("bytes", "pinned"))
+    return f"{show_bytes(moved)} {others}".strip() if moved else others
 
 
 def view(found: Profiled) -> dict[str, Any]:

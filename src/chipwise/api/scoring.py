@@ -16,6 +16,7 @@ from chipwise.api.measured import Measured, read
 from chipwise.api.wiring import Session
 from chipwise.calibrate import score as scoring
 from chipwise.calibrate.crossvalidate import LEAVE_OUT, group_key
+from chipwise.calibrate.guesses import guesses
 from chipwise.calibrate.measurements import packaged
 from chipwise.calibrate.score import Figures, Scored
 from chipwise.calibrate.unseen import FOLDS, identity, unseen
@@ -59,6 +60,15 @@ class Score:
     @cached_property
     def refused(self) -> list[tuple[str, int]]:
         return sorted(scoring.refused(self.answers).items(), key=lambda pair: -pair[1])
+
+    @cached_property
+    def guessed(self) -> list[tuple[str, int]]:
+        """What of answered rows was guessed, with the number of rows."""
+        counts: dict[str, int] = {}
+        for row, one in zip(self.measured.rows, self.answers, strict=True):
+            for reason in guesses(row) if one.predicted is not None else ():
+                counts[reason] = counts.get(reason, 0) + 1
+        return sorted(counts.items(), key=lambda pair: -pair[1])
 
     @cached_property
     def pairs(self) -> tuple[int, int]:
@@ -148,6 +158,7 @@ def view(score: Score) -> dict[str, Any]:
         **figures,
         "by": {name: {value: asdict(one) for value, one in found.items()} for name, found in score.by.items()},
         "refused": [{"reason": reason, "rows": count} for reason, count in score.refused],
+        "guessed": [{"reason": reason, "rows": count} for reason, count in score.guessed],
         "pairs": {"right": right, "pairs": pairs},
         "peak_memory": {
             "rows": len(peaks),

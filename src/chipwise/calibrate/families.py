@@ -65,8 +65,8 @@ def find_part(row: Row, parts: Parts) -> Part | None:
     return parts.find(row.text("chip")) or parts.find(row.text("chips_csv_name")) or parts.find(row.text("chip_key"))
 
 
-def route(row: Row, parts: Parts) -> tuple[Family, Part] | str:
-    """Who answers a row, on what part; or why nobody does."""
+def route(row: Row, parts: Parts) -> tuple[Family, Any] | str:
+    """Who answers a row, and what was run in its words; or why nobody does."""
     family, part = family_for(row), find_part(row, parts)
     task, metric = row.text("task"), row.text("metric_name")
     if family is None:
@@ -77,7 +77,10 @@ def route(row: Row, parts: Parts) -> tuple[Family, Part] | str:
         return f"metric_name: {metric!r} is not one of {', '.join(family.metrics)}"
     if (task, metric) in _NEVER:
         return f"metric_name: {metric!r} is not measured by task {task!r}"
-    return family, part
+    try:
+        return family, family.case_of(row, parts, part)
+    except (ArithmeticError, ValueError):  # notes may state a split over 0 chips, or a rate that is no number
+        return "notes: a number in it cannot be"
 
 
 def family_for(row: Row) -> Family | None:

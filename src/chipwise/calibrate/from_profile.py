@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chipwise.errors import Problem
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.model import Estimate
 from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
@@ -33,6 +34,9 @@ _LARGE = 1 / 8  # of the largest product's arithmetic; smaller ones do not show 
 _STREAMED = 64e6  # bytes of weights that no cache holds
 _SKINNY = 16  # rows; such a product takes as long as its weights take to read
 _SHARES = (0.05, 1.0)
+_ABOVE_PEAK = 10.0  # times the data sheet: a newer revision, or a neighbour in the catalog, but nothing else
+_ABOVE_CACHED = 100.0  # times the memory's bandwidth, for what a cache may hold
+_MOST_FLOP_PER_S, _MOST_BYTES_PER_S, _MOST_SECONDS = 1e18, 1e15, 1e6
 ARITHMETIC = ("matrix", "attention", "prefill matrix", "prefill attention")
 MOVING = ("elementwise", "optimizer", "unpack", "prefill elementwise", "weights", "cache", "memory", "lookup")
 _MEASURED_AS = {"fp64": "fp64_tensor"}  # matrix products of a format run on these units where the chip has them
@@ -69,6 +73,29 @@ def peak_of(part: Part, precision: str) -> float | None:
         if name in part.rates:
             return part.rates[name]
     return None
+
+
+def impossible(profile: Profile, part: Part | None) -> list[Problem]:
+    """Samples that no such device can have run: far above the data sheet, or above any single device."""
+    found = []
+    for at, sample in enumerate(profile.samples):
+        peak = (peak_of(part, sample.precision) or max(part.rates.values(), default=0.0)) if part else 0.0
+        cached = sample.bytes < _STREAMED
+        flop = _ABOVE_PEAK * peak if peak else _MOST_FLOP_PER_S
+        moved = (_ABOVE_CACHED if cached else _ABOVE_PEAK) * part.bandwidth if part else _MOST_BYTES_PER_S
+        whose = f", from the data sheet of {part.name}" if part else ", of any single device"
+        if sample.flop_per_s > flop:
+            told = f"{sample.flop_per_s:.3g} FLOP/s in {sample.precision} cannot be"
+            found.append(Problem(f"samples[{at}].flop", told, None, f"at most {flop:.3g} FLOP/s{whose}"))
+        if sample.bytes_per_s > moved:
+            told = f"{sample.bytes_per_s:.3g} bytes/s cannot be"
+            found.append(Problem(f"samples[{at}].bytes", told, None, f"at most {moved:.3g} bytes/s{whose}"))
+        if sample.seconds > _MOST_SECONDS:
+            told = f"{sample.seconds:.3g} s cannot be"
+            found.append(
+                Problem(f"samples[{at}].seconds", told, None, f"at most {_MOST_SECONDS:g} s for one small piece of work")
+            )
+    return found
 
 
 def shares_of(profile: Profile, part: Part) -> Shares:

@@ -24,9 +24,21 @@ NEEDED = ("model", "task", "chip", "metric_name")
 NUMBERS = (
     "params_b", "layers", "hidden", "ffn_hidden", "heads", "kv_heads", "vocab", "seq_len", "moe_experts_total",
     "moe_experts_active", "chips", "chips_per_node", "tp", "pp", "cp", "ep", "micro_batch", "global_batch_sequences",
-    "batch_or_concurrency", "input_len", "output_len", "metric_value", "peak_gb",
+    "batch_or_concurrency", "input_len", "output_len", "metric_value", "peak_gb", "spread",
 )  # fmt: skip
-_MAY_BE_ZERO = ("input_len", "output_len", "metric_value", "moe_experts_total", "moe_experts_active", "peak_gb", "cp", "ep")
+_MAY_BE_ZERO = (
+    "input_len",
+    "output_len",
+    "metric_value",
+    "moe_experts_total",
+    "moe_experts_active",
+    "peak_gb",
+    "cp",
+    "ep",
+    "spread",
+)
+_MOST = {"spread": 100.0}  # (90th - 10th percentile) / median
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 LARGEST = 64e6  # characters of a file
 LARGEST_NUMBER = 1e15
 MOST_COLUMNS = 2000
@@ -46,13 +58,21 @@ def parse(text: str, where: str) -> Table:
         raise InvalidFile(where, [Problem("", f"{len(text) / 1e6:.0f} MB of text", None, f"at most {LARGEST / 1e6:.0f} MB")])
     if not text.strip():
         raise InvalidFile(where, [Problem("", "the file is empty", None, f"a header with {', '.join(NEEDED)} and rows")])
+    if text.lstrip().startswith("["):
+        raise InvalidFile(where, [Problem("", "this is a JSON list", 1, "CSV, or one JSON object per line")])
     cells, columns = _json_lines(text, where) if text.lstrip().startswith("{") else _csv(text, where)
     if len(columns) > MOST_COLUMNS:
         raise InvalidFile(where, [Problem("", f"{len(columns):,} columns", None, f"at most {MOST_COLUMNS:,}")])
     missing = [name for name in NEEDED if name not in columns]
+    separator = next((mark for mark in _SEPARATORS if mark in columns[0]), None) if len(columns) == 1 else None
+    if missing and separator:
+        told = f"its cells are separated by {_SEPARATORS[separator]}"
+        raise InvalidFile(where, [Problem("", told, 1, "commas between cells, or JSON lines")])
     if missing:
         problems = [Problem(name, "no such column", None, "the name of a column", nearest(name, columns)) for name in missing]
         raise InvalidFile(where, problems)
+    if not cells:
+        raise InvalidFile(where, [Problem("", "there are no rows below the header", 1, "a row for each measurement")])
     problems = [problem for line, row in cells for problem in _check(line, row)]
     if problems:
         raise InvalidFile(where, problems[:100])
@@ -115,10 +135,9 @@ def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
             problems.append(Problem(name, f"{text[:40]!r} is not a number", line, "a number or nothing"))
             continue
         least = 0.0 if name in _MAY_BE_ZERO else 1e-6 if name == "params_b" else 1.0
-        if not math.isfinite(value) or not (least <= value <= LARGEST_NUMBER or value == least):
-            problems.append(
-                Problem(name, f"{text[:40]!r} cannot be", line, f"from {least:g} to {LARGEST_NUMBER:g}, or nothing")
-            )
+        most = _MOST.get(name, LARGEST_NUMBER)
+        if not math.isfinite(value) or not least <= value <= most:
+            problems.append(Problem(name, f"{text[:40]!r} cannot be", line, f"from {least:g} to {most:g}, or nothing"))
     problems += [Problem(name, "is blank", line, "a value") for name in NEEDED if not (row.get(name) or "").strip()]
     return problems
 
@@ -133,5 +152,5 @@ def read(path: Path) -> Table:
 @cache
 def packaged() -> tuple[Row, ...]:
     """Every published row and every one of our own that the project carries."""
-    tables = (read(DATA / name) for name in ("training.csv", "inference.csv", "own.jsonl"))
+    tables = (read(DATA / name) for name in ("training.csv", "inference.csv", "own.jsonl", "variants.jsonl"))
     return tuple(row for table in tables for row in table.rows)

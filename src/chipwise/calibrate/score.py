@@ -55,10 +55,10 @@ def _by_family(rows: Sequence[Row], parts: Parts, found: list[Scored]) -> list[t
         if isinstance(routed, str):
             found[at] = Scored(reason=routed)
             continue
-        family, part = routed
+        family, case = routed
         _, members, cases = grouped.setdefault(family.name, (family, [], []))
         members.append(at)
-        cases.append(family.case_of(row, parts, part))
+        cases.append(case)
     return list(grouped.values())
 
 

@@ -124,7 +124,7 @@ def _show(found: Calibration) -> None:
     from chipwise.cli import text
 
     text.show_title(f"{found.measured.name}: {text.plural(len(found.measured.rows), 'row')}, {found.used:,} used")
-    left = [(f"{count:,} refused", reason) for reason, count in found.refused[:8]]
+    left = [(f"{count:,} left out", reason) for reason, count in found.refused[:8]]
     blank = len(found.measured.rows) - found.used - sum(count for _, count in found.refused)
     if blank:
         left.append((f"{blank:,} left out", "no metric_value"))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from chipwise.cli.options import CatalogName
+from chipwise.cli.progress import progress
 
 if TYPE_CHECKING:
     from chipwise.api.feeding import Brought
-    from chipwise.catalog.feed import Report
 
 
 @click.group()
@@ -31,40 +29,6 @@ def _options(pairs: tuple[str, ...]) -> dict[str, str]:
             raise BadInput(f"--option {pair} is not KEY=VALUE.", remedy="Write it like --option profile=work.")
         found[key.strip().replace("-", "_")] = value
     return found
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Report]:
-    """A bar on a terminal's standard error; in a pipe one line for each step that was finished."""
-    import sys
-
-    if not sys.stderr.isatty():
-        told: set[str] = set()
-
-        def line(done: int, total: int | None, what: str) -> None:
-            if what not in told:
-                told.add(what)
-                print(f"{title}: {what}", file=sys.stderr)
-
-        yield line
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.fields[title]}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[what]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, title=title, what="")
-
-        def move(done: int, total: int | None, what: str) -> None:
-            bar.update(task, completed=done, total=total, what=what[:30])
-
-        yield move
 
 
 def _told(brought: Brought) -> dict[str, Any]:
@@ -117,7 +81,7 @@ def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as
     from chipwise.api.feeding import refresh as bring
     from chipwise.api.wiring import open_session
 
-    with _progress(f"refreshing {provider}") as report:
+    with progress(f"refreshing {provider}") as report:
         brought = bring(open_session(), provider, region, _options(options), report)
     _show([_told(brought)], as_json)
 
@@ -149,7 +113,7 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
     from chipwise.api.wiring import open_session
 
     kind = kind or ("skypilot" if path.is_dir() else "inventory")
-    with _progress(f"importing {path.name}") as report:
+    with progress(f"importing {path.name}") as report:
         brought = import_file(open_session(), kind, path, _options(options), report)
     _show([_told(one) for one in brought], as_json)
 

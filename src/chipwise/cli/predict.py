@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from chipwise.cli.options import CatalogName
+from chipwise.cli.options import AboveZero, CatalogName, Duration, Whole
 
 _WORDS = {"measured": "measured here", "interpolated": "near measurements", "formula": "formula only"}
 
@@ -14,52 +14,64 @@ _WORDS = {"measured": "measured here", "interpolated": "near measurements", "for
 @click.command()
 @click.argument("model", metavar="MODEL|WORKLOAD.yaml", type=CatalogName("model"))
 @click.option("--on", required=True, metavar="CHIP", type=CatalogName("chip"), help="The chip; stages: CHIP,STAGE=CHIP.")
-@click.option("--train", "task", flag_value="train", help="Training (or fine-tuning with --method).")
-@click.option("--serve", "task", flag_value="serve", help="Generation.")
-@click.option("--chips", type=float, default=None, help="Chips in all; training: tp x pp x cp x data parallel.")
-@click.option("--tp", type=float, default=1.0, help="Tensor parallel.")
-@click.option("--pp", type=float, default=1.0, help="Pipeline parallel.")
-@click.option("--cp", type=float, default=1.0, help="Context parallel (training).")
-@click.option("--ep", type=float, default=1.0, help="Expert parallel.")
+@click.option("--train", is_flag=True, help="Training (or fine-tuning with --method).")
+@click.option("--serve", is_flag=True, help="Generation, or answers of models that generate nothing.")
+@click.option("--chips", type=Whole(), default=None, help="Chips in all; training: tp x pp x cp x data parallel.")
+@click.option("--tp", type=Whole(), default=None, help="Tensor parallel.")
+@click.option("--pp", type=Whole(), default=None, help="Pipeline parallel.")
+@click.option("--cp", type=Whole(), default=None, help="Training: context parallel.")
+@click.option("--ep", type=Whole(), default=None, help="Expert parallel.")
 @click.option("--precision", default=None, help="bf16, fp16, fp8, fp4, tf32, fp32; serving: of the weights, also int8, int4.")
-@click.option("--seq", type=float, default=None, help="Training: tokens per sequence.")
-@click.option("--micro-batch", type=float, default=None, help="Training: sequences per replica at once.")
-@click.option("--global-batch", type=float, default=None, help="Training: sequences per optimiser step.")
-@click.option("--zero", type=float, default=None, help="Training: ZeRO stage 0-3; 3 is FSDP.")
-@click.option("--interleave", type=float, default=None, help="Training: pieces of the model per pipeline stage.")
+@click.option("--seq", type=Whole(), default=None, help="Training: tokens per sequence.")
+@click.option("--micro-batch", type=Whole(), default=None, help="Training: sequences per replica at once.")
+@click.option("--global-batch", type=Whole(), default=None, help="Training: sequences per optimiser step.")
+@click.option("--zero", type=Whole(0, 3), default=None, help="Training: ZeRO stage 0-3; 3 is FSDP.")
+@click.option("--interleave", type=Whole(), default=None, help="Training: pieces of the model per pipeline stage.")
 @click.option(
     "--recompute", type=click.Choice(["none", "selective", "full"]), default=None, help="Training: activations done again."
 )
 @click.option("--method", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Training: what is trained.")
 @click.option("--optimizer", default=None, help="Training: adamw, adamw-8bit, adafactor, lion, muon, sgd.")
 @click.option("--framework", default=None, help="Training: the software; what is usual unless given.")
-@click.option("--chips-per-node", type=float, default=None, help="Chips in one machine.")
+@click.option("--chips-per-node", type=Whole(), default=None, help="Chips in one machine.")
 @click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, sglang, llama.cpp, neuron, pytorch, ...")
-@click.option("--concurrency", type=float, default=None, help="Serving: requests always in flight.")
-@click.option("--rate", type=float, default=None, help="Serving: requests per second.")
-@click.option("--batch", type=float, default=None, help="Serving: one static batch of this size.")
-@click.option("--input", "input_tokens", type=float, default=None, help="Serving: tokens of a prompt.")
-@click.option("--output", "output_tokens", type=float, default=None, help="Serving: tokens of an answer.")
-@click.option("--prefix", type=float, default=None, help="Serving: tokens all prompts begin with.")
+@click.option("--concurrency", type=Whole(), default=None, help="Serving: requests always in flight.")
+@click.option("--rate", type=AboveZero(), default=None, help="Serving: requests per second.")
+@click.option("--batch", type=Whole(), default=None, help="Serving: one static batch of this size.")
+@click.option("--input", "input_tokens", type=Whole(), default=None, help="Serving: tokens of a prompt.")
+@click.option("--output", "output_tokens", type=Whole(0), default=None, help="Serving: tokens of an answer.")
+@click.option("--prefix", type=Whole(0), default=None, help="Serving: tokens all prompts begin with.")
 @click.option("--kv", default=None, help="Serving: precision of the cache: bf16, fp8, int8.")
-@click.option("--replicas", type=float, default=None, help="Serving: copies of the model; 1 unless the file says.")
+@click.option("--replicas", type=Whole(), default=None, help="Serving: copies of the model; 1 unless the file says.")
+@click.option("--cuda-graphs/--no-cuda-graphs", default=None, help="Serving: decode steps as CUDA graphs; yes unless given.")
+@click.option("--ttft", type=Duration(), default=None, help="Serving: goal for the first token, such as 800ms.")
+@click.option("--tpot", type=Duration(), default=None, help="Serving: goal for each further token.")
+@click.option("--latency", type=Duration(), default=None, help="Serving: goal for the whole answer.")
+@click.option(
+    "--percentile", type=AboveZero(100), default=None, help="Serving: share of requests in % that must keep the goals; 90."
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON, all terms and lines.")
-def predict(model: str, on: str, task: str | None, as_json: bool, **settings: Any) -> None:
+def predict(model: str, on: str, train: bool, serve: bool, as_json: bool, **settings: Any) -> None:
     """Predict one configuration: time, memory and power, where the time goes, and how sure we are.
 
     MODEL is a name such as llama-3.1-8b, or a workload file, whose own settings count unless an option says otherwise.
-    The interval is from the 10th to the 90th percentile.
+    The interval is from the 10th to the 90th percentile. With goals (--ttft, --tpot, --latency) it finds the highest rate.
 
     \b
     Examples:
       chipwise predict llama-3.1-8b --train --on h100 --chips 8 --seq 4096 --micro-batch 2
       chipwise predict llama-3.1-70b --serve --on h200 --tp 4 --concurrency 64 --input 1024 --output 256
+      chipwise predict llama-3.1-70b --serve --on h200 --tp 4 --ttft 800ms --tpot 50ms
       chipwise predict examples/serve/workload.yaml --on l40s
     """
     from chipwise.api.predicting import predict as ask
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
+    from chipwise.errors import BadInput
 
+    if train and serve:
+        raise BadInput("--train and --serve exclude each other.", remedy="Leave out the one that is not meant.")
+    task = "train" if train else "serve" if serve else None
     view = ask(open_session(), model, on, task, {name: value for name, value in settings.items() if value is not None})
     if as_json:
         text.show_json(view)

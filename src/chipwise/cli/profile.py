@@ -25,7 +25,12 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0,
 @click.option("--out", type=click.Path(path_type=Path), help="Write the profile here, too.")
 @click.option("--picture", type=click.Path(path_type=Path), help="Write the roofline as SVG.")
 @click.option(
-    "--show", is_flag=False, flag_value=_NEWEST, default=None, metavar="[NAME]", help="Measure nothing; show a stored profile."
+    "--show",
+    is_flag=False,
+    flag_value=_NEWEST,
+    default=None,
+    metavar="[NAME]",
+    help="Measure nothing; show a stored profile, or a file.",
 )
 @click.option("--forget", metavar="NAME", help="Remove a stored profile.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
@@ -52,7 +57,7 @@ def profile(
     from chipwise.api import profiling
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
-    from chipwise.cli.catalog import _progress
+    from chipwise.cli.progress import progress
     from chipwise.errors import BadInput
 
     for path in (out, picture):
@@ -69,7 +74,7 @@ def profile(
     if show is not None:
         found = profiling.show(session, None if show == _NEWEST else show)
     else:
-        with _progress("measuring") as report:
+        with progress("measuring") as report:
             found = profiling.measure(session, profiling.Wish(quick, device, chip, seconds), report)
     if out is not None:
         from chipwise.perf.profile import dump
@@ -102,7 +107,7 @@ def _show(found: Profiled, measured: bool) -> None:
             text.Column("at", flexible=True),
         ],
         [
-            [line.what, quantity(line), "-" if line.share is None else f"{100 * line.share:.0f}%", line.at]
+            [line.what, quantity(line), "-" if line.share is None else f"{100 * line.share:.0f}%", line.size]
             for line in lines(found)
         ],
     )

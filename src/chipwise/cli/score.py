@@ -40,7 +40,7 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
     from chipwise.api.scoring import score as find
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
-    from chipwise.cli.catalog import _progress
+    from chipwise.cli.progress import progress
 
     _check(out, folds, leave_out)
     ask = Ask(leave_out, folds, not no_own)
@@ -48,7 +48,7 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
     if leave_out is None:
         found = find(session, path, typed, ask, lambda done, total, what: None)
     else:
-        with _progress("fitting without them") as report:
+        with progress("fitting without them") as report:
             found = find(session, path, typed, ask, report)
     if out is not None:
         from chipwise.api.profiling import write
@@ -101,12 +101,20 @@ def _show(found: Score, leave_out: str | None) -> None:
     if overall:
         for name, members in found.by.items():
             _table(name, members)
-    if found.refused:
-        text.show_lines("", "Refused:")
-        shown = found.refused[:_SHOWN]
-        text.show_pairs([(f"{count:,}", reason) for reason, count in shown])
-        if len(found.refused) > len(shown):
-            text.show_lines(f"  and {len(found.refused) - len(shown)} more reasons")
+    _reasons("Answered by a guess:", found.guessed)
+    _reasons("Refused:", found.refused)
+
+
+def _reasons(title: str, reasons: list[tuple[str, int]]) -> None:
+    from chipwise.cli import text
+
+    if not reasons:
+        return
+    shown = reasons[:_SHOWN]
+    text.show_lines("", title)
+    text.show_pairs([(f"{count:,}", reason) for reason, count in shown])
+    if len(reasons) > len(shown):
+        text.show_lines(f"  and {len(reasons) - len(shown)} more reasons")
 
 
 def _figures(found: Score, overall: Figures, leave_out: str | None) -> list[tuple[str, str]]:

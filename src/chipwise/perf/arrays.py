@@ -6,8 +6,10 @@ that whatever depends on a name is computed once per name and then looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,20 @@ _FIRST: Index = np.zeros(1, dtype=np.intp)
 
 
 def column(values: float | Sequence[float] | Array) -> Array:
-    return np.atleast_1d(np.asarray(values, dtype=np.float64))
+    found = np.asarray(values, dtype=np.float64)
+    return found if found.ndim else found.reshape(1)
+
+
+def some(values: Array | NDArray[np.bool_]) -> bool:
+    """Whether any row is not zero."""
+    return bool(values[0]) if len(values) == 1 else bool(values.any())
+
+
+def pick(condition: NDArray[np.bool_], yes: Array, no: Array) -> Array:
+    """As `np.where`, without a pass over the rows where one answer holds for all of them."""
+    if len(condition) == 1:
+        return yes if condition[0] else no
+    return np.where(condition, yes, no)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +75,9 @@ class Coded:
             return Coded((f"{self.names[self.index[0]]}|{other.names[other.index[0]]}",), _FIRST)
         if len(self.names) == 1 and len(other.names) == 1:
             return Coded((f"{self.names[0]}|{other.names[0]}",), self.index if len(self.index) > 1 else other.index)
-        pair = self.index * len(other.names) + other.index
-        here = np.zeros(len(self.names) * len(other.names), dtype=bool)
-        here[pair] = True
-        present = np.flatnonzero(here)
-        place = np.zeros(len(here), dtype=np.intp)
-        place[present] = np.arange(len(present))
         width = len(other.names)
-        return Coded(tuple(f"{self.names[at // width]}|{other.names[at % width]}" for at in present.tolist()), place[pair])
+        present, place = _present(self.index * width + other.index, len(self.names) * width)
+        return Coded(tuple(f"{self.names[at // width]}|{other.names[at % width]}" for at in present.tolist()), place)
 
     def rows(self, which: slice) -> Coded:
         return self if len(self.index) == 1 else Coded(self.names, self.index[which])
@@ -80,9 +90,60 @@ class Coded:
         return [self.names[i] for i in self.index]
 
 
+class Filling:
+    """Columns that are written piece by piece."""
+
+    def __init__(self, count: int) -> None:
+        self.columns: dict[str, Array] = {}
+        self._count = count
+
+    def add(self, which: slice, columns: Mapping[str, Array]) -> None:
+        for name, values in columns.items():
+            if name not in self.columns:
+                self.columns[name] = np.empty(self._count)
+            self.columns[name][which] = values
+
+
+def combinations(columns: Sequence[Coded]) -> tuple[list[Coded], Index]:
+    """The distinct combinations of names that rows have: every column by combination, and each row's combination."""
+    widths = {id(one.index): len(one.names) for one in columns if len(one) > 1}  # columns that share an index go together
+    indices = {id(one.index): one.index for one in columns if len(one) > 1}
+    if not widths:
+        return list(columns), _FIRST
+    key: Index = reduce(lambda so_far, which: so_far * widths[which] + indices[which], widths, np.zeros(1, dtype=np.intp))
+    present, place = _present(key, math.prod(widths.values()))
+    codes: dict[int, Index] = {}
+    rest = present
+    for which, width in reversed(widths.items()):
+        rest, codes[which] = np.divmod(rest, width)
+    return [one if len(one) == 1 else Coded(one.names, codes[id(one.index)]) for one in columns], place
+
+
+def _present(key: Index, limit: int) -> tuple[Index, Index]:
+    """The distinct keys in order, and the place of each row's among them."""
+    if limit > max(4 * len(key), 1 << 16):
+        return np.unique(key, return_inverse=True)
+    here = np.zeros(limit, dtype=np.bool_)
+    here[key] = True
+    present = np.flatnonzero(here)
+    place = np.empty(limit, dtype=np.intp)
+    place[present] = np.arange(len(present))
+    return present, place.take(key)
+
+
 def soft_max(a: Array, b: Array, sharpness: float = 4.0) -> Array:
     """The larger of two times, a little above it where they are close: neither perfectly hides the other."""
     top = np.maximum(a, b)
-    low = np.minimum(a, b)
-    ratio = low / np.maximum(top, 1e-300)
+    ratio = np.minimum(a, b) / np.maximum(top, 1e-300)
+    if sharpness == 4.0:
+        return top * soft_one(ratio)
     return top * (1.0 + ratio**sharpness) ** (1.0 / sharpness)
+
+
+def soft_one(ratio: Array) -> Array:
+    """`soft_max` of 1 and a ratio: (1 + ratio^4)^(1/4), by squares and square roots, which are quicker than powers."""
+    found: Array = ratio * ratio
+    found *= found
+    found += 1.0
+    np.sqrt(found, out=found)
+    return np.sqrt(found, out=found)

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.arrays import Array, Coded, Index
 
 LEVELS = (0.1, 0.9)
 FEWEST = 40  # rows in a bin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Band:
     """One kind of answer: bins by spread, each with its percentiles of log(measured / predicted) in seconds."""
 
@@ -30,8 +31,25 @@ class Band:
     rows: tuple[int, ...]
 
     def limits(self, spread: Array) -> tuple[Array, Array]:
-        at = np.searchsorted(np.array(self.edges[:-1]), spread)
+        at = self._bin(spread)
         return np.array(self.low)[at], np.array(self.high)[at]
+
+    def factors(self, spread: Array) -> tuple[Array, Array]:
+        """The same as factors on the predicted seconds."""
+        at = self._bin(spread)
+        low, high = self._factors
+        return low.take(at), high.take(at)
+
+    def _bin(self, spread: Array) -> Index:
+        return self._edges.searchsorted(spread)
+
+    @cached_property
+    def _edges(self) -> Array:
+        return np.array(self.edges[:-1], dtype=np.float64)
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Array]:
+        return np.exp(np.array(self.low)), np.exp(np.array(self.high))
 
 
 WIDE = Band((np.inf,), (-0.9,), (0.9,), (0,))  # where nothing was measured
@@ -75,12 +93,13 @@ def _outer(ordered: Array, share: float) -> float:
 
 def limits(bands: Mapping[str, Band], kind: Coded, spread: Array) -> tuple[Array, Array]:
     """Factors on the predicted seconds: 10th and 90th percentile."""
+    if len(kind) == 1:
+        return bands.get(kind.at(0), WIDE).factors(spread)
     low, high = np.empty(len(spread)), np.empty(len(spread))
-    index = np.broadcast_to(kind.index, spread.shape)
     for at, name in enumerate(kind.names):
-        rows = index == at
-        low[rows], high[rows] = bands.get(name, WIDE).limits(spread[rows])
-    return np.exp(low), np.exp(high)
+        rows = kind.index == at
+        low[rows], high[rows] = bands.get(name, WIDE).factors(spread[rows])
+    return low, high
 
 
 def to_rows(bands: Mapping[str, Band]) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ Limits: no congestion between jobs, no oversubscribed spines, no in-network redu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +25,7 @@ LINK_HALF_BYTES, FABRIC_HALF_BYTES = 1e6, 4e6
 LINK_LATENCY_S, FABRIC_LATENCY_S = 2e-6, 8e-6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Network:
     """Columns: what joins the chips of a job."""
 
@@ -32,50 +33,82 @@ class Network:
     domain: Array  # chips per domain
     fabric: Array  # bytes/s one way per chip between domains
 
-    def all_reduce(self, size: Array, chips: Array, stride: Array | float = 1.0) -> Array:
+    def group(self, chips: Array, stride: Array | float = 1.0) -> Group:
         """`stride` is the distance between members: a data-parallel group steps over its tensor-parallel ones."""
-        inside, across = self._groups(chips, stride)
-        ring = self._link(2 * (inside - 1) / inside * size, 2 * (inside - 1), size)
-        tree = self._link(np.where(inside > 1, 2.0 * size, 0.0), 2 * np.log2(inside), size)
-        part = size / inside
-        ring_out = self._fabric(2 * (across - 1) / across * part, 2 * (across - 1), part)
-        tree_out = self._fabric(np.where(across > 1, 2.0 * part, 0.0), 2 * np.log2(across), part)
-        return np.minimum(ring, tree) + np.minimum(ring_out, tree_out)
+        inside = np.maximum(np.minimum(np.floor(self.domain / stride), chips), 1.0)
+        across = np.maximum(chips / inside, 1.0)
+        return Group(self, chips, inside, across, inside - 1.0, across - 1.0, np.log2(inside), np.log2(across))
+
+    def all_reduce(self, size: Array, chips: Array, stride: Array | float = 1.0) -> Array:
+        return np.where(size > 0, self.group(chips, stride).all_reduce(size), 0.0)
 
     def gather(self, size: Array, chips: Array, stride: Array | float = 1.0) -> Array:
         """All-gather or reduce-scatter of a tensor of `size` bytes in all."""
-        inside, across = self._groups(chips, stride)
-        part = size / inside
-        near = self._link((inside - 1) / inside * size, np.minimum(inside - 1, 2 * np.log2(inside) + 1), part)
-        far = self._fabric((across - 1) / across * part, np.minimum(across - 1, 2 * np.log2(across) + 1), part / across)
-        return near + far
+        return np.where(size > 0, self.group(chips, stride).gather(size), 0.0)
 
     def all_to_all(self, size: Array, chips: Array, stride: Array | float = 1.0) -> Array:
         """Each chip sends `size` bytes in all; what leaves the domain goes by the network."""
-        near, far = self.all_to_all_parts(size, chips, stride)
+        near, far = self.group(chips, stride).all_to_all(size)
         return near + far
-
-    def all_to_all_parts(self, size: Array, chips: Array, stride: Array | float = 1.0) -> tuple[Array, Array]:
-        """Inside the domain, and beyond it."""
-        inside, across = self._groups(chips, stride)
-        leaving = np.where(across > 1, 1.0 - inside / np.maximum(chips, 1.0), 0.0)
-        near = self._link(np.where(chips > 1, (1.0 - leaving) * size * (chips - 1) / chips, 0.0), np.log2(inside), size / chips)
-        return near, self._fabric(leaving * size, np.log2(across), size / chips)
 
     def send(self, size: Array, stride: Array) -> Array:
         """From one chip to the one `stride` further, as between pipeline stages."""
-        near = self._link(size, np.ones_like(size), size)
-        far = self._fabric(size, np.ones_like(size), size)
-        return np.where(stride < self.domain, near, far)
+        near = (size + LINK_HALF_BYTES) * self.per_link_byte + LINK_LATENCY_S
+        far = (size + FABRIC_HALF_BYTES) * self.per_fabric_byte + FABRIC_LATENCY_S
+        return np.where(size > 0, np.where(stride < self.domain, near, far), 0.0)
 
-    def _groups(self, chips: Array, stride: Array | float) -> tuple[Array, Array]:
-        inside = np.clip(np.floor(self.domain / stride), 1.0, chips)
-        return inside, np.maximum(chips / inside, 1.0)
+    @cached_property
+    def per_link_byte(self) -> Array:
+        """Seconds of a byte in a large message."""
+        return 1.0 / (LINK_EFFICIENCY * self.link)
 
-    def _link(self, moved: Array, hops: Array, message: Array) -> Array:
-        speed = LINK_EFFICIENCY * self.link * message / (message + LINK_HALF_BYTES)
-        return np.where(moved > 0, moved / np.maximum(speed, 1.0) + hops * LINK_LATENCY_S, 0.0)
+    @cached_property
+    def per_fabric_byte(self) -> Array:
+        return 1.0 / (FABRIC_EFFICIENCY * self.fabric)
 
-    def _fabric(self, moved: Array, hops: Array, message: Array) -> Array:
-        speed = FABRIC_EFFICIENCY * self.fabric * message / (message + FABRIC_HALF_BYTES)
-        return np.where(moved > 0, moved / np.maximum(speed, 1.0) + hops * FABRIC_LATENCY_S, 0.0)
+
+@dataclass(frozen=True)
+class Group:
+    """Chips that talk with each other. Sizes are above 0; a group of one takes no time."""
+
+    network: Network
+    chips: Array
+    inside: Array  # members per domain
+    across: Array  # domains
+    others_inside: Array
+    others_across: Array
+    depth_inside: Array  # of a tree
+    depth_across: Array
+
+    def all_reduce(self, size: Array) -> Array:
+        """The better of ring and tree, inside and between domains."""
+        near = (size + LINK_HALF_BYTES) * self.network.per_link_byte
+        ring = self.others_inside * (near / self.inside + LINK_LATENCY_S)
+        tree = near + LINK_LATENCY_S * self.depth_inside
+        far = (size / self.inside + FABRIC_HALF_BYTES) * self.network.per_fabric_byte
+        ring_out = self.others_across * (far / self.across + FABRIC_LATENCY_S)
+        tree_out = far + FABRIC_LATENCY_S * self.depth_across
+        return 2.0 * (np.minimum(ring, tree) + np.minimum(ring_out, tree_out))
+
+    def gather(self, size: Array) -> Array:
+        part = size / self.inside
+        near = self.others_inside * (part + LINK_HALF_BYTES) * self.network.per_link_byte
+        far = self.others_across * (part / self.across + FABRIC_HALF_BYTES) * self.network.per_fabric_byte
+        return near + far + self._gather_latency
+
+    def all_to_all(self, size: Array) -> tuple[Array, Array]:
+        """Inside the domain, and beyond it."""
+        leaving = np.where(self.across > 1, 1.0 - self.inside / np.maximum(self.chips, 1.0), 0.0)
+        message = size / self.chips
+        near = np.where(self.chips > 1, (1.0 - leaving) * (self.chips - 1.0) * message, 0.0)
+        far = leaving * size
+        link, fabric = (half / np.maximum(message, 1e-300) + 1.0 for half in (LINK_HALF_BYTES, FABRIC_HALF_BYTES))
+        return (
+            np.where(near > 0, near * link * self.network.per_link_byte + LINK_LATENCY_S * self.depth_inside, 0.0),
+            np.where(far > 0, far * fabric * self.network.per_fabric_byte + FABRIC_LATENCY_S * self.depth_across, 0.0),
+        )
+
+    @cached_property
+    def _gather_latency(self) -> Array:
+        near = LINK_LATENCY_S * np.minimum(self.others_inside, 2.0 * self.depth_inside + 1.0)
+        return near + FABRIC_LATENCY_S * np.minimum(self.others_across, 2.0 * self.depth_across + 1.0)

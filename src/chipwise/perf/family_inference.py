@@ -21,7 +21,7 @@ TERM_OF = {
     "prefill_matrix": "prefill matrix", "prefill_attention": "prefill attention", "prefill_element": "prefill elementwise",
     "prefill_link": "prefill communication", "prefill_host": "prefill host", "decode_matrix": "weights",
     "decode_cache": "cache", "decode_link": "communication", "layer_host": "launches", "step_host": "engine",
-    "sequence_host": "sequences", "request_host": "fixed", "queue": "waiting",
+    "sequence_host": "sequences", "request_host": "fixed", "queue": "waiting", "stretch": "waiting",
 }  # fmt: skip
 # Of the bare formula's time: 95% of the nominal peak and bandwidth are the fastest there is.
 FLOORS = {
@@ -58,18 +58,21 @@ def cache_bytes(cache: str) -> float:
 def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
-    engine, source, model, part = names.engine, names.source, names.model, names.part
+    engine, source, model, part, kind = names.engine, names.source, names.model, names.part, names.kind
     here = source.cross(part)
     return {
         "all": part.map(lambda name: "all"), "vendor": vendor, "arch": arch, "chip": part, "weights": names.weights,
         "arch|weights": arch.cross(names.weights), "engine": engine, "version": names.version, "source": source,
         "engine|vendor": engine.cross(vendor),
         "engine|arch": engine.cross(arch), "engine|chip": engine.cross(part), "engine|weights": engine.cross(names.weights),
-        "style": names.style, "source|style": source.cross(names.style), "kind": names.kind,
-        "engine|kind": engine.cross(names.kind), "model": model, "engine|model": engine.cross(model),
+        "style": names.style, "source|style": source.cross(names.style), "kind": kind,
+        "engine|kind": engine.cross(kind), "model": model, "engine|model": engine.cross(model),
         "version|model": names.version.cross(model), "source|chip": here, "source|chip|model": here.cross(model),
         "source|chip|model|style": here.cross(model).cross(names.weights).cross(names.style),
-        "source|tp": source.cross(names.split),
+        "source|tp": source.cross(names.split), "kind|arch": kind.cross(arch), "kind|weights": kind.cross(names.weights),
+        "engine|kind|arch": engine.cross(kind).cross(arch), "source|kind": source.cross(kind),
+        "version|kind": names.version.cross(kind), "version|arch": names.version.cross(arch),
+        "source|weights": source.cross(names.weights),
     }  # fmt: skip
 
 
@@ -77,6 +80,8 @@ def features(run: Serving, load: Load, held: Array) -> dict[str, Array]:
     return {
         "tp": np.log(np.maximum(run.tp * run.dp, 1.0)), "batch": np.log(held / 16), "in": np.log(load.input_len / 1024),
         "out": np.log(np.maximum(load.output_len, 1.0) / 512), "hidden": np.log(run.model.hidden / 4096),
+        "strength": np.log(run.half_peak / 5e14),
+        "speed": np.log(run.bandwidth / 2e12),
     }  # fmt: skip
 
 

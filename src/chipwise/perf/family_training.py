@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.arrays import Array, Coded, pick
 from chipwise.perf.collective import Network
 from chipwise.perf.operators import COMPUTE_EFFICIENCY
 from chipwise.perf.part import Part
@@ -20,7 +20,8 @@ ARITHMETIC = {"fp8 or fp4": "fp8", "nf4": "bf16", "int4": "fp16", "mxfp8": "fp8"
 WEIGHT_BYTES = {"fp8": 1.0, "mxfp8": 1.0, "fp8 or fp4": 1.0, "fp4": 0.56, "fp32": 4.0, "tf32": 4.0}
 TERM_OF = {
     "matrix": "matrix", "attention": "attention", "elementwise": "elementwise", "optimizer": "optimizer",
-    "tensor": "communication", "data": "communication", "expert": "communication", "unpack": "unpack", "host": "host",
+    "tensor": "communication", "data": "communication", "expert": "communication", "dispatch": "elementwise",
+    "unpack": "unpack", "host": "host",
 }  # fmt: skip
 # Of the bare formula's time: products at 95% of the peak and reads at 95% of the bandwidth are the fastest there is.
 FLOORS = {"matrix": COMPUTE_EFFICIENCY / 0.95, "elementwise": 0.3}
@@ -69,15 +70,24 @@ def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
         "kind|arch": names.kind.cross(arch),
         "stack|kind": stack.cross(names.kind),
         "model": names.model,
+        "kind|chip": names.kind.cross(names.part),
+        "kind|precision": names.kind.cross(names.precision),
+        "stack|kind|arch": stack.cross(names.kind).cross(arch),
         "stack|model": stack.cross(names.model),
     }
 
 
 def features(run: Steps, node: Array) -> dict[str, Array]:
-    share = run.micro_batch * run.seq / np.maximum(run.tp, 1.0) / run.cp
+    ways = np.maximum(run.tp, 1.0)
+    share = run.micro_batch * run.seq / ways / run.cp
+    grain = np.zeros(1)
+    if run.model.routed:  # rows that one expert gets at a time
+        each = share * run.model.active * np.maximum(run.ep, 1.0) / np.maximum(run.model.experts, 1.0)
+        grain = pick(run.model.has_experts, np.log(np.maximum(each, 1.0) / 2048), grain)
     return {
         "hidden": np.log(run.model.hidden / 4096), "tokens": np.log(np.maximum(share, 1.0) / 8192),
         "seq": np.log(run.seq / 4096), "nodes": np.log(np.maximum(run.chips / node, 1.0)), "recompute": run.recompute - 0.5,
+        "grain": grain, "strength": np.log(run.half_peak / 5e14), "ways": np.log(ways), "deep": np.log(run.model.layers / 32),
     }  # fmt: skip
 
 

@@ -44,32 +44,22 @@ def shares(problem: Problem, exponents: Mapping[str, Array], step: float = 0.02)
     return centre, found
 
 
-def fit(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, rounds: int = 8, exact: bool = False) -> Factors:
+def fit(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, rounds: int = 8) -> Factors:
     """Rows are fewer than coefficients, so each step is solved over rows: (V D V' + W^-1) a = r, u = D V' a.
 
     V holds the derivative of every row by every coefficient, D the priors' variances, W the rows' weights.
     """
-    used = np.flatnonzero(problem.weight > 0)
-    columns = [_Column.of(block, problem, used) for block in blocks]
+    columns = columns_of(problem, blocks)
     kept = [np.zeros(len(column.names)) for column in columns]
     spread = [np.full(len(column.names), column.block.sd**2) for column in columns]
     for _ in range(rounds):
-        factors = _factors(columns, kept, spread)
-        exponents = factors.exponents(problem.levels, problem.features)
-        centre, part = shares(problem, exponents)
-        rest = (problem.measured - centre)[used]
-        slopes = [column.slope(part, used) for column in columns]
-        target = rest + sum(
-            (slope * value[column.place] for column, slope, value in zip(columns, slopes, kept, strict=True)),
-            np.zeros(len(used)),
-        )
-        weight = problem.weight[used] * (DEGREES + 1) / (DEGREES + np.minimum((rest / noise) ** 2, 1e6)) / noise**2
-        covariance = np.diag(1.0 / weight)
+        slopes, target, weight = linearise(problem, columns, kept, noise)
+        covariance = np.diag(noise**2 / weight)
         for level in dict.fromkeys(block.level for block in blocks):
             here = [(column, slope) for column, slope in zip(columns, slopes, strict=True) if column.block.level == level]
             scaled = np.stack([slope * column.block.sd for column, slope in here], axis=1)
             for rows in here[0][0].members:
-                if len(rows) == len(used):
+                if len(rows) == len(target):
                     covariance += scaled @ scaled.T
                 else:
                     covariance[np.ix_(rows, rows)] += scaled[rows] @ scaled[rows].T
@@ -77,16 +67,35 @@ def fit(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, rounds: 
         for at, (column, slope) in enumerate(zip(columns, slopes, strict=True)):
             fresh = column.block.sd**2 * np.bincount(column.place, slope * solved, len(column.names))
             kept[at] = kept[at] + np.clip(fresh - kept[at], -0.7, 0.7)
-        if exact:
-            inverse: Array = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
-            spread = [column.joint_posterior(slope, inverse) for column, slope in zip(columns, slopes, strict=True)]
-        else:
-            spread = [column.posterior(slope, problem.weight[used]) for column, slope in zip(columns, slopes, strict=True)]
+        trust = problem.weight[problem.weight > 0]
+        spread = [column.posterior(slope, trust) for column, slope in zip(columns, slopes, strict=True)]
     return _factors(columns, kept, spread)
 
 
+def columns_of(problem: Problem, blocks: Sequence[Block]) -> list[Column]:
+    used = np.flatnonzero(problem.weight > 0)
+    return [Column.of(block, problem, used) for block in blocks]
+
+
+def linearise(
+    problem: Problem, columns: Sequence[Column], values: Sequence[Array], noise: float
+) -> tuple[list[Array], Array, Array]:
+    """Around given coefficients, over the rows with weight: derivatives by every block, what they should add up to, and the
+    rows' weights, which fall for rows far off."""
+    used = np.flatnonzero(problem.weight > 0)
+    exponents = _factors(columns, values, values).exponents(problem.levels, problem.features)
+    centre, part = shares(problem, exponents)
+    rest = (problem.measured - centre)[used]
+    slopes = [np.broadcast_to(column.slope(part, used), used.shape) for column in columns]
+    target = rest + sum(
+        (slope * value[column.place] for column, slope, value in zip(columns, slopes, values, strict=True)), np.zeros(len(used))
+    )
+    weight = problem.weight[used] * (DEGREES + 1) / (DEGREES + np.minimum((rest / noise) ** 2, 1e6))
+    return slopes, target, weight
+
+
 @dataclass(frozen=True, slots=True)
-class _Column:
+class Column:
     """One block over the rows of a fit: which of its names each row has."""
 
     block: Block
@@ -96,7 +105,7 @@ class _Column:
     members: tuple[NDArray[np.intp], ...]
 
     @classmethod
-    def of(cls, block: Block, problem: Problem, used: NDArray[np.intp]) -> _Column:
+    def of(cls, block: Block, problem: Problem, used: NDArray[np.intp]) -> Column:
         coded = problem.levels[block.level]
         index = np.broadcast_to(coded.index, problem.measured.shape)[used]
         present, place = np.unique(index, return_inverse=True)
@@ -114,31 +123,8 @@ class _Column:
         heard = np.bincount(self.place, weight * slope**2, len(self.names)) / ROW_SD**2
         return np.asarray(1.0 / (1.0 / self.block.sd**2 + heard))
 
-    def joint_posterior(self, slope: Array, inverse: Array) -> Array:
-        """Variance of each coefficient with all others free, as `learn_spreads` needs it."""
-        sd = self.block.sd
-        found = [sd**2 - sd**4 * float(slope[rows] @ inverse[np.ix_(rows, rows)] @ slope[rows]) for rows in self.members]
-        return np.asarray(np.maximum(np.array(found), 0.0))
 
-
-def learn_spreads(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, turns: int = 10) -> list[Block]:
-    """Standard deviations of the blocks from the data (expectation-maximisation for variance components).
-
-    A block's variance becomes the mean of square plus variance of its coefficients: one that nothing supports shrinks
-    away, one whose names differ grows.
-    """
-    found = list(blocks)
-    for _ in range(turns):
-        factors = fit(problem, found, noise, rounds=4, exact=True)
-        for at, block in enumerate(found):
-            values = factors.values[block.key]
-            if values:
-                moment = sum(value**2 + variance for value, variance in values.values()) / len(values)
-                found[at] = Block(block.level, block.base, block.feature, float(np.clip(np.sqrt(moment), 0.005, 1.0)))
-    return found
-
-
-def _factors(columns: Sequence[_Column], values: Sequence[Array], variances: Sequence[Array]) -> Factors:
+def _factors(columns: Sequence[Column], values: Sequence[Array], variances: Sequence[Array]) -> Factors:
     found = {
         column.block.key: {
             name: (float(value), float(variance)) for name, value, variance in zip(column.names, kept, spread, strict=True)

@@ -4,33 +4,38 @@ With t tensor ways, d ways that attention is split by sequence (and experts by e
 one after the other, B sequences, c tokens of context, n new prompt tokens:
   prefill  projections and feed-forward over n rows, scores over n c / 2 pairs, 2 all-reduces per layer, launches
   decode   every weight the B tokens meet is read once (of E experts, those that B tokens reach), the cache of B c tokens is
-           read once, 2 all-reduces of B rows per layer, launches per layer, the engine's own work per step and per sequence
+           read once, 2 all-reduces of B rows per layer, launches per layer, the engine's own work per step and per sequence;
+           without CUDA graphs launches hide behind kernels that take longer, and show where these are short
 Each is a dictionary of bases: seconds of one kind of work, which fitted factors scale and `serving.py` puts together.
 Limits: balanced routing; no speculative decoding; caches that fit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from chipwise.perf.arrays import Array
-from chipwise.perf.collective import Network
-from chipwise.perf.operators import MEMORY_EFFICIENCY, attention, passes, product
+from chipwise.perf.arrays import Array, pick, soft_one, some
+from chipwise.perf.collective import Group, Network
+from chipwise.perf.operators import attention, passes, product
 from chipwise.perf.transformer import Transformers
 
 BASES = (
     "prefill_matrix", "prefill_attention", "prefill_element", "prefill_link", "prefill_host",
     "decode_matrix", "decode_cache", "decode_link", "layer_host", "step_host", "sequence_host", "request_host", "queue",
+    "stretch",
 )  # fmt: skip
 LAYER_HOST_S = 12e-6  # gaps between the kernels of one layer, replayed as a graph
 STEP_HOST_S = 600e-6  # scheduling, sampling and bookkeeping of an engine, per step
+_STEP_HOST = np.array([STEP_HOST_S])
 SEQUENCE_HOST_S = 4e-6  # and for each sequence in it
 EAGER_LAYER_S = 150e-6  # launches of one layer without a graph, hidden while its kernels are long
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Serving:
     """Columns that describe one replica of a model on hardware."""
 
@@ -45,81 +50,98 @@ class Serving:
     weight_bytes: Array  # per weight of the layers
     head_bytes: Array  # per weight of the head
     cache_bytes: Array  # per cached value
+    graphs: Array = field(default_factory=lambda: np.ones(1))  # 1: decode steps are replayed as a graph, 0: launched one by one
+
+    @cached_property
+    def tensor_group(self) -> Group:
+        return self.network.group(self.tp)
 
 
-def prefill(run: Serving, tokens: Array, length: Array, sequences: Array, cached: Array | float = 0.0) -> dict[str, Array]:
+def prefill(run: Serving, tokens: Array, length: Array, sequences: Array, cached: Array) -> dict[str, Array]:
     """`tokens` new prompt tokens in all, in `sequences` prompts of `length` of which `cached` were there before."""
-    model, width, ways = run.model, run.tp, run.tp * run.dp
+    model, layers = run.model, run.model.layers
     rows = tokens / run.dp
-    hidden, layers = model.hidden, model.layers
-    projections = product(rows, model.attention_weights / hidden / width, hidden, run.peak, run.bandwidth, run.weight_bytes)
-    feed = _feed_forward(run, tokens, ways)
-    head = product(
-        np.maximum(sequences / run.dp, 1.0), np.maximum(model.head / hidden, 1.0) / width, hidden, run.peak, run.bandwidth,
-        run.head_bytes,
-    )  # fmt: skip
-    fresh = np.maximum(length - cached, 1.0)
-    pairs = np.where(model.causal > 0, cached + fresh / 2, length)
-    flop = 2.0 * model.score_width * model.seen(pairs) * rows / width
-    moved = rows * (2 * model.query_width + model.kv_width) * 2.0 / width
-    element = passes(rows * (18.0 * hidden + 2.0 * model.mlp_weights / hidden / width) * 2.0, run.bandwidth)
-    link = 2.0 * run.network.all_reduce(rows * hidden * 2.0, width) + _exchange(run, tokens, ways)
+    here = rows / run.tp
+    pairs = pick(model.is_causal, cached + np.maximum(length - cached, 1.0) / 2, length)
+    flop = 2.0 * model.score_width * model.seen(pairs) * here
+    moved = here * ((2 * model.query_width + model.kv_width) * 2.0)
+    element = passes(rows * (36.0 * model.hidden) + here * (4.0 * model.mlp_columns), run.bandwidth)
     return {
-        "prefill_matrix": layers * (projections + feed) + head,
+        "prefill_matrix": _products(run, tokens, rows, np.maximum(sequences / run.dp, 1.0)),
         "prefill_attention": layers * attention(flop, moved, run.half_peak, run.bandwidth),
         "prefill_element": layers * element,
-        "prefill_link": layers * link + _hops(run, rows),
-        "prefill_host": layers * EAGER_LAYER_S * np.ones_like(rows),
+        "prefill_link": _links(run, tokens, rows),
+        "prefill_host": layers * EAGER_LAYER_S,
     }
 
 
 def decode(run: Serving, sequences: Array, context: Array) -> dict[str, Array]:
-    model, width, ways = run.model, run.tp, run.tp * run.dp
+    model, layers = run.model, run.model.layers
     rows = sequences / run.dp
-    hidden, layers = model.hidden, model.layers
-    projections = product(rows, model.attention_weights / hidden / width, hidden, run.peak, run.bandwidth, run.weight_bytes)
-    head = product(rows, np.maximum(model.head / hidden, 1.0) / width, hidden, run.peak, run.bandwidth, run.head_bytes)
-    split = np.minimum(width, np.maximum(model.kv_heads, 1.0))
-    cache = rows * model.seen(context) * model.kv_width * run.cache_bytes / split
-    scores = 2.0 * model.score_width * model.seen(context) * rows / width
-    read = np.maximum(passes(cache, run.bandwidth), scores / (0.4 * run.half_peak))
-    link = 2.0 * run.network.all_reduce(rows * hidden * 2.0, width) + _exchange(run, sequences, ways)
-    one = np.ones_like(rows)
-    return {
-        "decode_matrix": layers * (projections + _feed_forward(run, sequences, ways)) + head,
-        "decode_cache": layers * read,
-        "decode_link": layers * link + _hops(run, rows),
-        "layer_host": layers * LAYER_HOST_S * one,
-        "step_host": STEP_HOST_S * one,
+    split = np.minimum(run.tp, np.maximum(model.kv_heads, 1.0))
+    seen = model.seen(context) * rows
+    cache = seen * (model.kv_width * run.cache_bytes) / split
+    scores = seen * (2.0 / 0.4 * model.score_width) / run.tp
+    moved = {
+        "decode_matrix": _products(run, sequences, rows, rows),
+        "decode_cache": layers * np.maximum(passes(cache, run.bandwidth), scores / run.half_peak),
+        "decode_link": _links(run, sequences, rows),
+    }
+    return moved | {
+        "layer_host": _launches(run, moved),
+        "step_host": _STEP_HOST,
         "sequence_host": SEQUENCE_HOST_S * sequences,
     }
 
 
-def _feed_forward(run: Serving, tokens: Array, ways: Array) -> Array:
+def _products(run: Serving, tokens: Array, rows: Array, ends: Array) -> Array:
+    """All matrices over `tokens` tokens, of which a chip has `rows`, and the head over `ends` rows of a chip."""
+    model = run.model
+    projections = product(rows, model.attention_columns / run.tp, model.hidden, run.peak, run.bandwidth, run.weight_bytes)
+    head = product(ends, model.head_columns / run.tp, model.hidden, run.peak, run.bandwidth, run.head_bytes)
+    return model.layers * (projections + _feed_forward(run, tokens, rows)) + head
+
+
+def _links(run: Serving, tokens: Array, rows: Array) -> Array:
+    """Two all-reduces per layer, tokens that travel to experts, and steps between stages."""
+    size = rows * (2.0 * run.model.hidden)
+    link = run.model.layers * (2.0 * run.tensor_group.all_reduce(size))
+    if run.model.routed and some(run.dp != 1):
+        link = link + run.model.layers * _exchange(run, tokens)
+    if some(run.pp != 1):
+        link = link + (run.pp - 1.0) * run.network.send(size, run.tp * run.dp)
+    return link
+
+
+def _launches(run: Serving, moved: Mapping[str, Array]) -> Array:
+    """Of one decode step: gaps of a replayed graph, or by how much launches take longer than the kernels."""
+    replayed = run.model.layers * LAYER_HOST_S
+    if not some(run.graphs <= 0):
+        return replayed
+    device: Array = sum(moved.values(), np.zeros(1))
+    seen = device * (soft_one(run.model.layers * EAGER_LAYER_S / device) - 1.0)
+    return np.where(run.graphs > 0, replayed, np.maximum(seen, replayed))
+
+
+def _feed_forward(run: Serving, tokens: Array, rows: Array) -> Array:
     """One layer's feed-forward over `tokens` tokens: dense, or the experts they reach, spread over all chips."""
     model = run.model
-    dense = product(
-        tokens / run.dp, model.mlp_weights / model.hidden / run.tp, model.hidden, run.peak, run.bandwidth, run.weight_bytes
-    )
-    if not np.any(model.experts):
-        return dense
+    if model.has_experts.all():
+        return _experts(run, tokens)
+    dense = product(rows, model.mlp_columns / run.tp, model.hidden, run.peak, run.bandwidth, run.weight_bytes)
+    return np.where(model.has_experts, _experts(run, tokens), dense) if model.routed else dense
+
+
+def _experts(run: Serving, tokens: Array) -> Array:
+    model, ways = run.model, run.tp * run.dp
     met = (model.weights_met(tokens) - model.attention_weights) / ways
     each = tokens * model.active / np.maximum(model.experts_met(tokens), 1.0)  # rows per expert that has any
     compute = 2.0 * tokens * model.mlp_weights / ways / (run.peak * 0.8 * np.maximum(each, 1e-9) / (each + 48.0))
-    read = met * run.weight_bytes / (run.bandwidth * MEMORY_EFFICIENCY)
-    return np.where(model.experts > 0, np.maximum(compute, read), dense)
+    return np.maximum(compute, passes(met * run.weight_bytes, run.bandwidth))
 
 
-def _exchange(run: Serving, tokens: Array, ways: Array) -> Array:
+def _exchange(run: Serving, tokens: Array) -> Array:
     """Tokens that travel to their experts and back, where experts are spread beyond the tensor group."""
-    if not np.any(run.model.experts) or np.all(run.dp == 1):
-        return np.zeros(1)
+    ways = run.tp * run.dp
     size = tokens / ways * run.model.active * run.model.hidden * 2.0
-    return np.where((run.model.experts > 0) & (run.dp > 1), 2.0 * run.network.all_to_all(size, ways), 0.0)
-
-
-def _hops(run: Serving, rows: Array) -> Array:
-    """Between pipeline stages."""
-    if np.all(run.pp == 1):
-        return np.zeros(1)
-    return (run.pp - 1.0) * run.network.send(rows * run.model.hidden * 2.0, run.tp * run.dp)
+    return np.where(run.model.has_experts & (run.dp > 1), 2.0 * run.network.all_to_all(size, ways), 0.0)

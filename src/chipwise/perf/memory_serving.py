@@ -114,7 +114,7 @@ def _serving(model: Transformers, setup: ServingSetup, context: Array) -> Memory
     logits = np.where(np.isinf(most), setup.batch, most) * np.where(model.head > 0, model.vocab, 0.0)
     logits = logits * _habit(setup, "logit_bytes")
     between = np.where(setup.tp > 1, c * tokens * model.hidden, 0.0) + np.where(setup.pp > 1, c * tokens * model.hidden, 0.0)
-    graphs = _habit(setup, "graphs")
+    graphs = _habit(setup, "graphs") * setup.cuda_graphs
     captured = np.maximum(graphs, setup.batched_tokens <= setup.batch)  # decoding alone is captured; graphs have their own
     workspace = CUBLAS * (1.0 + captured) + graphs * GRAPH_BYTES_PER_LAYER * np.ceil(model.layers / setup.pp)
     nothing = column(0.0)

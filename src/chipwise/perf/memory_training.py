@@ -11,19 +11,30 @@ for a Llama block (fused qkv, fused attention):
     compiled    r*h + c*(3h + 4w + 1.5k + f) + 4 per head   input; two normed inputs, attention's output; q, the heads'
                                                             output in two layouts (cuDNN), all of qkv, of which v is a
                                                             view, and k once more; gate, up and their product
-    eager       2*r*h + c*(2h + 2w + k + f) + c*f/3         both norm inputs; no view of qkv; silu(gate) besides
+    adapters    r*h + c*(3h + 3w + k + f) + 4 per head      compiled; q, k and v are sums of two products, no view of qkv;
+                + c*rank per adapter                        what each adapter's first matrix gives
+    fp32        r*h + c*(3h + 3w + 1.5k + f) + 4 per head   compiled; its attention gives one layout, and takes no shared heads:
+                                                            4w in place of 3w + 1.5k where heads share keys
+    eager       (8 + 2r)*h + c*(5h + 2w + k + f) + c*f/3    as Transformers has it: what norms take, in fp32, and give; a copy
+                                                            of that for each matrix; silu(gate) besides
+    eager PEFT  8*h + c*(5h + 3w + k + f) + c*f/3           likewise; norms are frozen, the heads' output has a copy
     selective   r*h + c*(h + 2w + k + f*2/3)                matrix outputs only: norms and activation are computed again
     full        r*h                                         and one block's worth while it is computed again
     not fused   + 5 * heads * s                             Korthikanti et al. 2022, arXiv:2205.05198, eq. 2
 
 Under autocast a compiled block also keeps the 16-bit copies of its matrices, 2 bytes per parameter. The loss holds 8 + c bytes
-per logit at its worst (12 without autocast): log-softmax and its gradient in fp32, and the gradient of the logits. 107 runs
+per logit at its worst (12 without autocast): log-softmax and its gradient in fp32, and the gradient of the logits; eager models
+return the logits, which stay. 107 runs
 on an H200 (0.1 to 8 billion parameters, without and with full recomputation), whose residuals showed some of these terms, are
 met within 0.2%; what torchtitan published for FSDP and pipelines on 8 to 512 chips (reserved, not allocated) within 25%.
 See `docs/models/memory.md`.
 
+Adapters leave the embedding and the head frozen, so the first block keeps no input and the last norm no output (LoRA on an
+H200, 23 runs, six of them not looked at before). The two gradients of a tied matrix are added into a third where autocast does
+not copy one of them (fp32).
+
 Assumes even layers, even routing, gradients as views of communication buckets, a fused optimiser step, 1F1B pipelines.
-Left out: offloading, dropout masks, chunked or fused losses (they need far less for logits), fp32 input copies of adapters.
+Left out: offloading, dropout masks, chunked or fused losses (they need far less for logits).
 """
 
 from __future__ import annotations
@@ -68,10 +79,12 @@ class Formats(NamedTuple):
     ends: Array  # stored weights of embedding, head, norms
     logit: Array  # at the worst of the loss; without autocast logits are cast to fp32 before it
     copies: Array  # of the matrices, while a micro-batch is in flight
+    adapter_copies: Array  # of adapters, likewise
     kept_copies: Array  # of the matrices, always
     gradient: Array
     state: Array  # master copy and moments, per trainable parameter
     trainable_all: Array  # 0: adapters only
+    wide: Array  # 1: fp32 and tf32
 
 
 def _same(wanted: str, name: str) -> float:
@@ -98,12 +111,14 @@ def formats(setup: TrainingSetup, hidden: Array) -> Formats:
         residual=np.where((trained == 4.0) & (full > 0) & (setup.shard < 3), 4.0, compute),
         matrices=np.where(quantised > 0, WEIGHT_BITS["nf4"] / 8, stored),
         ends=stored,
-        logit=LOSS_BYTES + np.where((autocast > 0) & (setup.shard < 3), compute, 4.0),
+        logit=LOSS_BYTES + np.where((autocast > 0) & (setup.shard < 3), compute, 4.0) + (1.0 - setup.compiled) * compute,
         copies=2.0 * full * autocast * (1.0 - wide) * (1.0 - narrow) * (1.0 - sharded),
+        adapter_copies=2.0 * (1.0 - full) * autocast * (1.0 - wide) * (1.0 - sharded),
         kept_copies=2.0 * full * narrow * (1.0 - sharded),
         gradient=trained,
         state=np.where((master > 0) & (wide == 0), 4.0, 0.0) + moments + factored * 8.0 / hidden,
         trainable_all=full,
+        wide=wide,
     )
 
 
@@ -127,9 +142,17 @@ def kept(model: Transformers, setup: TrainingSetup, use: Formats) -> Kept:
     routed = np.where(model.experts > 0, (c + c_in) * model.active * h / tp, 0.0)
     scores = np.where(setup.flash > 0, 0.0, 5.0 * heads * setup.seq)
     core = (c + c_in) * w / tp + c * k + 4.0 * heads  # q, o, k and v once, the log-sum of each row
-    compiled = (r + c + 2.0 * c_in) * h / along + core + c * (2.0 * w / tp + 0.5 * k) + (2.0 * c + c_in) / 3.0 * f
-    eager = (2.0 * r + 2.0 * c_in) * h / along + core + (3.0 * c + c_in) / 3.0 * f
-    everything = np.where(setup.compiled > 0, compiled, eager) + routed + scores
+    adapted = 1.0 - use.trainable_all
+    beside = np.where(adapted > 0, c * w / tp, c * (2.0 * w / tp + 0.5 * k))
+    single = np.where((adapted > 0) | (k < 2.0 * w / tp), c * (2.0 * w / tp - k), c * (w / tp + 0.5 * k))
+    beside = np.where(use.wide > 0, single, beside)
+    compiled = (r + c + 2.0 * c_in) * h / along + core + beside + (2.0 * c + c_in) / 3.0 * f
+    norms = (
+        8.0 + 2.0 * r * use.trainable_all
+    )  # inputs in fp32 and, where their weights are trained, what they give before these
+    eager = (norms + 5.0 * c_in) * h / along + core + adapted * c * w / tp + (3.0 * c + c_in) / 3.0 * f
+    narrow = adapted * c * setup.rank * np.where(model.experts > 0, 4.0, 4.0 + model.mlp_weights / (h * model.mlp_width))
+    everything = np.where(setup.compiled > 0, compiled, eager) + routed + scores + narrow
     selective = (r + c) * h / along + core + 2.0 / 3.0 * c * f + routed
     inputs = r * h / along
     forward = np.where(
@@ -224,7 +247,10 @@ def _stage(run: Run, last: bool) -> Stage:
     weights = weights + use.gradient * adapters / run.dense_ways[2]
     optimizer = use.state * (dense / run.dense_ways[0] + routed / run.expert_ways[0])
     gradients = use.gradient * (dense / run.dense_ways[1] + routed / run.expert_ways[1])
-    moments = _moments(run, table, head, gradients, _in_flight(setup, last) * layers)
+    flying = _in_flight(setup, last)
+    first = (alone if last else 1.0) * (1.0 - whole) * (1.0 - run.again)  # its input needs no gradient, so it is not kept
+    unkept = first * flying * setup.tokens * use.residual * run.model.hidden / run.along
+    moments = _moments(run, table, head, gradients, flying * layers, unkept)
     return Stage(weights, optimizer, use.kept_copies * (matrices + experts), peak(moments))
 
 
@@ -244,16 +270,16 @@ def _in_flight(setup: TrainingSetup, last: bool) -> Array:
     return np.minimum(pieces / v, setup.micro_batches)
 
 
-def _moments(run: Run, table: Array, head: Array, gradients: Array, flying: Array) -> list[Moment]:
+def _moments(run: Run, table: Array, head: Array, gradients: Array, flying: Array, unkept: Array) -> list[Moment]:
     """The loss; the head's gradient; the backward pass of the last block, of the first block; the end of it."""
     model, setup, held, use = run.model, run.setup, run.held, run.use
     t, h, c, whole = setup.tokens, model.hidden, use.compute, use.trainable_all
     block = held.matrices + held.experts
-    stored, again = t * run.kept.forward * flying, t * run.kept.again
-    copy = use.copies * block
+    stored, again = t * run.kept.forward * flying - unkept, t * run.kept.again
+    copy = use.copies * block + use.adapter_copies * _adapters(model, setup)
     copies = copy * flying * (1.0 - run.again)
     logit = t * model.vocab / setup.tp * (head > 0)
-    after_blocks = stored + (head > 0) * t * (use.residual + c) * h / run.along  # the last block's output and its norm
+    after_blocks = stored + (head > 0) * t * (use.residual + whole * c) * h / run.along  # the last block's output and its norm
     with_head = copies + use.copies * head
     earlier = (setup.micro_batches > 1) * gradients  # of the micro-batches before this one
     each = whole * use.gradient
@@ -264,7 +290,7 @@ def _moments(run: Run, table: Array, head: Array, gradients: Array, flying: Arra
     traffic = run.traffic + (setup.shard >= 3) * c * (table + head)
     nothing = column(0.0)
     one_block = t * run.kept.forward + again
-    late = gradients + held.tied * head_gradient  # both gradients of a tied matrix, before they are added
+    late = gradients + held.tied * head_gradient * (1.0 + use.wide)  # both gradients of a tied matrix, before they are added
     return [
         Moment(earlier, with_head, after_blocks, use.logit * logit, traffic, run.quiet),
         Moment(np.maximum(earlier, head_gradient), copies, after_blocks, nothing, traffic, run.quiet + whole * c * head),

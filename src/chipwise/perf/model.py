@@ -6,14 +6,14 @@ where the chip was measured with that software, `formula` where only the formula
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from chipwise.perf import bands
-from chipwise.perf.arrays import Array, Coded, Index
+from chipwise.perf.arrays import Array, Coded, Filling
 from chipwise.perf.bands import Band
 from chipwise.perf.blocks import fitted
 from chipwise.perf.pooling import Factors
@@ -22,6 +22,8 @@ from chipwise.perf.tables import rows
 
 FAMILIES = ("training", "inference", "vision")
 MEASURED, INTERPOLATED, FORMULA = "measured", "interpolated", "formula"
+_COLUMNS = ("value", "low", "high", "seconds", "spread")  # of an estimate
+_TERM = "term "
 # The level that tells whether a chip was measured with the software asked about.
 _NEAR = {"training": ("stack|chip", "*"), "inference": ("engine|chip", "*"), "vision": ("engine|chip", "*")}
 
@@ -49,8 +51,7 @@ class Model:
         found = answer(question, factors)
         low, high = bands.limits(self.bands, kind, found.spread)
         soonest = np.maximum(found.seconds * low, found.least)
-        latest = found.seconds * high
-        ends = question.scale * soonest**question.power, question.scale * latest**question.power
+        ends = question.value(soonest), question.value(found.seconds * high)
         return Estimate(
             found.value,
             np.minimum(*ends),
@@ -67,29 +68,26 @@ class Model:
         return question.levels[level].map(lambda name: INTERPOLATED if name in known else FORMULA)
 
 
-def joined(parts: Sequence[Estimate]) -> Estimate:
-    """Estimates of consecutive rows as one."""
-    place = {name: at for at, name in enumerate(dict.fromkeys(name for part in parts for name in part.provenance.names))}
+class Joining:
+    """Estimates of consecutive rows as one, written down as they come: the memory of each is free for the next."""
 
-    def near(part: Estimate) -> Index:
-        codes: Index = np.array([place[name] for name in part.provenance.names], dtype=np.intp)[part.provenance.index]
-        return np.broadcast_to(codes, part.value.shape)
+    def __init__(self, count: int) -> None:
+        self._columns = Filling(count)
+        self._near = np.empty(count, dtype=np.intp)
+        self._names: dict[str, int] = {}
 
-    def column(get: Callable[[Estimate], Array]) -> Array:
-        return np.concatenate([np.broadcast_to(get(part), part.value.shape) for part in parts])
+    def add(self, which: slice, part: Estimate) -> None:
+        self._columns.add(which, {name: getattr(part, name) for name in _COLUMNS})
+        self._columns.add(which, {f"{_TERM}{name}": values for name, values in part.terms.items()})
+        codes = [self._names.setdefault(name, len(self._names)) for name in part.provenance.names]
+        self._near[which] = np.array(codes, dtype=np.intp)[part.provenance.index]
 
-    return Estimate(
-        value=column(lambda part: part.value),
-        low=column(lambda part: part.low),
-        high=column(lambda part: part.high),
-        seconds=column(lambda part: part.seconds),
-        terms={
-            name: np.concatenate([np.broadcast_to(part.terms[name], part.value.shape) for part in parts])
-            for name in parts[0].terms
-        },
-        provenance=Coded(tuple(place), np.concatenate([near(part) for part in parts])),
-        spread=column(lambda part: part.spread),
-    )
+    def estimate(self) -> Estimate:
+        found = self._columns.columns
+        terms = {name.removeprefix(_TERM): values for name, values in found.items() if name.startswith(_TERM)}
+        return Estimate(
+            **{name: found[name] for name in _COLUMNS}, terms=terms, provenance=Coded(tuple(self._names), self._near)
+        )
 
 
 @cache

@@ -23,9 +23,8 @@ def product(
     m: Array, n: Array, k: Array, peak: Array, bandwidth: Array, weight_bytes: Array, value_bytes: float = 2.0
 ) -> Array:
     """Seconds of one m x k by k x n product; `weight_bytes` per element of the k x n side."""
-    width = n / (n + NARROW) * (k / (k + NARROW))
-    compute = 2.0 * m * n * k / (peak * COMPUTE_EFFICIENCY * width)
-    moved = weight_bytes * n * k + value_bytes * m * (n + k)
+    compute = (n + NARROW) * m * ((k + NARROW) * (2.0 / COMPUTE_EFFICIENCY) / peak)  # 2mnk with both c(x) cancelled
+    moved = n * (weight_bytes * k) + (n + k) * (value_bytes * m)
     return soft_max(compute, moved / (bandwidth * MEMORY_EFFICIENCY))
 
 
@@ -41,4 +40,4 @@ def passes(moved: Array, bandwidth: Array) -> Array:
 def exposed(hidden: Array, under: Array, overlap: Array | float) -> Array:
     """What is left of `hidden` when it runs beside `under`: nothing while it is short, all that is over otherwise."""
     room = overlap * under
-    return np.maximum(hidden - room, 0.0) + (1.0 - np.asarray(overlap)) * np.minimum(hidden, room) * 0.25
+    return np.maximum(hidden - room, 0.0) + np.minimum(hidden, room) * ((1.0 - overlap) * 0.25)

@@ -34,7 +34,7 @@ class Part:
     architecture: str
     memory_bytes: float
     bandwidth: float
-    rates: Mapping[str, float]
+    rates: Mapping[str, float] = field(hash=False)
     power_w: float
     link: float  # to the other chips of its domain
     domain: int  # chips that such links join; 1: none
@@ -46,7 +46,9 @@ class Part:
 
     def rate(self, precision: str) -> float:
         """FLOP/s of the unit that does `precision`, or of the next best one where there is none."""
-        for name in (precision, *_FALLBACK.get(precision, ())):
+        if precision in self.rates:
+            return self.rates[precision]
+        for name in _FALLBACK.get(precision, ()):
             if name in self.rates:
                 return self.rates[name]
         return max(self.rates.values(), default=1e11)

@@ -6,28 +6,33 @@ other prompts, so the time per token of an answer of o tokens has the variance (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from statistics import NormalDist
 
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import Array, Coded, column
-from chipwise.perf.family_inference import Names, arithmetic, question
+from chipwise.perf.arrays import Array, Coded, column, combinations, pick
+from chipwise.perf.family_inference import FLOORS, TERM_OF, Names, arithmetic, features, levels
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.inference import Serving
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
-from chipwise.perf.model import Estimate, Model, joined
+from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
+from chipwise.perf.pooling import Groups
 from chipwise.perf.published_inference import usual_engine
-from chipwise.perf.serving import SCENARIOS, Load, in_flight
+from chipwise.perf.question import Question
+from chipwise.perf.serving import SCENARIOS, Load, answer, bases, in_flight, unit
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, ServingSetup
 from chipwise.perf.transformer import Transformers
 
 CHUNK = 32768
 METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "total_tokens_per_s", "requests_per_s")
 _LIMITS = {"tensorrt-llm": 2048.0, "vllm": 1024.0, "sglang": 1024.0, "neuron": 64.0, "llama.cpp": 64.0}  # sequences at once
+EAGER = ("transformers",)  # engines that were measured without CUDA graphs: their factors hold the launches
+_ONE, _ENDLESS = column(1.0), column(np.inf)
 _HEAD_BYTES = {"fp32": 4.0, "q4_k_m": 0.82, "q8_0": 1.06}
 _FORMAT = {"awq": "int4", "gptq": "int4", "nf4": "int4", "mxfp8": "fp8", "q6_k": "q8_0", "q5_k_m": "q4_k_m"}
 
@@ -78,6 +83,7 @@ def replica(ask: Generation) -> Serving:
         pp=setup.pp, weight_bytes=weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0) / 8),
         head_bytes=weights.look_up(lambda name: _HEAD_BYTES.get(name, 2.0)),
         cache_bytes=setup.precision_kv.look_up(lambda name: KV_BITS.get(name, 16.0) / 8),
+        graphs=np.maximum(setup.cuda_graphs, setup.engine.look_up(lambda name: float(name in EAGER))),
     )  # fmt: skip
 
 
@@ -93,34 +99,47 @@ def slots(ask: Generation) -> Array:
     room = kv_budget_bytes(ask.model, one, capacity)
     each = np.maximum(kv_bytes(ask.model, one), 1.0)
     most = setup.engine.look_up(lambda name: _LIMITS.get(name, 256.0))
-    return np.clip(np.floor(room / each), 1.0, most)
+    return np.minimum(np.maximum(np.floor(room / each), 1.0), most)
 
 
 def load(ask: Generation, metric: str, room: Array) -> Load:
     setup = ask.setup
     shared = ask.scenario.look_up(lambda name: float(name in ("full", "open")))
-    per = ask.replicas
     return Load(
-        scenario=ask.scenario, metric=Coded.of(metric), batch=np.where(shared > 0, room, setup.batch), slots=room,
-        input_len=setup.input_len, output_len=setup.output_len, rate=ask.rate / per, requests=column(np.inf),
-        prefix=setup.prefix_len, beams=column(1.0),
+        scenario=ask.scenario, metric=Coded.of(metric), batch=pick(shared > 0, room, setup.batch), slots=room,
+        input_len=setup.input_len, output_len=setup.output_len, rate=ask.rate / ask.replicas, requests=_ENDLESS,
+        prefix=setup.prefix_len, beams=_ONE,
     )  # fmt: skip
 
 
-def _names(ask: Generation, metric: str) -> Names:
-    engine = ask.setup.engine
+def _levels(ask: Generation, metric: str) -> Groups:
+    """What rows have in common with measured ones, found once per combination of names."""
+    kinds = Coded(("experts", "dense"), np.where(ask.model.has_experts, 0, 1))
+    named = (ask.hardware.part, ask.setup.precision_weights, ask.setup.engine, ask.scenario, kinds, ask.name)
+    columns, rows = combinations(named)
+    if len(rows) == 1:
+        return _one_row(metric, ask.hardware.parts[columns[0].at(0)], *(one.at(0) for one in columns[1:]))
+    return Groups(levels(_names(metric, *columns), dict(ask.hardware.parts)), rows)
+
+
+@lru_cache(maxsize=4096)
+def _one_row(metric: str, part: Part, *others: str) -> Groups:
+    """Who asks row by row asks for the same few names again and again."""
+    names = _names(metric, *map(Coded.of, (part.name, *others)))
+    return Groups(levels(names, {part.name: part}), np.zeros(1, dtype=np.intp))
+
+
+def _names(metric: str, part: Coded, weights: Coded, engine: Coded, scenario: Coded, kind: Coded, model: Coded) -> Names:
     asked = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}.get(metric, "rate")
-    style = ask.scenario.map(lambda name: f"{'max load' if name == 'full' else name} {asked}")
-    code = np.where(ask.model.experts > 0, 0, 1).astype(np.intp)
     return Names(
-        part=ask.hardware.part,
-        weights=ask.setup.precision_weights.map(lambda name: _FORMAT.get(name, name)),
+        part=part,
+        weights=weights.map(lambda name: _FORMAT.get(name, name)),
         engine=engine,
         version=engine,
         source=engine.map(lambda name: f"chipwise {name}" if name == "pytorch" else f"user {name}"),
-        style=style,
-        kind=Coded(("experts", "dense"), code),
-        model=ask.name,
+        style=scenario.map(lambda name: f"{'max load' if name == 'full' else name} {asked}"),
+        kind=kind,
+        model=model,
         split=Coded.of(""),
     )
 
@@ -137,8 +156,14 @@ def kind_of(scenario: Coded, metric: str, engine: Coded) -> Coded:
 
 
 def predict(
-    ask: Generation, model: Model, metrics: Sequence[str] = ("ttft_ms", "tpot_ms", "output_tokens_per_s")
+    ask: Generation,
+    model: Model,
+    metrics: Sequence[str] = ("ttft_ms", "tpot_ms", "output_tokens_per_s"),
+    room: Array | None = None,
 ) -> dict[str, Estimate]:
+    """`room` is what `slots` found, where somebody asked before."""
+    if not metrics:
+        raise BadInput("No metric is asked for.", remedy=f"Allowed: {', '.join(METRICS)}.")
     for metric in metrics:
         if metric not in METRICS:
             raise BadInput(f"No metric is called {metric!r}.", remedy=f"Allowed: {', '.join(METRICS)}.")
@@ -146,24 +171,40 @@ def predict(
         if name not in SCENARIOS:
             raise BadInput(f"No scenario is called {name!r}.", remedy=f"Allowed: {', '.join(SCENARIOS)}.")
     count = len(ask)
+    alike = {metric: _levels(ask, metric) for metric in metrics}
     if count <= CHUNK:
-        return _predict(ask, model, metrics)
-    parts = [_predict(ask.rows(slice(at, at + CHUNK)), model, metrics) for at in range(0, count, CHUNK)]
-    return {metric: joined([part[metric] for part in parts]) for metric in metrics}
+        return _predict(ask, alike, model, slots(ask) if room is None else room)
+    found = {metric: Joining(count) for metric in metrics}
+    for at in range(0, count, CHUNK):
+        which = slice(at, at + CHUNK)
+        here = ask.rows(which)
+        free = slots(here) if room is None else room if len(room) == 1 else room[which]
+        parts = _predict(here, {metric: one.rows(which) for metric, one in alike.items()}, model, free)
+        for metric, part in parts.items():
+            found[metric].add(which, part)
+    return {metric: one.estimate() for metric, one in found.items()}
 
 
-def _predict(ask: Generation, model: Model, metrics: Sequence[str]) -> dict[str, Estimate]:
+def _predict(ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array) -> dict[str, Estimate]:
     run = replica(ask)
-    room = slots(ask)
     found: dict[str, Estimate] = {}
     loaded = all(name in ("closed", "open") for name in ask.scenario.names)
-    for metric in metrics:
+    for metric, common in alike.items():
         if metric == "latency_ms" and loaded and "ttft_ms" in found and "tpot_ms" in found:
             found[metric] = _whole_answer(found["ttft_ms"], found["tpot_ms"], ask.setup.output_len)
             continue
-        asked = question(run, load(ask, metric, room), _names(ask, metric), dict(ask.hardware.parts), ask.replicas)
+        asked = _question(run, load(ask, metric, room), common, ask.replicas)
         found[metric] = model.estimate("inference", asked, kind_of(ask.scenario, metric, ask.setup.engine))
     return found
+
+
+def _question(run: Serving, load: Load, alike: Groups, replicas: Array) -> Question:
+    held = in_flight(run, load)
+    scale, power = unit(load)
+    return Question(
+        bases(run, load, held), partial(answer, load, held), pick(power < 0, scale * replicas, scale), power, alike,
+        features(run, load, held), TERM_OF, ("arrival",), FLOORS,
+    )  # fmt: skip
 
 
 def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:

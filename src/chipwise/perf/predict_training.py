@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded, column
-from chipwise.perf.family_training import ARITHMETIC, WEIGHT_BYTES, Names, kind_of, question
+from chipwise.perf.arrays import Array, Coded, Filling, column, combinations, pick, some
+from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BYTES, Names, features, kind_of, levels
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
 from chipwise.perf.memory_training import training_memory
-from chipwise.perf.model import Estimate, Model, joined
+from chipwise.perf.model import Estimate, Joining, Model
+from chipwise.perf.part import Part
+from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
+from chipwise.perf.question import Question
 from chipwise.perf.setup import TrainingSetup
-from chipwise.perf.training import Steps, flop_per_token
+from chipwise.perf.training import Steps, bases, compose, flop_per_token
 from chipwise.perf.transformer import Transformers
 
 CHUNK = 32768  # rows at a time, so that columns stay in the cache
 RECOMPUTED = (0.0, 0.3, 1.0)  # share of the forward pass done again: none, selective, full
+_ONE = column(1.0)
+_POWER = ("chip", "host", "facility")  # lines of it
+_KINDS = (kind_of("", 1, 1), kind_of("", 0, 1), kind_of("", 0, 0))
 FRAMEWORKS = {
     "tpu": "maxtext-recipes", "neuron": "neuron", "gaudi": "mlperf-lora", "AMD": "primus", "adapters": "torchtune",
     "split": "megatron-bridge", "sharded": "composer", "one": "pytorch",
 }  # fmt: skip
+# Stacks that run blocks kernel by kernel, so that every operation keeps its inputs.
+EAGER_FRAMEWORKS = frozenset({"hf-trainer", "llama-factory", "deepspeed", "fsdp-qlora"})
+_STACKS = tuple(dict.fromkeys(FRAMEWORKS.values()))
+_PLACE = {name: float(at) for at, name in enumerate(_STACKS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +66,19 @@ class TrainingEstimate:
 def usual_framework(ask: Training) -> Coded:
     """By part; on NVIDIA by what is split: PyTorch alone on one chip, FSDP over many, Megatron where layers are split."""
     setup, hardware = ask.setup, ask.hardware
-    names = tuple(dict.fromkeys(FRAMEWORKS.values()))
-    place = {name: at for at, name in enumerate(names)}
 
     def fixed(key: str) -> float:
         part = hardware.parts[key]
         known = FRAMEWORKS.get(part.kind) or FRAMEWORKS.get(part.vendor)
-        return float(place[known]) if known else -1.0
+        return _PLACE[known] if known else -1.0
 
     given = hardware.part.look_up(fixed)
     split = (setup.tp * setup.pp * setup.ep) > 1
-    alone = setup.chips <= 1
-    adapters = setup.method.look_up(lambda name: float(name != "full")) > 0
-    chosen = np.where(split, place["megatron-bridge"], np.where(alone, place["pytorch"], place["composer"]))
-    chosen = np.where(adapters, place["torchtune"], chosen)
-    return Coded(names, np.where(given >= 0, given, chosen).astype(np.intp))
+    chosen = np.where(split, _PLACE["megatron-bridge"], np.where(setup.chips <= 1, _PLACE["pytorch"], _PLACE["composer"]))
+    adapters = setup.method.look_up(lambda name: float(name != "full"))
+    if some(adapters):
+        chosen = np.where(adapters > 0, _PLACE["torchtune"], chosen)
+    return Coded(_STACKS, np.where(given >= 0, given, chosen).astype(np.intp))
 
 
 def steps(ask: Training) -> Steps:
@@ -97,73 +105,73 @@ def steps(ask: Training) -> Steps:
         frozen=frozen,
         weight_bytes=setup.precision.look_up(lambda name: WEIGHT_BYTES.get(name, 2.0)),
         packed=setup.method.look_up(lambda name: float(name == "qlora")),
-        filled=column(1.0),
+        filled=_ONE,
         unfused=1.0 - setup.flash,
-        offload=column(0.0),
+        offload=np.zeros(1),
     )
 
 
-def _names(ask: Training, kinds: Coded) -> Names:
+def _levels(ask: Training) -> Groups:
+    """What rows have in common with measured ones, found once per combination of names."""
     setup = ask.setup
-    packed = setup.method.map(lambda name: "nf4" if name == "qlora" else "")
     precision = setup.precision
-    if "nf4" in packed.names:
-        precision = packed.cross(setup.precision).map(lambda pair: "nf4" if pair.startswith("nf4|") else pair[1:])
-    framework = ask.framework or usual_framework(ask)
-    return Names(
-        part=ask.hardware.part, precision=precision, stack=framework, variant=Coded.of(""), method=setup.method, kind=kinds,
-        model=ask.name,
-    )  # fmt: skip
+    if "qlora" in setup.method.names:
+        packed = setup.method.map(lambda name: "nf4" if name == "qlora" else "")
+        precision = packed.cross(precision).map(lambda pair: "nf4" if pair.startswith("nf4|") else pair[1:])
+    named = (ask.hardware.part, precision, ask.framework or usual_framework(ask), setup.method, _kinds(ask), ask.name)
+    (part, precision, stack, method, kind, model), rows = combinations(named)
+    if len(rows) == 1:
+        return _one_row(ask.hardware.parts[part.at(0)], *(one.at(0) for one in (precision, stack, method, kind, model)))
+    names = Names(part, precision, stack, Coded.of(""), method, kind, model)
+    return Groups(levels(names, dict(ask.hardware.parts)), rows)
+
+
+@lru_cache(maxsize=4096)
+def _one_row(part: Part, precision: str, stack: str, method: str, kind: str, model: str) -> Groups:
+    """Who asks row by row asks for the same few names again and again."""
+    names = Names(*map(Coded.of, (part.name, precision, stack, "", method, kind, model)))
+    return Groups(levels(names, {part.name: part}), np.zeros(1, dtype=np.intp))
 
 
 def predict(ask: Training, model: Model, memory: bool = True) -> TrainingEstimate:
     """Every column of the answer has one row per candidate."""
     count = len(ask)
+    alike = _levels(ask)
     if count <= CHUNK:
-        return _predict(ask, model, memory)
-    parts = [_predict(ask.rows(slice(at, at + CHUNK)), model, memory) for at in range(0, count, CHUNK)]
-    return _joined(parts)
+        return _predict(ask, alike, model, memory)
+    step, rest = Joining(count), Filling(count)
+    for at in range(0, count, CHUNK):
+        which = slice(at, at + CHUNK)
+        part = _predict(ask.rows(which), alike.rows(which), model, memory)
+        step.add(which, part.step)
+        rest.add(which, {"tokens_per_s": part.tokens_per_s, "mfu": part.mfu})
+        rest.add(which, {name: getattr(part.power, name) for name in _POWER})
+        if part.memory is not None:
+            rest.add(which, part.memory.lines())
+    found = rest.columns
+    drawn = Power(**{name: found.pop(name) for name in _POWER})
+    rate, mfu = found.pop("tokens_per_s"), found.pop("mfu")
+    return TrainingEstimate(step.estimate(), rate, mfu, Memory(**found) if memory else None, drawn)
 
 
-def _predict(ask: Training, model: Model, memory: bool) -> TrainingEstimate:
+def _predict(ask: Training, alike: Groups, model: Model, memory: bool) -> TrainingEstimate:
     run = steps(ask)
-    kinds = _kinds(ask)
-    node = np.maximum(np.where(ask.hardware.node > 0, ask.hardware.node, np.minimum(run.chips, ask.hardware.domain)), 1.0)
-    asked = question(run, _names(ask, kinds), node, dict(ask.hardware.parts), column(1.0), column(1.0))
+    hardware = ask.hardware
+    node = np.maximum(pick(hardware.node > 0, hardware.node, np.minimum(run.chips, run.network.domain)), 1.0)
+    asked = Question(bases(run), partial(compose, run), _ONE, _ONE, alike, features(run, node), TERM_OF, floors=FLOORS)
     found = model.estimate("training", asked, Coded.of("training"))
     rate = run.tokens / found.seconds
-    flop = flop_per_token(run.model, run.seq, run.frozen, column(0.0))
+    flop = flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))
     used = flop * rate / run.chips
     busy = np.minimum((found.terms["elementwise"] + found.terms["optimizer"]) / found.seconds + 0.3, 1.0)
-    drawn = power(ask.hardware.kind, ask.hardware.get("power_w"), np.minimum(used / run.peak, 1.0), busy)
+    drawn = power(hardware.kind, hardware.get("power_w"), np.minimum(used / run.peak, 1.0), busy)
     held = training_memory(ask.model, ask.setup) if memory else None
-    return TrainingEstimate(found, rate, used / ask.hardware.rate(Coded.of("bf16")), held, drawn)
+    return TrainingEstimate(found, rate, used / hardware.rate(Coded.of("bf16")), held, drawn)
 
 
 def _kinds(ask: Training) -> Coded:
-    code = np.where(ask.model.experts > 0, 0, np.where(ask.model.causal > 0, 1, 2)).astype(np.intp)
-    return Coded((kind_of("", 1, 1), kind_of("", 0, 1), kind_of("", 0, 0)), code)
-
-
-def _joined(parts: list[TrainingEstimate]) -> TrainingEstimate:
-    def column_of(get: Callable[[TrainingEstimate], Array]) -> Array:
-        return np.concatenate([np.broadcast_to(get(part), part.step.value.shape) for part in parts])
-
-    held = None
-    if parts[0].memory is not None:
-        lines = [part.memory.lines() for part in parts if part.memory is not None]
-        held = Memory(**{name: np.concatenate([line[name] for line in lines]) for name in lines[0]})
-    return TrainingEstimate(
-        joined([part.step for part in parts]),
-        column_of(lambda part: part.tokens_per_s),
-        column_of(lambda part: part.mfu),
-        held,
-        Power(
-            column_of(lambda part: part.power.chip),
-            column_of(lambda part: part.power.host),
-            column_of(lambda part: part.power.facility),
-        ),
-    )
+    code = np.where(ask.model.has_experts, 0, np.where(ask.model.is_causal, 1, 2))
+    return Coded(_KINDS, code)
 
 
 def scaling_efficiency(ask: Training, many: TrainingEstimate, model: Model) -> Array:

@@ -68,6 +68,8 @@ def weight_format(text: str) -> str:
     for mark in ("int4", "fp4", "fp8", "int8", "bf16", "fp16", "fp32"):
         if mark in lowered:
             return mark
+    if "float32" in lowered:
+        return "fp32"
     return "fp16"
 
 

@@ -52,6 +52,7 @@ _VARIANTS = (
     "capacity factor 1.5",
     "dropless",
     "one steady step",
+    "deepspeed;",
 )
 
 
@@ -110,6 +111,9 @@ def _stack(row: Row) -> Mapping[str, str]:
 def _variant(row: Row, notes: str) -> str:
     """What else tells runs of one stack apart: a word of the notes, or the round of a benchmark."""
     word = next((word for word in _VARIANTS if word in notes), "")
+    container = re.search(r"container (\d\d\.\d\d)", notes)
+    if container:
+        return f"{container[1]} {word}".strip()
     edition = re.match(r"mlcommons/training_results_(v\d\.\d)", row.text("source_repo"))
     return f"{edition[1]} {word}".strip() if edition else word
 

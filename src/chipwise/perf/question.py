@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.fitting import Problem
 from chipwise.perf.pooling import WHOLE, Factors
 
+_ONE: Array = np.ones(1)
 Compose = Callable[[dict[str, Array]], dict[str, Array]]
 
 
@@ -32,21 +34,26 @@ class Question:
         return max(len(values) for values in self.bases.values())
 
     def terms(self, exponents: Mapping[str, Array]) -> dict[str, Array]:
-        scaled = {
-            name: values * np.exp(exponents[name]) if name in exponents else values for name, values in self.bases.items()
-        }
-        terms = self.compose(scaled)
-        if WHOLE not in exponents:
+        return self.scaled({base: np.exp(values) for base, values in exponents.items()})
+
+    def scaled(self, scales: Mapping[str, Array]) -> dict[str, Array]:
+        """Terms when each kind of work takes `scales` times as long."""
+        terms = self.compose({name: values * scales[name] if name in scales else values for name, values in self.bases.items()})
+        if WHOLE not in scales:
             return terms
-        whole = np.exp(exponents[WHOLE])
+        whole = scales[WHOLE]
         return {name: values if name in self.given else values * whole for name, values in terms.items()}
+
+    def value(self, seconds: Array) -> Array:
+        """What is asked of a run that takes so long."""
+        return self.scale * _raised(seconds, self.power)
 
     def log_time(self, exponents: Mapping[str, Array]) -> Array:
         return np.log(_sum(self.terms(exponents)))
 
     def time_of(self, value: Array) -> Array:
         """Seconds that a measured value stands for."""
-        return np.asarray((value / self.scale) ** self.power)
+        return _raised(value / self.scale, self.power)
 
     def problem(self, measured: Array, weight: Array) -> Problem:
         return Problem(self.log_time, tuple(self.bases), self.levels, self.features, np.log(self.time_of(measured)), weight)
@@ -63,28 +70,33 @@ class Answer:
 
 def answer(question: Question, factors: Factors) -> Answer:
     pooled = factors.pool(question.levels, question.features)
-    terms = question.terms(pooled.exponents)
-    floors = _floors(question, terms, pooled.exponents)
+    scales = {base: pooled.scale(base) for base in pooled.place}
+    terms = question.scaled(scales)
+    floors = _floors(question, terms, scales)
     terms = _above_floors(terms, floors, question.given)
     seconds = _sum(terms)
     # A base that shares its term with others counts with all of the term: an upper bound on what hangs on it.
-    variance = pooled.variances.get(WHOLE, np.zeros(1))
+    shared: dict[str, Array] = {}
     for base, term in question.term_of.items():
-        if base in pooled.variances:
-            variance = variance + pooled.variances[base] * (terms[term] / seconds) ** 2
-    spread = np.broadcast_to(np.sqrt(variance), seconds.shape)
-    least = np.minimum(np.broadcast_to(_sum(floors), seconds.shape), seconds)
-    return Answer(terms, seconds, question.scale * seconds**question.power, spread, least)
+        if base in pooled.place:
+            left = pooled.variance(base)
+            shared[term] = shared[term] + left if term in shared else left
+    hanging = _sum({term: left * terms[term] * terms[term] for term, left in shared.items()}) / (seconds * seconds)
+    variance = hanging + pooled.variance(WHOLE) if WHOLE in pooled.place else hanging
+    spread = _like(np.sqrt(variance), seconds)
+    least = np.minimum(_sum(floors), seconds)
+    terms = {name: _like(values, seconds) for name, values in terms.items()}
+    return Answer(terms, seconds, question.value(seconds), spread, least)
 
 
-def _floors(question: Question, scaled: Mapping[str, Array], exponents: Mapping[str, Array]) -> dict[str, Array]:
+def _floors(question: Question, scaled: Mapping[str, Array], scales: Mapping[str, Array]) -> dict[str, Array]:
     """Seconds that each floored term cannot go below: a share of what it was before its base's factor."""
-    nothing = np.zeros(1)
     base_of = {term: base for base, term in question.term_of.items() if term in question.floors}
-    return {
-        name: share * scaled[name] * np.exp(-exponents.get(base_of[name], nothing) - exponents.get(WHOLE, nothing))
-        for name, share in question.floors.items()
-    }
+    floors: dict[str, Array] = {}
+    for name, share in question.floors.items():
+        factors = [scales[base] for base in (base_of[name], WHOLE) if base in scales]
+        floors[name] = share * scaled[name] / reduce(np.multiply, factors, _ONE)
+    return floors
 
 
 def _above_floors(terms: dict[str, Array], floors: Mapping[str, Array], given: tuple[str, ...]) -> dict[str, Array]:
@@ -92,30 +104,32 @@ def _above_floors(terms: dict[str, Array], floors: Mapping[str, Array], given: t
 
     The sum stays as fitted unless all that can be given is too little; then it rises to what the hardware allows.
     """
-    if not floors:
+    over = {name: terms[name] - floor for name, floor in floors.items()}
+    lack = -_sum({name: np.minimum(values, 0.0) for name, values in over.items()})
+    if not lack.any():
         return terms
-    lack: Array = np.zeros(1)
-    spare: Array = np.zeros(1)
-    for name, values in terms.items():
-        if name in given:
-            continue
-        over = values - floors[name] if name in floors else values
-        spare = spare + np.maximum(over, 0.0)
-        if name in floors:
-            lack = lack + np.maximum(-over, 0.0)
+    spared = {name: np.maximum(values, 0.0) for name, values in over.items()}
+    free = {name: values for name, values in terms.items() if name not in floors and name not in given}
+    spare = _sum(spared | free)
     kept = 1.0 - np.minimum(lack, spare) / np.maximum(spare, 1e-300)
-    return {
-        name: floors[name] + np.maximum(values - floors[name], 0.0) * kept
-        if name in floors
-        else values
-        if name in given
-        else values * kept
-        for name, values in terms.items()
-    }
+    found = dict(terms)
+    for name, values in spared.items():
+        found[name] = floors[name] + values * kept
+    for name, values in free.items():
+        found[name] = values * kept
+    return found
+
+
+def _raised(values: Array, power: Array) -> Array:
+    """values ** power: powers are 1 for times and -1 for rates."""
+    if len(power) == 1:
+        return values if power[0] > 0 else 1.0 / values
+    return np.where(power > 0, values, 1.0 / values)
+
+
+def _like(values: Array, rows: Array) -> Array:
+    return values if len(values) == len(rows) else np.broadcast_to(values, rows.shape)
 
 
 def _sum(terms: Mapping[str, Array]) -> Array:
-    total: Array = np.zeros(1)
-    for values in terms.values():
-        total = total + values
-    return total
+    return reduce(np.add, terms.values()) if terms else np.zeros(1)

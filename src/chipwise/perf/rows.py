@@ -162,6 +162,7 @@ def _from_columns(row: Row, layers: float, hidden: float) -> Layer:
         layers=layers,
         hidden=hidden,
         vocab=vocab,
+        heads=heads,
         query_width=heads * width,
         kv_width=_LATENT if latent else 2 * kv_heads * width,
         kv_heads=1.0 if latent else kv_heads,
@@ -171,6 +172,7 @@ def _from_columns(row: Row, layers: float, hidden: float) -> Layer:
         mlp_stored=stored,
         experts=experts,
         active=active,
+        expert_layers=float(experts > 0),
         score_width=2 * heads * width,
         window=math.inf,
         windowed=0.0,
@@ -204,5 +206,6 @@ def _from_size(parameters: float, active: float, row: Row) -> Layer:
     if active >= 0.9 * parameters:
         return dense
     stored = dense.mlp_stored + (parameters - active) / layers
-    return replace(dense, experts=64.0, active=max(round(64 * dense.mlp_weights / stored), 1), mlp_stored=stored,
+    return replace(dense, experts=64.0, expert_layers=1.0, active=max(round(64 * dense.mlp_weights / stored), 1),
+                   mlp_stored=stored,
                    mlp_width=dense.mlp_width * dense.mlp_weights / stored, parameters=parameters)  # fmt: skip

@@ -14,10 +14,13 @@ All are linear in the bases, so every answer is a sum of named terms. q and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.arrays import Array, Coded, pick, soft_one, some
 from chipwise.perf.inference import BASES, Serving, decode, prefill
 
 SCENARIOS = ("prefill", "decode", "static", "full", "closed", "open")
@@ -27,13 +30,61 @@ CHUNK = 8192.0  # prompt tokens that engines put into one step
 CROWD = 0.6  # how waiting grows with the requests in flight
 FIXED_S = 12e-3  # from the socket to the scheduler and back, without load
 SLOWER = 1.1  # a loaded replica against the bare formula, to find how many requests are in flight
+_NOTHING, _HALF, _ONE, _MILLI, _FIXED = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S))
 TERMS = (
     "prefill matrix", "prefill attention", "prefill elementwise", "prefill communication", "prefill host", "weights", "cache",
     "communication", "launches", "engine", "sequences", "fixed", "waiting", "slots", "arrival",
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+class Weights(NamedTuple):
+    """How often each part of the work is in what is asked, by scenario and metric; columns of numbers."""
+
+    shared: Array  # 1: memory limits the sequences in flight
+    together: Array  # 1: all prompts are one batch
+    decode: Array  # 1: one decode step alone
+    open: Array
+    prefills: Array
+    steps: Array  # decode steps, and
+    steps_per_token: Array  # more of them per token of the answer
+    stretched: Array  # 1: other prompts stretch the steps
+    waiting: Array
+    queued: Array  # 1: waits for a slot
+    per_slot: Array  # 1: prompts of all sequences in flight are in it
+    steps_per_slot: Array  # 1: steps serve all sequences in flight
+    tail: Array  # 1: a rate of requests that arrive on their own
+    time: Array  # 1: asked for in milliseconds
+    asked: Array  # what is counted otherwise: requests, samples, the token of one step,
+    asked_in: Array  # tokens of the prompt,
+    asked_out: Array  # tokens of the answer
+
+
+@cache
+def _weights(scenario: str, metric: str) -> Weights:
+    first, token, whole = (float(metric == name) for name in TIMES)
+    rate = 1.0 - first - token - whole
+    prompts, step, static, full, closed, opened = (float(scenario == name) for name in SCENARIOS)
+    online = closed + opened
+    ttft = first + whole + rate * (prompts + online)
+    steps, more = token + first * online - (whole + rate * online), whole + rate * (online + full)
+    if static:
+        steps, more = token - (whole + rate), whole + rate
+    if step:
+        steps, more = max(token, 1.0 - first), 0.0
+    out, both = float(metric == "output_tokens_per_s"), float(metric == "total_tokens_per_s")
+    found = {
+        "shared": full + online, "together": prompts + static, "decode": step, "open": opened,
+        "prefills": 0.0 if step else 1.0 if full * rate else ttft + rate * (static + full), "steps": steps * (1.0 - prompts),
+        "steps_per_token": more * (1.0 - prompts), "stretched": online + full * (1.0 - rate), "waiting": online * ttft,
+        "queued": online * ttft * (1.0 - rate), "per_slot": rate * (1.0 - full) * (1.0 - opened),
+        "steps_per_slot": rate * (1.0 - opened), "tail": rate * opened, "time": 1.0 - rate,
+        "asked": float(metric in ("requests_per_s", "samples_per_s")) + out * step, "asked_in": both,
+        "asked_out": out * (1.0 - step) + both * (1.0 - prompts),
+    }  # fmt: skip
+    return Weights(**{name: np.array([value]) for name, value in found.items()})
+
+
+@dataclass(frozen=True)
 class Load:
     """Columns: how a replica is used, and what is asked."""
 
@@ -48,107 +99,125 @@ class Load:
     prefix: Array  # tokens of the prompt that are already cached
     beams: Array
 
-    def is_in(self, *scenarios: str) -> Array:
-        return self.scenario.look_up(lambda name: float(name in scenarios))
+    @cached_property
+    def weights(self) -> Weights:
+        if len(self.scenario) == 1 and len(self.metric) == 1:
+            return _weights(self.scenario.at(0), self.metric.at(0))
+        tables = [[_weights(way, asked) for asked in self.metric.names] for way in self.scenario.names]
+        table = np.array(tables)[..., 0]
+        return Weights(*np.moveaxis(table[self.scenario.index, self.metric.index], -1, 0))
+
+    @cached_property
+    def burst(self) -> NDArray[np.bool_]:
+        """All requests come at once."""
+        return np.asarray((self.weights.open > 0) & (self.rate <= 0))
+
+    @cached_property
+    def fresh(self) -> Array:
+        """Prompt tokens that are not cached."""
+        return np.maximum(self.input_len - self.prefix, 1.0)
+
+    @cached_property
+    def out(self) -> Array:
+        return np.maximum(self.output_len, 1.0)
 
 
 def in_flight(run: Serving, load: Load) -> Array:
     """Sequences that run together."""
+    weights = load.weights
     most = np.maximum(np.minimum(load.batch, load.slots), 1.0)
-    shared = load.is_in("full", "closed", "open")
-    held = np.where(shared > 0, most, np.maximum(load.batch, 1.0))
-    if not np.any(load.is_in("open") > 0):
+    held = pick(weights.shared > 0, most, np.maximum(load.batch, 1.0))
+    if not some(weights.open):
         return held
-    one, many = (sum(decode(run, b, load.input_len + load.output_len / 2).values()) for b in (np.ones_like(most), most))
+    alone = _sum(prefill(run, load.fresh, load.input_len, _ONE, load.prefix))
+    one, many = (_sum(decode(run, count, load.input_len + load.output_len / 2)) for count in (_ONE, most))
     slope = (many - one) / np.maximum(most - 1.0, 1.0)
-    fresh = np.maximum(load.input_len - load.prefix, 1.0)
-    alone = sum(prefill(run, fresh, load.input_len, np.ones_like(fresh), load.prefix).values())
     rate = load.rate * SLOWER
     room = 1.0 - rate * (load.output_len * slope + alone)
     little = rate * (alone + load.output_len * one) / np.maximum(room, 0.1)
     burst = np.minimum(most, np.where(np.isfinite(load.requests), load.requests, most))
-    flowing = np.clip(np.where(room > 0, little, most), 1.0, burst)
-    return np.where(load.is_in("open") > 0, np.where(load.rate > 0, flowing, burst), held)
+    flowing = np.minimum(np.maximum(np.where(room > 0, little, most), 1.0), burst)
+    return pick(weights.open > 0, pick(load.rate > 0, flowing, burst), held)
 
 
 def bases(run: Serving, load: Load, held: Array) -> dict[str, Array]:
     """Seconds of each kind of work: prefill of one request (or of the whole static batch), one decode step."""
-    static = load.is_in("prefill", "static")
-    fresh = np.maximum(load.input_len - load.prefix, 1.0)
-    together = np.minimum(np.maximum(np.floor(CHUNK / fresh), 1.0), held)
-    many = np.where(static > 0, held, together)
-    found = prefill(run, many * fresh, load.input_len, many, load.prefix)
-    per = np.where(static > 0, 1.0, many)
-    found = {name: values / per for name, values in found.items()}
-    middle = np.where(load.is_in("decode") > 0, load.input_len, load.input_len + load.output_len / 2)
+    batched = load.weights.together > 0
+    together = np.minimum(np.maximum(np.floor(CHUNK / load.fresh), 1.0), held)
+    many = pick(batched, held, together)
+    share = 1.0 / pick(batched, _ONE, many)
+    found = prefill(run, many * load.fresh, load.input_len, many, load.prefix)
+    found = {name: values * share for name, values in found.items()}
+    middle = pick(load.weights.decode > 0, load.input_len, load.input_len + load.output_len / 2)
     found |= decode(run, held * load.beams, np.maximum(middle, 1.0))
-    found["request_host"] = FIXED_S * np.ones_like(held)
-    found["queue"] = np.ones_like(held)
+    found["request_host"] = _FIXED
+    found["queue"] = _ONE
+    found["stretch"] = _ONE
     return found
 
 
 def unit(load: Load) -> tuple[Array, Array]:
     """(scale, power) such that the metric is scale * seconds ** power: milliseconds for times, amounts over time for rates."""
-    out = np.maximum(load.output_len, 1.0)
-    first = np.where(load.is_in("decode") > 0, 1.0, out)
-    both = np.where(load.is_in("prefill") > 0, load.input_len, load.input_len + out)
-    asked = load.metric
-    amount = asked.look_up(lambda name: float(name == "output_tokens_per_s")) * first
-    amount = amount + asked.look_up(lambda name: float(name == "total_tokens_per_s")) * both
-    amount = amount + asked.look_up(lambda name: float(name in ("requests_per_s", "samples_per_s")))
-    times = asked.look_up(lambda name: float(name in TIMES))
-    return np.where(times > 0, 1e3, amount), np.where(times > 0, 1.0, -1.0)
+    weights = load.weights
+    if not some(weights.time == 0):
+        return _MILLI, _ONE
+    amount = weights.asked + weights.asked_in * load.input_len + weights.asked_out * load.out
+    return pick(weights.time > 0, _MILLI, amount), pick(weights.time > 0, _ONE, -_ONE)
 
 
 def answer(load: Load, held: Array, base: dict[str, Array]) -> dict[str, Array]:
     """Terms in seconds of what is asked."""
-    first, token, whole = (load.metric.look_up(lambda name, ask=ask: float(name == ask)) for ask in TIMES)  # type: ignore[misc]
-    rate = 1.0 - first - token - whole
-    static, step_only, full, closed, opened = (load.is_in(name) for name in ("static", "decode", "full", "closed", "open"))
-    pre_only = load.is_in("prefill")
-    burst = opened * (load.rate <= 0)
-    online = closed + opened
-    out = np.maximum(load.output_len, 1.0)
-    ttft = first + whole + rate * (pre_only + online)  # weight of the time to first token in the answer
-    steps = token + (whole + rate * online) * (out - 1.0) + rate * full * out + (first * online)
-    steps = np.where(static > 0, token + (whole + rate) * (out - 1.0), steps)
-    steps = np.where(step_only > 0, np.maximum(token, 1.0 - first), steps) * (1.0 - pre_only)
-    stretch = (online + full * (1.0 - rate)) * np.maximum(held - 1.0, 0.0) / out * np.where(burst > 0, 0.5, 1.0)
-    pre = np.where(step_only > 0, 0.0, ttft + rate * (static + full) + steps * stretch)
-    pre = np.where(full * rate > 0, 1.0, pre)
-    per = np.where(rate > 0, held * (1.0 - full) + full, 1.0)  # throughputs: seconds per request of the replica
-    decode_per = np.where(rate * full > 0, held, per)
-    tail = rate * opened
-    per = np.where(tail > 0, np.where(np.isfinite(load.requests), load.requests, np.inf), per)
-    decode_per = np.where(tail > 0, per, decode_per)
+    weights, out = load.weights, load.out
     pres, stepped = _prefill_terms(base), _decode_terms(base)
-    one_pre, one_step = sum(pres.values()), sum(stepped.values())
-    crowd = np.where(
-        burst > 0, np.maximum(np.minimum(held, load.requests) - 1.0, 0.0) / 2.0, np.maximum(held - 1.0, 0.0) ** CROWD
-    )
-    waiting = online * ttft * base["queue"] * one_pre * crowd
-    offered = np.where(burst > 0, load.requests, load.batch)
-    excess = np.clip(offered / held - 1.2, 0.0, 4.0) * np.where(burst > 0, 0.5, 1.0)
-    residence = out * (one_step + stretch * one_pre)
-    slots = np.where((closed + burst) * ttft * (1.0 - rate) > 0, excess * residence, 0.0)
-    service = one_pre + out * one_step / held
-    arrival = np.where(tail > 0, np.maximum(np.where(load.rate > 0, 1.0 / np.maximum(load.rate, 1e-9), 0.0), service), 0.0)
-    terms = {name: values * pre / per for name, values in pres.items()}
-    terms |= {name: values * steps / decode_per for name, values in stepped.items()}
-    terms["fixed"] = online * ttft * base["request_host"] / per
-    terms["waiting"] = waiting / per
-    terms["slots"] = slots
-    terms["arrival"] = arrival
+    steps = weights.steps + weights.steps_per_token * out
+    stretch: Array = np.zeros(1)
+    if some(weights.stretched):
+        stretch = weights.stretched * np.maximum(held - 1.0, 0.0) / out * pick(load.burst, _HALF, _ONE) * base["stretch"]
+    # Throughputs: seconds per request of the replica.
+    per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, held, _ONE))
+    steps_per = pick(weights.tail > 0, load.requests, pick(weights.steps_per_slot > 0, held, _ONE))
+    prefills, steps = (weights.prefills + steps * stretch) / per, steps / steps_per
+    terms = {name: values * prefills for name, values in pres.items()}
+    terms |= {name: values * steps for name, values in stepped.items()}
+    terms["fixed"] = weights.waiting * base["request_host"] / per
+    terms["waiting"] = _waiting(load, held, base["queue"] * _sum(pres)) / per if some(weights.waiting) else _NOTHING
+    terms["slots"] = _slots(load, held, _sum(stepped) + stretch * _sum(pres)) if some(weights.queued) else _NOTHING
+    terms["arrival"] = _arrival(load, _sum(pres) + out * _sum(stepped) / held) if some(weights.tail) else _NOTHING
     return terms
+
+
+def _waiting(load: Load, held: Array, prompt: Array) -> Array:
+    """Prompts ahead of the first token."""
+    crowd = np.maximum(held - 1.0, 0.0) ** CROWD
+    if some(load.burst):
+        crowd = pick(load.burst, np.maximum(np.minimum(held, load.requests) - 1.0, 0.0) / 2.0, crowd)
+    return load.weights.waiting * prompt * crowd
+
+
+def _slots(load: Load, held: Array, token: Array) -> Array:
+    """Until one of those in flight is done, where more are offered than can run."""
+    offered = pick(load.burst, load.requests, load.batch)
+    excess = np.minimum(np.maximum(offered / held - 1.2, 0.0), 4.0) * pick(load.burst, _HALF, _ONE)
+    waits = (load.weights.queued > 0) & ((load.weights.open == 0) | load.burst)
+    return pick(waits, excess * load.out * token, _NOTHING)
+
+
+def _arrival(load: Load, service: Array) -> Array:
+    """Requests are answered no faster than they come."""
+    apart = np.where(load.rate > 0, 1.0 / np.maximum(load.rate, 1e-9), 0.0)
+    return pick(load.weights.tail > 0, np.maximum(apart, service), _NOTHING)
+
+
+def _sum(bases: dict[str, Array]) -> Array:
+    return sum(bases.values(), _NOTHING)
 
 
 def _prefill_terms(base: dict[str, Array]) -> dict[str, Array]:
     device = base["prefill_matrix"] + base["prefill_attention"] + base["prefill_element"] + base["prefill_link"]
-    ratio = base["prefill_host"] / np.maximum(device, 1e-12)
     return {
         "prefill matrix": base["prefill_matrix"], "prefill attention": base["prefill_attention"],
         "prefill elementwise": base["prefill_element"], "prefill communication": base["prefill_link"],
-        "prefill host": device * ((1.0 + ratio**4) ** 0.25 - 1.0),
+        "prefill host": device * (soft_one(base["prefill_host"] / np.maximum(device, 1e-12)) - 1.0),
     }  # fmt: skip
 
 

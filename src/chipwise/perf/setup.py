@@ -8,15 +8,15 @@ candidates by the thousand. Time and memory models read the same setups.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
-from typing import ClassVar, NamedTuple, Self
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.errors import BadInput, Problem
+from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf.arrays import Array, Coded, Index, column
 from chipwise.perf.transformer import Transformers
 from chipwise.spelling import nearest
@@ -61,15 +61,35 @@ class Rule(NamedTuple):
     field: str
     kept: Rows
     shown: Array | None
-    allowed: str
+    allowed: str | Callable[[int], str]  # of a row
 
 
-def _whole(values: Array, least: float = 1.0) -> Rows:
+def is_whole(values: Array, least: float = 1.0) -> Rows:
+    """Which rows are whole numbers from `least` on. One row, the usual case, is asked without arrays: it is much quicker."""
+    if len(values) == 1:
+        return np.array([values[0] >= least and values[0].is_integer()])
     return np.asarray(np.isfinite(values) & (values >= least) & (values == np.floor(values)))
 
 
+def every(kept: Rows) -> bool:
+    return bool(kept[0]) if len(kept) == 1 else bool(kept.all())
+
+
 def _among(values: Array, allowed: Sequence[float]) -> Rows:
+    if len(values) == 1:
+        return np.array([values[0] in allowed])
     return np.asarray(np.logical_or.reduce([values == code for code in allowed]))
+
+
+def _known(names: Coded, allowed: Sequence[str]) -> Rows:
+    if len(names) == 1:
+        return np.array([names.at(0) in allowed])
+    return np.array([name in allowed for name in names.names])[names.index]
+
+
+def _fields(setup: type[_Columns]) -> tuple[str, ...]:
+    """Names of the columns, as dataclasses keeps them; `fields` would make the list anew."""
+    return cast("tuple[str, ...]", setup.__match_args__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +102,10 @@ class _Columns:
     @classmethod
     def of(cls, **columns: Values) -> Self:
         """Columns from numbers, names or sequences of them; what is left out has its default."""
-        known = [one.name for one in fields(cls)]
+        known = _fields(cls)
         for name in columns:
             if name not in known:
-                raise BadInput(str(Problem(name, "no such column", None, ", ".join(known), nearest(name, known))))
+                raise InvalidSettings(Problem(name, "no such column", None, ", ".join(known), nearest(name, known)))
         made = cls(**{name: cls._column(name, values) for name, values in columns.items()})
         made._check_lengths()
         return made
@@ -95,19 +115,23 @@ class _Columns:
         if isinstance(values, Coded):
             return values
         if name in cls.names:
-            if isinstance(values, str) or all(isinstance(value, str) for value in values):  # type: ignore[union-attr]
+            many = list(values) if isinstance(values, Iterable) else [values]
+            if isinstance(values, str) or (many and all(isinstance(value, str) for value in many)):
                 return Coded.of(values).map(canonical)  # type: ignore[arg-type]
-            raise BadInput(str(Problem(name, "takes names", None, ", ".join(cls.names[name]))))
+            raise InvalidSettings(Problem(name, "takes names", None, ", ".join(cls.names[name])))
         try:
-            return column(values)  # type: ignore[arg-type]
-        except (TypeError, ValueError) as error:
-            raise BadInput(str(Problem(name, f"{values!r:.60} is not a number", None, "numbers"))) from error
+            made = column(values)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidSettings(Problem(name, f"{values!r:.60} is not a number", None, "numbers")) from error
+        if made.ndim > 1 or not len(made):
+            raise InvalidSettings(Problem(name, "is empty or a table", None, "one number, or a list of them"))
+        return made
 
     def columns(self) -> dict[str, Array | Coded]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: getattr(self, name) for name in _fields(type(self))}
 
     def __len__(self) -> int:
-        return max(len(values) for values in self.columns().values())
+        return max([len(getattr(self, name)) for name in _fields(type(self))])
 
     def rows(self, which: slice | Index) -> Self:
         """Some of the rows; columns of one row stay as they are."""
@@ -124,10 +148,11 @@ class _Columns:
         return type(self)(**self.columns() | {name: self._column(name, values) for name, values in columns.items()})
 
     def _rules(self, model: Transformers | None) -> list[Rule]:
-        found = [Rule(name, _whole(getattr(self, name)), getattr(self, name), "whole numbers from 1 on") for name in self.whole]
+        found = [
+            Rule(name, is_whole(getattr(self, name)), getattr(self, name), "whole numbers from 1 on") for name in self.whole
+        ]
         for name, allowed in self.names.items():
-            known = [text in allowed for text in getattr(self, name).names]
-            found.append(Rule(name, np.array(known)[getattr(self, name).index], None, ", ".join(allowed)))
+            found.append(Rule(name, _known(getattr(self, name), allowed), None, ", ".join(allowed)))
         return found
 
     def valid(self, model: Transformers | None = None) -> Rows:
@@ -138,13 +163,12 @@ class _Columns:
     def check(self, model: Transformers | None = None) -> None:
         """Raises BadInput with every column that cannot be, its first bad value and what is allowed."""
         self._check_lengths()
-        problems = [self._problem(rule) for rule in self._rules(model) if not np.all(rule.kept)]
+        problems = [self._problem(rule) for rule in self._rules(model) if not every(rule.kept)]
         if problems:
-            raise BadInput("\n".join(str(problem) for problem in problems))
+            raise InvalidSettings(*problems)
 
     def _check_lengths(self) -> None:
-        lengths = {len(values) for values in self.columns().values()} - {1}
-        if len(lengths) > 1:
+        if len({1, *[len(getattr(self, name)) for name in _fields(type(self))]}) > 2:
             counts = ", ".join(f"{name} {len(values)}" for name, values in self.columns().items() if len(values) > 1)
             raise BadInput(f"Columns differ in length: {counts}.", remedy="Give each one row, or as many as the others.")
 
@@ -158,7 +182,8 @@ class _Columns:
             near = nearest(shown.strip("'"), self.names[rule.field])
         else:
             shown = f"{rule.shown[at if len(rule.shown) > 1 else 0]:g}"
-        return Problem(rule.field, f"{shown}{row} cannot be", None, rule.allowed, near)
+        allowed = rule.allowed if isinstance(rule.allowed, str) else rule.allowed(at)
+        return Problem(rule.field, f"{shown}{row} cannot be", None, allowed, near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +249,7 @@ class TrainingSetup(_Columns):
         if not np.all(self.chips == wanted):
             product, wished = (float(one[np.argmax(self.chips != wanted) % len(one)]) for one in (self.chips, wanted))
             told = f"tp x pp x cp x dp = {product:g}, but there are {wished:g} chips"
-            raise BadInput(str(Problem("dp", told, None, "splits that multiply to the number of chips")))
+            raise InvalidSettings(Problem("dp", told, None, "splits that multiply to the number of chips"))
 
     def _rules(self, model: Transformers | None) -> list[Rule]:
         found = super(TrainingSetup, self)._rules(model)
@@ -237,18 +262,39 @@ class TrainingSetup(_Columns):
             group = self.tp * self.cp * self.dp
             found.append(Rule("ep", np.mod(group, self.ep) == 0, self.ep, "divisors of tp x cp x dp"))
             if model is not None:
-                found += _model_rules(model, self.tp, self.pp * self.interleave, self.ep)
+                found += _model_rules(model, self.tp, self.pp, self.pp * self.interleave, self.ep)
         return found
 
 
-def _model_rules(model: Transformers, tp: Array, stages: Array, ep: Array) -> list[Rule]:
-    divides = (np.mod(model.hidden, tp) == 0) & (np.mod(model.query_width, tp) == 0)
+def _model_rules(model: Transformers, tp: Array, pp: Array, stages: Array, ep: Array) -> list[Rule]:
+    divides = (np.mod(model.hidden, tp) == 0) & (np.mod(model.heads, tp) == 0)
     shares = np.where(model.experts > 0, np.mod(model.experts, ep) == 0, ep == 1)
+
+    def at(values: Array, row: int) -> float:
+        return float(values[row if len(values) > 1 else 0])
+
+    def ways(row: int) -> str:
+        heads, hidden = at(model.heads, row), at(model.hidden, row)
+        return f"divisors of its {heads:g} attention heads: {_divisors(heads, hidden)}"
+
+    def experts(row: int) -> str:
+        count = at(model.experts, row)
+        return f"divisors of its {count:g} experts: {_divisors(count, count)}" if count else "1: the model has no experts"
+
     return [
-        Rule("tp", np.asarray(divides), tp, "divisors of the hidden size and of the width of all heads"),
-        Rule("pp", np.asarray(stages <= model.layers), stages, "at most one stage (pp x interleave) per layer"),
-        Rule("ep", np.asarray(shares), ep, "divisors of the number of experts; 1 where there are none"),
-    ]
+        Rule("tp", np.asarray(divides), tp, ways),
+        Rule(
+            "pp", np.asarray(stages <= model.layers), pp,
+            lambda row: f"at most one stage (pp x interleave) for each of its {at(model.layers, row):g} layers",
+        ),
+        Rule("ep", np.asarray(shares), ep, experts),
+    ]  # fmt: skip
+
+
+def _divisors(count: float, other: float) -> str:
+    """Whole numbers that divide both."""
+    shared = [ways for ways in range(1, int(min(count, 4096)) + 1) if count % ways == 0 and other % ways == 0]
+    return ", ".join(map(str, shared))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +321,7 @@ class ServingSetup(_Columns):
     memory_share: Array = field(
         default_factory=partial(column, np.nan)
     )  # of the chip that the engine may take; NaN: as the engine has it
+    cuda_graphs: Array = field(default_factory=partial(column, 1))  # 1: decode steps are replayed, 0: launched kernel by kernel
 
     whole: ClassVar[tuple[str, ...]] = ("batch", "input_len", "tp", "pp", "ep")
     names: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -292,16 +339,17 @@ class ServingSetup(_Columns):
 
     def _rules(self, model: Transformers | None) -> list[Rule]:
         found = super(ServingSetup, self)._rules(model)
-        found.append(Rule("output_len", _whole(self.output_len, 0), self.output_len, "whole numbers from 0 on"))
-        inside = _whole(self.prefix_len, 0) & (self.prefix_len <= self.input_len)
+        found.append(Rule("output_len", is_whole(self.output_len, 0), self.output_len, "whole numbers from 0 on"))
+        inside = is_whole(self.prefix_len, 0) & (self.prefix_len <= self.input_len)
         found.append(Rule("prefix_len", inside, self.prefix_len, "whole numbers from 0 to input_len"))
         batched, share = self.batched_tokens, self.memory_share
-        found.append(Rule("batched_tokens", np.isnan(batched) | _whole(batched), batched, "whole numbers from 1 on"))
+        found.append(Rule("batched_tokens", np.isnan(batched) | is_whole(batched), batched, "whole numbers from 1 on"))
+        found.append(Rule("cuda_graphs", _among(self.cuda_graphs, (0, 1)), self.cuda_graphs, "0 or 1"))
         found.append(Rule("memory_share", np.isnan(share) | ((share > 0) & (share <= 1)), share, "above 0, at most 1"))
         with np.errstate(divide="ignore", invalid="ignore"):
             found.append(Rule("ep", np.mod(self.tp * self.pp, self.ep) == 0, self.ep, "divisors of tp x pp"))
             if model is not None:
-                found += _model_rules(model, self.tp, self.pp, self.ep)
+                found += _model_rules(model, self.tp, self.pp, self.pp, self.ep)
         return found
 
 
@@ -316,6 +364,7 @@ _SPELLINGS = (
 )  # fmt: skip
 
 
+@cache
 def canonical(name: str) -> str:
     """The name we use for what published tables spell in several ways: `vLLM 0.12.0` -> vllm, `int4-g128 (AWQ)` -> awq."""
     folded = name.strip().casefold()

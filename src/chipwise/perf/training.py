@@ -6,9 +6,10 @@ With b sequences of s tokens per micro-batch, m micro-batches, t tensor, p pipel
   matrix       m L/p passes x (projections, feed-forward, head) over n rows, each matrix 1/t wide; passes = 3 forward
                equivalents, 4 with full recomputation, 2 + r with frozen weights (LoRA: no gradient of the base)
   attention    forward scores x (1 + 2.5 for the backward pass) (Dao 2023, arXiv:2307.08691)
-  elementwise  norms, activations, residuals: bytes over bandwidth
+  elementwise  norms, activations, residuals, and sorting token copies by expert: bytes over bandwidth
   communication  tensor: 4 all-reduces of n h values per layer and micro-batch; data: gradients once, or FSDP gathers per
-               micro-batch, less what hides behind computation; experts: 4 all-to-alls; context: ring of keys and values
+               micro-batch, over all chips that hold the same weights, less what hides behind computation; experts: 4
+               all-to-alls; context: ring of keys and values, mostly hidden
   bubble       (p - 1) / (m v) of the work of the micro-batches, v = interleaving (Narayanan 2021, arXiv:2104.04473)
   host         launches the chip waits for when its kernels are short
 Limits: stages are even, routing is balanced, nothing is offloaded unless the stack's factor has learnt it.
@@ -17,11 +18,13 @@ Limits: stages are even, routing is balanced, nothing is offloaded unless the st
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from chipwise.perf.arrays import Array
-from chipwise.perf.collective import Network
+from chipwise.perf.arrays import Array, pick, soft_one, some
+from chipwise.perf.collective import Group, Network
 from chipwise.perf.operators import attention, exposed, passes, product
 from chipwise.perf.transformer import Transformers
 
@@ -34,18 +37,21 @@ BASES = (
     "tensor",
     "data",
     "expert",
+    "dispatch",
     "unpack",
     "host",
 )  # what a fit can scale
 _BACKWARD_ATTENTION = 2.5
 EXPOSED_TENSOR, EXPOSED_NEAR, EXPOSED_FAR = 0.25, 0.2, 0.5  # what tuned stacks leave visible of these exchanges
 _SCORE_PASSES = 5.0  # scores, mask, softmax, dropout and back, where each is a kernel
+_DISPATCH_BYTES = 48.0  # per value of a token copy sent to an expert: sorted, joined and back, forward and backward
 _LAUNCHES = 60.0  # kernels of one layer's forward pass, uncompiled
 _LAUNCH_S = 9e-6
 HOST_BYTES_PER_S = 15e9  # per chip, optimiser on the processor
+_HOST, _ONE = np.array([HOST_BYTES_PER_S]), np.ones(1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Steps:
     """Columns that describe training runs on hardware."""
 
@@ -72,13 +78,18 @@ class Steps:
     filled: Array  # share of positions that hold tokens
     offload: Array  # 1: optimiser state in host memory
 
-    @property
+    @cached_property
     def dp(self) -> Array:
         return np.maximum(self.chips / (self.tp * self.pp * self.cp), 0.5)
 
-    @property
+    @cached_property
     def micro_batches(self) -> Array:
         return np.maximum(self.global_batch / (self.dp * self.micro_batch), 1.0)
+
+    @cached_property
+    def gathers(self) -> NDArray[np.bool_]:
+        """Weights are sharded too, and gathered for every micro-batch."""
+        return np.asarray(self.shard >= 3)
 
     @property
     def tokens(self) -> Array:
@@ -88,87 +99,118 @@ class Steps:
 
 def bases(run: Steps) -> dict[str, Array]:
     """Seconds per micro-batch and stage of each kind of work, before overlap: what `compose` joins into a step."""
-    model = run.model
+    model, hidden = run.model, run.model.hidden
     rows = run.micro_batch * run.seq * run.filled / run.cp
     width = np.maximum(run.tp, 0.5)
+    group = np.maximum(width, 1.0)
     layers = model.layers / run.pp
-    passes_made = 3.0 - run.frozen + run.recompute
-    hidden = model.hidden
-
-    def gemm(m: Array, n: Array, k: Array) -> Array:
-        return product(m, n, k, run.peak, run.bandwidth, run.weight_bytes)
-
-    projections = gemm(rows, model.attention_weights / hidden / width, hidden)
-    spread = np.where((model.experts > 0) & (run.ep > 1), 1.0, width)
-    per_expert = rows * np.where(
-        model.experts > 0, model.active * np.maximum(run.ep, 1.0) / np.maximum(model.experts, 1.0), 1.0
-    )
-    local = np.where(model.experts > 0, np.maximum(model.experts / np.maximum(run.ep, 1.0), 1.0), 1.0)
-    columns = model.mlp_weights / hidden / np.where(model.experts > 0, np.maximum(model.active, 1.0), 1.0)
-    share = np.where((model.experts > 0) & (run.ep > 1), 1.0 / width, 1.0)  # tokens are spread over the tensor group
-    feed = local * gemm(np.maximum(per_expert * share, 1e-3), columns / spread, hidden)
-    head = gemm(rows, np.maximum(model.head / hidden, 1.0) / width, hidden) / model.layers
-    matrix = layers * passes_made * (projections + feed + head)
-    seen = model.seen(np.where(model.causal > 0, run.seq / 2, run.seq))
-    score = 2.0 * model.score_width * seen * rows / width
-    again = np.minimum(run.recompute * 3.0, 1.0)
-    pairs = layers * (1.0 + _BACKWARD_ATTENTION + again)
-    cache = rows * (2 * model.query_width + model.kv_width) * 2.0 / width
-    attend = pairs * attention(score, cache, run.half_peak, run.bandwidth)
-    heads = model.query_width / np.maximum(model.kv_width / (2.0 * np.maximum(model.kv_heads, 1.0)), 1.0)
-    scores = run.unfused * _SCORE_PASSES * heads / width * model.seen(run.seq) * 2.0
-    touched = rows * scores + rows * (18.0 * hidden + 6.0 * model.mlp_weights / hidden / 3.0 / width) * 2.0
-    logits = rows * model.vocab * 10.0 / width / model.layers
-    element = layers * passes_made * passes(touched + logits, run.bandwidth)
-    held = model.parameters / (width * run.pp * np.where(model.experts > 0, np.maximum(run.ep, 1.0), 1.0))
-    trained = np.where(run.frozen > 0, 0.01 * held, held)
-    sharded = np.where(run.shard >= 1, np.maximum(run.dp, 1.0), 1.0)
-    optimizer = passes(trained * 28.0 / sharded, np.where(run.offload > 0, HOST_BYTES_PER_S, run.bandwidth))
-    activations = rows * hidden * 2.0
-    tensor = EXPOSED_TENSOR * layers * (4.0 + 2.0 * run.recompute) * run.network.all_reduce(activations, np.maximum(width, 1.0))
-    ring: Array = np.zeros(1)
-    if np.any(run.cp > 1):
-        ring = layers * 3.0 * run.network.gather(rows * model.kv_width * 2.0 / width * run.cp, run.cp, width)
+    worked = layers * (3.0 - run.frozen + run.recompute)  # layers times passes
+    trained_again = 4.0 + 2.0 * run.recompute
+    activations = rows * (2.0 * hidden)
+    held = model.parameters / (width * run.pp)
     expert: Array = np.zeros(1)
-    if np.any(model.experts):
-        sent = activations * model.active / np.maximum(width, 1.0)
-        near, far = run.network.all_to_all_parts(sent, np.maximum(run.ep, 1.0))
-        exchanged = EXPOSED_NEAR * near + EXPOSED_FAR * far
-        expert = np.where(model.experts > 0, layers * (4.0 + 2.0 * run.recompute) * exchanged, 0.0)
-    stride = np.maximum(width, 1.0) * run.cp
-    gradients = np.where(run.frozen > 0, 0.0, run.network.all_reduce(trained * 2.0, np.maximum(run.dp, 1.0), stride))
-    gathered = run.network.gather(held * run.weight_bytes, np.maximum(run.dp, 1.0), stride)
-    scattered = run.network.gather(trained * 2.0, np.maximum(run.dp, 1.0), stride)
-    full = 2.0 * gathered + scattered
-    data = np.where(run.shard >= 3, full * run.micro_batches, gradients)
-    unpack = np.where(run.packed > 0, passes_made * passes(held * 4.6, run.bandwidth), 0.0)
-    host = layers * passes_made * _LAUNCHES * _LAUNCH_S * np.ones_like(matrix)
+    dispatch: Array = np.zeros(1)
+    if model.routed:
+        held = held / pick(model.has_experts, np.maximum(run.ep, 1.0), _ONE)
+        routed = model.expert_layers * layers
+        expert = routed * trained_again * _exchange(run, activations / group)
+        moved = activations * (_DISPATCH_BYTES / 2.0) * model.active / group
+        dispatch = routed * worked / layers / 3.0 * passes(moved, run.bandwidth)
+    trained = pick(run.frozen > 0, 0.01 * held, held)
+    replicas = np.maximum(run.dp, 1.0) * run.cp  # chips of a context group hold the same weights
+    sharded = np.where(run.shard >= 1, replicas, 1.0)
+    speed = pick(run.offload > 0, _HOST, run.bandwidth)
+    tensor = EXPOSED_TENSOR * layers * trained_again * run.network.group(group).all_reduce(activations)
+    if some(run.cp > 1):
+        ring = run.network.gather(rows * model.kv_width * 2.0 / width * run.cp, run.cp, width)
+        tensor = tensor + EXPOSED_TENSOR * 3.0 * layers * ring
+    unpack: Array = np.zeros(1)
+    if some(run.packed):
+        unpack = pick(run.packed > 0, worked / layers * passes(held * 4.6, run.bandwidth), unpack)
     return {
-        "matrix": matrix, "attention": attend, "elementwise": element, "optimizer": optimizer, "tensor": tensor + ring,
-        "data": data, "expert": expert, "unpack": unpack, "host": host,
+        "matrix": worked * _products(run, rows, width),
+        "attention": layers * _attention(run, rows, width),
+        "elementwise": worked * passes(_touched(run, rows, width), run.bandwidth),
+        "optimizer": passes(trained * 28.0 / sharded, speed),
+        "tensor": tensor, "data": _shared(run, held, trained, run.network.group(replicas, group)), "expert": expert,
+        "dispatch": dispatch, "unpack": unpack, "host": worked * (_LAUNCHES * _LAUNCH_S),
     }  # fmt: skip
+
+
+def _products(run: Steps, rows: Array, width: Array) -> Array:
+    """One layer's matrices in one pass, with its share of the head."""
+    model, hidden = run.model, run.model.hidden
+
+    def gemm(m: Array, n: Array) -> Array:
+        return product(m, n, hidden, run.peak, run.bandwidth, run.weight_bytes)
+
+    found = gemm(rows, model.attention_columns / width) + gemm(rows, model.head_columns / width) / model.layers
+    if not model.routed:
+        return found + gemm(rows, model.mlp_columns / width)
+    ways = np.maximum(run.ep, 1.0)
+    apart = model.has_experts & (run.ep > 1)  # tokens are spread over the tensor group, experts are not cut
+    share = np.where(model.has_experts, model.active * ways / np.maximum(model.experts, 1.0), 1.0)
+    local = np.where(model.has_experts, np.maximum(model.experts / ways, 1.0), 1.0)
+    columns = model.mlp_columns / np.where(model.has_experts, np.maximum(model.active, 1.0), 1.0)
+    met = np.maximum(rows * share * np.where(apart, 1.0 / width, 1.0), 1e-3)
+    return found + local * gemm(met, columns / np.where(apart, 1.0, width))
+
+
+def _attention(run: Steps, rows: Array, width: Array) -> Array:
+    """One layer forward, backward, and once more where it is recomputed."""
+    model = run.model
+    seen = model.seen(pick(model.is_causal, run.seq / 2, run.seq))
+    here = rows / width
+    score = 2.0 * model.score_width * seen * here
+    cache = here * ((2 * model.query_width + model.kv_width) * 2.0)
+    again = np.minimum(run.recompute * 3.0, 1.0)
+    return (1.0 + _BACKWARD_ATTENTION + again) * attention(score, cache, run.half_peak, run.bandwidth)
+
+
+def _touched(run: Steps, rows: Array, width: Array) -> Array:
+    """Bytes that one layer's element-wise work reads and writes in one pass, with its share of the logits."""
+    model = run.model
+    norms = 36.0 * model.hidden / np.maximum(width, 1.0)  # split over the sequence too, as Megatron does
+    each = norms + (4.0 * model.mlp_columns + 10.0 * model.vocab / model.layers) / width
+    if some(run.unfused):
+        heads = model.query_width / np.maximum(model.kv_width / (2.0 * np.maximum(model.kv_heads, 1.0)), 1.0)
+        each = each + run.unfused * _SCORE_PASSES * heads / width * model.seen(run.seq) * 2.0
+    return rows * each
+
+
+def _exchange(run: Steps, sent: Array) -> Array:
+    """What is seen of one all-to-all between experts; nothing where there are none."""
+    near, far = run.network.group(np.maximum(run.ep, 1.0)).all_to_all(sent * run.model.active)
+    return pick(run.model.has_experts, EXPOSED_NEAR * near + EXPOSED_FAR * far, np.zeros(1))
+
+
+def _shared(run: Steps, held: Array, trained: Array, group: Group) -> Array:
+    """Gradients once per step or, where weights are sharded too, two gathers and a scatter per micro-batch."""
+    reduced = pick(run.frozen > 0, np.zeros(1), group.all_reduce(trained * 2.0))
+    if not some(run.gathers):
+        return reduced
+    mean = (held * run.weight_bytes + trained) * (2.0 / 3.0)  # of the three: time is a straight line over size
+    return pick(run.gathers, 3.0 * group.gather(mean) * run.micro_batches, reduced)
 
 
 def compose(run: Steps, base: dict[str, Array]) -> dict[str, Array]:
     """Terms of one step from scaled bases: overlap, bubble, and waiting for the host."""
     many = run.micro_batches
-    chip = base["matrix"] + base["attention"] + base["elementwise"] + base["unpack"]
-    busy = chip + base["tensor"] + base["expert"]
-    ratio = base["host"] / np.maximum(busy, 1e-12)
-    waiting = busy * ((1.0 + ratio**4) ** 0.25 - 1.0)
+    element = base["elementwise"] + base["dispatch"]
+    chip = base["unpack"] + base["matrix"] + base["attention"] + element
+    sent = base["tensor"] + base["expert"]
+    busy = chip + sent
+    waiting = busy * (soft_one(base["host"] / np.maximum(busy, 1e-12)) - 1.0)
     elapsed = busy + waiting
-    hides = np.where(run.shard >= 3, many * elapsed, 0.6 * elapsed * np.minimum(many, run.pp))
-    data = exposed(base["data"], hides, 0.8)
-    communication = many * (base["tensor"] + base["expert"]) + data
-    bubble = (run.pp - 1.0) / np.maximum(run.interleave, 1.0) * elapsed
+    hides = elapsed * pick(run.gathers, many, 0.6 * np.minimum(many, run.pp))
     return {
         "matrix": many * base["matrix"],
         "attention": many * base["attention"],
-        "elementwise": many * base["elementwise"],
-        "unpack": many * base["unpack"],
+        "elementwise": many * element,
+        "unpack": many * base["unpack"] if some(base["unpack"]) else base["unpack"],
         "optimizer": base["optimizer"],
-        "communication": communication,
-        "bubble": bubble,
+        "communication": many * sent + exposed(base["data"], hides, 0.8),
+        "bubble": (run.pp - 1.0) / np.maximum(run.interleave, 1.0) * elapsed,
         "host": many * waiting,
     }
 
@@ -176,5 +218,5 @@ def compose(run: Steps, base: dict[str, Array]) -> dict[str, Array]:
 def flop_per_token(model: Transformers, seq: Array, frozen: Array, full_attention: Array) -> Array:
     """Model FLOP of training one token: 6 per active weight (4 with frozen weights) and 6 or 3 times the scores."""
     weights = model.layers * (model.attention_weights + model.mlp_weights) + model.head
-    pairs = model.seen(np.where((model.causal > 0) & (full_attention < 0.5), seq / 2, seq))
-    return (6.0 - 2.0 * frozen) * weights + 3.0 * 2.0 * model.score_width * pairs * model.layers
+    pairs = model.seen(pick(model.is_causal & (full_attention < 0.5), seq / 2, seq))
+    return (6.0 - 2.0 * frozen) * weights + 6.0 * model.score_width * model.layers * pairs

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.perf.arrays import Array, Index
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, VisionShape
@@ -24,6 +25,7 @@ class Layer:
     layers: float
     hidden: float
     vocab: float
+    heads: float  # a: over how many chips attention can be split
     query_width: float  # a * d: columns of the query projection
     kv_width: float  # 2 * g * d, or the latent's width: values cached per token and layer
     kv_heads: float  # over how many chips keys and values can be split
@@ -33,6 +35,7 @@ class Layer:
     mlp_stored: float  # the same over all experts
     experts: float  # 0: dense
     active: float
+    expert_layers: float  # share of the layers that have experts
     score_width: float  # multiplications per pair of tokens, heads together
     window: float  # tokens a windowed layer looks back; infinity: all
     windowed: float  # share of layers with a window
@@ -42,11 +45,14 @@ class Layer:
     head: float  # matrix elements of the output head
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Transformers:
+    """Columns of models, with what formulas take from them computed once."""
+
     layers: Array
     hidden: Array
     vocab: Array
+    heads: Array
     query_width: Array
     kv_width: Array
     kv_heads: Array
@@ -56,6 +62,7 @@ class Transformers:
     mlp_stored: Array
     experts: Array
     active: Array
+    expert_layers: Array
     score_width: Array
     window: Array
     windowed: Array
@@ -67,16 +74,52 @@ class Transformers:
     @classmethod
     def of(cls, rows: Sequence[Layer], index: Index | None = None) -> Transformers:
         """Columns of `rows`, or of those that `index` picks, one per candidate."""
-        names = [one.name for one in fields(cls)]
-        columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in names}
+        if index is None and len(rows) == 1:
+            return _alone(rows[0])
+        columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in _NAMES}
         return cls(**{name: values if index is None else values[index] for name, values in columns.items()})
 
     def rows(self, which: slice) -> Transformers:
-        parts = {one.name: getattr(self, one.name) for one in fields(self)}
-        return Transformers(**{name: values if len(values) == 1 else values[which] for name, values in parts.items()})
+        columns = {name: getattr(self, name) for name in _NAMES}
+        if all(len(values) == 1 for values in columns.values()):
+            return self
+        return Transformers(**{name: values if len(values) == 1 else values[which] for name, values in columns.items()})
+
+    @cached_property
+    def routed(self) -> bool:
+        """Whether any has experts."""
+        return bool(np.any(self.experts))
+
+    @cached_property
+    def has_experts(self) -> NDArray[np.bool_]:
+        return np.asarray(self.experts > 0)
+
+    @cached_property
+    def is_causal(self) -> NDArray[np.bool_]:
+        return np.asarray(self.causal > 0)
+
+    @cached_property
+    def attention_columns(self) -> Array:
+        """Of all matrices of one layer's attention, side by side."""
+        return self.attention_weights / self.hidden
+
+    @cached_property
+    def mlp_columns(self) -> Array:
+        """Of all matrices that a token meets in one layer's feed-forward."""
+        return self.mlp_weights / self.hidden
+
+    @cached_property
+    def head_columns(self) -> Array:
+        return np.maximum(self.head / self.hidden, 1.0)
+
+    @cached_property
+    def _windowed(self) -> bool:
+        return bool(np.any(self.windowed))
 
     def seen(self, context: Array) -> Array:
         """Earlier tokens that a new one attends to at `context`, averaged over layers."""
+        if not self._windowed:
+            return context
         return (1.0 - self.windowed) * context + self.windowed * np.minimum(context, self.window)
 
     def experts_met(self, tokens: Array) -> Array:
@@ -98,6 +141,18 @@ class Transformers:
         return np.maximum(self.mlp_weights - self.active * one, 0.0)
 
 
+_NAMES = tuple(one.name for one in fields(Transformers))
+
+
+@cache
+def _alone(layer: Layer) -> Transformers:
+    """One model, made once; nobody may write into what all share."""
+    columns = {name: np.array([getattr(layer, name)], dtype=np.float64) for name in _NAMES}
+    for values in columns.values():
+        values.flags.writeable = False
+    return Transformers(**columns)
+
+
 @cache
 def layer_of(shape: DecoderShape | EncoderShape | EncoderDecoderShape | VisionShape) -> Layer:
     if isinstance(shape, DecoderShape):
@@ -108,9 +163,10 @@ def layer_of(shape: DecoderShape | EncoderShape | EncoderDecoderShape | VisionSh
     attention, mlp = stack.attention, stack.mlp
     vocab = getattr(shape, "vocab", 0)
     return Layer(
-        layers=stack.layers, hidden=stack.hidden, vocab=vocab, query_width=attention.heads * attention.head_dim,
+        layers=stack.layers, hidden=stack.hidden, vocab=vocab, heads=attention.heads,
+        query_width=attention.heads * attention.head_dim,
         kv_width=attention.cached_values, kv_heads=attention.kv_heads, attention_weights=attention.weights,
-        mlp_width=mlp.width, mlp_weights=mlp.weights, mlp_stored=mlp.weights, experts=0, active=0,
+        mlp_width=mlp.width, mlp_weights=mlp.weights, mlp_stored=mlp.weights, experts=0, active=0, expert_layers=0,
         score_width=attention.score_width, window=np.inf, windowed=0, causal=0, parameters=shape.parameters,
         table=max(shape.parameters - stack.parameters, 0), head=0,
     )  # fmt: skip
@@ -126,10 +182,12 @@ def _decoder(shape: DecoderShape) -> Layer:
         stored += share * (experts.count * experts.expert.weights + shared + experts.expert.hidden * experts.count)
     width = shape.embedding_width or shape.hidden
     return Layer(
-        layers=shape.layers, hidden=shape.hidden, vocab=shape.vocab, query_width=shape.attention.score_width / 2,
+        layers=shape.layers, hidden=shape.hidden, vocab=shape.vocab, heads=shape.attention.heads,
+        query_width=shape.attention.score_width / 2,
         kv_width=shape.attention.cached_values, kv_heads=shape.kv_heads, attention_weights=shape.attention.weights,
         mlp_width=experts.expert.width if experts else shape.mlp.width, mlp_weights=mlp, mlp_stored=stored,
         experts=experts.count if experts else 0, active=experts.active if experts else 0,
+        expert_layers=share if experts else 0,
         score_width=shape.attention.score_width, window=shape.window or np.inf,
         windowed=shape.windowed_layers / shape.layers, causal=1, parameters=shape.parameters,
         table=0 if shape.tied_embeddings else shape.vocab * width, head=shape.vocab * width,
@@ -144,9 +202,10 @@ def _encoder_decoder(shape: EncoderDecoderShape) -> Layer:
     mlp = (encoder.layers * encoder.mlp.weights + decoder.layers * decoder.mlp.weights) / layers
     head = shape.vocab * encoder.hidden
     return Layer(
-        layers=layers, hidden=encoder.hidden, vocab=shape.vocab,
+        layers=layers, hidden=encoder.hidden, vocab=shape.vocab, heads=encoder.attention.heads,
         query_width=encoder.attention.heads * encoder.attention.head_dim, kv_width=encoder.attention.cached_values,
         kv_heads=encoder.attention.kv_heads, attention_weights=attention, mlp_width=encoder.mlp.width, mlp_weights=mlp,
-        mlp_stored=mlp, experts=0, active=0, score_width=encoder.attention.score_width, window=np.inf, windowed=0, causal=0,
+        mlp_stored=mlp, experts=0, active=0, expert_layers=0,
+        score_width=encoder.attention.score_width, window=np.inf, windowed=0, causal=0,
         parameters=shape.parameters, table=max(shape.parameters - layers * (attention + mlp) - head, 0), head=head,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -73,18 +74,61 @@ def test_more_load_means_more_tokens_and_longer_waits() -> None:
         ({"micro_batch": 0}, "micro_batch: 0 cannot be"),
         ({"chips": 8, "tp": 3}, "tp x pp x cp = 3 does not divide 8 chips"),
         ({"on": "a100", "precision": "fp8"}, "A100-80 has no fp8 arithmetic. Allowed: bf16"),
-        ({"chips": 0}, "chips: is not a count"),
-        ({"chips": float("nan")}, "chips: is not a count"),
+        ({"chips": 0}, "chips: 0 cannot be"),
+        ({"chips": float("nan")}, "chips: nan cannot be"),
         ({"seq": float("nan")}, "seq: nan cannot be"),
         ({"framework": "megatrn"}, "was never measured"),
         ({"on": "hh100"}, "No chip is called"),
         ({"task": "dance"}, "task"),
+        ({"on": []}, "on: [] names no chip"),
+        ({"chips": "many"}, "chips: 'many' is not a number"),
+        ({"chips": [8, 8], "tp": [2, 3]}, "tp x pp x cp = 3 does not divide 8 chips"),
+        ({"chips_per_node": 0}, "chips_per_node: 0 cannot be"),
+        ({"accumulate": 1.5}, "accumulate: 1.5 cannot be"),
+        ({"tp": [1, 2, 3], "chips": [1, 2, 3]}, "tp: 3 in row 2 cannot be. Allowed: divisors of its 32 attention heads"),
+        ({"on": ["h100", "a100"], "seq": [512, 1024, 2048]}, "Columns differ in length"),
         ({"colour": 3}, "no such column"),
     ],
 )
 def test_bad_input_names_the_field_and_what_is_allowed(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(BadInput, match=told.replace("(", r"\(").replace(".", r"\.")):
+    with pytest.raises(BadInput, match=re.escape(told)):
         trained(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"concurrency": 0}, "concurrency: 0 cannot be"),
+        ({"concurrency": [1, 1.5]}, "concurrency: 1.5 in row 1 cannot be"),
+        ({"rate": float("nan")}, "rate: nan cannot be"),
+        ({"rate": "fast"}, "rate: 'fast' is not a number"),
+        ({"replicas": 1.5}, "replicas: 1.5 cannot be"),
+        ({"output_len": 0, "concurrency": 1}, "output_len: nothing would be generated"),
+        ({"cuda_graphs": 2}, "cuda_graphs: 2 cannot be"),
+        ({"tp": 4, "attention_dp": 3}, "attention_dp: does not divide tp"),
+        ({"tp": [8, 24, 128]}, "tp: 24 in row 1 cannot be. Allowed: divisors of its 64 attention heads"),
+    ],
+)
+def test_bad_input_to_serving_names_the_argument(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(told)):
+        served(**settings)
+
+
+def test_attention_by_sequence_splits_no_heads() -> None:
+    found = estimate(session(), "deepseek-v3", on="h200", task="serve", tp=256, attention_dp=256, concurrency=512, fit=False)
+    assert isinstance(found, Served)
+    with pytest.raises(BadInput, match="128 attention heads"):
+        estimate(session(), "deepseek-v3", on="h200", task="serve", tp=256, concurrency=512)
+
+
+def test_arrays_answer_with_and_without_cuda_graphs_as_one_by_one() -> None:
+    both = served(tp=8, concurrency=4, cuda_graphs=[1, 0], fit=False).metrics["tpot_ms"].value
+    each = [served(tp=8, concurrency=4, cuda_graphs=one, fit=False).metrics["tpot_ms"].value[0] for one in (1, 0)]
+    assert both == pytest.approx(each)
+    assert each[1] > each[0]
+    eager = [served(tp=8, concurrency=4, engine="transformers", cuda_graphs=one, fit=False) for one in (1, 0)]
+    assert eager[0].metrics["tpot_ms"].value == pytest.approx(eager[1].metrics["tpot_ms"].value)
+    assert "measured without CUDA graphs" in eager[1].notes[0]
 
 
 def test_a_model_too_large_for_its_chip_is_told_what_would_help() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from chipwise.calibrate.from_profile import WEIGHT, ChipOffset, Shares, assumed, chip_offset, moved, shares_of
+from chipwise.calibrate.from_profile import WEIGHT, ChipOffset, Shares, assumed, chip_offset, impossible, moved, shares_of
 from chipwise.perf.arrays import Coded
 from chipwise.perf.model import Estimate, packaged
 from chipwise.perf.part import Parts
@@ -67,3 +68,29 @@ def test_a_profile_without_products_says_nothing(parts: Parts) -> None:
     found = shares_of(Profile("x", "cuda", None, "2026-01-01", "torch", (copy,)), parts["H200"])
     assert found == Shares({}, None)
     assert found.half is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "bound"),
+    [
+        ({"flop": 1e30}, "samples[1].flop", "at most 9.89e+15 FLOP/s, from the data sheet of H200"),
+        ({"seconds": 1e-9}, "samples[1].flop", "at most 9.89e+15 FLOP/s"),
+        ({"bytes": 1e30}, "samples[1].bytes", "at most 4.8e+13 bytes/s"),
+        ({"bytes": 1e6, "flop": 0.0, "seconds": 1e-9}, "samples[1].bytes", "at most 4.8e+14 bytes/s"),
+        ({"seconds": 1e30}, "samples[1].seconds", "at most 1e+06 s"),
+    ],
+)
+def test_what_no_such_chip_can_have_run_is_named_with_its_bound(
+    parts: Parts, changed: dict[str, float], field: str, bound: str
+) -> None:
+    large = max((one for one in H200.samples if (one.kind, one.precision) == ("gemm", "bf16")), key=lambda one: one.flop)
+    profile = replace(H200, samples=(large, replace(large, **changed)))  # type: ignore[arg-type]
+    found = impossible(profile, parts["H200"])
+    assert field in [problem.field for problem in found]
+    assert any(bound in str(problem) for problem in found)
+
+
+def test_a_device_that_nobody_knows_has_bounds_too(parts: Parts) -> None:
+    fast = replace(H200.samples[0], kind="gemm", flop=1e20, seconds=1.0)
+    assert "of any single device" in str(impossible(replace(H200, samples=(fast,)), None)[0])
+    assert impossible(H200, None) == impossible(H200, parts["H200"]) == []

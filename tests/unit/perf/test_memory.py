@@ -25,6 +25,7 @@ from chipwise.perf.memory_serving import (
     weight_bytes,
 )
 from chipwise.perf.memory_training import training_memory
+from chipwise.perf.rows import Row, layer_from_row
 from chipwise.perf.setup import ENGINES, KV_BITS, OPTIMIZERS, STATES, WEIGHT_BITS, ServingSetup, TrainingSetup
 from chipwise.perf.tables import DATA
 from chipwise.perf.transformer import Transformers, layer_of
@@ -290,8 +291,8 @@ def test_vllm_has_what_its_log_says_for_llama_8b_on_an_h100() -> None:
 # Rows measured on an H200
 
 
-def _rows(task: str) -> list[dict[str, Any]]:
-    path = DATA.parent / "measurements" / "own.jsonl"
+def _rows(task: str, file: str = "own.jsonl") -> list[dict[str, Any]]:
+    path = DATA.parent / "measurements" / file
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     found = [line for line in lines if line.get("task") == task and line.get("peak_gb")]
     if not found:
@@ -334,3 +335,56 @@ def test_inference_against_pytorch_on_an_h200(task: str) -> None:
     error = serving_memory(_measured_models(rows), setup).allocated / 1e9 / _numbers(rows, "peak_gb") - 1
     assert np.median(np.abs(error)) < 0.001
     assert np.max(np.abs(error)) < 0.01
+
+
+@pytest.mark.parametrize(("task", "worst"), [("lora", 0.01), ("pretrain", 0.01)])
+def test_adapters_experts_and_other_precisions_against_pytorch_on_an_h200(task: str, worst: float) -> None:
+    rows = _rows(task, "variants.jsonl")
+    layers = [layer_from_row(Row({name: str(value) for name, value in row.items()}))[0] for row in rows]
+    setup = TrainingSetup.of(
+        seq=_numbers(rows, "seq_len"), micro_batch=_numbers(rows, "micro_batch"), method="lora" if task == "lora" else "full",
+        precision=[row["precision"] for row in rows],
+        recompute=[2.0 if row["activation_checkpointing"] == "full" else 0.0 for row in rows],
+    )  # fmt: skip
+    error = training_memory(Transformers.of(layers), setup).allocated / 1e9 / _numbers(rows, "peak_gb") - 1
+    assert np.median(np.abs(error)) < 0.001
+    assert np.max(np.abs(error)) < worst
+
+
+def test_served_experts_and_narrow_weights_against_pytorch_on_an_h200() -> None:
+    for task in ("llm-prefill", "llm-decode"):
+        rows = _rows(task, "variants.jsonl")
+        layers = [layer_from_row(Row({name: str(value) for name, value in row.items()}))[0] for row in rows]
+        batch = _numbers(rows, "batch_or_concurrency")
+        setup = ServingSetup.of(
+            batch=batch, input_len=_numbers(rows, "input_len"), output_len=0, engine="pytorch",
+            precision_weights=[row["precision_weights"] for row in rows],
+            batched_tokens=batch if task == "llm-decode" else [np.nan] * len(rows),
+        )  # fmt: skip
+        error = serving_memory(Transformers.of(layers), setup).allocated / 1e9 / _numbers(rows, "peak_gb") - 1
+        assert np.median(np.abs(error)) < 0.002
+        assert np.max(np.abs(error)) < 0.01
+
+
+# Transformers 5.17 and PEFT (rank 16, all matrices) as they come, bf16 autocast, AdamW; recompute 2: gradient checkpointing.
+_TRANSFORMERS = (
+    ("llama-3.2-1b", "lora", 4, 2048, 0, 30.654), ("llama-3.2-1b", "lora", 4, 2048, 2, 15.888),
+    ("llama-3.1-8b", "lora", 2, 2048, 0, 51.521), ("llama-3.1-8b", "lora", 2, 2048, 2, 24.077),
+    ("llama-2-7b", "lora", 2, 1024, 0, 28.336), ("llama-2-7b", "lora", 2, 1024, 2, 15.381),
+    ("llama-3.2-1b", "full", 2, 2048, 0, 32.223), ("llama-3.2-1b", "full", 2, 2048, 2, 23.277),
+    ("llama-3.2-3b", "full", 4, 1024, 0, 70.048), ("llama-3.2-3b", "full", 4, 1024, 2, 53.156),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "method", "batch", "length", "again", "peak_gb"), _TRANSFORMERS)
+def test_eager_training_against_transformers_on_an_h200(
+    name: str, method: str, batch: int, length: int, again: int, peak_gb: float
+) -> None:
+    setup = TrainingSetup.of(seq=length, micro_batch=batch, recompute=again, method=method, compiled=0)
+    assert training_memory(model(name), setup).allocated[0] / 1e9 == pytest.approx(peak_gb, rel=0.045)
+
+
+def test_a_higher_rank_takes_more_weights_states_and_activations() -> None:
+    low, high = (bytes_of("llama-3.1-8b", {"seq": 2048, "method": "lora", "rank": rank, "global_batch": 1}) for rank in (8, 64))
+    for line in ("weights", "optimizer", "activations", "weight_copies"):
+        assert getattr(high, line)[0] > getattr(low, line)[0]

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.perf import bands
-from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.arrays import Array, Coded, combinations
 from chipwise.perf.fitting import Problem, fit
-from chipwise.perf.pooling import WHOLE, Block
+from chipwise.perf.pooling import WHOLE, Block, Factors, Groups
 
 BLOCKS = (Block("all", "work", "1", 0.5), Block("chip", "work", "1", 0.3), Block("chip", WHOLE, "1", 0.05))
 
@@ -56,6 +56,32 @@ def test_one_wild_row_among_many_moves_little() -> None:
     found = fit(problem(["a"] * 21, truth), BLOCKS)
     pooled = found.pool({"all": Coded.of(["all"]), "chip": Coded.of(["a"])}, {}).exponents
     assert np.exp(pooled["work"] + pooled[WHOLE])[0] == pytest.approx(1.0, abs=0.1)
+
+
+LEANING = Factors(
+    (Block("chip", "work", "1", 0.3), Block("engine", "work", "batch", 0.2), Block("engine", WHOLE, "hidden", 0.1)),
+    {
+        "chip/work/1": {"a": (0.2, 0.01), "b": (-0.1, 0.02)},
+        "engine/work/batch": {"x": (0.05, 0.001)},
+        "engine/*/hidden": {"x": (0.03, 0.002), "y": (-0.02, 0.003)},
+    },
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.floats(-3, 3)), min_size=2, max_size=30))
+def test_rows_in_groups_get_what_each_row_gets_alone(rows: list[tuple[str, str, float]]) -> None:
+    chips, engines, batches = zip(*rows, strict=True)
+    (chip, engine), index = combinations((Coded.of(chips), Coded.of(engines)))
+    hidden = np.array([0.7])
+    together = LEANING.pool(Groups({"chip": chip, "engine": engine}, index), {"batch": np.array(batches), "hidden": hidden})
+    for at, (one, software, batch) in enumerate(rows):
+        alone = LEANING.pool(
+            {"chip": Coded.of(one), "engine": Coded.of(software)}, {"batch": np.array([batch]), "hidden": hidden}
+        )
+        for base in ("work", WHOLE):
+            for asked in ("scale", "exponent", "variance"):
+                found = np.broadcast_to(getattr(together, asked)(base), len(rows))
+                assert found[at] == pytest.approx(getattr(alone, asked)(base)[0], rel=1e-12, abs=1e-15)
 
 
 @given(st.integers(0, 10_000), st.integers(200, 600))

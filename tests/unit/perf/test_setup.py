@@ -89,6 +89,8 @@ def test_a_serving_setup_that_cannot_be_is_refused_by_field(columns: dict[str, f
     ("name", "columns", "field"),
     [
         ("llama-3.1-8b", {"tp": 3}, "tp"),
+        ("llama-3.1-8b", {"tp": 64}, "tp"),
+        ("qwen2.5-7b", {"tp": 8}, "tp"),
         ("llama-3.1-8b", {"pp": 33}, "pp"),
         ("llama-3.1-8b", {"ep": 2, "dp": 2}, "ep"),
         ("mixtral-8x7b", {"ep": 16, "dp": 16}, "ep"),
@@ -98,6 +100,16 @@ def test_a_split_that_the_model_does_not_allow_is_refused(name: str, columns: di
     setup = TrainingSetup.of(**columns)
     with pytest.raises(BadInput, match=f"(?m)^{field}: "):
         setup.check(model(name))
+
+
+def test_what_the_model_allows_is_told_with_its_numbers_and_the_row() -> None:
+    told = r"(?s)tp: 3 in row 1 .*28 attention heads: 1, 2, 4, 7, 14, 28\..*pp: 99 in row 2 .*28 layers"
+    for made in (TrainingSetup.of(tp=[1, 3, 1], pp=[1, 1, 99]), ServingSetup.of(tp=[1, 3, 1], pp=[1, 1, 99])):
+        with pytest.raises(BadInput, match=told):
+            made.check(model("qwen2.5-7b"))
+        assert made.valid(model("qwen2.5-7b")).tolist() == [True, False, False]
+    with pytest.raises(BadInput, match=r"ep: 3 .*8 experts: 1, 2, 4, 8\."):
+        TrainingSetup.of(ep=3, dp=3).check(model("mixtral-8x7b"))
 
 
 def test_a_split_that_the_model_allows_passes() -> None:
@@ -137,6 +149,12 @@ def test_text_where_a_number_belongs_is_refused() -> None:
         TrainingSetup.of(seq="long")
     with pytest.raises(BadInput, match="engine: takes names"):
         ServingSetup.of(engine=[1.0, 2.0])
+    with pytest.raises(BadInput, match="engine: takes names"):
+        ServingSetup.of(engine=5.0)
+    with pytest.raises(BadInput, match="seq: is empty or a table"):
+        TrainingSetup.of(seq=[])
+    with pytest.raises(BadInput, match=r"seq: 1000+ is not a number"):
+        TrainingSetup.of(seq=10**400)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from chipwise.adapters.profiling.timing import time_calls
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.perf.profile import Profile, Sample
 
-Tell = Callable[[float, str], None]  # the share that is done, from 0 to 1, and what comes next
+Tell = Callable[[int, int | None, str], None]  # cases done, of how many (None: not known yet), and what comes next
 
 # The share of the time each may take; what one leaves over, the next ones have.
 _FAMILIES: dict[str, tuple[Callable[[Device], list[Case]], float]] = {
@@ -57,6 +57,7 @@ class Settings:
 class _Outcome:
     samples: tuple[Sample, ...]
     notes: tuple[str, ...]
+    cases: int  # tried or left out
 
 
 def measure(settings: Settings, tell: Tell) -> Profile:
@@ -66,7 +67,7 @@ def measure(settings: Settings, tell: Tell) -> Profile:
         raise BadInput(f"Nothing to measure is called {wrong[0][:60]!r}.", remedy=f"Choose from {', '.join(FAMILIES)}.")
     if not 0 < settings.limit <= 86400:
         raise BadInput(f"{settings.limit:g} seconds is no time to measure in.", remedy="Give 10 to 600 seconds.")
-    tell(0.0, "starting torch")
+    tell(0, None, "starting torch")
     device = connect(settings.device)
     before = device.torch.get_float32_matmul_precision()
     try:
@@ -81,12 +82,12 @@ def measure(settings: Settings, tell: Tell) -> Profile:
             f"Nothing could be measured on {device.name}. {' '.join(found.notes[:3])}",
             remedy="Measure all kinds of work, or check that no other program holds the device.",
         )
-    tell(1.0, f"{len(found.samples)} samples")
+    tell(found.cases, found.cases, f"{len(found.samples)} samples")
     return Profile(device.name, device.kind, settings.chip, settings.date, device.software, found.samples, _shown(found.notes))
 
 
 def _tell_of(tell: Tell, done: int, total: int, index: int, text: str) -> None:
-    tell((done + index) / total, text)
+    tell(done + index, total, text)
 
 
 def _shown(notes: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,13 +115,14 @@ def _all(device: Device, settings: Settings, tell: Tell) -> _Outcome:
         notes += found.notes
         done += len(cases)
         if not device.alive():
-            return _Outcome(tuple(samples), (*notes, f"{name}: the device no longer answers; the rest was not measured."))
+            lost = f"{name}: the device no longer answers; the rest was not measured."
+            return _Outcome(tuple(samples), (*notes, lost), total)
     if not settings.only or _COLLECTIVES in settings.only:
-        tell(done / total, "collectives")
+        tell(done, total, "collectives")
         several, reasons = collectives.measured(device, settings.quick, max(5.0, 0.1 * settings.limit))
         samples += several
         notes += reasons
-    return _Outcome(tuple(samples), tuple(notes))
+    return _Outcome(tuple(samples), tuple(notes), total)
 
 
 def _family(
@@ -149,4 +151,4 @@ def _family(
     notes = [f"{what}: {len(reasons)} could not be measured ({reasons[0]})" for what, reasons in failures.items()]
     if left_out:
         notes.append(f"{name}: the time was up, {left_out} of {len(cases)} cases were left out.")
-    return _Outcome(tuple(samples), tuple(notes))
+    return _Outcome(tuple(samples), tuple(notes), len(cases))

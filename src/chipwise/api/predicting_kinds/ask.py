@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chipwise.api.options import LEARNING_OPTIONS, LOADS, SERVING_OPTIONS
+from chipwise.api.options import GOALS, LEARNING_OPTIONS, LOADS, SERVING_OPTIONS
 from chipwise.api.wiring import Session
 from chipwise.workload.kinds import Batch, Common, Learning, Serve
 from chipwise.workload.model.inline import shape_from_mapping
@@ -15,8 +15,9 @@ from chipwise.workload.model.registry import Model
 from chipwise.workload.model.shape import Shape
 
 _OF_LEARNING = ("chips", "chips_per_node", *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
-_OF_SERVING = ("chips", "chips_per_node", *SERVING_OPTIONS, *LOADS, "engine", "replicas")
-_OPTIONS = {"train": _OF_LEARNING, "finetune": _OF_LEARNING, "serve": _OF_SERVING, "batch": _OF_SERVING}
+_OF_BATCH = ("chips", "chips_per_node", *SERVING_OPTIONS, *LOADS, "engine", "replicas")
+_OF_SERVING = (*_OF_BATCH, *GOALS, "percentile")
+_OPTIONS = {"train": _OF_LEARNING, "finetune": _OF_LEARNING, "serve": _OF_SERVING, "batch": _OF_BATCH}
 _OF_OTHERS = ("chips",)
 
 

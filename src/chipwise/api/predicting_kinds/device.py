@@ -9,6 +9,7 @@ from chipwise.api.estimate_views import View
 from chipwise.api.predicting_kinds.ask import Ask
 from chipwise.api.predicting_kinds.goals import goal_view
 from chipwise.api.predicting_kinds.kernels import kernel_view
+from chipwise.api.predicting_kinds.latencies import wanted_goals
 from chipwise.api.predicting_samples import able_chip
 from chipwise.catalog.chip import Chip
 from chipwise.errors import BadInput
@@ -52,12 +53,8 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
     if not view["fits"]:
         view["notes"].append(f"It does not fit: {known.name} in {device.precision} needs more than 70% of the device's memory.")
     seconds = {"latency": view["time_s"]["value"], "ttft": view["first_token_s"], "tpot": float(token.total[0])}
-    view["goals"] = [
-        goal_view(name, limit, seconds[name], percentile)
-        for name, goal in (("ttft", work.goals.ttft), ("tpot", work.goals.tpot), ("latency", work.goals.latency))
-        if goal is not None
-        for percentile, limit in goal.limits
-    ]
+    wanted = wanted_goals(work.goals, ask.given)
+    view["goals"] = [goal_view(name, limit, seconds[name], percentile) for name, percentile, limit in wanted]
     rate = settings.get("rate")
     if rate is not None and rate * view["time_s"]["value"] > 1:
         view["notes"].append("Requests come faster than one device answers them, one after the other.")

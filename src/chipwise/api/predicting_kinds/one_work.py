@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipwise.api.estimate_views import View
+from chipwise.api.options import names_beside
 from chipwise.api.predicting_kinds.answering import predict_answers
 from chipwise.api.predicting_kinds.ask import Ask, kind_of
 from chipwise.api.predicting_kinds.goals import deadlines
@@ -11,7 +12,7 @@ from chipwise.api.predicting_kinds.interactive import predict_interactive
 from chipwise.api.predicting_kinds.kernels import predict_hpc, predict_render, predict_stream, predict_transcode
 from chipwise.api.predicting_kinds.learning import predict_learning
 from chipwise.api.predicting_samples import steadiness_view
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, InvalidSettings
 from chipwise.workload.kinds import (
     Batch,
     Common,
@@ -31,7 +32,10 @@ from chipwise.workload.schedule import BusinessHours, MarketHours
 
 
 def predict_work(ask: Ask, work: Common) -> View:
-    view = _of_kind(ask, work)
+    try:
+        view = _of_kind(ask, work)
+    except InvalidSettings as error:
+        raise error.called(names_beside(ask.given)) from error
     view["name"] = work.name
     view.setdefault("steadiness", _steadiness(ask, work, view))
     part, watts = ask.session.parts[view["chip"]], work.limits.power_watts

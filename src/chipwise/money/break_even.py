@@ -1,0 +1,135 @@
+"""The traffic from which machines of one's own cost less than paying by use.
+
+Machines cost by the hour in steps: so many replicas for so much traffic. What is paid by use rises with every request.
+So there may be several crossings: right above a step the new replica is nearly empty. `first` is the lowest rate at which
+the machines cost no more; from `always` on they cost no more at any rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, floor, inf, isfinite
+
+from chipwise.errors import InvalidSettings, Problem
+from chipwise.units import show_usd
+
+_STEPS = 100  # steps that are looked at one by one; beyond, two prices are too near to tell apart
+_FEW = 20  # steps that are looked at for a first crossing where there is no lasting one
+_GRID = 12  # rates per step at which a cost that need not rise steadily is looked at
+_ROUNDING = 1e-12  # of a count of replicas: 3.0000000001 needs three
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSet:
+    """Machines that run all the time: each `usd_per_hour`, each good for `requests_per_s`."""
+
+    usd_per_hour: float
+    requests_per_s: float = inf
+    minimum: int = 1
+    fixed_usd_per_hour: float = 0.0  # gateway, disks, staff: whatever does not grow with the replicas
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, f"{value:g} is not an amount of USD per hour", allowed="a finite number from 0 on")
+            for name, value in (("usd_per_hour", self.usd_per_hour), ("fixed_usd_per_hour", self.fixed_usd_per_hour))
+            if not (isfinite(value) and value >= 0)
+        ]
+        if not self.requests_per_s > 0:
+            problems.append(Problem("requests_per_s", f"{self.requests_per_s:g} serves nobody", allowed="more than 0"))
+        if self.minimum < 1:
+            problems.append(Problem("minimum", f"{self.minimum} replicas serve nobody", allowed="1 or more"))
+        if problems:
+            raise InvalidSettings(*problems)
+
+    def replicas(self, requests_per_s: float) -> int:
+        return max(self.minimum, ceil(requests_per_s / self.requests_per_s - _ROUNDING))
+
+    def cost(self, requests_per_s: float) -> float:
+        """USD per hour."""
+        return self.replicas(requests_per_s) * self.usd_per_hour + self.fixed_usd_per_hour
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    first: float | None  # requests per second; None: at no rate
+    always: float | None
+    why: str
+
+
+def by_the_request(usd_per_request: float, fleet: ReplicaSet) -> BreakEven:
+    """Closed form, where each request costs the same.
+
+    With s = 3600 x USD per request, n replicas of h USD/h for q requests/s each and f USD/h beside them, the machines cost
+    no more on step n from (n h + f) / s on. That lies below the step's end n q if n (q - h/s) >= f/s, and above its start
+    (n-1) q, so that the service wins there once more, if n (q - h/s) < q + f/s.
+    """
+    slope = 3600.0 * usd_per_request
+    h, f, q, least = fleet.usd_per_hour, fleet.fixed_usd_per_hour, fleet.requests_per_s, fleet.minimum
+    if slope <= 0:
+        return BreakEven(None, None, "the service costs nothing")
+    if q == inf:
+        rate = (least * h + f) / slope
+        return BreakEven(rate, rate, _tell(rate))
+    margin = q - h / slope
+    if margin <= 0 and least * margin < f / slope:
+        full = show_usd(h / q / 3600.0)
+        return BreakEven(None, None, f"even a full replica costs {full} a request, the service {show_usd(usd_per_request)}")
+    if margin <= 0:  # equal to the last digit at the end of every step, and nothing beside the replicas
+        return BreakEven(least * q, None, "a full replica costs what the service does")
+    winning = max(least, ceil(f / slope / margin - _ROUNDING))
+    first = (winning * h + f) / slope
+    losing = ceil((q + f / slope) / margin - _ROUNDING) - 1  # the last step at whose start the service wins
+    always = (max(losing, winning) * h + f) / slope
+    return BreakEven(first, always, _tell(always))
+
+
+def by_curve(rented: Callable[[float], float], least_slope: float, fleet: ReplicaSet) -> BreakEven:
+    """Looked for, where the cost by use is any curve: `rented(rate)` USD per hour.
+
+    `least_slope` x rate is a lower bound of it, in USD/h for each request per second; it says where the search may end.
+    """
+    h, f, q, least = fleet.usd_per_hour, fleet.fixed_usd_per_hour, fleet.requests_per_s, fleet.minimum
+    if least_slope <= 0:
+        return BreakEven(None, None, "the service costs nothing")
+    if q == inf:
+        end = (least * h + f) / least_slope
+        steps = [(0.0, end, least * h + f)]
+        surely = end
+    else:
+        margin = q - h / least_slope
+        last = floor((q + f / least_slope) / margin) + 1 if margin > 0 else _FEW + least
+        surely = max(last, least) * q if margin > 0 and last <= _STEPS + least else inf
+        top = max(min(last, _STEPS + least), least)
+        steps = [(0.0 if n == least else (n - 1) * q, n * q, n * h + f) for n in range(least, top + 1)]
+    first: float | None = None
+    always: float | None = 0.0
+    for start, end, usd in steps:
+        rates = [start + (end - start) * i / _GRID for i in range(_GRID + 1)]
+        rates[0] = start + (end - start) * 1e-9  # right above the step: the replica is there already
+        wins = [rented(rate) >= usd for rate in rates]
+        for left, right, before, after in zip(rates, rates[1:], wins, wins[1:], strict=False):
+            if before != after:
+                rate = _bisect(lambda rate, usd=usd, after=after: (rented(rate) >= usd) is after, left, right)  # type: ignore[misc]
+                if after:
+                    first, always = rate if first is None else first, rate
+        if wins[0] and always is None:
+            first, always = start if first is None else first, start
+        if not wins[-1]:
+            always = None
+    if always is None or surely == inf:
+        full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
+        return BreakEven(first, None, f"{full}: a full replica costs {show_usd(h)}/h for {q:.3g} requests/s")
+    return BreakEven(always if first is None else first, always, _tell(always))
+
+
+def _bisect(holds: Callable[[float], bool], left: float, right: float) -> float:
+    """The lowest rate of which `holds`, for it holds at `right` and not at `left`."""
+    for _ in range(60):
+        middle = (left + right) / 2
+        left, right = (left, middle) if holds(middle) else (middle, right)
+    return right
+
+
+def _tell(rate: float) -> str:
+    return f"from {rate:.3g} requests/s ({rate * 86400:,.0f} a day) on the machines cost less"

@@ -1,0 +1,288 @@
+"""What a job emits: by the electricity it uses, and its share of making the machines.
+
+    operational  kg = W x h / 1000 x PUE x grid (g/kWh) / 1000
+    chips        kg = chips x kg of one x h / lifetime
+    hosts        kg = machines x (1000 + 2.29 kg per GiB of host memory) x h / lifetime
+
+The grid is the annual average of the region's consumption, where it is (location-based): what an account of emissions counts.
+The marginal grid says what one more job adds; it is told beside, where known. Renewable certificates are not subtracted.
+A region without a grid takes its country's, then the world's; one without a PUE its provider's, then the industry's. A name
+such as `oslo-norway-3` tells the country; all of this is said in `basis`.
+
+Making: the table `embodied`. Its scopes differ, so a chip is counted alone and its host apart. For chips without a row, a
+rule by die and memory stands in, from the parts of NVIDIA's own figure for the H100 (546 of a board's 1,312 kg are memory):
+0.853 kg per GB and 0.118 kg per mm2. It gives 132 kg for an A100 of 40 GB, where a life-cycle analysis found 128. A host is
+1,000 kg (the usual baseline) and its memory, so that a p5.48xlarge without GPUs has its 5,700 kg; the servers of the table
+are met within 20%. TPUs of the table include their hosts. One lifetime holds for all: 3 years at one vendor and 6 at another
+would make a chip look twice as clean by bookkeeping alone. Hours are hours held, idle or not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import fsum, isfinite
+from statistics import fmean, median
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from chipwise.catalog.chip import Chip, ChipKind
+from chipwise.catalog.region import Region
+from chipwise.catalog.tables import Embodied, EnergyPrice
+from chipwise.countries import GROUPS, country_of
+from chipwise.errors import InvalidSettings, Problem
+from chipwise.units import GIB
+
+Array = NDArray[np.float64]
+WORLD_G_PER_KWH = 480.0  # generation of 2023, Ember's Global Electricity Review 2024
+LIFETIME_YEARS = 4.0  # between the 3 of EcoLogits and Boavizta and the 6 of Google; Cloud Carbon Footprint's figure
+_HOURS_PER_YEAR = 8760.0
+# Chips with a row of their own, without a host: the item, and how many chips it is of.
+_ALONE = {
+    "H100-SXM": ("H100 SXM GPU", 1.0),
+    "H200": ("HGX H200 baseboard (8 x H200)", 8.0),
+    "B200": ("B200 GPU", 1.0),
+    "A100-40": ("A100 SXM4 40GB", 1.0),
+    "A100-40-PCIe": ("A100 PCIe 40GB", 1.0),
+}
+# With their share of the host. The v5e is half a v6e, as the note of that row says; a v4 is no v4i.
+_WITH_HOST = {"TPU-v6e": ("TPU v6e", 1.0), "TPU-v5e": ("TPU v6e", 2.0), "TPU-v5p": ("TPU v5p", 1.0)}
+_BOARD, _BOARD_CHIPS, _BOARD_MEMORY_KG = "HGX H100 baseboard (8 x H100 SXM)", 8.0, 546.0  # its memory, by the row's note
+_BOARD_MEMORY_GB, _BOARD_DIE_MM2 = 80.0, 814.0  # of one chip
+_HOST, _HOST_GIB, _BARE_HOST = "AWS p5.48xlarge host without GPUs", 2048.0, "Server, baseline 1 CPU"
+_NOT_A_COUNTRY = {"me", "sa", "af", "ap", "eu", "na", "as"}  # parts of the world where regions begin with them
+
+
+@dataclass(frozen=True, slots=True)
+class CarbonLine:
+    name: str  # operational | making of chips | making of hosts
+    kg: float
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Carbon:
+    """kg CO2e of a job. `embodied_kg` is None where nobody says what its chips took to make."""
+
+    operational_kg: float
+    embodied_kg: float | None
+    lines: tuple[CarbonLine, ...]
+    basis: tuple[str, ...]
+    marginal_kg: float | None  # operational, by what one more kWh emits there
+
+    @property
+    def kg(self) -> float:
+        """What is known of it."""
+        return fsum(line.kg for line in self.lines)
+
+    def per(self, units: float) -> float:
+        """kg of one of so many units of work."""
+        if not (isfinite(units) and units > 0.0):
+            raise InvalidSettings(Problem("units", f"{units:g} cannot be", None, "above 0"))
+        return self.kg / units
+
+
+class Made(NamedTuple):
+    """A job's share of making its machines; `kg` is None where nobody says."""
+
+    kg: float | None
+    lines: tuple[CarbonLine, ...]
+    basis: tuple[str, ...]
+
+
+class Grid(NamedTuple):
+    """The electricity of a region."""
+
+    g_per_kwh: float
+    marginal_g_per_kwh: float | None
+    pue: float
+    basis: tuple[str, ...]
+    assumed: bool  # the grid or the PUE is not the region's own
+
+
+class Grids:
+    """The grid of every region, in the order of the catalog's regions: `index` columns hold positions there."""
+
+    def __init__(self, regions: Sequence[Region], energy: Iterable[EnergyPrice] = ()) -> None:
+        self._countries = _country_grids(regions)
+        self._pues: dict[str, list[float]] = {}
+        for region in regions:
+            if region.pue is not None:
+                self._pues.setdefault(region.provider, []).append(region.pue)
+        surveys = {row.year: row.value for row in energy if row.measure == "pue" and row.place == "world average"}
+        self._industry = max(((year, value) for year, value in surveys.items() if value), default=("2025", 1.54))
+        self.grids = tuple(self.of(region) for region in regions)
+        self.g_per_kwh: Array = np.array([grid.g_per_kwh for grid in self.grids])
+        self.pue: Array = np.array([grid.pue for grid in self.grids])
+
+    def operational_kg(self, power_w: ArrayLike, hours: ArrayLike, index: ArrayLike) -> Array:
+        """kg CO2e of columns: watts drawn by all machines of a job, hours, and positions of regions."""
+        watts, held = np.asarray(power_w, dtype=np.float64), np.asarray(hours, dtype=np.float64)
+        for name, values in (("power_w", watts), ("hours", held)):
+            if not np.all(np.isfinite(values) & (values >= 0.0)):
+                raise InvalidSettings(Problem(name, "some value cannot be", None, "numbers of 0 or more"))
+        at = np.asarray(index, dtype=np.intp)
+        if at.size and (at.min() < 0 or at.max() >= len(self.grids)):
+            raise InvalidSettings(Problem("index", "no region is at some position", None, f"0 to {len(self.grids) - 1}"))
+        return watts * held * (self.pue[at] * self.g_per_kwh[at] / 1e6)
+
+    def of(self, region: Region) -> Grid:
+        told: list[str] = []
+        country = region.country or _country_in(region.name)
+        grams = region.grid_g_per_kwh
+        if grams is not None:
+            year = f" of {region.grid_year}" if region.grid_year else ""
+            wide = " of the country" if "country-level" in region.fact.notes else ""
+            told.append(f"grid {grams:.4g} g/kWh: annual average{wide}{year}, location-based")
+        elif country in self._countries:
+            grams = self._countries[country]
+            whence = "" if region.country else ", which its name tells"
+            told.append(f"grid {grams:.4g} g/kWh assumed: average of {country}{whence}")
+        else:
+            grams = WORLD_G_PER_KWH
+            told.append(f"grid {grams:.4g} g/kWh assumed: world average of 2023")
+        pue, known = region.pue, self._pues.get(region.provider)
+        if pue is not None:
+            told.append(f"PUE {pue:.4g}: {region.pue_basis or 'stated for the region'}")
+        elif known:
+            pue = fmean(known)
+            told.append(f"PUE {pue:.4g} assumed: mean of {region.provider}'s regions")
+        else:
+            year, pue = self._industry
+            told.append(f"PUE {pue:.4g} assumed: industry average of {year}")
+        assumed = region.grid_g_per_kwh is None or region.pue is None
+        return Grid(grams, region.marginal_g_per_kwh, pue, tuple(told), assumed)
+
+
+class Making:
+    """kg CO2e of making chips and hosts, by the hour they are held."""
+
+    def __init__(self, rows: Iterable[Embodied], lifetime_years: float = LIFETIME_YEARS) -> None:
+        if not (isfinite(lifetime_years) and lifetime_years > 0.0):
+            raise InvalidSettings(Problem("lifetime_years", f"{lifetime_years:g} cannot be", None, "above 0"))
+        self.lifetime_hours = lifetime_years * _HOURS_PER_YEAR
+        self._rows = {row.item: row.kg_co2e for row in rows if row.kg_co2e is not None}
+        missing = [item for item in (_BOARD, _HOST, _BARE_HOST) if item not in self._rows]
+        if missing:
+            raise InvalidSettings(Problem("rows", f"there is no row {', '.join(missing)}", None, "the table embodied"))
+        self._kg_per_gb = _BOARD_MEMORY_KG / _BOARD_CHIPS / _BOARD_MEMORY_GB
+        self._kg_per_mm2 = (self._rows[_BOARD] - _BOARD_MEMORY_KG) / _BOARD_CHIPS / _BOARD_DIE_MM2
+
+    def chip_kg(self, chip: Chip) -> tuple[float | None, str]:
+        """(kg of one chip, how it is known)."""
+        for known in (_ALONE, _WITH_HOST):
+            item, of = known.get(chip.name, ("", 1.0))
+            if item in self._rows:
+                return self._rows[item] / of, f"{item}{f' / {of:g}' if of > 1.0 else ''}"
+        if chip.kind is ChipKind.CPU:
+            return 0.0, "a processor is counted with its host"
+        if chip.silicon.die_mm2 is None or chip.memory_gb is None:
+            missing = "die" if chip.silicon.die_mm2 is None else "memory"
+            return None, f"nobody states what making a {chip.name} emits, nor its {missing} to tell it by"
+        kg = self._kg_per_mm2 * chip.silicon.die_mm2 + self._kg_per_gb * chip.memory_gb
+        return kg, f"rule: {chip.silicon.die_mm2:g} mm2 of die and {chip.memory_gb:g} GB of memory"
+
+    def host_kg(self, memory_bytes: float) -> float:
+        """kg of one host without its accelerators: memory is most of it."""
+        bare = self._rows[_BARE_HOST]
+        return bare + (self._rows[_HOST] - bare) * memory_bytes / GIB / _HOST_GIB
+
+    def share(self, chip: Chip, chips: float, machines: float, host_memory_bytes: float | None, hours: float) -> Made:
+        """Of `hours` on so many chips and machines; memory is of one host, None where it is not known."""
+        _check(chips=chips, machines=machines, host_memory_bytes=host_memory_bytes or 0.0, hours=hours)
+        kg, told = self.chip_kg(chip)
+        if kg is None:
+            return Made(None, (), (f"embodied: {told}",))
+        share, years = hours / self.lifetime_hours, f"{self.lifetime_hours / _HOURS_PER_YEAR:g} years"
+        held = f"{hours:.4g} h of {years}"
+        lines = [CarbonLine("making of chips", chips * kg * share, f"{chips:g} x {kg:.4g} kg x {held}")] if kg else []
+        basis = [f"embodied: {told}; a life of {years}"]
+        if chip.name in _WITH_HOST:
+            basis.append("the host is in the figure of the chip")
+        elif host_memory_bytes is None:
+            basis.append("hosts are left out: their memory is not known")
+        else:
+            host = self.host_kg(host_memory_bytes)
+            lines.append(CarbonLine("making of hosts", machines * host * share, f"{machines:g} x {host:.4g} kg x {held}"))
+            basis.append("host: rule by its memory, within 20% of servers with a figure")
+        return Made(fsum(line.kg for line in lines) if lines else None, tuple(lines), tuple(basis))
+
+
+def footprint(grid: Grid, power_w: float, hours: float, made: Made | None = None) -> Carbon:
+    """One job's carbon: watts of all its machines over hours, and its share of making them."""
+    _check(power_w=power_w, hours=hours)
+    energy_kwh = power_w * hours / 1e3 * grid.pue
+    how = f"{power_w:,.0f} W x {hours:.4g} h x PUE {grid.pue:.4g} x {grid.g_per_kwh:.4g} g/kWh"
+    operational = CarbonLine("operational", energy_kwh * grid.g_per_kwh / 1e3, how)
+    marginal, made = grid.marginal_g_per_kwh, made or Made(None, (), ("embodied: not asked for",))
+    told = () if marginal is None else (f"one more kWh there emits {marginal:.4g} g (marginal)",)
+    return Carbon(
+        operational.kg, made.kg, (operational, *made.lines), (*grid.basis, *told, *made.basis),
+        None if marginal is None else energy_kwh * marginal / 1e3,
+    )  # fmt: skip
+
+
+class Greener(NamedTuple):
+    region: str
+    usd: float
+    kg: float
+    saved_kg: float
+    extra_usd: float  # below 0: cheaper, too
+    usd_per_kg_saved: float
+
+
+def greener(options: Sequence[tuple[str, float, float]], chosen: int = 0) -> list[Greener]:
+    """Options of (region, usd, kg) with less carbon than the chosen one, and what a saved kg costs; the cheapest kg first.
+
+    Left out are those that another one beats in both.
+    """
+    if not options:
+        return []
+    if not 0 <= chosen < len(options):
+        raise InvalidSettings(Problem("chosen", f"{chosen} cannot be", None, f"0 to {len(options) - 1}"))
+    _, usd, kg = options[chosen]
+    found: list[Greener] = []
+    for region, its_usd, its_kg in sorted(options, key=lambda option: (option[1], option[2])):
+        cleanest = found[-1].kg if found else kg  # of those that cost no more
+        if its_kg < cleanest:
+            saved, extra = kg - its_kg, its_usd - usd
+            found.append(Greener(region, its_usd, its_kg, saved, extra, extra / saved))
+    return sorted(found, key=lambda option: (option.usd_per_kg_saved, option.kg))
+
+
+def _check(**values: float) -> None:
+    wrong = [name for name, value in values.items() if not (isfinite(value) and value >= 0.0)]
+    if wrong:
+        raise InvalidSettings(*(Problem(name, f"{values[name]:g} cannot be", None, "0 or more") for name in wrong))
+
+
+def _country_grids(regions: Iterable[Region]) -> dict[str, float]:
+    """The figure of a country: the middle of its rows for the whole country, else of all its regions."""
+    whole: dict[str, list[float]] = {}
+    parts: dict[str, list[float]] = {}
+    for region in regions:
+        if region.country and region.grid_g_per_kwh is not None:
+            rows = whole if "country-level" in region.fact.notes else parts
+            rows.setdefault(region.country, []).append(region.grid_g_per_kwh)
+    return {country: median(whole.get(country) or parts[country]) for country in whole | parts}
+
+
+def _country_in(name: str) -> str | None:
+    """The country that a region's name tells: `oslo-norway-3`, `Georgia, US, NA`, `fr-par`; None where it may mean a town."""
+    pieces = [piece.strip() for piece in name.split(",")]
+    if len(pieces) == 3:  # place, country, part of the world
+        return _single(pieces[1])
+    words = re.findall(r"[A-Za-z]+", name)
+    for word in words:
+        if (len(word) > 3 or word.lower() == "usa") and (found := _single(word)):
+            return found
+    # Three letters may be an airport: FRA is in Germany, BHS is no island.
+    return _single(words[0]) if words and len(words[0]) == 2 and words[0].lower() not in _NOT_A_COUNTRY else None
+
+
+def _single(text: str) -> str | None:
+    found = country_of(text) if text else None
+    return None if found in GROUPS else found

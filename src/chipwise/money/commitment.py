@@ -1,0 +1,183 @@
+"""What a machine costs an hour for a promise: reserved instances, savings plans, committed use, capacity blocks.
+
+These come from the table `commitments`, besides the reserved prices that offers carry themselves. A row names a machine, a
+family or everything; a region, several or none; and says one of
+
+    discount_fraction          price = on-demand x (1 - fraction); a family's sizes share it, so other regions are
+                               reckoned with it too, marked uncertain
+    usd_hour_instance          the price; in other regions, where the row's notes give the on-demand price it stood
+                               beside, the same fraction off, marked uncertain, else nothing
+    usd_hour_per_accelerator   the same for one chip, times the machine's chips
+    max_discount_fraction      an advertised "up to" over all machines: always uncertain, a bound and not a price
+    note                       no figure (see `notes`)
+
+Prices are certain only where a list price was read or reckoned from one, for this region, with a stated term: what
+third parties wrote, "UNVERIFIED", "approximate", a price cut after the reading, or a stretched region are not.
+The on-demand price decides the fraction rows. Negotiated discounts (`catalog.discount`) change offers: who passes a
+discounted on-demand price assumes that the discount holds under the promise too; absolute prices stay list prices.
+
+Break-even. A promise pays all hours of its term, on-demand those used: both cost the same at the share
+u = committed / on-demand of the hours. Money paid up front could have earned interest: with a yearly rate r and a term of
+y years an hourly stream is worth A = 8760 (1 - (1+r)^-y) / ln(1+r) hours today, so the promise's hour costs
+(upfront + hourly part x A) / A; without r simply usd_per_hour. More than 1: never worth it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite, log
+
+from chipwise.catalog.tables import Commitment
+from chipwise.errors import InvalidSettings, Problem
+
+HOURS_PER_YEAR = 8760.0
+PARTIAL_UPFRONT = 0.5  # AWS asks for about half of the term's price at the start
+
+_PRICED = ("discount_fraction", "usd_hour_instance", "usd_hour_per_accelerator", "max_discount_fraction")
+_DOUBTFUL = re.compile(r"UNVERIFIED|approximate|was cut", re.IGNORECASE)
+_BESIDE = re.compile(r"on-demand (\d+(?:\.\d+)?)")
+_TERM = re.compile(r"(\d+)y")
+_EVERYTHING = frozenset({"all EC2 families, Lambda, Fargate", "one family in one region", "any VM"})
+_ANYWHERE = re.compile(r"\d+ regions|all|all regions where sold|one|")  # not GovCloud: it has rows of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    instrument: str
+    term: str  # as the provider words it
+    term_years: float | None  # None: days, either of two, or not stated
+    payment: str
+    usd_per_hour: float  # of the whole machine, upfront part spread over the term
+    upfront_usd: float | None  # None: not stated, or by a length that the buyer chooses
+    basis: str
+    as_of: str
+    certain: bool
+    bound: bool = False  # an advertised "up to": shown beside the others, never planned with
+
+
+class Commitments:
+    """The table by machine and family; an answer looks at a handful of rows."""
+
+    __slots__ = ("_everything", "_named")
+
+    def __init__(self, rows: Iterable[Commitment]) -> None:
+        self._named: dict[tuple[str, str], list[Commitment]] = {}
+        self._everything: dict[str, list[Commitment]] = {}
+        for row in rows:
+            if row.machine_or_family in _EVERYTHING:
+                self._everything.setdefault(row.provider, []).append(row)
+            else:
+                for name in row.machine_or_family.split(", "):
+                    self._named.setdefault((row.provider, name), []).append(row)
+
+    def of(
+        self, provider: str, machine: str, region: str, on_demand_usd_per_hour: float | None, chips: float | None = None
+    ) -> tuple[Committed, ...]:
+        """Each instrument once per term and payment, the certain ones first, bounds last, each by price."""
+        if on_demand_usd_per_hour is not None and not (isfinite(on_demand_usd_per_hour) and on_demand_usd_per_hour > 0):
+            raise InvalidSettings(
+                Problem("on_demand_usd_per_hour", f"{on_demand_usd_per_hour} is no price", allowed="more than 0, or none")
+            )
+        best: dict[tuple[str, str, str], tuple[tuple[bool, bool, bool, str], Committed]] = {}
+        for row, exact in self._rows(provider, machine):
+            here = _covers(row, region)
+            priced = _priced(row, here, on_demand_usd_per_hour, chips)
+            if priced is None:
+                continue
+            # Of several rows for one promise: the one still in force, for this region, for this machine, the newest.
+            rank = ("superseded" not in row.fact.notes, here, exact, row.fact.as_of)
+            key = (row.instrument, row.term, row.payment)
+            if key not in best or best[key][0] < rank:
+                best[key] = (rank, priced)
+        return tuple(sorted((one for _, one in best.values()), key=lambda one: (one.bound, not one.certain, one.usd_per_hour)))
+
+    def notes(self, provider: str, machine: str) -> tuple[str, ...]:
+        """What is said of a machine without a figure: "by negotiation; ..."."""
+        return tuple(row.fact.notes for row, _ in self._rows(provider, machine) if row.measure == "note")
+
+    def _rows(self, provider: str, machine: str) -> Iterable[tuple[Commitment, bool]]:
+        # p5.48xlarge is of p5, a2-highgpu-1g of a2-highgpu, a4x-highgpu-4g of a4x.
+        names = dict.fromkeys((machine, machine.partition(".")[0], machine.rpartition("-")[0], machine.partition("-")[0]))
+        for name in names:
+            for row in self._named.get((provider, name), ()):
+                yield row, name == machine
+        for row in self._everything.get(provider, ()):
+            yield row, False
+
+
+def break_even_share(committed: Committed, on_demand_usd_per_hour: float, yearly_rate: float = 0.0) -> float:
+    """The share of hours at which the promise and on-demand cost the same."""
+    problems = []
+    if not on_demand_usd_per_hour > 0:
+        problems.append(Problem("on_demand_usd_per_hour", f"{on_demand_usd_per_hour} is no price", allowed="more than 0"))
+    if not 0 <= yearly_rate < 10:
+        problems.append(Problem("yearly_rate", f"{yearly_rate} is no rate of interest", allowed="0.05 for five per cent"))
+    if problems:
+        raise InvalidSettings(*problems)
+    hourly = committed.usd_per_hour
+    if yearly_rate > 0 and committed.upfront_usd and committed.term_years:
+        hours = HOURS_PER_YEAR * committed.term_years
+        worth = HOURS_PER_YEAR * (1 - (1 + yearly_rate) ** -committed.term_years) / log(1 + yearly_rate)
+        hourly += committed.upfront_usd / worth - committed.upfront_usd / hours
+    return hourly / on_demand_usd_per_hour
+
+
+def _covers(row: Commitment, region: str) -> bool:
+    """Whether the row's figure was read for this region."""
+    if row.region == "GovCloud":
+        return "-gov-" in region
+    if _ANYWHERE.fullmatch(row.region):
+        return "-gov-" not in region
+    return region in row.region.split()
+
+
+def _priced(row: Commitment, here: bool, on_demand: float | None, chips: float | None) -> Committed | None:
+    if row.measure not in _PRICED or row.value is None:
+        return None
+    basis, bound = row.basis, row.measure == "max_discount_fraction"
+    if row.measure in ("discount_fraction", "max_discount_fraction"):
+        if on_demand is None:
+            return None
+        price = on_demand * (1 - row.value)
+        basis += f"; {'up to ' if bound else ''}{row.value:.3g} off on-demand"
+        if not here:
+            basis += f", as in {row.region}"
+    else:
+        count = 1.0 if row.measure == "usd_hour_instance" else chips
+        if count is None:
+            return None
+        price = row.value * count
+        if not here and row.region != "not stated":
+            beside = _BESIDE.search(row.fact.notes)
+            if beside is None or on_demand is None or row.instrument.startswith("Capacity Block"):
+                return None
+            share = row.value / float(beside[1])
+            price = on_demand * share
+            basis += f"; {1 - share:.3g} off on-demand, as in {row.region}"
+    years = _TERM.fullmatch(row.term)
+    term_years = float(years[1]) if years else None
+    firm = row.basis == "computed" or (row.basis.startswith("published") and "third-party" not in row.basis)
+    certain = (
+        firm
+        and here
+        and not bound
+        and row.term != "not stated"
+        and not _DOUBTFUL.search(row.fact.notes)
+        and "superseded" not in row.fact.notes
+    )
+    upfront = _upfront(row, price, term_years)
+    return Committed(row.instrument, row.term, term_years, row.payment, price, upfront, basis, row.fact.as_of, certain, bound)
+
+
+def _upfront(row: Commitment, usd_per_hour: float, term_years: float | None) -> float | None:
+    payment = row.payment
+    if payment.startswith(("no upfront", "monthly", "reservation")):
+        return 0.0
+    if term_years is None:
+        return None
+    total = usd_per_hour * HOURS_PER_YEAR * term_years
+    if payment == "all upfront":
+        return total
+    return total * PARTIAL_UPFRONT if payment.endswith("partial upfront") else None

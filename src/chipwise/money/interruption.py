@@ -1,0 +1,279 @@
+"""How often a spot machine is taken away, in events per hour that it runs.
+
+The table `interruptions` holds three kinds of evidence. They measure different things, so an answer is drawn from one
+kind only, in this order, and its basis says which:
+
+- `advisor`: bands that AWS publishes (measure monthly_interruption_range), the share p of a type's instances that were
+  interrupted in the trailing month. An instance that would have lived T hours is lost with p = 1 - exp(-rate T), so
+  rate = -ln(1 - p) / T. Nobody publishes T. Two ends are taken as given: all of them wanted the whole month (730 h, the
+  lowest rate), or 6 h each (the highest); the middle is their geometric mean, 66 h, at the middle of the band. The short
+  end is ours: with it the open band "over 20%" reaches up to 0.5/h, about what the followed V100 and T4 instances of
+  2023 lost (0.06 to 0.74/h) where the advisor prints that band. First, because it is recent and knows types and regions.
+- `followed`: traces of real instances, losses / running hours (measure loss_rate; or 1 / mean_uptime where only that is
+  given). Traces of one zone and chip some months apart differ by 4x, so low and high are half and twice the value.
+- `probe`: traces that ask again and again whether one could be had. A running instance may outlive a refused request,
+  so they tend to overstate. "Any of 16" and "net falls" rows miss quick replacements, so they understate. Last.
+
+Not used as rates: availability shares, medians (of ended episodes only), counts, and loss rates by age. The last say that
+the first hour is the worst (2 to 20 times the rate after six hours); one constant rate is all that `spot` assumes.
+
+The nearest evidence wins: the machine in the region, the machine in other regions, its chip in the region, its chip in
+other regions, the provider, the chip at other providers, anything. On each level the rate is the median, low and high
+are the 10th and 90th percentile of the rows' own low and high. A zone counts as its region.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log, sqrt
+from typing import NamedTuple
+
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.tables import Interruption
+from chipwise.errors import InvalidSettings, Problem
+
+MONTH_HOURS = 730.0
+SHORT_LIFE_HOURS = 6.0
+MIDDLE_LIFE_HOURS = sqrt(MONTH_HOURS * SHORT_LIFE_HOURS)
+MOST_INTERRUPTED = 0.95  # the open band ends at 1, whose rate is infinite
+TRACE_SPREAD = 2.0
+
+_KINDS = ("advisor", "followed", "probe")
+_TOLD = {
+    "advisor": "the advisor's monthly band",
+    "followed": "losses of followed instances",
+    "probe": "availability probes (may overstate)",
+}
+_FOLLOWED = re.compile(r"real instances|live spot instances")
+_SIZED = re.compile(r"(?P<chip>.+?) x(?P<chips>\d+)(?: \(.*\))?")
+_NAMED = re.compile(r".+\((?P<chip>[^()]+)\)")
+_ZONE = re.compile(r"(.+\d)(?:[a-f]|-[a-f])")
+_PROCESSORS = frozenset({"INTEL", "C3-88"})  # traces of CPU machines say little of accelerators: they are in no pool
+
+
+@dataclass(frozen=True, slots=True)
+class Interruptions:
+    per_hour: float  # events per running hour of one machine
+    low: float
+    high: float
+    basis: str  # which evidence, of what, of when
+
+
+class _Evidence(NamedTuple):
+    kind: str
+    per_hour: float
+    low: float
+    high: float
+    chips: float | None
+    as_of: str
+
+
+@lru_cache(maxsize=64)  # there are five bands
+def rate_of_share(share: float, life_hours: float) -> float:
+    """Events per hour if `share` of the machines that wanted to live for `life_hours` were interrupted."""
+    return log(1 / (1 - min(share, MOST_INTERRUPTED))) / life_hours
+
+
+def region_of(zone: str) -> str:
+    """us-east-1a -> us-east-1, us-east1-b -> us-east1; a region stays what it is."""
+    found = _ZONE.fullmatch(zone)
+    return found[1] if found else zone
+
+
+def _converted(row: Interruption, chips: float | None) -> _Evidence | None:
+    if row.measure == "monthly_interruption_range" and row.low is not None and row.high is not None:
+        return _Evidence(
+            "advisor",
+            rate_of_share((row.low + row.high) / 2, MIDDLE_LIFE_HOURS),
+            rate_of_share(row.low, MONTH_HOURS),
+            rate_of_share(row.high, SHORT_LIFE_HOURS),
+            chips,
+            row.fact.as_of,
+        )
+    if row.value is None:
+        return None
+    if row.measure == "loss_rate":
+        rate = row.value
+    elif row.measure == "mean_uptime" and row.value > 0:
+        rate = 1 / row.value
+    else:
+        return None
+    kind = "followed" if _FOLLOWED.search(row.fact.notes) else "probe"
+    return _Evidence(kind, rate, rate / TRACE_SPREAD, rate * TRACE_SPREAD, chips, row.fact.as_of)
+
+
+def _chip_names(chip: str | None) -> Iterator[str]:
+    """H100-SXM, then H100: traces name a chip without its form."""
+    while chip:
+        yield chip
+        chip = chip.rpartition("-")[0]
+
+
+class Rates:
+    """The table, converted and indexed once; answers are looked up. `machines` tell which chip a type named by the
+    advisor carries: without them its bands do not count as evidence on that chip."""
+
+    __slots__ = ("_answers", "_pools", "_summaries", "_waits")
+
+    def __init__(self, rows: Iterable[Interruption], machines: Iterable[Machine] = ()) -> None:
+        carries = {(machine.provider, machine.name): (machine.chip, machine.chips) for machine in machines}
+        self._pools: dict[tuple[str, ...], list[_Evidence]] = {}
+        self._waits: dict[tuple[str, ...], list[float]] = {}
+        self._summaries: dict[tuple[tuple[str, ...], float | None], Interruptions] = {}
+        self._answers: dict[tuple[str, str, str, str | None, float | None], Interruptions] = {}
+        for row in _latest(rows):
+            chip, chips = _chip_of(row, carries)
+            if row.measure == "mean_wait_for_capacity" and row.value is not None:
+                for key in _keys(row, chip):
+                    self._waits.setdefault(key, []).append(row.value)
+            elif (evidence := _converted(row, chips)) is not None:
+                for key in _keys(row, chip):
+                    self._pools.setdefault(key, []).append(evidence)
+        if ("all",) not in self._pools:
+            raise InvalidSettings(
+                Problem("interruptions", "no row states how often a machine is lost", allowed="a monthly band or a loss_rate")
+            )
+
+    def of(
+        self, provider: str, region: str, machine: str, chip: str | None = None, chips: float | None = None
+    ) -> Interruptions:
+        asked = (provider, region, machine, chip, chips)
+        known = self._answers.get(asked)
+        if known is None:
+            level = next(key for key in _levels(provider, region_of(region), machine, chip) if key in self._pools)
+            # One summary serves all that come to the same level, but sizes of a chip's machines are told apart.
+            key = (level, chips if level[0].startswith("chip") else None)
+            if key not in self._summaries:
+                self._summaries[key] = _summary(level, self._pools[level], key[1])
+            known = self._answers[asked] = self._summaries[key]
+        return known
+
+    def wait_hours(self, provider: str, region: str, chip: str | None = None) -> float | None:
+        """How long until one could be had again, once there was none: the median of the traces' means; None without one.
+
+        Of somebody who insists on one zone. Who takes any zone or size waits less, and most losses find another at once.
+        """
+        for key in _levels(provider, region_of(region), "", chip):
+            if key in self._waits:
+                return _middle(sorted(self._waits[key]))
+        return None
+
+
+def rate_per_hour(
+    rows: Iterable[Interruption], provider: str, region: str, machine: str, chip: str | None = None, chips: float | None = None
+) -> Interruptions:
+    """One answer; who asks for many builds `Rates` once."""
+    return Rates(rows).of(provider, region, machine, chip, chips)
+
+
+def _latest(rows: Iterable[Interruption]) -> Iterator[Interruption]:
+    """What says something of rates or waits, each thing once: the last reading of a band, and no trace twice."""
+    bands: dict[tuple[str, ...], Interruption] = {}
+    uptimes: list[Interruption] = []
+    stated = set()
+    for row in rows:
+        if row.measure == "monthly_interruption_range":
+            key = (row.provider, row.region_or_zone, row.machine_or_chip)
+            if key not in bands or bands[key].fact.as_of < row.fact.as_of:
+                bands[key] = row
+        elif row.measure == "loss_rate":
+            stated.add((row.provider, row.region_or_zone, row.machine_or_chip, row.period))
+            yield row
+        elif row.measure == "mean_uptime":
+            uptimes.append(row)
+        elif row.measure == "mean_wait_for_capacity":
+            yield row
+    for row in uptimes:
+        if (row.provider, row.region_or_zone, row.machine_or_chip, row.period) not in stated:
+            yield row
+    yield from bands.values()
+
+
+def _chip_of(
+    row: Interruption, carries: dict[tuple[str, str], tuple[str | None, float | None]]
+) -> tuple[str | None, float | None]:
+    """What a label names: "V100 x8", "g4dn (T4)", or a machine type."""
+    label = row.machine_or_chip
+    if (row.provider, label) in carries:
+        return carries[row.provider, label]
+    if row.measure == "monthly_interruption_range":
+        return None, None
+    if found := _SIZED.fullmatch(label):
+        return found["chip"], float(found["chips"])
+    if found := _NAMED.fullmatch(label):
+        return found["chip"], None
+    return label, None
+
+
+def _keys(row: Interruption, chip: str | None) -> Iterator[tuple[str, ...]]:
+    """The pools that a row belongs to."""
+    provider, region = row.provider, region_of(row.region_or_zone)
+    if row.measure == "monthly_interruption_range":
+        yield ("machine in region", provider, region, row.machine_or_chip)
+        yield ("machine", provider, row.machine_or_chip)
+    if chip is not None:
+        yield ("chip in region", provider, region, chip)
+        yield ("chip", provider, chip)
+        yield ("chip at other providers", chip)
+    if chip not in _PROCESSORS:
+        yield ("provider", provider)
+        yield ("all",)
+
+
+def _levels(provider: str, region: str, machine: str, chip: str | None) -> Iterator[tuple[str, ...]]:
+    """From the nearest evidence to the farthest."""
+    yield ("machine in region", provider, region, machine)
+    yield ("machine", provider, machine)
+    names = tuple(_chip_names(chip))
+    for name in names:
+        yield ("chip in region", provider, region, name)
+    for name in names:
+        yield ("chip", provider, name)
+    yield ("provider", provider)
+    for name in names:
+        yield ("chip at other providers", name)
+    yield ("all",)
+
+
+def _summary(level: tuple[str, ...], pool: list[_Evidence], chips: float | None) -> Interruptions:
+    kind = next(kind for kind in _KINDS if any(one.kind == kind for one in pool))
+    used = [one for one in pool if one.kind == kind]
+    if level[0].startswith("chip"):
+        used = [one for one in used if one.chips == chips] or used  # losing eight at once is another matter than one
+    dates = sorted({one.as_of for one in used})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    rows = "" if len(used) == 1 else f", median of {len(used)} rows"
+    told = f"{_TOLD[kind]} of {_place(level)}{rows} ({when})"
+    return Interruptions(
+        _middle(sorted(one.per_hour for one in used)),
+        _tenth(sorted(one.low for one in used)),
+        _tenth(sorted((one.high for one in used), reverse=True)),
+        told,
+    )
+
+
+def _place(level: tuple[str, ...]) -> str:
+    match level:
+        case ("machine in region" | "chip in region", _, region, name):
+            return f"{name} in {region}"
+        case ("machine" | "chip", _, name):
+            return f"{name} in other regions"
+        case ("provider", name):
+            return f"all of {name}"
+        case ("chip at other providers", name):
+            return f"{name} at other providers"
+        case _:
+            return "all providers"
+
+
+def _middle(ordered: list[float]) -> float:
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def _tenth(ordered: list[float]) -> float:
+    """The value a tenth of the way in; of ten or fewer the first."""
+    return ordered[(len(ordered) - 1) // 10]

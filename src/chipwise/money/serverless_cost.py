@@ -1,0 +1,250 @@
+"""What traffic costs on a serverless service, how often it meets a cold start, and when a machine is cheaper.
+
+Requests arrive by chance (Poisson). An idle instance takes the next one, the longest-standing instance first; when none
+is idle, or the idle ones were given up after `keep_warm_s`, a new one starts cold. Instance k of c slots gets what the
+k-1 before it cannot hold, so its load is a difference of two values of Erlang's loss formula B (Cooper, Introduction to
+Queueing Theory, ordered hunt):
+
+    y_k = a (B((k-1)c, a) - B(kc, a)),   a = rate x (seconds + cold share x cold seconds)
+
+An instance that is empty a share p0 of the time, and is woken w_k times a second, is found cold by exp(-w_k / p0 x
+keep_warm) of those (gaps taken as exponential) and is up for 1 - p0 exp(...) of the time. The cold share enters a, so it
+is found by iteration. Against simulated traffic, cold starts come out within a few hundredths of the requests.
+
+Bursts: requests come in phases of `BURST_S` on average at `burstiness` times the mean rate, and none between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, exp, isfinite
+from typing import NamedTuple
+
+from chipwise.errors import InvalidSettings, Problem
+from chipwise.money.break_even import BreakEven, ReplicaSet, by_curve
+from chipwise.money.cost import Cost, Line
+from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Billing, Service
+from chipwise.units import HOUR, show_bytes, show_seconds
+
+# Bytes per second at which an image gets to a fresh host. Slow: a plain pull, 10 GB in five minutes (union.ai, 2026);
+# fast: loaded lazily or from a cache beside the host, 10 GB in two seconds (same page). Middle: their geometric mean.
+IMAGE_BYTES_PER_S = (33e6, 400e6, 5e9)
+# Weights from storage into GPU memory. Slow: the default safetensors loader from a gp3 disk, 16 GB of Llama-3-8B in
+# 48.0 s; fast: a concurrent reader from an io2 disk, 7.5 s (Run:ai Model Streamer benchmarks, 2024-10).
+WEIGHTS_BYTES_PER_S = (330e6, 850e6, 2.1e9)
+BURST_S = 600.0
+_SLOTS = 4000  # beyond so many, figures per slot no longer change
+_NEGLIGIBLE = 1e-9
+
+
+class Spread(NamedTuple):
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    requests_per_s: float  # mean
+    seconds_per_request: float  # of work, on a warm instance at this concurrency
+    concurrency: int = 1  # requests that one instance works on at a time
+    burstiness: float = 1.0  # peak rate over mean rate
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, f"{value:g} is not {what}", allowed=allowed)
+            for name, value, fine, what, allowed in (
+                ("requests_per_s", self.requests_per_s, self.requests_per_s >= 0, "a rate", "a finite number from 0 on"),
+                ("seconds_per_request", self.seconds_per_request, self.seconds_per_request > 0, "a time", "more than 0"),
+                ("concurrency", self.concurrency, self.concurrency >= 1, "a number of requests", "1 or more"),
+                ("burstiness", self.burstiness, self.burstiness >= 1, "a peak over a mean", "1 or more"),
+            )
+            if not (fine and isfinite(value))
+        ]
+        if problems:
+            raise InvalidSettings(*problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What runs on an instance, and how the platform is told to treat it."""
+
+    memory_bytes: float  # GPU memory on a GPU service, else memory of the function
+    image_bytes: float = 0.0
+    weights_bytes: float = 0.0
+    keep_warm_s: float | None = None  # None: what the service states or is assumed to do
+    minimum_instances: int = 0  # never given up
+    vcpus: float = BESIDE_VCPUS
+    host_memory_bytes: float = BESIDE_MEMORY_BYTES  # beside the GPU
+
+    def __post_init__(self) -> None:
+        values = {name: getattr(self, name) for name in ("memory_bytes", "image_bytes", "weights_bytes", "keep_warm_s")}
+        values |= {name: getattr(self, name) for name in ("minimum_instances", "vcpus", "host_memory_bytes")}
+        problems = [
+            Problem(name, f"{value:g} cannot be", allowed="a finite number from 0 on")
+            for name, value in values.items()
+            if value is not None and not (isfinite(value) and value >= 0)
+        ]
+        if problems:
+            raise InvalidSettings(*problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Per hour of mean traffic."""
+
+    cost: Cost
+    cold_share: float  # of the requests
+    cold_start_s: Spread
+    instances: float  # up on average: at work, starting or kept warm
+    utilisation: float  # of the slots of those instances
+    assumed: tuple[str, ...]
+
+    @property
+    def usd_per_hour(self) -> float:
+        return self.cost.usd
+
+
+def cold_start(service: Service, container: Container) -> Spread:
+    """Seconds from a request that finds no instance to work on it: platform, then image, then weights."""
+    image, weights = container.image_bytes, container.weights_bytes
+    slow, middle, fast = (
+        image / pull + weights / load for pull, load in zip(IMAGE_BYTES_PER_S, WEIGHTS_BYTES_PER_S, strict=True)
+    )
+    low, high = service.cold_start_s
+    return Spread(low + fast, (low + high) / 2 + middle, high + slow)
+
+
+def unfit(service: Service, container: Container, seconds_per_request: float) -> str | None:
+    """Why this service cannot run it, with the numbers; None where it can."""
+    least, most = service.memory_min_bytes, service.memory_max_bytes
+    if most is not None and container.memory_bytes > most:
+        return f"needs {show_bytes(container.memory_bytes)}; {service.title} offers {show_bytes(most)}"
+    if least is not None and container.memory_bytes < least:
+        return f"{service.title} starts at {show_bytes(least)}"
+    limit = service.time_limit_s
+    if limit is not None and seconds_per_request > limit:
+        return f"a request takes {show_seconds(seconds_per_request)}; {service.title} ends it after {show_seconds(limit)}"
+    return None
+
+
+def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
+    """The lines of an hour's bill and what the requests live through, at the middle of the cold start's spread."""
+    if (why := unfit(service, container, traffic.seconds_per_request)) is not None:
+        raise InvalidSettings(Problem("memory_bytes" if "ends it" not in why else "seconds_per_request", why))
+    start = cold_start(service, container)
+    keep_warm = service.keep_warm_s if container.keep_warm_s is None else container.keep_warm_s
+    minimum = max(container.minimum_instances, 0 if service.scale_to_zero else 1)
+    state = _with_bursts(traffic, start.middle, keep_warm, minimum)
+    memory = container.host_memory_bytes if service.gpus else container.memory_bytes
+    work, idle = (rate(container.vcpus, memory) for rate in (service.work_usd_per_second, service.idle_usd_per_second))
+    rate, seconds, step = traffic.requests_per_s, traffic.seconds_per_request, service.min_billed_s
+    if service.billing is Billing.REQUEST:
+        rounding = state.working * (ceil(seconds / step - 1e-9) * step / seconds - 1) if step else 0.0
+    else:  # once for each time that an instance was up: half a step, and at least the step
+        rounding = state.starts * step / 2
+    price = f"${work:.3g}/s"
+    lines = (
+        Line("work", state.working * work * HOUR, f"{state.working:.3g} instances at work x {price}"),
+        Line("kept warm", state.idle * idle * HOUR, f"{state.idle:.3g} instances idle x ${idle:.3g}/s"),
+        Line("cold starts", state.starts * start.middle * work * HOUR, f"{state.starts * HOUR:.3g}/h x {start.middle:.3g} s"),
+        Line("rounding", rounding * work * HOUR, f"times are rounded up to {show_seconds(step)}" if step else ""),
+        Line("requests", rate * service.usd_per_request * HOUR, f"{rate * HOUR:,.0f} x ${service.usd_per_request:.3g}"),
+    )
+    instances = state.working + state.idle + state.starts * start.middle
+    offered = rate * seconds / traffic.concurrency
+    assumed = service.assumed if container.keep_warm_s is None else tuple(t for t in service.assumed if "kept warm" not in t)
+    share = min(1.0, state.starts / rate) if rate else 0.0
+    used = min(1.0, offered / instances) if instances else 0.0
+    return Bill(Cost.of(lines), share, start, instances, used, assumed)
+
+
+def break_even(service: Service, fleet: ReplicaSet, traffic: Traffic, container: Container) -> BreakEven:
+    """The mean rate from which the machines of `fleet`, enough of them for the peak, cost less than the service.
+
+    The rate of `traffic` is not looked at.
+    """
+    memory = container.host_memory_bytes if service.gpus else container.memory_bytes
+    busy = traffic.seconds_per_request / traffic.concurrency  # a request takes at least its share of an instance
+    least = 3600.0 * (busy * service.work_usd_per_second(container.vcpus, memory) + service.usd_per_request)
+    sized = replace(fleet, requests_per_s=fleet.requests_per_s / traffic.burstiness)
+    return by_curve(lambda rate: cost(service, replace(traffic, requests_per_s=rate), container).usd_per_hour, least, sized)
+
+
+class _State(NamedTuple):
+    """Long-run means of one service's instances."""
+
+    working: float
+    idle: float
+    starts: float  # cold, per second
+
+
+def _with_bursts(traffic: Traffic, cold_s: float, keep_warm_s: float, minimum: int) -> _State:
+    """On for 1/burstiness of the time at the peak rate; whatever was up when a phase ends idles until it is given up."""
+    on = 1.0 / traffic.burstiness
+    peak = traffic.requests_per_s * traffic.burstiness
+    state = _steady(peak, traffic, cold_s, keep_warm_s, minimum)
+    if on == 1.0:
+        return state
+    pause = BURST_S * (traffic.burstiness - 1)
+    phases = on / BURST_S  # per second
+    lost = exp(-keep_warm_s / pause)  # pauses that outlast the keep-warm time
+    spare = max(0.0, state.working + state.idle - minimum) if peak else 0.0
+    return _State(
+        state.working * on,
+        state.idle * on + minimum * (1 - on) + phases * spare * pause * (1 - lost),
+        state.starts * on + phases * spare * lost,
+    )
+
+
+def _steady(rate: float, traffic: Traffic, cold_s: float, keep_warm_s: float, minimum: int) -> _State:
+    if rate <= 0:
+        return _State(0.0, float(minimum), 0.0)
+    slots = rate * traffic.seconds_per_request
+    if slots > _SLOTS:  # a larger pool is many pools side by side
+        many = slots / _SLOTS
+        part = _steady(rate / many, traffic, cold_s, keep_warm_s, ceil(minimum / many))
+        return _State(*(value * many for value in part))
+    state, share = _pool(rate, traffic.seconds_per_request, traffic.concurrency, keep_warm_s, minimum), 0.0
+    for _ in range(40):
+        new = state.starts / rate
+        if abs(new - share) < 1e-7:
+            break
+        share = new
+        state = _pool(rate, traffic.seconds_per_request + share * cold_s, traffic.concurrency, keep_warm_s, minimum)
+    return _State(max(0.0, state.working - state.starts * cold_s), state.idle, state.starts)
+
+
+def _pool(rate: float, seconds: float, concurrency: int, keep_warm_s: float, minimum: int) -> _State:
+    """The ordered instances one by one, until the rest gets nothing. `working` includes their starts."""
+    offered = rate * seconds
+    blocked, slot, instance = 1.0, 0, 0
+    working = idle = starts = 0.0
+    while blocked > _NEGLIGIBLE or instance < minimum:
+        reaching = blocked
+        for _ in range(concurrency):
+            slot += 1
+            blocked = offered * blocked / (slot + offered * blocked)
+        instance += 1
+        if concurrency == 1:
+            empty = 1.0 - offered * (reaching - blocked)
+            woken = rate * (reaching - blocked)
+        else:
+            empty = _empty(offered * reaching, concurrency)
+            woken = rate * reaching * empty
+        given_up = exp(-woken / empty * keep_warm_s) if empty > 0 else 0.0
+        if instance <= minimum:
+            given_up = 0.0
+        working += 1.0 - empty
+        idle += empty * (1.0 - given_up)
+        starts += woken * given_up
+    return _State(working, idle, starts)
+
+
+def _empty(offered: float, concurrency: int) -> float:
+    """The share of the time that none of an instance's slots is taken (Erlang's loss system)."""
+    term = total = 1.0
+    for j in range(1, concurrency + 1):
+        term *= offered / j
+        total += term
+    return 1.0 / total if isfinite(total) else 0.0

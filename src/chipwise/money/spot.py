@@ -1,0 +1,301 @@
+"""A job on machines that may be taken away: how long it takes, how often it is stopped, how often it should save.
+
+Assumptions. Losses come at a constant rate per machine and hour (exponential times; traces show a worse first hour) and
+independently (traces show several lost at once: then rate x machines is too high). A job on N machines together stops when
+any of them is lost; with `together=False` each works through a common queue by itself. After a loss a new machine is
+waited for (`wait_s`: nothing runs, nothing is lost), booted and loaded (`restart_s`: it can be lost meanwhile), and all work
+since the last finished checkpoint is done again. Saving (`save_s`) stops the work, and can be interrupted. The first
+start is not counted, nor is a checkpoint at the very end: the result is.
+
+With Lambda = rate x N, mean time M = 1/Lambda, C save, R restart, w wait, and stretches L_i between checkpoints (work and
+saving: all but the last end in a C), as in Daly (2006), "A higher order estimate of the optimum checkpoint interval for
+restart dumps", Future Generation Computer Systems 22, with w added:
+
+    interruptions  F    = exp(Lambda R) sum(exp(Lambda L_i) - 1)
+    expected       E[T] = (M + w) F
+    lost           M sum(exp(Lambda L_i) - 1) - sum(L_i)      (on average a little under half a stretch for each loss)
+    restarting     M (1 - exp(-Lambda R)) F                   waiting  w F
+
+and expected = work + lost + saved + restarting + waiting.
+
+The best interval. For n stretches the sum is least when all are equal (it is convex), so L = C + (W - C)/n and the last
+stretch, which saves nothing, holds C more work. n (exp(Lambda L) - 1) is convex in n: the best n is beside the best real
+number, (W - C)/tau with tau the root of (1 - Lambda tau) exp(Lambda (tau + C)) = 1. Young (1974) has tau = sqrt(2 C M), Daly's
+higher-order form is `daly_interval_s`; three Newton steps from it give the root itself. Neither R nor w moves it.
+
+The 90th percentile. The time of one stretch has a transform in closed form (a first try of L, then tries of R + L that each
+fail with 1 - exp(-Lambda (R + L)) after a truncated exponential time); that of the run is their product. The share of runs
+without any loss is taken out, exp(-Lambda sum(L_i)), and the rest is inverted as a cosine series on [0, mean + 8 standard
+deviations] (Fang and Oosterlee 2008), smoothed by Lanczos factors: few losses leave steps, long stretches exponential
+tails. Where the standard deviation is under a quarter of the mean, the sum of many losses is near normal, and a
+Cornish-Fisher step with a gamma's skewness is enough. Where exp(Lambda (R + L)) passes 1e10 a run ends by luck only, and
+its time is exponential: 2.303 E[T]. Within 1.1% of a simulation with 20,000 runs wherever we looked, E[T] alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from chipwise.errors import InvalidSettings, Problem
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complexfloating[Any, Any]]
+
+_TERMS = 128  # of the cosine series: steps of about a fifteenth of a standard deviation
+_CHUNK = 256  # candidates inverted at once: what fits a processor's cache
+_EVEN = 0.25  # standard deviation / mean of the extra time below which a normal law with some skewness will do
+_NORMAL_90 = 1.2815515655446004
+_HOPELESS = 23.0  # exponents beyond exp(23) = 1e10: see above
+_LARGEST = 700.0  # exp() of more is infinite
+
+
+@dataclass(frozen=True, slots=True)
+class SpotRun:
+    """One array element per candidate; seconds of the whole run, so of each machine."""
+
+    expected_s: Floats
+    p90_s: Floats
+    interruptions: Floats  # of the run; with together=False of all machines
+    lost_s: Floats  # work and saving that was done again
+    saved_s: Floats  # writing the checkpoints that were kept
+    restarting_s: Floats  # boot and load
+    waiting_s: Floats  # for a new machine
+    interval_s: Floats  # work between two checkpoints; all of the work where none is written
+    checkpoints: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    spot_usd: Floats
+    on_demand_usd: Floats
+    saved_usd: Floats  # negative where spot is dearer
+    saved_share: Floats
+
+
+class _Stretches(NamedTuple):
+    """`many` equal stretches of `long_s`, and one last of `last_s`."""
+
+    many: Floats
+    long_s: Floats
+    last_s: Floats
+
+
+def daly_interval_s(save_s: ArrayLike, mean_time_s: ArrayLike) -> Floats:
+    """Daly's higher-order form: sqrt(2CM) (1 + sqrt(C/2M)/3 + (C/2M)/9) - C where C < 2M, and M beyond."""
+    save, mean = np.asarray(save_s, dtype=float), np.asarray(mean_time_s, dtype=float)
+    half = save / (2 * mean)
+    inner = np.sqrt(2 * save * mean) * (1 + np.sqrt(half) / 3 + half / 9) - save
+    return np.asarray(np.where(half < 1, inner, mean), dtype=float)
+
+
+def best_interval_s(save_s: ArrayLike, mean_time_s: ArrayLike) -> Floats:
+    """The exact best interval of Daly's model for endless work: the root of (1 - y) exp(y) = exp(-c), y = tau/M, c = C/M."""
+    save, mean = np.asarray(save_s, dtype=float), np.asarray(mean_time_s, dtype=float)
+    c = save / mean
+    y = np.where(c < 2, daly_interval_s(c, 1.0), 1 - np.exp(-1 - c))
+    y = np.clip(y, 1e-300, 1 - 1e-16)
+    for _ in range(3):
+        missing = np.log1p(-y) + y + c
+        y = np.minimum(np.clip(y + missing * (1 - y) / y, y / 2, (1 + y) / 2), 1 - 1e-16)
+    # Under a hundred-millionth the root is Young's, and the logarithm above is all rounding.
+    return np.asarray(np.where(c < 1e-8, np.sqrt(2 * c), y) * mean, dtype=float)
+
+
+def run(
+    work_s: ArrayLike,
+    rate_per_s: ArrayLike,
+    machines: ArrayLike,
+    save_s: ArrayLike,
+    restart_s: ArrayLike,
+    interval_s: ArrayLike | None = None,
+    *,
+    wait_s: ArrayLike = 0.0,
+    together: bool = True,
+) -> SpotRun:
+    """Candidates as arrays that broadcast. `rate_per_s` is of one machine; without `interval_s` the best is taken.
+
+    With `together=False` the machines draw from one queue: the mean is that of one machine with its share of the work
+    (`work_s`), and the spread around it shrinks with the square root of their number. With a given interval no checkpoint
+    is written when no more than an interval and a saving's time of work is left.
+    """
+    given = np.nan if interval_s is None else interval_s
+    columns = np.broadcast_arrays(
+        *(np.asarray(column, dtype=float) for column in (work_s, rate_per_s, machines, save_s, restart_s, wait_s, given))
+    )
+    shape = columns[0].shape
+    work, rate, count, save, restart, wait, every = (np.ravel(column) for column in columns)
+    _check(work, rate, count, save, restart, wait, None if interval_s is None else every)
+    total = rate * count if together else rate
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        number = _stretches(work, total, save) if interval_s is None else np.ceil((work - save) / every - 1e-9)
+        number = np.maximum(number, 1.0)
+        step = np.where(number > 1, (work - save) / number, work) if interval_s is None else np.where(number > 1, every, work)
+        kept = number - 1
+        last = work - kept * step
+        parts = _Stretches(kept, step + save, last)
+        steady = np.isclose(total, 0, atol=1e-300)
+        safe = np.where(steady, 1.0, total)
+        grown = _times(kept, _grown(safe * parts.long_s)) + _grown(safe * last)
+        again = np.exp(np.minimum(safe * restart, _LARGEST))
+        losses = np.where(steady, 0.0, again * grown)
+        needed = work + kept * save
+        lost = np.where(steady, 0.0, np.maximum(grown / safe - needed, 0.0))
+        restarting = np.where(steady, 0.0, _times(-np.expm1(-safe * restart) / safe, losses))
+        waiting = _times(wait, losses)
+        expected = needed + lost + restarting + waiting
+    p90 = _ninetieth(
+        parts, np.where(steady, 0.0, total), restart, wait, expected, needed, np.ones_like(count) if together else count
+    )
+    told = (expected, p90, losses if together else losses * count, lost, kept * save, restarting, waiting, step, kept)
+    return SpotRun(*(column.reshape(shape) for column in told))
+
+
+def saved(
+    result: SpotRun, work_s: ArrayLike, machines: ArrayLike, spot_usd_per_hour: ArrayLike, on_demand_usd_per_hour: ArrayLike
+) -> Saving:
+    """What the run costs on spot on average, and on demand, where nothing is lost and no checkpoint needed.
+
+    Of N machines the lost one costs nothing while its successor is waited for; the others are paid.
+    """
+    count, spot = np.asarray(machines, dtype=float), np.asarray(spot_usd_per_hour, dtype=float)
+    paid_s = result.expected_s * count - result.waiting_s
+    spot_usd = paid_s / 3600 * spot
+    on_demand = np.asarray(work_s, dtype=float) * count / 3600 * np.asarray(on_demand_usd_per_hour, dtype=float)
+    share = np.divide(
+        on_demand - spot_usd, on_demand, out=np.zeros(np.broadcast(on_demand, spot_usd).shape), where=on_demand > 0
+    )
+    return Saving(spot_usd, on_demand, on_demand - spot_usd, share)
+
+
+def _grown(exponent: Floats) -> Floats:
+    grown: Floats = np.expm1(np.minimum(exponent, _LARGEST))
+    return np.where(exponent > _LARGEST, np.inf, grown)
+
+
+def _times(number: Floats, perhaps_endless: Floats) -> Floats:
+    """A product in which none of something endless is nothing."""
+    return np.asarray(np.where(number > 0, number * perhaps_endless, 0.0), dtype=float)
+
+
+def _stretches(work: Floats, rate: Floats, save: Floats) -> Floats:
+    """How many make n (exp(rate L) - 1) least: the whole number below or above the real one."""
+    free = save <= 0
+    tau = best_interval_s(np.where(free, 1.0, save), np.where(rate > 0, 1 / np.where(rate > 0, rate, 1.0), 1e300))
+    # Checkpoints that cost nothing: so many that what is lost between two no longer matters.
+    tau = np.where(free, np.maximum(1e-3 / np.where(rate > 0, rate, 1e-300), work * 1e-6), tau)
+    real = np.where(work > save, (work - save) / np.maximum(tau, 1e-300), 1.0)
+    below = np.maximum(np.floor(real), 1.0)
+    above = below + 1
+
+    def cost(number: Floats) -> Floats:
+        grown = _grown(rate * (save + (work - save) / number))
+        return number * grown
+
+    return np.asarray(np.where((work > save) & (rate > 0) & (cost(above) < cost(below)), above, below), dtype=float)
+
+
+class _Moments(NamedTuple):
+    mean: Floats
+    square: Floats
+
+
+def _failed_try(rate: Floats, length: Floats) -> _Moments:
+    """When a try of `length` fails, given that it does: an exponential time cut off at `length`."""
+    small = rate * length < 1e-4  # there the formulas cancel, and the time is uniform
+    odds = np.where(small, 0.0, 1 / np.expm1(np.clip(rate * length, 1e-4, _LARGEST)))
+    mean = 1 / rate - length * odds
+    square = 2 / rate**2 - (length**2 + 2 * length / rate) * odds
+    return _Moments(np.where(small, length / 2, mean), np.where(small, length**2 / 3, square))
+
+
+def _extra_moments(length: Floats, rate: Floats, restart: Floats, wait: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of the time beyond `length` that a stretch takes."""
+    fails = -np.expm1(-rate * length)
+    first, later = _failed_try(rate, length), _failed_try(rate, restart + length)
+    passes = np.exp(-np.minimum(rate * (restart + length), _LARGEST))
+    tries = (1 - passes) / passes  # failed ones after the first
+    each = later.mean + wait
+    mean_after = first.mean + wait + restart + tries * each
+    spread = (first.square - first.mean**2) + tries * (later.square - later.mean**2) + tries / passes * each**2
+    mean = fails * mean_after
+    return mean, fails * (spread + mean_after**2) - mean**2
+
+
+def _ninetieth(
+    parts: _Stretches, rate: Floats, restart: Floats, wait: Floats, expected: Floats, needed: Floats, averaged: Floats
+) -> Floats:
+    found = np.where(rate > 0, np.log(10) * expected, needed)
+    lucky = np.exp(-np.minimum(rate * needed, _LARGEST))
+    longest = rate * (restart + np.maximum(parts.long_s, parts.last_s))
+    rows = np.flatnonzero((rate > 0) & (longest < _HOPELESS) & np.isfinite(expected))
+    some = _Stretches(*(part[rows] for part in parts))
+    mean, variance = _extra_moments(some.last_s, rate[rows], restart[rows], wait[rows])
+    long_mean, long_variance = _extra_moments(some.long_s, rate[rows], restart[rows], wait[rows])
+    mean = np.maximum(mean + some.many * long_mean, 1e-300)
+    spread = np.sqrt(np.maximum(variance + some.many * long_variance, 0.0) / averaged[rows])
+    extra = mean + spread * (_NORMAL_90 + (_NORMAL_90**2 - 1) / 3 * np.minimum(spread / mean, 1.0))
+    alone = averaged[rows] == 1
+    extra = np.where(alone & (lucky[rows] >= 0.9), 0.0, extra)  # nine runs in ten meet no loss at all
+    uneven = np.flatnonzero(alone & (lucky[rows] < 0.9) & (spread > _EVEN * mean))
+    for start in range(0, len(uneven), _CHUNK):
+        at = uneven[start : start + _CHUNK]
+        few, here = _Stretches(*(part[at] for part in some)), rows[at]
+        reach = mean[at] + 8 * spread[at]
+        extra[at] = _extra_quantile(few, rate[here], restart[here], wait[here], lucky[here], reach)
+    found[rows] = needed[rows] + extra
+    return np.maximum(found, needed)
+
+
+def _extra_quantile(parts: _Stretches, rate: Floats, restart: Floats, wait: Floats, lucky: Floats, reach: Floats) -> Floats:
+    order = np.arange(1, _TERMS)
+    s: Complexes = 1j * (np.pi * order / reach[:, None])  # E[exp(s D)] with s imaginary: the characteristic function
+    logs = _log_transform(parts.last_s, rate, restart, wait, s)
+    even = np.allclose(parts.long_s, parts.last_s, rtol=1e-9)  # as the best interval makes them
+    told = np.exp(logs + parts.many[:, None] * (logs if even else _log_transform(parts.long_s, rate, restart, wait, s)))
+    smooth = np.sinc(order / _TERMS)
+    series = np.zeros((len(rate), 2 * _TERMS))
+    series[:, 1:_TERMS] = (told - lucky[:, None]).real * smooth * (2 / (np.pi * order))
+    # The sines of the distribution function on a grid of _TERMS steps, by one fast transform.
+    sines = -np.fft.rfft(series, axis=1).imag
+    grid = np.arange(_TERMS + 1) / _TERMS
+    below = lucky[:, None] + (1 - lucky[:, None]) * grid + sines
+    return _crossing(np.maximum.accumulate(below, axis=1), 0.9) * reach / _TERMS
+
+
+def _log_transform(length: Floats, rate: Floats, restart: Floats, wait: Floats, s: Complexes) -> Complexes:
+    """log E[exp(s extra)] of one stretch: exp(-rate t) is the chance to last t, exp(s t) the factor of taking t."""
+    rate, length, restart, wait = (column[:, None] for column in (rate, length, restart, wait))
+    stretch, restarted = np.exp(s * length), np.exp(s * restart)
+    lasts, lasts_again = np.exp(-rate * length), np.exp(-rate * (restart + length))
+    lost = rate / (rate - s) * np.exp(s * wait)
+    after = lost * (1 - lasts * stretch) * lasts_again * restarted / (1 - lost * (1 - lasts_again * restarted * stretch))
+    return np.asarray(np.log(lasts + after))
+
+
+def _crossing(below: Floats, level: float) -> Floats:
+    """Where each row first reaches `level`, in steps, by straight lines."""
+    after = np.clip(np.argmax(below >= level, axis=1), 1, below.shape[1] - 1)
+    at = np.arange(len(below))
+    low, high = below[at, after - 1], below[at, after]
+    rise = np.where(high > low, high - low, 1.0)
+    return np.asarray(after - 1 + np.clip((level - low) / rise, 0, 1), dtype=float)
+
+
+def _check(
+    work: Floats, rate: Floats, count: Floats, save: Floats, restart: Floats, wait: Floats, every: Floats | None
+) -> None:
+    problems = [
+        Problem(name, "is negative, or no number", allowed="0 or more")
+        for name, column in (("work_s", work), ("rate_per_s", rate), ("save_s", save), ("restart_s", restart), ("wait_s", wait))
+        if not (np.isfinite(column) & (column >= 0)).all()
+    ]
+    if not (np.isfinite(count) & (count >= 1)).all():
+        problems.append(Problem("machines", "is less than one, or no number", allowed="1 or more"))
+    if every is not None and not (every > 0).all():
+        problems.append(Problem("interval_s", "is not positive", allowed="more than 0, or none for the best"))
+    if problems:
+        raise InvalidSettings(*problems)

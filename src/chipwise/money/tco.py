@@ -1,0 +1,329 @@
+"""What machines of one's own cost over their life, by the hour and by the useful hour, and against a cloud.
+
+A year has 8,760 hours and a month 730; all is reckoned by the month and paid at its end, the purchase at the start. With
+P the purchase of machines and what connects them, R its resale value after n months, i the interest by the month and r
+the running costs of a month:
+
+    cost of a month = (P - R / (1+i)^n) i / (1 - (1+i)^-n) + r       (the annuity that pays for P less R, and r)
+
+The part of the annuity above (P - R) / n is the cost of finance. r is energy, space, staff and maintenance. An hour is
+useful when somebody's work runs; the machine draws its idle power in the others and nothing else changes. Taxes,
+inflation and repairs beyond the maintenance share are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from math import ceil, inf, isfinite, log
+
+from chipwise.catalog.offer import Purchase
+from chipwise.catalog.owned import DEFAULT_PUE
+from chipwise.errors import InvalidSettings, Problem, UnknownName
+from chipwise.money.cost import Cost, Line
+from chipwise.spelling import nearest
+from chipwise.units import HOUR, MONTH, show_usd
+
+MONTH_HOURS = MONTH / HOUR
+BY_USE = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})  # paid in the useful hours only; the others run all the time
+_ROUNDING = 1e-9  # of a count of months
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Prices are of one machine. `low` and `high` of the purchase are kept for the sensitivity."""
+
+    purchase_usd: float
+    power_w: float  # at work
+    usd_per_kwh: float
+    idle_power_w: float = 0.0
+    machines: int = 1
+    years: float = 4.0
+    utilisation: float = 0.7  # useful hours of all hours
+    residual_share: float = 0.1  # of the purchase, when sold at the end
+    interest: float = 0.06  # a year; what the money costs or would earn
+    pue: float = DEFAULT_PUE
+    cooling_share: float = 0.0  # energy for cooling over that of the machines where the PUE leaves it out
+    space_usd_per_kw_month: float = 0.0  # by the power at work
+    staff_usd_per_machine_year: float = 0.0
+    maintenance_share: float = 0.05  # of the purchase, a year
+    network_storage_share: float = 0.15  # of the purchase, bought and sold with it
+    purchase_low_usd: float | None = None
+    purchase_high_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(field.name, f"{value:g} cannot be", allowed="a finite number from 0 on")
+            for field in fields(self)
+            if (value := getattr(self, field.name)) is not None and not (isfinite(value) and value >= 0)
+        ]
+        for name, fine, allowed in (
+            ("machines", self.machines >= 1, "1 or more"),
+            ("years", self.months >= 1 if isfinite(self.years) else True, "a month or more"),
+            ("utilisation", 0 < self.utilisation <= 1, "more than 0, at most 1"),
+            ("residual_share", self.residual_share <= 1, "at most 1"),
+            ("pue", self.pue >= 1, "1 or more: the machines' own energy is part of it"),
+            ("idle_power_w", self.idle_power_w <= self.power_w, "at most power_w"),
+        ):
+            if not fine and name not in {problem.field for problem in problems}:
+                problems.append(Problem(name, f"{getattr(self, name):g} cannot be", allowed=allowed))
+        if problems:
+            raise InvalidSettings(*problems)
+
+    @property
+    def months(self) -> int:
+        return round(self.years * 12)
+
+    @property
+    def bought_usd(self) -> float:
+        """All that is paid at the start."""
+        return self.machines * self.purchase_usd * (1 + self.network_storage_share)
+
+    @property
+    def resale_usd(self) -> float:
+        return self.bought_usd * self.residual_share
+
+    @property
+    def monthly_interest(self) -> float:
+        return float((1 + self.interest) ** (1 / 12) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCost:
+    """Of all machines together, by the hour of the clock."""
+
+    cost: Cost
+    machines: int
+    utilisation: float
+
+    @property
+    def usd_per_machine_hour(self) -> float:
+        return self.cost.usd / self.machines
+
+    @property
+    def usd_per_useful_hour(self) -> float:
+        """Of one machine: what an hour of work on it costs, its idle hours included."""
+        return self.usd_per_machine_hour / self.utilisation
+
+
+def own_cost(own: Ownership) -> OwnCost:
+    """The hourly cost in lines that sum: depreciation, finance, power, cooling and losses, space, staff, maintenance."""
+    months, rate = own.months, own.monthly_interest
+    depreciation = (own.bought_usd - own.resale_usd) / months
+    finance = _annuity(own.bought_usd - own.resale_usd * _discount(rate, months), rate, months) - depreciation
+    lines = [
+        Line("depreciation", depreciation, f"({show_usd(own.bought_usd)} - {show_usd(own.resale_usd)}) over {months} months"),
+        Line("finance", finance, f"{own.interest:.3g} a year on what is tied up"),
+        *_running(own),
+    ]
+    return OwnCost(Cost.of(Line(line.name, line.usd / MONTH_HOURS, line.how) for line in lines), own.machines, own.utilisation)
+
+
+def _running(own: Ownership) -> tuple[Line, ...]:
+    """Of a month."""
+    kwh = own.machines * MONTH_HOURS / 1e3 * _mean_power(own)
+    beside = own.pue - 1 + own.cooling_share
+    kw = own.machines * own.power_w / 1e3
+    staff = own.machines * own.staff_usd_per_machine_year / 12
+    return (
+        Line("power", kwh * own.usd_per_kwh, f"{kwh:,.0f} kWh a month x ${own.usd_per_kwh:g}"),
+        Line("cooling and losses", kwh * beside * own.usd_per_kwh, f"{beside:.3g} of the power"),
+        Line("space", kw * own.space_usd_per_kw_month, f"{kw:.3g} kW x ${own.space_usd_per_kw_month:g} a month"),
+        Line("staff", staff, f"{own.machines} x ${own.staff_usd_per_machine_year:,.0f} a year"),
+        Line(
+            "maintenance",
+            own.machines * own.purchase_usd * own.maintenance_share / 12,
+            f"{own.maintenance_share:.3g} of the purchase a year",
+        ),
+    )
+
+
+def _mean_power(own: Ownership) -> float:
+    return own.power_w * own.utilisation + own.idle_power_w * (1 - own.utilisation)
+
+
+def running_usd_per_month(own: Ownership) -> float:
+    return Cost(_running(own)).usd
+
+
+def cash_flow(own: Ownership) -> tuple[float, ...]:
+    """USD by the year, what is paid being negative: the purchase in year 0, the resale in the last one."""
+    month = running_usd_per_month(own)
+    whole, rest = divmod(own.months, 12)
+    flows = [-own.bought_usd, *([-12 * month] * whole), *([-rest * month] if rest else [])]
+    flows[-1] += own.resale_usd
+    return tuple(flows)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    own: OwnCost
+    cloud_usd_per_useful_hour: float  # of one machine
+    own_npv_usd: float  # of all that is paid over the years, as of today
+    cloud_npv_usd: float
+    break_even_utilisation: float | None  # owning costs no more from here on
+    break_even_month: int | None  # by cash: what was paid for owning is no more than what the cloud would have cost
+    break_even_month_discounted: int | None
+    why: str
+
+    @property
+    def saving_usd(self) -> float:
+        """Of owning over its life, as of today; negative where the cloud is cheaper."""
+        return self.cloud_npv_usd - self.own_npv_usd
+
+
+def compare(own: Ownership, cloud_usd_per_hour: float, purchase: Purchase | str = Purchase.ON_DEMAND) -> Comparison:
+    """Owning against renting as many machines of the same kind, each `cloud_usd_per_hour`, for the same useful hours."""
+    option = _option(purchase)
+    if not (isfinite(cloud_usd_per_hour) and cloud_usd_per_hour >= 0):
+        problem = Problem("cloud_usd_per_hour", f"{cloud_usd_per_hour:g} is no price", allowed="a finite number from 0 on")
+        raise InvalidSettings(problem)
+    by_use = option in BY_USE
+    rented_share = own.utilisation if by_use else 1.0
+    cloud_month = own.machines * cloud_usd_per_hour * rented_share * MONTH_HOURS
+    running = running_usd_per_month(own)
+    rate, months = own.monthly_interest, own.months
+    worth = _annuity_factor(rate, months)
+    cost = own_cost(own)
+    utilisation = _even_utilisation(own, cloud_usd_per_hour, by_use)
+    cash = _even_month(own, cloud_month - running, 0.0)
+    return Comparison(
+        own=cost,
+        cloud_usd_per_useful_hour=cloud_usd_per_hour * rented_share / own.utilisation,
+        own_npv_usd=own.bought_usd + running * worth - own.resale_usd * _discount(rate, months),
+        cloud_npv_usd=cloud_month * worth,
+        break_even_utilisation=utilisation,
+        break_even_month=cash,
+        break_even_month_discounted=_even_month(own, cloud_month - running, rate),
+        why=_why(own, cost, cloud_usd_per_hour, option, utilisation, cash),
+    )
+
+
+def _option(purchase: Purchase | str) -> Purchase:
+    options = [option.value for option in Purchase if option is not Purchase.OWNED]
+    if purchase not in options:
+        raise UnknownName(
+            "purchase option", str(purchase), nearest(str(purchase), options), remedy=f"Use {', '.join(options)}."
+        )
+    return Purchase(purchase)
+
+
+def _even_utilisation(own: Ownership, cloud_usd_per_hour: float, by_use: bool) -> float | None:
+    """Closed form: the hourly cost of owning is a straight line in the utilisation, and so is a bill by use.
+
+    Where the cloud is paid all the time, a busier machine of one's own only draws more: owning must win when it is full.
+    """
+    full = own_cost(replace(own, utilisation=1.0)).usd_per_machine_hour
+    if not by_use:
+        return 0.0 if full <= cloud_usd_per_hour else None
+    kwh_price = own.usd_per_kwh * (own.pue + own.cooling_share) / 1e3
+    by_hour_of_use = (own.power_w - own.idle_power_w) * kwh_price  # what an hour of work adds to an idle one
+    if full > cloud_usd_per_hour:
+        return None
+    always = full - by_hour_of_use  # what an hour costs before any work is done
+    return min(1.0, always / (cloud_usd_per_hour - by_hour_of_use)) if always > 0 else 0.0
+
+
+def _even_month(own: Ownership, saved: float, rate: float) -> int | None:
+    """The first month at whose end the months' savings have paid for the purchase; the resale helps in the last one."""
+    if own.bought_usd == 0 and saved >= 0:
+        return 0
+    if saved > 0:
+        if rate == 0:
+            month = own.bought_usd / saved
+        else:
+            left = 1 - own.bought_usd * rate / saved
+            month = -log(left) / log(1 + rate) if left > 0 else inf
+        if month <= own.months + _ROUNDING:
+            return max(1, ceil(month - _ROUNDING))
+    end = own.resale_usd * _discount(rate, own.months) + saved * _annuity_factor(rate, own.months)
+    return own.months if end >= own.bought_usd * (1 - _ROUNDING) else None
+
+
+def _why(own: Ownership, cost: OwnCost, cloud: float, option: Purchase, utilisation: float | None, month: int | None) -> str:
+    told = f"owning costs {show_usd(cost.usd_per_machine_hour)} an hour ({show_usd(cost.usd_per_useful_hour)} a useful one)"
+    told += f", {option.value} {show_usd(cloud)}"
+    if utilisation is None:
+        full = own_cost(replace(own, utilisation=1.0)).usd_per_machine_hour
+        return f"{told}; even always in use owning costs {show_usd(full)} an hour"
+    told += f"; owning is cheaper from {utilisation:.0%} of the hours on"
+    return f"{told}, and has paid for itself after {month} months" if month is not None else f"{told}, not within its life"
+
+
+@dataclass(frozen=True, slots=True)
+class Swing:
+    """One bar of the picture: what owning saves with one setting at its low and its high end."""
+
+    name: str
+    low: float
+    high: float
+    saving_at_low_usd: float
+    saving_at_high_usd: float
+    month_at_low: int | None
+    month_at_high: int | None
+
+    @property
+    def width_usd(self) -> float:
+        return abs(self.saving_at_high_usd - self.saving_at_low_usd)
+
+
+CLOUD = "cloud_usd_per_hour"
+_ENDS = frozenset({"purchase_low_usd", "purchase_high_usd"})  # of the purchase, not settings of their own
+
+
+def sensitivity(
+    own: Ownership,
+    cloud_usd_per_hour: float,
+    vary: Mapping[str, tuple[float, float]] | None = None,
+    purchase: Purchase | str = Purchase.ON_DEMAND,
+) -> tuple[Swing, ...]:
+    """One setting at a time between its ends, all others as they are; the widest bar first.
+
+    Without `vary` the usual doubts are taken: see `doubts`.
+    """
+    names = [field.name for field in fields(own) if field.name not in _ENDS]
+    swings: list[Swing] = []
+    for name, ends in (doubts(own, cloud_usd_per_hour) if vary is None else vary).items():
+        if name not in (*names, CLOUD):
+            known = ", ".join((*names, CLOUD))
+            raise UnknownName("setting", name, nearest(name, (*names, CLOUD)), remedy=f"Settings are {known}.")
+        at_low, at_high = (_varied(own, cloud_usd_per_hour, name, value, purchase) for value in ends)
+        savings, months = (at_low.saving_usd, at_high.saving_usd), (at_low.break_even_month, at_high.break_even_month)
+        swings.append(Swing(name, ends[0], ends[1], savings[0], savings[1], months[0], months[1]))
+    return tuple(sorted(swings, key=lambda swing: -swing.width_usd))
+
+
+def _varied(own: Ownership, cloud: float, name: str, value: float, purchase: Purchase | str) -> Comparison:
+    if name == CLOUD:
+        return compare(own, value, purchase)
+    changed: Ownership = replace(own, **{name: int(value) if name == "machines" else value})  # type: ignore[arg-type]
+    return compare(changed, cloud, purchase)
+
+
+def doubts(own: Ownership, cloud_usd_per_hour: float) -> dict[str, tuple[float, float]]:
+    """What is usually not known, and how far it may be off: the purchase as its prices spread, the rest by habit."""
+    low, high = own.purchase_low_usd, own.purchase_high_usd
+    return {
+        "purchase_usd": (own.purchase_usd * 0.8 if low is None else low, own.purchase_usd * 1.2 if high is None else high),
+        "utilisation": (own.utilisation * 0.6, min(1.0, own.utilisation * 1.4)),
+        "years": (max(1 / 12, own.years - 1), own.years + 1),
+        "residual_share": (0.0, min(1.0, own.residual_share + 0.2)),
+        "interest": (own.interest * 0.5, own.interest * 1.5),
+        "usd_per_kwh": (own.usd_per_kwh * 0.6, own.usd_per_kwh * 1.6),
+        "pue": (1 + (own.pue - 1) * 0.5, 1 + (own.pue - 1) * 1.5),
+        "staff_usd_per_machine_year": (own.staff_usd_per_machine_year * 0.5, own.staff_usd_per_machine_year * 2),
+        CLOUD: (cloud_usd_per_hour * 0.6, cloud_usd_per_hour * 1.1),  # rents of accelerators have fallen, seldom risen
+    }
+
+
+def _discount(rate: float, months: int) -> float:
+    return float((1 + rate) ** -months)
+
+
+def _annuity_factor(rate: float, months: int) -> float:
+    """What a dollar a month is worth today."""
+    return (1 - _discount(rate, months)) / rate if rate else float(months)
+
+
+def _annuity(present: float, rate: float, months: int) -> float:
+    return present / _annuity_factor(rate, months)

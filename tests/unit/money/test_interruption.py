@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.catalog.fact import Fact
+from chipwise.catalog.load import load
+from chipwise.catalog.tables import Interruption
+from chipwise.errors import InvalidSettings
+from chipwise.money.interruption import MONTH_HOURS, Rates, rate_of_share, rate_per_hour, region_of
+
+CATALOG = load(prices=False)
+ROWS: tuple[Interruption, ...] = CATALOG.rows("interruptions")
+RATES = Rates(ROWS, CATALOG.machines)
+
+
+def band(machine: str, low: float, high: float, region: str = "r1", provider: str = "p", as_of: str = "2025") -> Interruption:
+    fact = Fact((), as_of)
+    return Interruption(
+        provider, region, machine, "monthly_interruption_range", None, low, high, "share", "month", "published", fact
+    )
+
+
+def trace(
+    label: str,
+    rate: float,
+    zone: str = "r1",
+    provider: str = "p",
+    notes: str = "follows real instances",
+    measure: str = "loss_rate",
+) -> Interruption:
+    return Interruption(provider, zone, label, measure, rate, None, None, "", "a week", "computed", Fact((), "2023", (), notes))
+
+
+def test_the_nearest_evidence_wins() -> None:
+    rows = [
+        band("m.large", 0.05, 0.1, "r1"),
+        band("m.large", 0.2, 1.0, "r2"),
+        trace("V100 x1", 0.3, "r1-a"),
+        trace("V100 x1", 0.5, "r3-a"),
+        trace("T4 x1", 0.7, "r4-a"),
+        trace("L4 x1", 0.9, "r1-a", provider="q"),
+    ]
+    rates = Rates(rows)
+    assert rates.of("p", "r1", "m.large", "V100-16").basis.startswith("the advisor's monthly band of m.large in r1")
+    assert "m.large in other regions, median of 2 rows" in rates.of("p", "r9", "m.large", "V100-16").basis
+    assert rates.of("p", "r1", "other", "V100-16").per_hour == 0.3
+    assert rates.of("p", "r9", "other", "V100-16").per_hour == pytest.approx(0.4)
+    assert "all of p" in rates.of("p", "r9", "other", "MI300X").basis
+    assert "L4 at other providers" in rates.of("z", "r9", "other", "L4").basis
+    assert "all providers" in rates.of("z", "r9", "other", "MI300X").basis
+
+
+def test_published_bands_followed_instances_and_probes_are_not_mixed() -> None:
+    probe = trace("V100 x1", 5.0, notes="availability probe: could one be had now")
+    followed = trace("V100 x1", 0.3)
+    assert Rates([probe, followed]).of("p", "r1", "m", "V100").per_hour == 0.3
+    assert Rates([probe]).of("p", "r1", "m", "V100").per_hour == 5.0
+    assert "may overstate" in Rates([probe]).of("p", "r1", "m", "V100").basis
+    mixed = Rates([probe, followed, band("m", 0.0, 0.05)], [])
+    assert "advisor" in mixed.of("p", "r7", "elsewhere", "T4").basis
+
+
+def test_machines_of_as_many_chips_are_preferred() -> None:
+    rates = Rates([trace("V100 x1", 0.2), trace("V100 x8", 0.9)])
+    assert rates.of("p", "r1", "m", "V100", 8).per_hour == 0.9
+    assert rates.of("p", "r1", "m", "V100", 4).per_hour == pytest.approx(0.55)
+
+
+def test_the_last_reading_of_a_band_counts() -> None:
+    rates = Rates([band("m", 0.2, 1.0, as_of="2026-09"), band("m", 0.0, 0.05, as_of="2025-06")])
+    assert "(2026-09)" in rates.of("p", "r1", "m").basis
+    assert "rows" not in rates.of("p", "r2", "m").basis
+
+
+def test_a_mean_life_is_the_inverse_of_a_rate_and_counts_once() -> None:
+    life = trace("V100 x1", 4.0, measure="mean_uptime")
+    assert Rates([life]).of("p", "r1", "m", "V100").per_hour == 0.25
+    assert "median" not in Rates([life, trace("V100 x1", 0.25)]).of("p", "r1", "m", "V100").basis
+
+
+@given(st.floats(0, 0.94), st.floats(0.001, 0.05))
+def test_a_larger_share_is_a_higher_rate(share: float, more: float) -> None:
+    assert rate_of_share(share, MONTH_HOURS) <= rate_of_share(share + more, MONTH_HOURS)
+
+
+def test_a_share_of_a_month_turns_into_the_rate_that_gives_it() -> None:
+    assert 1 - 2.718281828459045 ** (-rate_of_share(0.2, MONTH_HOURS) * MONTH_HOURS) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("zone", "region"),
+    [
+        ("us-east-1a", "us-east-1"),
+        ("us-east1-b", "us-east1"),
+        ("us-east-1", "us-east-1"),
+        ("europe-west1", "europe-west1"),
+        ("eastus", "eastus"),
+        ("not stated", "not stated"),
+    ],
+)
+def test_a_zone_counts_as_its_region(zone: str, region: str) -> None:
+    assert region_of(zone) == region
+
+
+def test_every_band_of_the_catalog_is_a_plausible_rate() -> None:
+    for row in ROWS:
+        if row.measure == "monthly_interruption_range":
+            found = RATES.of(row.provider, row.region_or_zone, row.machine_or_chip)
+            assert 0 <= found.low < found.per_hour < found.high < 1
+            assert row.region_or_zone in found.basis
+
+
+def test_every_accelerated_machine_of_the_catalog_has_an_answer() -> None:
+    for machine in CATALOG.machines:
+        found = RATES.of(machine.provider, "nowhere", machine.name, machine.chip, machine.chips)
+        assert 0 <= found.low <= found.per_hour <= found.high
+        assert found.per_hour > 0
+
+
+def test_a_worse_band_is_never_a_lower_rate() -> None:
+    rates = [
+        Rates([band("m", *edges)]).of("p", "r1", "m") for edges in ((0, 0.05), (0.05, 0.1), (0.1, 0.15), (0.15, 0.2), (0.2, 1))
+    ]
+    for better, worse in pairwise(rates):
+        assert better.low <= worse.low
+        assert better.per_hour < worse.per_hour
+        assert better.high < worse.high
+
+
+def test_traces_without_a_machine_know_the_chip_by_its_short_name() -> None:
+    assert "H100 in us-central1" in RATES.of("gcp", "us-central1", "a3-highgpu-1g", "H100-SXM", 1).basis
+    assert "A100-40 in" in RATES.of("gcp", "europe-west4", "a2-highgpu-8g", "A100-40", 8).basis
+    assert "V100 at other providers" in Rates(ROWS).of("azure", "eastus", "Standard_NC6s_v3", "V100-16", 1).basis
+
+
+def test_the_advisor_speaks_for_a_chip_where_the_catalog_knows_who_carries_it() -> None:
+    assert "advisor" in RATES.of("aws", "us-east-1", "p5.4xlarge", "H100-SXM", 1).basis
+    assert "H100-SXM" in RATES.of("aws", "us-east-1", "p5.4xlarge", "H100-SXM", 1).basis
+
+
+def test_waits_are_of_the_chip_where_there_is_one_and_unknown_without_traces() -> None:
+    assert RATES.wait_hours("gcp", "us-central1", "H100-SXM") == pytest.approx(0.6181)
+    assert RATES.wait_hours("azure", "eastus") is not None
+    assert Rates([band("m", 0.0, 0.05)]).wait_hours("p", "r1") is None
+
+
+def test_one_question_is_the_same_as_one_of_many() -> None:
+    asked = ("aws", "us-east-1", "g5.2xlarge", "A10G", 1.0)
+    assert rate_per_hour(ROWS, *asked) == Rates(ROWS).of(*asked)
+
+
+def test_a_table_without_rates_is_refused() -> None:
+    with pytest.raises(InvalidSettings, match="interruptions: no row states"):
+        Rates([])
+
+
+def test_the_table_is_indexed_in_milliseconds_and_asked_in_microseconds() -> None:
+    building, asking = [], []
+    for _ in range(7):
+        start = process_time()
+        rates = Rates(ROWS, CATALOG.machines)
+        building.append(process_time() - start)
+        start = process_time()
+        for number in range(5000):
+            rates.of("aws", f"region-{number % 30}", f"g5.{number // 30}", "A10G", 1)
+        asking.append(process_time() - start)
+    assert min(building) < 0.015
+    assert min(asking) / 5000 < 50e-6

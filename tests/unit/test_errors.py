@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from chipwise.errors import InvalidSettings, Problem
+
+FLAGS = {"shard": "--zero", "prefix_len": "--prefix", "input_len": "--input", "tp": "--tp"}
+
+
+def test_settings_are_told_by_the_names_they_were_given_under() -> None:
+    found = InvalidSettings(
+        Problem("shard", "4 cannot be", None, "0, 1, 2, 3"),
+        Problem("prefix_len", "'input_len' cannot be", None, "whole numbers from 0 to input_len"),
+    )
+    told = str(found.called(FLAGS)).splitlines()
+    assert told[0] == "--zero: 4 cannot be. Allowed: 0, 1, 2, 3."
+    assert told[1] == "--prefix: 'input_len' cannot be. Allowed: whole numbers from 0 to --input."
+    assert str(found).startswith("shard: 4")
+
+
+def test_a_name_that_nobody_gave_another_stays() -> None:
+    found = InvalidSettings(Problem("tp, pp", "below 1", None, "http, tp x dp"))
+    assert str(found.called(FLAGS)) == "--tp, pp: below 1. Allowed: http, --tp x dp."
