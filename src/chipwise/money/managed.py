@@ -14,15 +14,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.tables import TokenPrice
-from chipwise.errors import InvalidSettings, Problem, UnknownName
+from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_the_request
 from chipwise.money.cost import Cost, Line
 from chipwise.units import HOUR
-from chipwise.workload.model.registry import Registry
+from chipwise.workload.model.registry import Registry, key
 
 _MILLION = 1e6
 
@@ -47,7 +48,8 @@ _UNDONE = (
 # How fast, where and in which number format it is served, and the tuning that a plain name leaves open.
 _SERVED = re.compile(r"-(turbo|ultra|fast|basic|maas|us|fp8|fp4|nvfp4|dynamic|instruct|chat|it|hf|latest)$")
 _TUNING = frozenset({"instruct", "chat", "it", "hf", "latest", "maas"})  # these say nothing of speed or quality
-# Trainings of somebody else on a published shape, by what their makers state: the name without its marks is the shape.
+# Further trainings of a published shape: the name without its marks is the shape. (Terminus and K2 Thinking: published
+# descriptions give the counts of V3.1 and K2; the others carry the name of what they were tuned from.)
 _TUNED = (
     (re.compile(r"^hermes-3-llama"), "llama"),
     (re.compile(r"^(llama-?3\.1)-nemotron-70b"), r"\1-70b"),
@@ -121,19 +123,23 @@ def release(spelled: str) -> tuple[str, str]:
 
 def model_of(spelled: str, registry: Registry) -> str | None:
     """The registry's name of the model, or None where the registry has no such shape."""
+    known = _index(registry)
     name, _ = release(spelled)
-    # Some rows of the registry know a model by its tuned name alone.
-    for candidate in (
-        spelled,
-        name,
-        f"{name}-instruct",
-        *(tuned for p, instead in _TUNED if (tuned := p.sub(instead, name)) != name),
-    ):
-        try:
-            return registry.find(candidate).name
-        except UnknownName:
-            continue
+    for candidate in (spelled, name, *(tuned for p, instead in _TUNED if (tuned := p.sub(instead, name)) != name)):
+        if (found := known.get(key(candidate))) is not None:
+            return found
     return None
+
+
+@lru_cache(maxsize=4)
+def _index(registry: Registry) -> dict[str, str]:
+    """Every name and alias of the registry as it is and as `release` leaves it. What is written out wins."""
+    models = list(registry)
+    index: dict[str, str] = {}
+    for plain in (True, False):
+        for spelled, name in ((spelled, model.name) for model in models for spelled in (model.name, *model.aliases)):
+            index.setdefault(key(spelled if plain else release(spelled)[0]), name)
+    return index
 
 
 def same_weights(one: str, other: str) -> bool:

@@ -189,7 +189,7 @@ def compare(own: Ownership, cloud_usd_per_hour: float, purchase: Purchase | str 
     cash = _even_month(own, cloud_month - running, 0.0)
     return Comparison(
         own=cost,
-        cloud_usd_per_useful_hour=cloud_usd_per_hour * rented_share / own.utilisation,
+        cloud_usd_per_useful_hour=cloud_usd_per_hour if by_use else cloud_usd_per_hour / own.utilisation,
         own_npv_usd=own.bought_usd + running * worth - own.resale_usd * _discount(rate, months),
         cloud_npv_usd=cloud_month * worth,
         break_even_utilisation=utilisation,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from math import ceil
 
 import pytest
@@ -91,8 +92,6 @@ def test_a_model_that_only_looks_alike_matches_nothing(spelled: str) -> None:
 
 def test_the_size_in_a_matched_name_is_the_size_of_the_model() -> None:
     """The number before b in a provider's spelling is in the registry's name too, wherever both have one."""
-    import re
-
     for row in ROWS:
         model = model_of(row.model, REGISTRY)
         if model is None or model.startswith("llama-4"):  # named by the active parameters
@@ -148,7 +147,7 @@ def test_services_of_the_same_weights_come_first() -> None:
 
 
 def test_a_model_nobody_knows_is_told_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="llama-3.1"):
+    with pytest.raises(UnknownName, match=r"llama-3\.1"):
         services(ROWS, "llama-3.1-71b", REGISTRY)
 
 

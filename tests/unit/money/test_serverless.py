@@ -118,33 +118,38 @@ def test_more_to_load_never_starts_faster(image: float, weights: float, more: fl
 
 
 def simulated(traffic: Traffic, cold_s: float, keep_warm_s: float, arrivals: int = 20_000) -> tuple[float, float]:
-    """(cold share, instances up on average), request by request; the longest-standing instance with room takes the next."""
-    random = np.random.default_rng(7)
+    """(cold share, instances up on average), request by request; the longest-standing instance with room takes the next.
+
+    The first quarter fills the pool and is not counted.
+    """
+    gaps = np.random.default_rng(7).exponential(1 / traffic.requests_per_s, arrivals)
+    settled = float(gaps[: arrivals // 4].sum())
     now, cold, up = 0.0, 0, 0.0
     standing: list[dict[str, float]] = []
     ends: dict[int, list[float]] = {}  # of the requests on each instance
-    for gap in random.exponential(1 / traffic.requests_per_s, arrivals):
+    for gap in gaps:
         now += gap
         for instance in list(standing):
             mine = ends[id(instance)] = [end for end in ends[id(instance)] if end > now]
             if not mine and instance["last"] + keep_warm_s < now:
-                up += instance["last"] + keep_warm_s - instance["started"]
+                up += max(0.0, instance["last"] + keep_warm_s - max(settled, instance["started"]))
                 standing.remove(instance)
         room = next((i for i in standing if len(ends[id(i)]) < traffic.concurrency), None)
         if room is None:
-            cold += 1
             room = {"started": now, "ready": now + cold_s, "last": 0.0}
             standing.append(room)
             ends[id(room)] = []
+        cold += settled < now < room["ready"]
         end = max(now, room["ready"]) + traffic.seconds_per_request
         ends[id(room)].append(end)
         room["last"] = max(room["last"], end)
-    return cold / arrivals, (up + sum(now - instance["started"] for instance in standing)) / now
+    up += sum(now - max(settled, instance["started"]) for instance in standing)
+    return cold / (arrivals * 3 / 4), up / (now - settled)
 
 
 @pytest.mark.parametrize("rate", [0.003, 0.02, 0.1, 0.5, 2.0])
 @pytest.mark.parametrize(("seconds", "keep_warm"), [(1.0, 5.0), (4.0, 60.0), (0.5, 300.0)])
-@pytest.mark.parametrize(("concurrency", "cold_s"), [(1, 3.0), (4, 3.0), (1, 30.0)])
+@pytest.mark.parametrize(("concurrency", "cold_s"), [(1, 3.0), (4, 3.0), (1, 30.0), (4, 30.0)])
 def test_cold_starts_and_instances_against_simulated_traffic(
     rate: float, seconds: float, keep_warm: float, concurrency: int, cold_s: float
 ) -> None:
@@ -152,8 +157,9 @@ def test_cold_starts_and_instances_against_simulated_traffic(
     quick = replace(H100, cold_start_s=Span(cold_s, cold_s))
     bill = cost(quick, traffic, Container(1e9, keep_warm_s=keep_warm))
     share, up = simulated(traffic, cold_s, keep_warm)
-    assert bill.cold_share == pytest.approx(share, abs=0.08)
-    assert bill.instances == pytest.approx(up, rel=0.25)
+    share_off, instances_off = (0.03, 0.12) if cold_s <= keep_warm else (0.15, 0.32)
+    assert bill.cold_share == pytest.approx(share, abs=share_off)
+    assert bill.instances == pytest.approx(up, rel=instances_off)
 
 
 @given(rates, times)

@@ -254,7 +254,7 @@ def test_every_chip_with_a_price_can_be_bought() -> None:
 
 def test_a_chip_without_a_price_asks_for_one() -> None:
     with pytest.raises(BadInput, match="purchase_usd"):
-        purchase_price(CATALOG.rows("boards"), "TPU-v4", 4)
+        purchase_price(CATALOG.rows("boards"), "Trainium2", 16)
     with pytest.raises(BadInput, match="chips"):
         purchase_price(CATALOG.rows("boards"), "L40S", 0)
 
