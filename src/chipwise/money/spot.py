@@ -50,6 +50,7 @@ _CHUNK = 256  # candidates inverted at once: what fits a processor's cache
 _EVEN = 0.25  # standard deviation / mean of the extra time below which a normal law with some skewness will do
 _NORMAL_90 = 1.2815515655446004
 _HOPELESS = 23.0  # exponents beyond exp(23) = 1e10: see above
+_SHORTEST_SAVE_S = 1e-6  # nothing is saved faster; below, counts of checkpoints outgrow what numbers can hold
 _LARGEST = 700.0  # exp() of more is infinite
 
 
@@ -129,6 +130,7 @@ def run(
     shape = columns[0].shape
     work, rate, count, save, restart, wait, every = (np.ravel(column) for column in columns)
     _check(work, rate, count, save, restart, wait, None if interval_s is None else every)
+    save = np.where(save > 0, np.maximum(save, _SHORTEST_SAVE_S), save)
     total = rate * count if together else rate
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         number = _stretches(work, total, save) if interval_s is None else np.ceil((work - save) / every - 1e-9)

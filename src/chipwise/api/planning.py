@@ -1,0 +1,301 @@
+"""The verb `plan`: from a workload to a ranked, explained and priced choice of hardware."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.api.estimating import own_model
+from chipwise.api.predicting_kinds.ask import Ask, known_model
+from chipwise.api.workloads import check
+from chipwise.countries import members
+from chipwise.errors import BadInput
+from chipwise.money.carbon import Grids
+from chipwise.money.interruption import Rates
+from chipwise.money.storage import Tiers
+from chipwise.money.transfer import Gravity
+from chipwise.perf.feeding import tiers
+from chipwise.perf.rows import model_key
+from chipwise.perf.setup import RECOMPUTE
+from chipwise.perf.transformer import layer_of
+from chipwise.plan import generation, learning
+from chipwise.plan.assembling import Case, Described, Goals, Stored, assemble
+from chipwise.plan.decision import Counts, Missing, Plan
+from chipwise.plan.fleet import Fleet, Index, fleet_of
+from chipwise.plan.limits import Rules, allowed
+from chipwise.plan.pricing import Checkpoint, Market, Work, price
+from chipwise.units import MONTH
+from chipwise.workload.goals import Limits, Period, Programme, Where
+from chipwise.workload.kinds import Batch, Common, Finetune, Learning, Serve
+from chipwise.workload.model.shape import DecoderShape, EncoderShape
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+SEQUENCE = 2048
+ADAPTED = 64  # sequences per step of a fine-tuning that says nothing
+TOP = 10
+_IN_TABLE = ("hipaa", "fedramp", "iso27001", "pci")
+_WEEKS = MONTH / (7 * 86400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What every plan of a session stands on."""
+
+    fleet: Fleet
+    market: Market
+    tiers: Tiers
+
+
+def plan(session: Session, path: str, objective: str | None = None, top: int = TOP, environment: str | None = None) -> Plan:
+    """`objective` over the file's own. A file with mistakes is told as `check` tells it."""
+    checked = check(session, path, environment)
+    work = checked.workload
+    if isinstance(work, Learning):
+        found = _plan_learning(session, path, work, objective, top)
+    elif isinstance(work, Serve | Batch):
+        found = _plan_generation(session, path, work, objective, top)
+    else:
+        kind = getattr(work, "kind", "this kind")
+        raise BadInput(
+            f"{kind} workloads are not planned yet.", remedy=f"chipwise predict {path} --on CHIP tells how one chip does."
+        )
+    return replace(found, notes=(*found.notes, *checked.notes))
+
+
+def _ground(session: Session) -> _Ground:
+    catalog = session.catalog
+    fleet = fleet_of(catalog, session.parts)
+    storage = catalog.rows("storage")
+    market = Market(
+        fleet, Rates(catalog.rows("interruptions"), catalog.machines), Gravity(storage, catalog.regions),
+        Grids(catalog.regions, catalog.rows("energy")),
+    )  # fmt: skip
+    return _Ground(fleet, market, Tiers(storage, tiers()))
+
+
+def rules_of(session: Session, limits: Limits) -> Rules:
+    """Names as the catalog has them. The file was checked, so every one is known."""
+    names = session.names
+
+    def countries(places: Sequence[str]) -> frozenset[str]:
+        return frozenset().union(*map(members, places)) if places else frozenset()
+
+    def chips(texts: Sequence[str]) -> frozenset[str]:
+        return frozenset(chip.name for text in texts for chip in names.chips(text))
+
+    inside = [countries(places) for places in (limits.countries, limits.residency) if places]
+    if Programme.GDPR in limits.compliance:
+        inside.append(countries(("EEA", "CHE", "GBR")))
+    where = set(limits.where)
+    return Rules(
+        providers=frozenset(map(names.provider, limits.clouds)) if limits.clouds else None,
+        avoided_providers=frozenset(map(names.provider, limits.avoid.clouds)),
+        regions=frozenset(one.key for text in limits.regions for one in names.regions(text.replace(":", "/")))
+        if limits.regions
+        else None,
+        avoided_regions=frozenset(one.key for text in limits.avoid.regions for one in names.regions(text.replace(":", "/"))),
+        countries=frozenset.intersection(*inside) if inside else None,
+        avoided_countries=countries(limits.avoid.countries),
+        compliant=_compliant(session, limits.compliance),
+        chips=chips(limits.chips) if limits.chips else None,
+        avoided_chips=chips(limits.avoid.chips),
+        interruptible=limits.interruptible,
+        owned=not where or Where.OWNED in where,
+        rented=not where or Where.CLOUD in where,
+        power_w=limits.power_watts,
+    )
+
+
+def _compliant(session: Session, programmes: Sequence[Programme]) -> dict[str, frozenset[str]] | None:
+    """Providers that state a programme; of programmes that no table has, nobody is known to take part."""
+    rows = session.catalog.rows("compliance")
+    asked = [one for one in programmes if one is not Programme.GDPR]
+    return {
+        str(one): frozenset(row.provider for row in rows if one in _IN_TABLE and str(getattr(row, one, "")).startswith("yes"))
+        for one in asked
+    } or None
+
+
+def _goals(work: Common, objective: str | None, per_month: bool) -> Goals:
+    goals = work.goals
+    budget = None
+    if goals.budget is not None:
+        seconds = {Period.HOUR: 3600.0, Period.DAY: 86400.0, Period.MONTH: MONTH, Period.YEAR: 12 * MONTH}.get(goals.budget.per)
+        budget = goals.budget.usd if seconds is None or not per_month else goals.budget.usd * MONTH / seconds
+    return Goals(objective or str(goals.objective), goals.deadline, budget)
+
+
+def _plan_learning(session: Session, path: str, work: Learning, objective: str | None, top: int) -> Plan:
+    found, name, shape = known_model(Ask(session, path, "", {}), work)
+    if not isinstance(shape, DecoderShape | EncoderShape):
+        raise BadInput(f"Training of {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
+    ground = _ground(found)
+    seq = int(work.sequence_length or SEQUENCE)
+    tokens = (work.tokens or (work.samples or 0.0) * seq) * work.epochs
+    asked = work.batch_samples or (work.batch_tokens or 0.0) / seq
+    batch = max(round(asked) if asked else _usual_batch(work, shape.parameters, seq), 1)
+    layer = layer_of(shape)
+    job = learning.LearningJob(
+        model=model_key(name), layer=layer, tokens=tokens, seq=seq, batch=batch,
+        method=work.method.value if isinstance(work, Finetune) else "full",
+        rank=int(work.rank or 16) if isinstance(work, Finetune) else 16, optimizer=work.optimizer.value,
+        precisions=(work.precision.value,),
+        recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
+    )  # fmt: skip
+    ok = allowed(ground.fleet, rules_of(found, work.limits))
+    shapes = np.unique(ground.fleet.shape_of[np.frombuffer(found.catalog.offers.machine, dtype=np.int32)[ok.offers]])
+    limits = (work.limits.chip_count.min or 1, work.limits.chip_count.max or learning.MOST_CHIPS)
+    ways = learning.search(job, ground.fleet, own_model(found), shapes.tolist(), limits)
+    trained = shape.parameters if job.method == "full" else 0.01 * shape.parameters
+    checkpoint = Checkpoint(trained * 14.0, every_s=work.checkpoint_every)
+    data = work.data
+    priced = price(
+        Work(ways.shape, ways.machines, ways.seconds, ways.low, ways.high, ways.power_w), ok.offers, ground.market, checkpoint,
+        data.place if data else None, data.size if data and data.place else 0.0,
+    )  # fmt: skip
+
+    def describe(at: int) -> Described:
+        split = ways.split[at]
+        share = float(ways.memory[at]) / ground.fleet.shapes[ways.shape[at]].memory_bytes
+        return Described(ways.precision.at(at), split._asdict() if split else {}, share, ways.provenance[at])
+
+    per_shape = np.bincount(fleet_offers(ground.fleet, ok.offers), minlength=len(ground.fleet.shapes))
+    ratio = ways.considered / max(len(ways.shape), 1)
+    considered = int(sum(per_shape[at] for at in ways.shape.tolist()) * ratio)
+    stored = _stored(ground, work, tokens)
+    case = Case(work.name, work.kind if isinstance(work, Finetune) else "train", "job", tokens / 1e6, "million tokens",
+                _goals(work, objective, False), stored)  # fmt: skip
+    counts = Counts(considered, considered - ways.estimated, ways.estimated)
+    notes = () if asked else (f"Batch of {batch:,} sequences assumed: {batch * seq:,} tokens a step.",)
+    made = assemble(case, ground.fleet, priced, describe, ok.refused, _memory_missing(ground.fleet, ways), counts, top)
+    return replace(made, notes=(*made.notes, *notes))
+
+
+def fleet_offers(fleet: Fleet, offers: Index) -> Index:
+    """The shape of every offer."""
+    return fleet.shape_of[np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]]
+
+
+def _usual_batch(work: Learning, parameters: float, seq: int) -> int:
+    """Half a million tokens below a billion parameters, two up to thirteen, four above, as published runs have it."""
+    if isinstance(work, Finetune):
+        return ADAPTED
+    tokens = 0.5e6 if parameters < 1.5e9 else 2e6 if parameters < 14e9 else 4e6
+    return int(2 ** round(math.log2(tokens / seq)))
+
+
+def _stored(ground: _Ground, work: Learning | Serve | Batch, units: float) -> Stored | None:
+    data = work.data
+    if data is None:
+        return None
+    passes = getattr(work, "epochs", 1.0) if data.access.value == "epochs" else 1.0
+    return Stored(ground.tiers, data.size, data.size * passes / max(units / 1e6, 1e-9), passes, data.files)
+
+
+def _memory_missing(fleet: Fleet, ways: learning.Ways) -> list[Missing]:
+    lacking = np.flatnonzero(ways.short > 0)
+    if not len(lacking) or np.isfinite(ways.seconds).any():
+        return []
+    at = int(lacking[np.argmin(ways.short[lacking])])
+    shape = fleet.shapes[ways.shape[at]]
+    told = f"{ways.machines[at]:g} x {shape.chips} {shape.part} lack {ways.short[at] / 1e9:.1f} GB a chip, the least of all"
+    return [Missing("memory", told, "more chips, adapters (method: lora or qlora), or a shorter sequence")]
+
+
+def _plan_generation(session: Session, path: str, work: Serve | Batch, objective: str | None, top: int) -> Plan:
+    found, name, shape = known_model(Ask(session, path, "", {}), work)
+    if not isinstance(shape, DecoderShape) or work.input_tokens is None or work.output_tokens is None:
+        raise BadInput(f"Serving {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
+    ground = _ground(found)
+    online = isinstance(work, Serve)
+    rate = _rate(work)
+    goals = {
+        (kind, min(percentile / 100, 0.9999)): limit
+        for kind in ("ttft", "tpot", "latency")
+        if (stated := getattr(work.goals, kind)) is not None
+        for percentile, limit in stated.limits
+    }
+    formats = tuple(str(one) for one in work.limits.precision) or ("bf16", "fp8")
+    job = generation.ServingJob(
+        model=model_key(name), layer=layer_of(shape), input_len=work.input_tokens.mean, output_len=work.output_tokens.mean,
+        prefix_len=work.shared_prefix_tokens or 0.0,
+        precisions=(str(work.precision),) if work.precision is not None else formats,
+        kv_precision=str(work.kv_precision) if isinstance(work, Serve) and work.kv_precision else None, goals=goals,
+        rate=rate if online else 0.0,
+    )  # fmt: skip
+    ok = allowed(ground.fleet, rules_of(found, work.limits))
+    shapes = np.unique(fleet_offers(ground.fleet, ok.offers))
+    rows = generation.search(job, ground.fleet, own_model(found), shapes.tolist())
+    best = generation.best(rows)
+    chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
+    power = np.array([ground.fleet.part(at).power_w for at in range(len(ground.fleet.shapes))])[rows.shape]
+    if online:
+        least = max(work.replicas.min or 1, 1) if isinstance(work, Serve) else 1
+        replicas = np.maximum(rows.replicas, least)
+        machines = np.ceil(replicas / np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0))
+        hours = (work.schedule.hours_per_week or 168.0) * _WEEKS
+        seconds = np.full(len(best), hours * 3600.0)
+        shape_at, many = rows.shape[best], machines[best]
+        low = high = seconds
+        back = best
+    else:
+        assert isinstance(work, Batch)
+        counts = np.array(learning.COUNTS, dtype=np.float64)
+        replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
+        per_machine = rows.rate * replicas
+        back = np.repeat(best, len(counts))
+        many = np.tile(counts, len(best))
+        fine = many * chips[back] <= (work.limits.chip_count.max or learning.MOST_CHIPS)
+        back, many = back[fine], many[fine]
+        shape_at = rows.shape[back]
+        seconds = work.items / (per_machine[back] * many)
+        low, high = seconds / rows.spread[back], seconds * rows.spread[back]
+        replicas = replicas * 1.0
+    data = work.data
+    way = Work(shape_at, many, seconds, low, high, power[back] * chips[back] * many * 1.2)
+    priced = price(way, ok.offers, ground.market, None, data.place if data else None, data.size if data and data.place else 0.0)
+
+    def describe(at: int) -> Described:
+        row = int(back[at])
+        inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
+        held = int(replicas[row]) if online else inside * int(many[at])
+        split = {"tp": int(rows.tp[row]), "pp": int(rows.pp[row]), "replicas": held}
+        return Described(rows.precision.at(row), split, None, "interpolated", float(rows.rate[row]), held)
+
+    tokens = job.input_len + job.output_len
+    units = (rate * float(seconds[0]) if online and len(seconds) else work.items if isinstance(work, Batch) else 0.0) * tokens
+    case = Case(work.name, work.kind, "month" if online else "job", units / 1e6, "million tokens",
+                _goals(work, objective, online), None if online else _stored(ground, work, units))  # fmt: skip
+    per_shape = np.bincount(fleet_offers(ground.fleet, ok.offers), minlength=len(ground.fleet.shapes))
+    considered = int(per_shape[rows.shape].sum()) * (1 if online else len(learning.COUNTS))
+    counted = Counts(considered, considered - rows.estimated, rows.estimated)
+    missing = _serving_missing(ground.fleet, rows, goals)
+    return assemble(case, ground.fleet, priced, describe, ok.refused, missing, counted, top)
+
+
+def _rate(work: Serve | Batch) -> float:
+    if isinstance(work, Batch):
+        return 0.0
+    if work.arrival.rate is None:
+        raise BadInput("Only arrivals at a rate are planned yet.", remedy="arrival: {rate: 10 req/s}")
+    return work.arrival.rate
+
+
+def _serving_missing(fleet: Fleet, rows: generation.Serving, goals: dict[tuple[str, float], float]) -> list[Missing]:
+    found = []
+    if not (rows.fits > 0).any() and len(rows.shape):
+        at = int(np.argmin(rows.short))
+        told = f"{fleet.shapes[rows.shape[at]].part} with tp {rows.tp[at]:g} lacks {rows.short[at] / 1e9:.1f} GB a chip"
+        found.append(Missing("memory", told, "fp8 or int4 weights, or a wider split"))
+    elif not (rows.rate > 0).any():
+        told = ", ".join(f"{name} p{share * 100:g} {limit * 1e3:g} ms" for (name, share), limit in goals.items())
+        found.append(
+            Missing("latency", f"no machine keeps {told} at any rate", "a looser goal, fp8 weights or a smaller model")
+        )
+    return found

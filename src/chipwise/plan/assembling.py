@@ -1,0 +1,217 @@
+"""From priced rows to a plan: goals held against them, storage for those that may win, order, families, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chipwise.catalog.offer import PURCHASES, iso_day
+from chipwise.money.cost import Cost, Line
+from chipwise.money.storage import Tiers
+from chipwise.perf.arrays import Array
+from chipwise.perf.part import Part
+from chipwise.plan.decision import Choice, Counts, Loss, Missing, Plan
+from chipwise.plan.explaining import duration, usd, why_lost
+from chipwise.plan.fleet import Fleet, Index
+from chipwise.plan.limits import Refused
+from chipwise.plan.pricing import Priced
+from chipwise.plan.ranking import Values, first_of, front, order
+
+REFINED = 200  # rows that may win and get their storage chosen; more follow while a row without it is cheaper
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a way of running adds to a choice, by its row."""
+
+    precision: str
+    split: dict[str, int]
+    memory_share: float | None
+    provenance: str
+    rate: float | None = None
+    replicas: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    objective: str = "cost"
+    deadline_s: float | None = None
+    budget_usd: float | None = None  # of the job, or of a month
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The data that must be fed, if there is any."""
+
+    tiers: Tiers
+    size_bytes: float
+    bytes_per_unit: float  # of the data per unit of work
+    passes: float
+    files: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What all choices of a plan have in common."""
+
+    workload: str
+    kind: str
+    per: str
+    units: float  # of work in a job or month
+    unit: str
+    goals: Goals
+    stored: Stored | None = None
+
+
+def family_of(part: Part) -> str:
+    names = {"tpu": "Google TPU", "neuron": f"AWS {part.name.rstrip('0123456789')}", "gaudi": "Intel Gaudi", "cpu": "CPU",
+             "fpga": "FPGA", "edge": "edge device"}  # fmt: skip
+    return names.get(part.kind) or f"{part.vendor} {part.architecture}"
+
+
+def assemble(
+    case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described], refused: Sequence[Refused],
+    missing: Sequence[Missing], counts: Counts, top: int,
+) -> Plan:  # fmt: skip
+    """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price."""
+    fine, late = _within(case, priced)
+    values = Values(priced.usd, priced.seconds, priced.kg, priced.high_s / np.maximum(priced.low_s, 1e-9), priced.machines)
+    maker = _Maker(case, fleet, priced, describe)
+    ranked = order(values, case.goals.objective)
+    good, rest = ranked[fine[ranked]], ranked[~fine[ranked]]
+    if case.stored is not None and len(good):
+        good = maker.stored(good, case.goals.objective)
+    choices = [maker.choice(int(at)) for at in _distinct(priced, good)[: max(top, 1)]]
+    families = np.array([fleet.shape_of[at] for at in priced.machine], dtype=np.intp)
+    labels = [family_of(fleet.part(at)) for at in range(len(fleet.shapes))]
+    codes = {name: at for at, name in enumerate(dict.fromkeys(labels))}
+    group = np.array([codes[name] for name in labels], dtype=np.intp)[families]
+    best = [maker.choice(int(at)) for at in first_of(group, np.concatenate([good, rest]))]
+    losses = []
+    if choices:
+        own = choices[0].family
+        losses = [
+            Loss(one.family, one, _verdict(case, one) or why_lost(choices[0], one, case.goals.objective, case.per))
+            for one in best
+            if one.family != own
+        ]
+    seen = {one.family for one in best}
+    losses += [Loss(name, None, "no machine of it can do this") for name in codes if name not in seen]
+    chosen = [maker.choice(int(good[at])) for at in front(_rows(values, good))] if len(good) else []
+    return Plan(
+        case.workload, case.kind, case.goals.objective, case.per, tuple(choices), tuple(chosen), tuple(losses),
+        tuple(refused), tuple(missing) if choices else (*missing, *late), counts,
+    )  # fmt: skip
+
+
+def _within(case: Case, priced: Priced) -> tuple[Index, tuple[Missing, ...]]:
+    """Rows that keep deadline and budget; and, should there be none, how far the nearest is off."""
+    fine = np.ones(len(priced), dtype=bool)
+    told = []
+    goals = case.goals
+    if goals.deadline_s is not None and len(priced):
+        fine &= priced.seconds <= goals.deadline_s
+        fastest = float(priced.seconds.min())
+        if fastest > goals.deadline_s:
+            over = fastest - goals.deadline_s
+            told.append(Missing("deadline", f"the fastest takes {duration(fastest)}", f"deadline {duration(over)} later"))
+    if goals.budget_usd is not None and len(priced):
+        fine &= priced.usd <= goals.budget_usd
+        least = float(priced.usd.min())
+        if least > goals.budget_usd:
+            told.append(Missing("budget", f"the cheapest costs {usd(least)}", f"budget {usd(least - goals.budget_usd)} higher"))
+        elif not fine.any():
+            told.append(Missing("budget and deadline", "each can be kept, not both at once", "a later deadline"))
+    return fine, tuple(told)
+
+
+def _verdict(case: Case, choice: Choice) -> str:
+    goals = case.goals
+    if goals.deadline_s is not None and choice.seconds > goals.deadline_s:
+        return f"misses the deadline of {duration(goals.deadline_s)}: {duration(choice.seconds)}"
+    if goals.budget_usd is not None and choice.usd > goals.budget_usd:
+        return f"exceeds the budget of {usd(goals.budget_usd)}: {usd(choice.usd)}"
+    return ""
+
+
+def _distinct(priced: Priced, ranked: Index) -> list[int]:
+    """The best row of every machine type and purchase option at most: the same machine in thirty regions is one answer."""
+    seen: set[tuple[int, int]] = set()
+    found = []
+    for at in ranked.tolist():
+        key = (int(priced.machine[at]), int(priced.purchase[at]))
+        if key not in seen:
+            seen.add(key)
+            found.append(at)
+    return found
+
+
+def _rows(values: Values, at: Index) -> Values:
+    return Values(values.usd[at], values.seconds[at], values.kg[at], values.doubt[at], values.machines[at])
+
+
+class _Maker:
+    """Makes choices of rows, each once."""
+
+    def __init__(self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described]) -> None:
+        self.case, self.fleet, self.priced, self.describe = case, fleet, priced, describe
+        self.kept: dict[int, tuple[str, tuple[Line, ...]]] = {}
+
+    def stored(self, ranked: Index, objective: str) -> Index:
+        """With storage reckoned for the best rows: order may change among them, and nobody behind can pass them."""
+        some = ranked[:REFINED]
+        extra: Array = np.array([self._storage(int(at)) for at in some])
+        priced = self.priced
+        values = Values(
+            priced.usd[some] + extra, priced.seconds[some], priced.kg[some],
+            priced.high_s[some] / np.maximum(priced.low_s[some], 1e-9), priced.machines[some],
+        )  # fmt: skip
+        return np.concatenate([some[order(values, objective)], ranked[REFINED:]])
+
+    def _storage(self, at: int) -> float:
+        stored = self.case.stored
+        assert stored is not None
+        machine = self.fleet.catalog.machines[self.priced.machine[at]]
+        region = self.fleet.catalog.regions[self.priced.region[at]]
+        hours = float(self.priced.seconds[at]) / 3600.0
+        needed = stored.bytes_per_unit * self.case.units / max(float(self.priced.seconds[at]), 1.0)
+        found = stored.tiers.choose(
+            machine.provider, region.name, stored.size_bytes, needed, int(self.priced.machines[at]), hours,
+            machine.disk_bytes, machine.memory_bytes, stored.passes,
+            stored.size_bytes / stored.files if stored.files else None,
+        )  # fmt: skip
+        self.kept[at] = (found.tier, tuple(found.lines))
+        return found.usd
+
+    def choice(self, at: int) -> Choice:
+        priced, catalog = self.priced, self.fleet.catalog
+        machine, region = catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
+        shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[at]]]
+        hourly, many = catalog.offers.price[priced.offer[at]], int(priced.machines[at])
+        if self.case.stored is not None and at not in self.kept:
+            self._storage(at)
+        tier, lines = self.kept.get(at, ("", ()))
+        compute = float(priced.compute_usd[at])
+        how = f"{compute / max(hourly * many, 1e-9):,.1f} h x {many} x {usd(hourly)}/h"
+        cost = Cost.of(
+            (
+                Line("compute", compute, how),
+                Line("restarts", float(priced.restart_usd[at]), f"{priced.interruptions[at]:.1f} interruptions expected"),
+                Line("transfer", float(priced.transfer_usd[at])),
+                *lines,
+            )
+        )
+        told = self.describe(int(priced.way[at]))
+        made = Choice(
+            provider=machine.provider, machine=machine.name, region=region.name, country=region.country, chip=shape.part,
+            family=family_of(self.fleet.parts[shape.part]), chips=shape.chips, machines=many,
+            purchase=str(PURCHASES[priced.purchase[at]]), precision=told.precision, split=told.split,
+            seconds=float(priced.seconds[at]), low_s=float(priced.low_s[at]), high_s=float(priced.high_s[at]),
+            p90_s=float(priced.p90_s[at]), cost=cost, usd_per_unit=cost.usd / max(self.case.units, 1e-9), unit=self.case.unit,
+            kg=float(priced.kg[at]), rate=told.rate, replicas=told.replicas, memory_share=told.memory_share,
+            provenance=told.provenance, price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
+            interruptions=float(priced.interruptions[at]), checkpoint_s=float(priced.checkpoint_s[at]), storage=tier,
+        )  # fmt: skip
+        return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

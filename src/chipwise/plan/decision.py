@@ -1,0 +1,96 @@
+"""A plan as a value: what to run, where, how, what it costs and why everything else lost. Nothing here reckons or prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chipwise.money.cost import Cost
+from chipwise.plan.limits import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One candidate, in full. Times and money are of the whole job, or of a month of serving."""
+
+    provider: str
+    machine: str
+    region: str
+    country: str | None
+    chip: str
+    family: str
+    chips: int  # of one machine
+    machines: int
+    purchase: str
+    precision: str
+    split: Mapping[str, int]
+    seconds: float
+    low_s: float
+    high_s: float
+    p90_s: float
+    cost: Cost
+    usd_per_unit: float
+    unit: str  # of `usd_per_unit`
+    kg: float
+    rate: float | None  # serving: requests per second that the machines can answer within the goals
+    replicas: int | None
+    memory_share: float | None  # of a chip's memory that is used
+    provenance: str
+    price_of: str  # ISO date
+    interruptions: float = 0.0
+    checkpoint_s: float = 0.0
+    storage: str = ""
+
+    @property
+    def usd(self) -> float:
+        return self.cost.usd
+
+    @property
+    def where(self) -> str:
+        return f"{self.provider} {self.machine} in {self.region}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The best of a family that did not win, and the number that made it lose."""
+
+    family: str
+    choice: Choice | None  # None: nothing of the family can do it at all
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Candidates: machine, region, count, split, batch, precision and purchase, each combination once."""
+
+    considered: int
+    pruned: int
+    estimated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What stood in the way of everything, and the smallest change that would help."""
+
+    what: str
+    how_much: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    workload: str
+    kind: str
+    objective: str
+    per: str  # "job" or "month": what times and money are of
+    choices: tuple[Choice, ...]  # best first; empty: nothing fits
+    front: tuple[Choice, ...]
+    losses: tuple[Loss, ...]
+    refused: tuple[Refused, ...]
+    missing: tuple[Missing, ...]
+    counts: Counts
+    notes: tuple[str, ...] = ()
+
+    @property
+    def winner(self) -> Choice | None:
+        return self.choices[0] if self.choices else None

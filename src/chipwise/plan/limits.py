@@ -1,0 +1,138 @@
+"""Hard limits first: which offers a workload may use, and of every rule how much it took away.
+
+Rules are applied one after the other to columns of offers; each says how many it refused and shows one of them. Names are
+resolved before (`Rules`), so that nothing here knows how people spell a cloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
+from chipwise.plan.fleet import Fleet, Index
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a workload's limits come to in the catalog's own names; None limits nothing."""
+
+    providers: frozenset[str] | None = None
+    avoided_providers: frozenset[str] = frozenset()
+    regions: frozenset[tuple[str, str]] | None = None
+    avoided_regions: frozenset[tuple[str, str]] = frozenset()
+    countries: frozenset[str] | None = None  # countries and residency together, ISO alpha-3
+    avoided_countries: frozenset[str] = frozenset()
+    compliant: Mapping[str, frozenset[str]] | None = None  # by programme: providers known to take part
+    chips: frozenset[str] | None = None
+    avoided_chips: frozenset[str] = frozenset()
+    interruptible: bool | None = None
+    owned: bool = True  # whether own machines may be used
+    rented: bool = True
+    edge: bool = True
+    power_w: float | None = None  # most that one machine may draw
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A rule, how many offers it refused that no rule before had, and one of them."""
+
+    rule: str
+    offers: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    offers: Index  # positions in the catalog's offers
+    refused: tuple[Refused, ...]
+
+
+def allowed(fleet: Fleet, rules: Rules) -> Allowed:
+    catalog, offers = fleet.catalog, fleet.catalog.offers
+    machine = np.frombuffer(offers.machine, dtype=np.int32)
+    region = np.frombuffer(offers.region, dtype=np.int32)
+    purchase = np.frombuffer(offers.purchase, dtype=np.int8)
+    verdict = np.frombuffer(offers.verdict, dtype=np.int8)
+    kept = np.ones(len(offers), dtype=bool)
+    told: list[Refused] = []
+
+    def rule(name: str, fine: Mask) -> None:
+        nonlocal kept
+        gone = np.flatnonzero(kept & ~fine)
+        if len(gone):
+            told.append(Refused(name, len(gone), _shown(catalog, int(gone[0]))))
+            kept = kept & fine
+
+    machines = catalog.machines
+    rule("not a real offer", np.array([one not in NEVER_WIN for one in VERDICTS])[verdict])
+    rule("retired", ~np.array([one.retired for one in machines])[machine])
+    rule("no speed known", (fleet.shape_of >= 0)[machine])
+    for name, fine in _machine_rules(fleet, rules).items():
+        rule(name, fine[machine])
+    for name, fine in _region_rules(catalog, rules).items():
+        rule(name, fine[region])
+    spot = np.array([one is Purchase.SPOT for one in PURCHASES])[purchase]
+    if rules.interruptible is False:
+        rule("may be interrupted", ~spot)
+    owned = np.array([one is Purchase.OWNED for one in PURCHASES])[purchase]
+    if not rules.owned:
+        rule("owned", ~owned)
+    if not rules.rented:
+        rule("rented", owned)
+    return Allowed(np.flatnonzero(kept), tuple(told))
+
+
+def _machine_rules(fleet: Fleet, rules: Rules) -> dict[str, Mask]:
+    machines = fleet.catalog.machines
+
+    def each(test: Callable[[str, str], bool]) -> Mask:
+        return np.array([test(one.provider, one.chip or "") for one in machines])
+
+    found: dict[str, Mask] = {}
+    if rules.providers is not None:
+        wanted = rules.providers
+        found["cloud not asked for"] = each(lambda provider, _: provider in wanted)
+    if rules.avoided_providers:
+        found["cloud avoided"] = each(lambda provider, _: provider not in rules.avoided_providers)
+    if rules.chips is not None:
+        chips = rules.chips
+        found["chip not asked for"] = each(lambda _, chip: chip in chips)
+    if rules.avoided_chips:
+        found["chip avoided"] = each(lambda _, chip: chip not in rules.avoided_chips)
+    for programme, providers in (rules.compliant or {}).items():
+        found[f"not known to take part in {programme}"] = each(lambda provider, _, known=providers: provider in known)  # type: ignore[misc]
+    if rules.power_w is not None:
+        limit = rules.power_w
+        drawn = [
+            fleet.part(shape).power_w * fleet.shapes[shape].chips if shape >= 0 else 0.0 for shape in fleet.shape_of.tolist()
+        ]
+        found[f"draws more than {limit:g} W"] = np.array(drawn) <= limit
+    return found
+
+
+def _region_rules(catalog: Catalog, rules: Rules) -> dict[str, Mask]:
+    regions = catalog.regions
+    found: dict[str, Mask] = {}
+    if rules.regions is not None:
+        wanted = rules.regions
+        found["region not asked for"] = np.array([one.key in wanted for one in regions])
+    if rules.avoided_regions:
+        found["region avoided"] = np.array([one.key not in rules.avoided_regions for one in regions])
+    if rules.countries is not None:
+        inside = rules.countries
+        found["country not allowed, or not known"] = np.array([one.country in inside for one in regions])
+    if rules.avoided_countries:
+        found["country avoided"] = np.array([one.country not in rules.avoided_countries for one in regions])
+    return found
+
+
+def _shown(catalog: Catalog, offer: int) -> str:
+    one = catalog.offers[offer]
+    return f"{one.provider} {one.machine} in {one.region}, {one.purchase}"

@@ -1,0 +1,70 @@
+"""Which candidate is best: by cost, time, carbon or all three, ties by certainty and then by simplicity.
+
+The Pareto front is what no other candidate beats in cost, time and carbon together. A family is what people compare by: a
+generation of GPUs, Trainium, TPUs, own machines; of every family the best is kept, so that each loss can be told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.perf.arrays import Array
+from chipwise.plan.fleet import Index
+
+OBJECTIVES = ("cost", "time", "carbon", "balanced")
+TIE = 0.005  # of the value: closer than that is the same to anybody
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What candidates are compared by, one row each."""
+
+    usd: Array
+    seconds: Array
+    kg: Array
+    doubt: Array  # high over low of the estimate: certainty breaks ties
+    machines: Array
+
+
+def score(values: Values, objective: str) -> Array:
+    """Smaller is better. Balanced: the geometric mean of cost, time and carbon, so that no unit counts for more."""
+    match objective:
+        case "time":
+            return values.seconds
+        case "carbon":
+            return values.kg
+        case "balanced":
+            return np.cbrt(values.usd * values.seconds * np.maximum(values.kg, 1e-9))
+        case _:
+            return values.usd
+
+
+def order(values: Values, objective: str) -> Index:
+    """Positions, the best first. What is within a tie of the best of its step is ordered by doubt, then by machines."""
+    found = score(values, objective)
+    steps = np.floor(np.log(np.maximum(found, 1e-12)) / np.log1p(TIE))
+    return np.lexsort((found, values.machines, np.round(values.doubt, 2), steps))
+
+
+def front(values: Values) -> Index:
+    """Positions of the Pareto front, cheapest first: nothing else is at most as dear, slow and dirty, and better in one."""
+    by_cost = np.lexsort((values.kg, values.seconds, values.usd))
+    kept: list[int] = []
+    seconds: list[float] = []
+    kgs: list[float] = []
+    for at in by_cost.tolist():
+        fast, clean = float(values.seconds[at]), float(values.kg[at])
+        if any(one <= fast and other <= clean for one, other in zip(seconds, kgs, strict=True)):
+            continue
+        kept.append(at)
+        seconds.append(fast)
+        kgs.append(clean)
+    return np.array(kept, dtype=np.intp)
+
+
+def first_of(groups: Index, ranked: Index) -> Index:
+    """Of every group the best-ranked row, in the order of rank."""
+    _, first = np.unique(groups[ranked], return_index=True)
+    return ranked[np.sort(first)]
