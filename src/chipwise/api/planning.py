@@ -18,15 +18,16 @@ from chipwise.money.carbon import Grids
 from chipwise.money.interruption import Rates
 from chipwise.money.storage import Tiers
 from chipwise.money.transfer import Gravity
+from chipwise.perf.arrays import Array
 from chipwise.perf.feeding import tiers
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.transformer import layer_of
 from chipwise.plan import generation, learning
-from chipwise.plan.assembling import Case, Described, Goals, Stored, assemble
+from chipwise.plan.assembling import Case, Described, Goals, Stored, assemble, family_of
 from chipwise.plan.decision import Counts, Missing, Plan
 from chipwise.plan.fleet import Fleet, Index, fleet_of
-from chipwise.plan.limits import Rules, allowed
+from chipwise.plan.limits import Allowed, Rules, allowed
 from chipwise.plan.pricing import Checkpoint, Market, Work, price
 from chipwise.units import MONTH
 from chipwise.workload.goals import Limits, Period, Programme, Where
@@ -52,9 +53,12 @@ class _Ground:
     tiers: Tiers
 
 
-def plan(session: Session, path: str, objective: str | None = None, top: int = TOP, environment: str | None = None) -> Plan:
-    """`objective` over the file's own. A file with mistakes is told as `check` tells it."""
-    checked = check(session, path, environment)
+def plan(
+    session: Session, path: str, objective: str | None = None, top: int = TOP, environment: str | None = None,
+    text: str | None = None,
+) -> Plan:  # fmt: skip
+    """`objective` over the file's own. A file with mistakes is told as `check` tells it; `text` stands for the file."""
+    checked = check(session, path, environment, text=text)
     work = checked.workload
     if isinstance(work, Learning):
         found = _plan_learning(session, path, work, objective, top)
@@ -173,7 +177,9 @@ def _plan_learning(session: Session, path: str, work: Learning, objective: str |
                 _goals(work, objective, False), stored)  # fmt: skip
     counts = Counts(considered, considered - ways.estimated, ways.estimated)
     notes = () if asked else (f"Batch of {batch:,} sequences assumed: {batch * seq:,} tokens a step.",)
-    made = assemble(case, ground.fleet, priced, describe, ok.refused, _memory_missing(ground.fleet, ways), counts, top)
+    missing = _none_offered(ok, job.precisions, len(ways.shape)) or _memory_missing(ground.fleet, ways)
+    unable = _unable(ground.fleet, shapes, ways.shape, ways.short)
+    made = assemble(case, ground.fleet, priced, describe, ok.refused, missing, counts, top, unable)
     return replace(made, notes=(*made.notes, *notes))
 
 
@@ -196,6 +202,35 @@ def _stored(ground: _Ground, work: Learning | Serve | Batch, units: float) -> St
         return None
     passes = getattr(work, "epochs", 1.0) if data.access.value == "epochs" else 1.0
     return Stored(ground.tiers, data.size, data.size * passes / max(units / 1e6, 1e-9), passes, data.files)
+
+
+def _unable(fleet: Fleet, offered: Index, shape: Index, short: Array) -> dict[str, str]:
+    """Why families that are on offer have no way: no arithmetic of the asked kind, too little memory, or no rate in time."""
+    found: dict[str, str] = {}
+    for at in offered.tolist():
+        family = family_of(fleet.part(at))
+        mine = short[shape == at]
+        if not len(mine):
+            found.setdefault(family, "no arithmetic in the asked precision, or no split of that many chips")
+        elif mine.min() > 0:
+            best = f"lacks {mine.min() / 1e9:.1f} GB of memory a chip at best"
+            if family not in found or best < found[family]:
+                found[family] = best
+        else:
+            found[family] = "keeps no latency goal at any rate"
+    return found
+
+
+def _none_offered(ok: Allowed, precisions: Sequence[str], ways: int) -> list[Missing]:
+    if not len(ok.offers):
+        last = ok.refused[-1]
+        return [
+            Missing("offers", f"no offer is left: the last {last.offers:,} were refused as {last.rule!r}", "a looser limit")
+        ]
+    if not ways:
+        told = f"none of the chips allowed computes in {' or '.join(precisions)}, or comes in the numbers allowed"
+        return [Missing("precision", told, "another precision (fp16 on older GPUs), other chips, or a wider limits.chip_count")]
+    return []
 
 
 def _memory_missing(fleet: Fleet, ways: learning.Ways) -> list[Missing]:
@@ -229,7 +264,10 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
         kv_precision=str(work.kv_precision) if isinstance(work, Serve) and work.kv_precision else None, goals=goals,
         rate=rate if online else 0.0,
     )  # fmt: skip
-    ok = allowed(ground.fleet, rules_of(found, work.limits))
+    rules = rules_of(found, work.limits)
+    if online and rules.interruptible is None:  # people wait for answers: machines that vanish must be asked for
+        rules = replace(rules, interruptible=False)
+    ok = allowed(ground.fleet, rules)
     shapes = np.unique(fleet_offers(ground.fleet, ok.offers))
     rows = generation.search(job, ground.fleet, own_model(found), shapes.tolist())
     best = generation.best(rows)
@@ -275,8 +313,9 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
     per_shape = np.bincount(fleet_offers(ground.fleet, ok.offers), minlength=len(ground.fleet.shapes))
     considered = int(per_shape[rows.shape].sum()) * (1 if online else len(learning.COUNTS))
     counted = Counts(considered, considered - rows.estimated, rows.estimated)
-    missing = _serving_missing(ground.fleet, rows, goals)
-    return assemble(case, ground.fleet, priced, describe, ok.refused, missing, counted, top)
+    missing = _none_offered(ok, job.precisions, len(rows.shape)) or _serving_missing(ground.fleet, rows, goals)
+    unable = _unable(ground.fleet, shapes, rows.shape, np.where(rows.fits > 0, 0.0, rows.short))
+    return assemble(case, ground.fleet, priced, describe, ok.refused, missing, counted, top, unable)
 
 
 def _rate(work: Serve | Batch) -> float:

@@ -25,6 +25,7 @@ COMMANDS = {
     "models": "List known models, or show one model's shape.",
     "explain": "Say what a name means: chip, machine, region, model.",
     "check": "Check a workload file and list all its problems.",
+    "plan": "Choose hardware for a workload: ranked, priced, explained.",
     "predict": "Predict time, memory and power of one configuration.",
     "fits": "Say whether a model fits a chip, and what would help.",
     "score": "Score predictions against a file of measurements.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,12 +13,13 @@ from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
 from chipwise.plan.decision import Choice, Counts, Loss, Missing, Plan
-from chipwise.plan.explaining import duration, usd, why_lost
+from chipwise.plan.explaining import duration, turns, usd, why_lost
 from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.limits import Refused
 from chipwise.plan.pricing import Priced
 from chipwise.plan.ranking import Values, first_of, front, order
 
+NOT_OFFERED = "no offer within the limits"
 REFINED = 200  # rows that may win and get their storage chosen; more follow while a row without it is cheaper
 
 
@@ -73,9 +74,10 @@ def family_of(part: Part) -> str:
 
 def assemble(
     case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described], refused: Sequence[Refused],
-    missing: Sequence[Missing], counts: Counts, top: int,
+    missing: Sequence[Missing], counts: Counts, top: int, unable: Mapping[str, str] | None = None,
 ) -> Plan:  # fmt: skip
-    """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price."""
+    """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
+    have no way at all."""
     fine, late = _within(case, priced)
     values = Values(priced.usd, priced.seconds, priced.kg, priced.high_s / np.maximum(priced.low_s, 1e-9), priced.machines)
     maker = _Maker(case, fleet, priced, describe)
@@ -98,11 +100,12 @@ def assemble(
             if one.family != own
         ]
     seen = {one.family for one in best}
-    losses += [Loss(name, None, "no machine of it can do this") for name in codes if name not in seen]
+    reasons = unable or {}
+    losses += [Loss(name, None, reasons.get(name, NOT_OFFERED)) for name in codes if name not in seen]
     chosen = [maker.choice(int(good[at])) for at in front(_rows(values, good))] if len(good) else []
     return Plan(
         case.workload, case.kind, case.goals.objective, case.per, tuple(choices), tuple(chosen), tuple(losses),
-        tuple(refused), tuple(missing) if choices else (*missing, *late), counts,
+        tuple(refused), tuple(missing) if choices else (*missing, *late), counts, turns(tuple(choices), case.goals.objective),
     )  # fmt: skip
 
 

@@ -78,6 +78,14 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What would change the answer, or is a risk to it."""
+
+    what: str  # price, load, certainty, price age, porting
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     workload: str
     kind: str
@@ -89,6 +97,7 @@ class Plan:
     refused: tuple[Refused, ...]
     missing: tuple[Missing, ...]
     counts: Counts
+    turns: tuple[Turn, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

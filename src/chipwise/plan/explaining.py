@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.plan.decision import Choice
+from chipwise.plan.decision import Choice, Plan, Turn
 from chipwise.units import DAY, HOUR
 
 
@@ -37,3 +37,55 @@ def _more(share: float, above: str, below: str) -> str:
     if share > 1.5:
         return f"{share + 1:.1f}x as much" if above == "dearer" else f"{share + 1:.1f}x {above}"
     return f"{abs(share):.0%} {above if share > 0 else below}"
+
+
+def turns(choices: tuple[Choice, ...], objective: str) -> tuple[Turn, ...]:
+    """The price at which the next kind of chip would win, and what the answer rests on."""
+    if not choices:
+        return ()
+    one = choices[0]
+    found = []
+    other = next((choice for choice in choices[1:] if choice.chip != one.chip), None)
+    if other is not None and objective == "cost":
+        fall = 1.0 - one.usd / max(other.usd, 1e-9)
+        found.append(
+            Turn("price", f"{other.chip} ({other.where}, {other.purchase}) wins when it gets {fall:.0%} cheaper, or this one "
+                          f"{other.usd / max(one.usd, 1e-9) - 1:.0%} dearer")
+        )  # fmt: skip
+    width = one.high_s / max(one.low_s, 1e-9) - 1
+    if one.provenance == "formula":
+        found.append(
+            Turn("certainty", "nobody measured this model on this chip: the estimate is a formula's; try it before you commit")
+        )
+    elif width > 0.5:
+        found.append(Turn("certainty", f"the estimate's interval is {width:.0%} wide"))
+    if one.purchase == "spot":
+        found.append(Turn("spot", "the price moves and machines are taken away: without checkpoints this plan does not hold"))
+    moving = PORTING.get(one.family.split()[-1]) or PORTING.get(one.family.split()[0], "")
+    if moving:
+        found.append(Turn("moving there", moving))
+    return tuple(found)
+
+
+# What it takes to bring PyTorch code written for NVIDIA there, by the last or first word of a family.
+PORTING = {
+    "TPU": "JAX or PyTorch/XLA: a supported model runs in days, own CUDA kernels must be rewritten",
+    "Trainium": "Neuron SDK: supported models compile (up to an hour each), others need porting for weeks",
+    "Inferentia": "Neuron SDK: supported models compile (up to an hour each), others need porting for weeks",
+    "Gaudi": "Optimum Habana or vLLM for Gaudi: supported models in days, others in weeks",
+    "AMD": "ROCm: most PyTorch runs unchanged, own CUDA kernels need HIP, quantised formats fewer",
+    "FPGA": "the design is a project of months",
+}
+
+
+def sentence(plan: Plan) -> str:
+    """The winner in one sentence with its decisive numbers."""
+    one = plan.winner
+    assert one is not None
+    many = f"{one.machines} x " if one.machines > 1 else ""
+    what = f"{many}{one.provider} {one.machine} ({one.chips * one.machines} {one.chip}, {one.precision}) in {one.region}"
+    second = plan.choices[1] if len(plan.choices) > 1 else None
+    beats = f"; next best {usd(second.usd)}" if second is not None else ""
+    if plan.per == "month":
+        return f"Rent {what}, {one.purchase}: {usd(one.usd)} a month for up to {one.rate or 0:.3g} requests a second{beats}."
+    return f"Run on {what}, {one.purchase}: {duration(one.seconds)} for {usd(one.usd)}, {one.kg:,.0f} kg CO2e{beats}."

@@ -93,7 +93,7 @@ def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], 
             continue
         alike = [at for at in shapes if fleet.shapes[at].chips == chips_per]
         for precision in job.precisions:
-            able = [at for at in alike if _has(fleet.part(at), precision)]
+            able = [at for at in alike if _has(fleet.part(at), precision, job.method)]
             for piped in (False, True):  # nobody cuts layers into stages on TPUs: their stacks shard instead
                 some = [at for at in able if (fleet.part(at).kind != "tpu") == piped]
                 if some:
@@ -101,8 +101,11 @@ def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], 
     return made.predict(job, fleet, model)
 
 
-def _has(part: Part, precision: str) -> bool:
-    return precision in ("fp32",) or part.has("fp8" if precision == "mxfp8" else precision)
+def _has(part: Part, precision: str, method: str) -> bool:
+    """The arithmetic, and for 4-bit weights their kernels, which GPUs alone have."""
+    if method == "qlora" and part.kind != "gpu":
+        return False
+    return precision == "fp32" or part.has("fp8" if precision == "mxfp8" else precision)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,79 @@
+"""A workload from options instead of a file, and options over a file: as the text of a workload, checked as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from chipwise.errors import BadInput, InvalidFile, Problem
+
+GOALS = ("ttft", "tpot", "latency")
+PERCENTILE = "p90"  # of a goal that an option states
+
+
+def text_of(model: str, options: Mapping[str, Any]) -> str:
+    """The workload that `chipwise plan MODEL --serve ...` asks for. Options that were not given are absent."""
+    kinds = [kind for kind in ("serve", "train", "finetune") if options.get(kind)]
+    if len(kinds) != 1:
+        raise BadInput(
+            f"{model} is not a workload file." if not kinds else f"--{' and --'.join(kinds)} exclude each other.",
+            remedy="Give a file, or a model with one of --serve, --train and --finetune.",
+        )
+    kind = kinds[0]
+    work: dict[str, Any] = {"kind": kind, "name": "command-line", "model": model}
+    if kind == "serve":
+        work |= _needed(options, {"rps": "--rps", "input": "--input", "output": "--output"})
+        work = {**{key: work[key] for key in ("kind", "name", "model")}, "arrival": {"rate": work["rps"]},
+                "input_tokens": work["input"], "output_tokens": work["output"]}  # fmt: skip
+    else:
+        work |= _needed(options, {"tokens": "--tokens"})
+        if options.get("seq"):
+            work["sequence_length"] = options["seq"]
+        if kind == "finetune":
+            work["method"] = options["finetune"]
+    goals: dict[str, Any] = {name: {PERCENTILE: options[name]} for name in GOALS if options.get(name)}
+    goals |= {name: options[name] for name in ("deadline", "budget") if options.get(name)}
+    if goals:
+        work["goals"] = goals
+    if options.get("precision"):
+        work["precision"] = options["precision"]
+    return yaml.safe_dump(work, sort_keys=False)
+
+
+def _needed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    lacking = [flag for name, flag in names.items() if not options.get(name)]
+    if lacking:
+        raise BadInput(f"{', '.join(lacking)} is needed.", remedy="Say how much there is to do.")
+    return {name: options[name] for name in names}
+
+
+def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
+    """The same text with `key=value` set under `limits`; values are YAML, so that [aws, gcp] is a list."""
+    if not limits:
+        return text
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InvalidFile(path, [Problem("", "is not YAML", None)]) from error
+    if not isinstance(data, dict):
+        raise InvalidFile(path, [Problem("", "is not a mapping", None)])
+    under = dict(data.get("limits") or {})
+    for one in limits:
+        key, equals, value = one.partition("=")
+        if not equals or not key.strip():
+            raise BadInput(
+                f"--limit {one} has no value.", remedy="Write key=value, such as clouds=[aws, gcp] or interruptible=false."
+            )
+        try:
+            under[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise BadInput(f"--limit {one} cannot be read.", remedy="Write the value as YAML, such as [aws, gcp].") from error
+    return yaml.safe_dump({**data, "limits": under}, sort_keys=False)
+
+
+def read(path: str) -> str:
+    """A workload file's text; what cannot be read is told by `check`, which reads it again."""
+    return Path(path).read_text(encoding="utf-8")

@@ -1,0 +1,50 @@
+"""A plan as plain data: what `chipwise plan --json` prints. `schema` rises when a key changes its meaning or goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.plan.decision import Choice, Loss, Plan
+
+SCHEMA = 1
+View = dict[str, Any]
+
+
+def plan_view(plan: Plan) -> View:
+    return {
+        "schema": SCHEMA,
+        "workload": plan.workload,
+        "kind": plan.kind,
+        "objective": plan.objective,
+        "per": plan.per,
+        "fits": plan.winner is not None,
+        "winner": choice_view(plan.winner) if plan.winner else None,
+        "choices": [choice_view(one) for one in plan.choices],
+        "front": [choice_view(one) for one in plan.front],
+        "losses": [_loss_view(one) for one in plan.losses],
+        "refused": [{"rule": one.rule, "offers": one.offers, "example": one.example} for one in plan.refused],
+        "missing": [{"what": one.what, "how_much": one.how_much, "remedy": one.remedy} for one in plan.missing],
+        "turns": [{"what": one.what, "told": one.told} for one in plan.turns],
+        "considered": plan.counts.considered,
+        "pruned": plan.counts.pruned,
+        "estimated": plan.counts.estimated,
+        "notes": list(plan.notes),
+    }
+
+
+def choice_view(choice: Choice) -> View:
+    return {
+        "provider": choice.provider, "machine": choice.machine, "region": choice.region, "country": choice.country,
+        "chip": choice.chip, "family": choice.family, "chips_per_machine": choice.chips, "machines": choice.machines,
+        "purchase": choice.purchase, "precision": choice.precision, "split": dict(choice.split),
+        "seconds": {"value": choice.seconds, "low": choice.low_s, "high": choice.high_s, "p90": choice.p90_s},
+        "usd": choice.usd, "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],
+        "usd_per_unit": choice.usd_per_unit, "unit": choice.unit, "co2e_kg": choice.kg, "requests_per_s": choice.rate,
+        "replicas": choice.replicas, "memory_share": choice.memory_share, "provenance": choice.provenance,
+        "price_of": choice.price_of, "interruptions": choice.interruptions, "checkpoint_every_s": choice.checkpoint_s or None,
+        "storage": choice.storage or None,
+    }  # fmt: skip
+
+
+def _loss_view(loss: Loss) -> View:
+    return {"family": loss.family, "why": loss.why, "choice": choice_view(loss.choice) if loss.choice else None}

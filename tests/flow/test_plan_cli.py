@@ -1,0 +1,80 @@
+"""`chipwise plan` as a user has it: an answer within 80 columns, JSON with stable keys, and exit code 1 where nothing fits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import Chipwise
+
+ROOT = Path(__file__).resolve().parents[2]
+PLANNED = ("train", "finetune", "serve", "batch")
+QUICK = ("llama-3.1-70b", "--serve", "--rps", "10", "--input", "1000", "--output", "300", "--ttft", "800ms", "--tpot", "50ms")
+KEYS = {
+    "schema", "workload", "kind", "objective", "per", "fits", "winner", "choices", "front", "losses", "refused", "missing",
+    "turns", "considered", "pruned", "estimated", "notes",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_an_example_is_planned_within_80_columns(chipwise: Chipwise, name: str) -> None:
+    done = chipwise("plan", f"{ROOT}/examples/{name}/workload.yaml")
+    assert done.code == 0, done.err
+    assert max(map(len, done.out.splitlines())) <= 80
+    for part in ("Where the money goes", "How to run it", "why it lost"):
+        assert part in done.out
+
+
+def test_the_quick_form_needs_no_file(chipwise: Chipwise) -> None:
+    done = chipwise("plan", *QUICK, "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert set(found) == KEYS
+    winner = found["winner"]
+    assert winner["requests_per_s"] >= 10
+    assert winner["purchase"] != "spot"  # people wait: machines that vanish must be asked for
+    assert sum(line["usd"] for line in winner["lines"]) == pytest.approx(winner["usd"])
+    assert found["considered"] == found["pruned"] + found["estimated"]
+
+
+def test_objectives_are_kept(chipwise: Chipwise) -> None:
+    file = f"{ROOT}/examples/train/workload.yaml"
+    best = {}
+    for objective in ("cost", "time", "carbon"):
+        done = chipwise("plan", file, "--objective", objective, "--json", "--top", "1")
+        winner = json.loads(done.out)["winner"]
+        best[objective] = (winner["usd"], winner["seconds"]["value"], winner["co2e_kg"])
+    assert best["cost"][0] <= min(best["time"][0], best["carbon"][0]) * 1.01
+    assert best["time"][1] <= min(best["cost"][1], best["carbon"][1]) * 1.01
+    assert best["carbon"][2] <= min(best["cost"][2], best["time"][2]) * 1.01
+
+
+def test_nothing_fits_is_an_answer(chipwise: Chipwise) -> None:
+    done = chipwise("plan", f"{ROOT}/examples/train/workload.yaml", "--limit", "chips=t4")
+    assert done.code == 1
+    assert "Nothing fits" in done.out
+    assert "precision" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nosuch.yaml",), "There is no file"),
+        (("nosuch-model",), "--serve"),
+        (("llama-3.1-8b", "--train", "--serve"), "exclude each other"),
+        (("llama-3.1-8b", "--serve"), "--rps"),
+        (("llama-3.1-8b", "--train", "--tokens", "many"), "tokens"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds"), "key=value"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds=[aws"), "YAML"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds=nosuch"), "nosuch"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--rps", "3"), "is a file"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--top", "0"), "--top"),
+    ],
+)
+def test_bad_input_ends_in_a_sentence(chipwise: Chipwise, arguments: tuple[str, ...], told: str) -> None:
+    done = chipwise("plan", *arguments)
+    assert done.code not in (0, 1)
+    assert told in done.err
+    assert "Traceback" not in done.err
