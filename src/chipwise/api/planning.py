@@ -249,7 +249,7 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
         raise BadInput(f"Serving {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
     ground = _ground(found)
     online = isinstance(work, Serve)
-    rate = _rate(work)
+    rate, concurrency = _arrivals(work)
     goals = {
         (kind, min(percentile / 100, 0.9999)): limit
         for kind in ("ttft", "tpot", "latency")
@@ -262,21 +262,22 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
         prefix_len=work.shared_prefix_tokens or 0.0,
         precisions=(str(work.precision),) if work.precision is not None else formats,
         kv_precision=str(work.kv_precision) if isinstance(work, Serve) and work.kv_precision else None, goals=goals,
-        rate=rate if online else 0.0,
+        rate=rate, concurrency=concurrency, longest=_longest(work),
     )  # fmt: skip
     rules = rules_of(found, work.limits)
     if online and rules.interruptible is None:  # people wait for answers: machines that vanish must be asked for
         rules = replace(rules, interruptible=False)
     ok = allowed(ground.fleet, rules)
     shapes = np.unique(fleet_offers(ground.fleet, ok.offers))
-    rows = generation.search(job, ground.fleet, own_model(found), shapes.tolist())
+    most = work.limits.chip_count.max or learning.MOST_CHIPS
+    rows = generation.search(job, ground.fleet, own_model(found), shapes.tolist(), (work.limits.chip_count.min or 1, most))
     best = generation.best(rows)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     power = np.array([ground.fleet.part(at).power_w for at in range(len(ground.fleet.shapes))])[rows.shape]
     if online:
         least = max(work.replicas.min or 1, 1) if isinstance(work, Serve) else 1
         replicas = np.maximum(rows.replicas, least)
-        machines = np.ceil(replicas / np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0))
+        machines = generation.machines_for(chips.astype(float), rows.tp * rows.pp, replicas)
         hours = (work.schedule.hours_per_week or 168.0) * _WEEKS
         seconds = np.full(len(best), hours * 3600.0)
         shape_at, many = rows.shape[best], machines[best]
@@ -286,10 +287,10 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
         assert isinstance(work, Batch)
         counts = np.array(learning.COUNTS, dtype=np.float64)
         replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
-        per_machine = rows.rate * replicas
+        per_machine = rows.rate * chips / np.maximum(np.ceil(rows.tp * rows.pp / chips) * chips, 1.0) * replicas
         back = np.repeat(best, len(counts))
         many = np.tile(counts, len(best))
-        fine = many * chips[back] <= (work.limits.chip_count.max or learning.MOST_CHIPS)
+        fine = many * chips[back] <= most
         back, many = back[fine], many[fine]
         shape_at = rows.shape[back]
         seconds = work.items / (per_machine[back] * many)
@@ -307,7 +308,8 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
         return Described(rows.precision.at(row), split, None, "interpolated", float(rows.rate[row]), held)
 
     tokens = job.input_len + job.output_len
-    units = (rate * float(seconds[0]) if online and len(seconds) else work.items if isinstance(work, Batch) else 0.0) * tokens
+    arriving = rate or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)
+    units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
     case = Case(work.name, work.kind, "month" if online else "job", units / 1e6, "million tokens",
                 _goals(work, objective, online), None if online else _stored(ground, work, units))  # fmt: skip
     per_shape = np.bincount(fleet_offers(ground.fleet, ok.offers), minlength=len(ground.fleet.shapes))
@@ -318,12 +320,23 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
     return assemble(case, ground.fleet, priced, describe, ok.refused, missing, counted, top, unable)
 
 
-def _rate(work: Serve | Batch) -> float:
+def _arrivals(work: Serve | Batch) -> tuple[float, float]:
+    """Requests per second, or callers at once; offline neither."""
     if isinstance(work, Batch):
-        return 0.0
-    if work.arrival.rate is None:
-        raise BadInput("Only arrivals at a rate are planned yet.", remedy="arrival: {rate: 10 req/s}")
-    return work.arrival.rate
+        return 0.0, 0.0
+    if work.arrival.trace is not None:
+        raise BadInput("Recorded arrivals are not planned yet.", remedy="Give their mean: arrival: {rate: 10 req/s}.")
+    return work.arrival.rate or 0.0, float(work.arrival.concurrency or 0)
+
+
+def _longest(work: Serve | Batch) -> float:
+    """Tokens of the longest sequence that must be accepted."""
+    assert work.input_tokens is not None
+    assert work.output_tokens is not None
+    stated = getattr(work, "context", None)
+    return float(
+        stated or (work.input_tokens.max or work.input_tokens.mean) + (work.output_tokens.max or work.output_tokens.mean)
+    )
 
 
 def _serving_missing(fleet: Fleet, rows: generation.Serving, goals: dict[tuple[str, float], float]) -> list[Missing]:

@@ -8,7 +8,7 @@ shape's splits the one that needs the fewest machines is kept, of those the one 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -18,10 +18,11 @@ from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
 from chipwise.perf.model import Model
 from chipwise.perf.part import Part
-from chipwise.perf.predict_serving import Generation, highest_rate, predict, usual_engines
+from chipwise.perf.predict_serving import Generation, highest_rate, percentiles, predict, slots, usual_engines
 from chipwise.perf.setup import ServingSetup
 from chipwise.perf.transformer import Layer, Transformers
 from chipwise.plan.fleet import Fleet, Index
+from chipwise.plan.limits import Mask
 
 WIDEST_TENSOR = 8
 BUSY = 0.8  # of what a replica can answer at most, where no latency goal says when it is full
@@ -38,6 +39,8 @@ class ServingJob:
     kv_precision: str | None
     goals: Mapping[tuple[str, float], float]  # ("ttft", 0.9) -> seconds
     rate: float  # requests per second at the peak; 0: as many as possible (offline)
+    concurrency: float = 0.0  # callers who each wait for their answer, instead of a rate
+    longest: float = 0.0  # tokens of one sequence that must fit; 0: the mean one
 
 
 @dataclass(frozen=True)
@@ -59,41 +62,59 @@ class Serving:
     estimated: int
 
 
-def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int]) -> Serving:
+def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Serving:
+    """`chip_limits` are the fewest and most chips at one time."""
     rows = [
         (at, precision, tp, pp)
         for at in shapes
         for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[at].chips))
-        if _runs(fleet.part(at), precision)
+        if _runs(fleet.part(at), precision) and max(fleet.shapes[at].chips, tp * pp) <= chip_limits[1]
     ]
+    if not rows:
+        none = np.zeros(0)
+        return Serving(np.zeros(0, dtype=np.intp), Coded((), np.zeros(0, dtype=np.intp)), none, none, Coded.of(""), none, none,
+                       none, none, none, none, 0, 0)  # fmt: skip
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[1] for row in rows])
     tp, pp = (np.array([row[place] for row in rows], dtype=np.float64) for place in (2, 3))
     ask = _ask(job, fleet, shape, precision, tp, pp)
     capacity = np.array([one.memory_bytes for one in fleet.shapes])[shape]
     one = ask.setup.change(batch=column(1.0))
+    if job.longest > job.input_len + job.output_len:
+        one = one.change(input_len=column(max(job.longest - job.output_len, 1.0)))
     short = np.maximum(kv_bytes(ask.model, one) - kv_budget_bytes(ask.model, one, capacity), 0.0)
     fits = short <= 0
-    rate, spread = np.zeros(len(rows)), np.ones(len(rows))
+    rate, spread, at_once = np.zeros(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
     held = np.flatnonzero(fits)
     if len(held):
         some = _ask(job, fleet, shape[held], Coded(precision.names, precision.index[held]), tp[held], pp[held])
-        rate[held], spread[held] = _capacity(job, some, model)
-    chips = np.array([one.chips for one in fleet.shapes])[shape]
-    replicas = np.where(rate > 0, np.ceil(job.rate / np.maximum(rate, 1e-9) - 1e-9), 0.0) if job.rate else np.ones(len(rows))
-    replicas = np.maximum(replicas, 1.0)
-    inside = np.maximum(np.floor(chips / (tp * pp)), 1.0)
+        rate[held], spread[held], at_once[held] = _capacity(job, some, model)
+    chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[shape]
+    asked, able = (job.concurrency, at_once) if job.concurrency else (job.rate, rate)
+    replicas = np.ceil(asked / np.maximum(able, 1e-9) - 1e-9) if asked else np.ones(len(rows))
+    replicas = np.where(able > 0, np.maximum(replicas, 1.0), 1.0)
+    machines = machines_for(chips, tp * pp, replicas)
+    rate = np.where(machines * chips <= chip_limits[1], rate, 0.0)
     return Serving(
-        shape, precision, tp, pp, ask.setup.engine, fits.astype(float), short, rate, replicas, np.ceil(replicas / inside),
-        spread, len(rows), len(held),
+        shape, precision, tp, pp, ask.setup.engine, fits.astype(float), short, rate, replicas,
+        np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))), spread, len(rows), len(held),
     )  # fmt: skip
+
+
+def machines_for(chips: Array, width: Array, replicas: Array) -> Array:
+    """Machines of `chips` chips for replicas of `width`: several replicas in one, or one over several."""
+    inside = np.maximum(np.floor(chips / width), 1.0)
+    return np.where(width > chips, replicas * np.ceil(width / chips), np.ceil(replicas / inside))
 
 
 def _splits(job: ServingJob, chips: int) -> list[tuple[int, int]]:
     layer = job.layer
     widths = [t for t in (1, 2, 4, 8, 16) if t <= min(WIDEST_TENSOR, chips) and layer.heads % t == 0 and layer.hidden % t == 0]
     depths = [p for p in (1, 2, 4) if p <= layer.layers]
-    return [(tp, pp) for tp, pp in product(widths, depths) if tp * pp <= chips]
+    inside = [(tp, pp) for tp, pp in product(widths, depths) if tp * pp <= chips]
+    # Over several machines only in stages, each as wide as a machine: what one machine holds is better served by it.
+    across = [(widths[-1], pp) for pp in depths if widths and widths[-1] * pp > chips >= 4 and chips == widths[-1]]
+    return inside + across
 
 
 def _runs(part: Part, precision: str) -> bool:
@@ -116,15 +137,45 @@ def _ask(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Arra
     )  # fmt: skip
 
 
-def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array]:
-    """Requests per second of one replica, and how much slower it may be at the interval's end."""
+def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array]:
+    """Requests per second of one replica, how much slower it may be at the interval's end, and callers at once."""
     full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
     most = full.value * BUSY
     spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), most.shape)
+    if job.concurrency:
+        held = most_at_once(job, ask, model)
+        closed = replace(ask, setup=ask.setup.change(batch=np.maximum(held, 1.0)), scenario=Coded.of("closed"))
+        rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
+        return np.where(held > 0, rate, 0.0), spread, held
     if not job.goals:
-        return most if job.rate else full.value, spread
+        return most if job.rate else full.value, spread, np.zeros(1)
     kept = highest_rate(ask, model, dict(job.goals))
-    return np.minimum(kept, most), spread
+    return np.minimum(kept, most), spread, np.zeros(1)
+
+
+def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
+    """Callers that one replica answers within the goals, none of them queued; 0: not even one."""
+    room = np.broadcast_to(np.minimum(slots(ask), job.concurrency), (len(ask),))
+    if not job.goals:
+        return room
+    shares = sorted({share for _, share in job.goals})
+
+    def fine(held: Array) -> Mask:
+        trial = replace(ask, setup=ask.setup.change(batch=held), scenario=Coded.of("closed"))
+        found = predict(trial, model, ("ttft_ms", "tpot_ms"))
+        took = percentiles(found["ttft_ms"], found["tpot_ms"], trial, shares)
+        met: Mask = np.logical_and.reduce([took[name][share] <= limit for (name, share), limit in job.goals.items()])
+        return met
+
+    low, high = np.zeros(len(room)), np.floor(room)
+    if np.all(fine(np.maximum(high, 1.0))):
+        return np.asarray(high, dtype=np.float64)
+    low = np.where(fine(np.ones(len(room))), 1.0, 0.0)
+    for _ in range(int(np.ceil(np.log2(max(float(high.max()), 2.0)))) + 1):
+        middle = np.maximum(np.floor((low + high) / 2), 1.0)
+        good = fine(middle) & (low > 0)
+        low, high = np.where(good, np.maximum(middle, low), low), np.where(good, high, np.maximum(middle - 1, low))
+    return np.asarray(low, dtype=np.float64)
 
 
 def best(found: Serving) -> Index:
