@@ -28,6 +28,7 @@ COMMANDS = {
     "plan": "Choose hardware for a workload: ranked, priced, explained.",
     "predict": "Predict time, memory and power of one configuration.",
     "fits": "Say whether a model fits a chip, and what would help.",
+    "tco": "Compare owning machines and renting them.",
     "score": "Score predictions against a file of measurements.",
     "calibrate": "Fit predictions to your own runs.",
     "profile": "Measure this machine's GPU, or show a profile.",
