@@ -9,12 +9,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BASE := $(VENV)/.base-installed
+REPORT := $(VENV)/.report-installed
 DEV := $(VENV)/.dev-installed
 
 .PHONY: help docs demo test check lint types arrows format e2e bench lock clean
 
 help:
-	@echo "make demo    set up and show the catalog answering a real question"
+	@echo "make demo    set up, answer questions from the catalog, plan two workloads, write a report"
 	@echo "make test    set up and run the tests"
 	@echo "make check   tests, linters, types and import arrows"
 	@echo "make e2e     slow proofs: a base install from wheels, every command in it"
@@ -36,7 +37,12 @@ $(DEV): $(BASE)
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]' >&2
 	@touch $@
 
-demo: $(BASE)
+$(REPORT): $(BASE)
+	@echo "adding what reports need ..." >&2
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[report]' >&2
+	@touch $@
+
+demo: $(REPORT)
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV)

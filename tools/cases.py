@@ -7,6 +7,7 @@ disagreement from tests/cases/disagreements.csv; one that nobody has explained i
 from __future__ import annotations
 
 import csv
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from chipwise.api.workloads import check
 from chipwise.errors import ChipwiseError
 
 ROOT = Path(__file__).resolve().parent.parent
-CASES = ROOT / "tests" / "cases"
+CASES = Path("tests/cases")  # from the root, so that messages name no folder of whoever ran it
 HELP = {"precision": "precision fp8 int8 int4", "method": "lora adapters", "chips": "more chips", "chip": "larger chip",
         "budget": "budget", "deadline": "deadline later", "goal": "looser", "device": "device"}  # fmt: skip
 _TOKEN = re.compile(r"\s*(>=|<=|[=(){},:]|[^\s=<>(){},:]+)")
@@ -137,6 +138,8 @@ class Expression:
         if name == "help":
             remedies = " ".join(one["remedy"] for one in view["missing"])
             return any(word in remedies for value in values for word in HELP[value].split()) != turned
+        if name == "family" and view["service_is_cheaper"]:
+            return ("serverless" in values) != turned
         if winner is None:
             return False
         return _matches(asked.session, winner, name, sign, values) != turned
@@ -190,8 +193,8 @@ def _matches(session: Session, winner: Mapping[str, Any], name: str, sign: str, 
     if name == "chip":
         return winner["chip"] in {chip.name for value in values for chip in session.names.chips_or_none(value) or ()}
     if name == "family":
-        part = session.parts.find(winner["chip"])
-        return (part.kind if part else winner["family"]) in values
+        part = session.parts.find(winner["chip"].partition(" (")[0])
+        return (part.kind if part else winner["family"].split()[0].lower()) in values
     return str(winner.get(name, "")).split("-1y")[0] in values or str(winner.get(name)) in values
 
 
@@ -234,6 +237,7 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def main() -> None:
+    os.chdir(ROOT)
     found = list(rows())
     agree = sum(row[3] == "agrees" for row in found)
     lines = [

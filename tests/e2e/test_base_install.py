@@ -18,7 +18,10 @@ COMMANDS = [
     "chips A100 H100 T4", "machines p5", "offers --chip h100", "regions --provider aws", "models llama-3.1-8b",
     "explain p4de.24xlarge", "check {root}/examples/serve/workload.yaml", "catalog status", "catalog show tokens bedrock",
     "predict llama-3.1-8b --train --on h100 --chips 8", "predict {root}/examples/serve/workload.yaml --on l40s",
-    "fits llama-3.1-70b --on l40s", "score {root}/src/chipwise/data/measurements/check.jsonl", "profile --show",
+    "fits llama-3.1-70b --on l40s", "plan {root}/examples/train/workload.yaml",
+    "tco h100 --machines 2",
+    "compare {root}/examples/finetune/workload.yaml", "rate {root}/examples/finetune/workload.yaml",
+    "score {root}/src/chipwise/data/measurements/check.jsonl", "profile --show",
     "--help", "--version",
 ]  # fmt: skip
 
@@ -59,6 +62,13 @@ def test_measuring_without_pytorch_names_the_line_that_installs_it(installed: Pa
     done = run(installed, "profile", "--quick")
     assert done.returncode == 3
     assert "pip install 'chipwise[torch]'" in done.stderr
+
+
+def test_a_report_without_plotly_names_the_line_that_installs_it(installed: Path) -> None:
+    done = run(installed, "plan", f"{ROOT}/examples/train/workload.yaml", "--html", "report.html")
+    assert done.returncode == 3
+    assert "pip install 'chipwise[report]'" in done.stderr
+    assert not (installed / "report.html").exists()
 
 
 def test_the_whole_catalog_is_in_the_wheel(installed: Path) -> None:

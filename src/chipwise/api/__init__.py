@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chipwise.api.feeding import import_file, refresh
     from chipwise.api.holdings import status
     from chipwise.api.meaning import explain
+    from chipwise.api.planning import plan
     from chipwise.api.profiling import measure
     from chipwise.api.scoring import score
     from chipwise.api.wiring import Session, open_session
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MachineQuery", "OfferQuery", "Session", "calibrate", "check", "estimate", "explain", "find_machines", "find_offers",
-    "import_file", "measure", "open_session", "own_model", "refresh", "score", "status",
+    "import_file", "measure", "open_session", "own_model", "plan", "refresh", "score", "status",
 ]  # fmt: skip
 
 _HOMES = {
@@ -42,6 +43,7 @@ _HOMES = {
     "OfferQuery": "chipwise.catalog.query",
     "open_session": "chipwise.api.wiring",
     "own_model": "chipwise.api.calibration",
+    "plan": "chipwise.api.planning",
     "refresh": "chipwise.api.feeding",
     "score": "chipwise.api.scoring",
     "Session": "chipwise.api.wiring",

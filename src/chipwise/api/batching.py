@@ -58,7 +58,7 @@ class Curve:
         own = batch if batch * busy < 1 else min(max(batch + extra, 1.0), float(self.batches[-1]))
         return waited + self.at(own)
 
-    def highest_rate(self, goals: Mapping[float, float], burstiness: float = 1.0) -> float:
+    def highest_rate(self, goals: Mapping[float, float], burstiness: float = 1.0, halvings: int = 60) -> float:
         """Requests per second up to which each goal {share: seconds} is met; 0: never."""
 
         def met(rate: float) -> bool:
@@ -68,7 +68,7 @@ class Curve:
         low, high = 1e-6, self.most
         if not met(low):
             return 0.0
-        for _ in range(60):
+        for _ in range(halvings):
             middle = math.sqrt(low * high)
             low, high = (middle, high) if met(middle) else (low, middle)
         return low

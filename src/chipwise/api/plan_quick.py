@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from chipwise.errors import BadInput, InvalidFile, Problem
+from chipwise.errors import BadInput, InvalidFile
+from chipwise.workload.source import read_text, read_yaml
 
 GOALS = ("ttft", "tpot", "latency")
 PERCENTILE = "p90"  # of a goal that an option states
@@ -51,16 +52,12 @@ def _needed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
 
 
 def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
-    """The same text with `key=value` set under `limits`; values are YAML, so that [aws, gcp] is a list."""
+    """The same workload with `key=value` set under `limits`, as JSON, which is YAML; values are YAML: [aws, gcp] is a list."""
     if not limits:
         return text
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InvalidFile(path, [Problem("", "is not YAML", None)]) from error
-    if not isinstance(data, dict):
-        raise InvalidFile(path, [Problem("", "is not a mapping", None)])
-    under = dict(data.get("limits") or {})
+    data = dict(read_yaml(text, path).data)
+    under = data.get("limits")
+    changed = dict(under) if isinstance(under, Mapping) else {}
     for one in limits:
         key, equals, value = one.partition("=")
         if not equals or not key.strip():
@@ -68,12 +65,12 @@ def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
                 f"--limit {one} has no value.", remedy="Write key=value, such as clouds=[aws, gcp] or interruptible=false."
             )
         try:
-            under[key.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
+            changed[key.strip()] = read_yaml(f"value: {value}", "--limit").data["value"]
+        except InvalidFile as error:
             raise BadInput(f"--limit {one} cannot be read.", remedy="Write the value as YAML, such as [aws, gcp].") from error
-    return yaml.safe_dump({**data, "limits": under}, sort_keys=False)
+    return json.dumps({**data, "limits": changed})
 
 
 def read(path: str) -> str:
-    """A workload file's text; what cannot be read is told by `check`, which reads it again."""
-    return Path(path).read_text(encoding="utf-8")
+    """A workload file's text."""
+    return read_text(path)

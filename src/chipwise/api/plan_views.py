@@ -25,6 +25,21 @@ def plan_view(plan: Plan) -> View:
         "refused": [{"rule": one.rule, "offers": one.offers, "example": one.example} for one in plan.refused],
         "missing": [{"what": one.what, "how_much": one.how_much, "remedy": one.remedy} for one in plan.missing],
         "turns": [{"what": one.what, "told": one.told} for one in plan.turns],
+        "services": [
+            {
+                "kind": one.kind,
+                "provider": one.provider,
+                "name": one.name,
+                "hardware": one.hardware,
+                "usd": one.usd,
+                "cold_share": one.cold_share,
+                "break_even": one.break_even,
+                "assumed": list(one.assumed),
+                "refused": list(one.refused),
+            }
+            for one in plan.services
+        ],
+        "service_is_cheaper": plan.service is not None,
         "considered": plan.counts.considered,
         "pruned": plan.counts.pruned,
         "estimated": plan.counts.estimated,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipwise.api import planning_kinds
 from chipwise.api.estimating import own_model
+from chipwise.api.plan_rules import rules_of
 from chipwise.api.predicting_kinds.ask import Ask, known_model
 from chipwise.api.workloads import check
-from chipwise.countries import members
 from chipwise.errors import BadInput
 from chipwise.money.carbon import Grids
 from chipwise.money.interruption import Rates
@@ -25,12 +26,12 @@ from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.transformer import layer_of
 from chipwise.plan import generation, learning
 from chipwise.plan.assembling import Case, Described, Goals, Stored, assemble, family_of
-from chipwise.plan.decision import Counts, Missing, Plan
+from chipwise.plan.decision import Counts, Missing, Plan, Service
 from chipwise.plan.fleet import Fleet, Index, fleet_of
-from chipwise.plan.limits import Allowed, Rules, allowed
-from chipwise.plan.pricing import Checkpoint, Market, Work, price
+from chipwise.plan.limits import Allowed, allowed
+from chipwise.plan.pricing import Checkpoint, Market, Work, price, tally
 from chipwise.units import MONTH
-from chipwise.workload.goals import Limits, Period, Programme, Where
+from chipwise.workload.goals import Period
 from chipwise.workload.kinds import Batch, Common, Finetune, Learning, Serve
 from chipwise.workload.model.shape import DecoderShape, EncoderShape
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 SEQUENCE = 2048
 ADAPTED = 64  # sequences per step of a fine-tuning that says nothing
 TOP = 10
-_IN_TABLE = ("hipaa", "fedramp", "iso27001", "pci")
 _WEEKS = MONTH / (7 * 86400.0)
 
 
@@ -60,7 +60,9 @@ def plan(
     """`objective` over the file's own. A file with mistakes is told as `check` tells it; `text` stands for the file."""
     checked = check(session, path, environment, text=text)
     work = checked.workload
-    if isinstance(work, Learning):
+    if planning_kinds.handles(session, path, work):
+        found = planning_kinds.plan_other(session, path, work, rules_of(session, work.limits), objective, top)
+    elif isinstance(work, Learning):
         found = _plan_learning(session, path, work, objective, top)
     elif isinstance(work, Serve | Batch):
         found = _plan_generation(session, path, work, objective, top)
@@ -69,10 +71,35 @@ def plan(
         raise BadInput(
             f"{kind} workloads are not planned yet.", remedy=f"chipwise predict {path} --on CHIP tells how one chip does."
         )
+    if isinstance(work, Serve) and not work.devices and work.arrival.rate is not None:
+        found = replace(found, services=_services(session, work, found, path))
     return replace(found, notes=(*found.notes, *checked.notes))
 
 
+def _services(session: Session, work: Serve, found: Plan, path: str) -> tuple[Service, ...]:
+    """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
+    from chipwise.api.planning_services import services_for
+
+    offers = services_for(session, work, found.winner or (), path)
+    return tuple(
+        Service(
+            one.kind, one.provider, one.service, one.hardware, one.usd or 0.0, one.cold_share, one.told_break_even or "",
+            tuple(one.assumed), tuple(one.refused),
+        )
+        for one in offers
+        if one.cost is not None
+    )  # fmt: skip
+
+
 def _ground(session: Session) -> _Ground:
+    known = session.resolved.get(("plan", "ground"))
+    if known is None:
+        known = session.resolved["plan", "ground"] = _lay_ground(session)
+    found: _Ground = known
+    return found
+
+
+def _lay_ground(session: Session) -> _Ground:
     catalog = session.catalog
     fleet = fleet_of(catalog, session.parts)
     storage = catalog.rows("storage")
@@ -81,49 +108,6 @@ def _ground(session: Session) -> _Ground:
         Grids(catalog.regions, catalog.rows("energy")),
     )  # fmt: skip
     return _Ground(fleet, market, Tiers(storage, tiers()))
-
-
-def rules_of(session: Session, limits: Limits) -> Rules:
-    """Names as the catalog has them. The file was checked, so every one is known."""
-    names = session.names
-
-    def countries(places: Sequence[str]) -> frozenset[str]:
-        return frozenset().union(*map(members, places)) if places else frozenset()
-
-    def chips(texts: Sequence[str]) -> frozenset[str]:
-        return frozenset(chip.name for text in texts for chip in names.chips(text))
-
-    inside = [countries(places) for places in (limits.countries, limits.residency) if places]
-    if Programme.GDPR in limits.compliance:
-        inside.append(countries(("EEA", "CHE", "GBR")))
-    where = set(limits.where)
-    return Rules(
-        providers=frozenset(map(names.provider, limits.clouds)) if limits.clouds else None,
-        avoided_providers=frozenset(map(names.provider, limits.avoid.clouds)),
-        regions=frozenset(one.key for text in limits.regions for one in names.regions(text.replace(":", "/")))
-        if limits.regions
-        else None,
-        avoided_regions=frozenset(one.key for text in limits.avoid.regions for one in names.regions(text.replace(":", "/"))),
-        countries=frozenset.intersection(*inside) if inside else None,
-        avoided_countries=countries(limits.avoid.countries),
-        compliant=_compliant(session, limits.compliance),
-        chips=chips(limits.chips) if limits.chips else None,
-        avoided_chips=chips(limits.avoid.chips),
-        interruptible=limits.interruptible,
-        owned=not where or Where.OWNED in where,
-        rented=not where or Where.CLOUD in where,
-        power_w=limits.power_watts,
-    )
-
-
-def _compliant(session: Session, programmes: Sequence[Programme]) -> dict[str, frozenset[str]] | None:
-    """Providers that state a programme; of programmes that no table has, nobody is known to take part."""
-    rows = session.catalog.rows("compliance")
-    asked = [one for one in programmes if one is not Programme.GDPR]
-    return {
-        str(one): frozenset(row.provider for row in rows if one in _IN_TABLE and str(getattr(row, one, "")).startswith("yes"))
-        for one in asked
-    } or None
 
 
 def _goals(work: Common, objective: str | None, per_month: bool) -> Goals:
@@ -153,29 +137,26 @@ def _plan_learning(session: Session, path: str, work: Learning, objective: str |
         recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
     )  # fmt: skip
     ok = allowed(ground.fleet, rules_of(found, work.limits))
-    shapes = np.unique(ground.fleet.shape_of[np.frombuffer(found.catalog.offers.machine, dtype=np.int32)[ok.offers]])
+    shapes = shapes_offered(ground.fleet, ok.offers)
     limits = (work.limits.chip_count.min or 1, work.limits.chip_count.max or learning.MOST_CHIPS)
     ways = learning.search(job, ground.fleet, own_model(found), shapes.tolist(), limits)
     trained = shape.parameters if job.method == "full" else 0.01 * shape.parameters
     checkpoint = Checkpoint(trained * 14.0, every_s=work.checkpoint_every)
     data = work.data
-    priced = price(
-        Work(ways.shape, ways.machines, ways.seconds, ways.low, ways.high, ways.power_w), ok.offers, ground.market, checkpoint,
-        data.place if data else None, data.size if data and data.place else 0.0,
-    )  # fmt: skip
+    work_of = Work(ways.shape, ways.machines, ways.seconds, ways.low, ways.high, ways.power_w)
+    moved = data.size if data and data.place else 0.0
+    priced = price(work_of, ok.offers, ground.market, checkpoint, data.place if data else None, moved)
 
     def describe(at: int) -> Described:
         split = ways.split[at]
         share = float(ways.memory[at]) / ground.fleet.shapes[ways.shape[at]].memory_bytes
         return Described(ways.precision.at(at), split._asdict() if split else {}, share, ways.provenance[at])
 
-    per_shape = np.bincount(fleet_offers(ground.fleet, ok.offers), minlength=len(ground.fleet.shapes))
-    ratio = ways.considered / max(len(ways.shape), 1)
-    considered = int(sum(per_shape[at] for at in ways.shape.tolist()) * ratio)
+    considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
     stored = _stored(ground, work, tokens)
     case = Case(work.name, work.kind if isinstance(work, Finetune) else "train", "job", tokens / 1e6, "million tokens",
                 _goals(work, objective, False), stored)  # fmt: skip
-    counts = Counts(considered, considered - ways.estimated, ways.estimated)
+    counts = Counts(considered, considered - estimated, estimated)
     notes = () if asked else (f"Batch of {batch:,} sequences assumed: {batch * seq:,} tokens a step.",)
     missing = _none_offered(ok, job.precisions, len(ways.shape)) or _memory_missing(ground.fleet, ways)
     unable = _unable(ground.fleet, shapes, ways.shape, ways.short)
@@ -183,9 +164,10 @@ def _plan_learning(session: Session, path: str, work: Learning, objective: str |
     return replace(made, notes=(*made.notes, *notes))
 
 
-def fleet_offers(fleet: Fleet, offers: Index) -> Index:
-    """The shape of every offer."""
-    return fleet.shape_of[np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]]
+def shapes_offered(fleet: Fleet, offers: Index) -> Index:
+    """Each once. (`np.unique` alone would import what 25 ms of a cold start go into.)"""
+    shape = fleet.shape_of[np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]]
+    return np.flatnonzero(np.bincount(shape, minlength=len(fleet.shapes)))
 
 
 def _usual_batch(work: Learning, parameters: float, seq: int) -> int:
@@ -263,41 +245,43 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
         precisions=(str(work.precision),) if work.precision is not None else formats,
         kv_precision=str(work.kv_precision) if isinstance(work, Serve) and work.kv_precision else None, goals=goals,
         rate=rate, concurrency=concurrency, longest=_longest(work),
+        least_replicas=float(max(work.replicas.min or 1, 1)) if isinstance(work, Serve) else 1.0,
     )  # fmt: skip
     rules = rules_of(found, work.limits)
     if online and rules.interruptible is None:  # people wait for answers: machines that vanish must be asked for
         rules = replace(rules, interruptible=False)
     ok = allowed(ground.fleet, rules)
-    shapes = np.unique(fleet_offers(ground.fleet, ok.offers))
+    shapes = shapes_offered(ground.fleet, ok.offers)
     most = work.limits.chip_count.max or learning.MOST_CHIPS
     rows = generation.search(job, ground.fleet, own_model(found), shapes.tolist(), (work.limits.chip_count.min or 1, most))
-    best = generation.best(rows)
+    best = generation.best(rows, online)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     power = np.array([ground.fleet.part(at).power_w for at in range(len(ground.fleet.shapes))])[rows.shape]
     if online:
-        least = max(work.replicas.min or 1, 1) if isinstance(work, Serve) else 1
-        replicas = np.maximum(rows.replicas, least)
-        machines = generation.machines_for(chips.astype(float), rows.tp * rows.pp, replicas)
+        replicas = rows.replicas
         hours = (work.schedule.hours_per_week or 168.0) * _WEEKS
         seconds = np.full(len(best), hours * 3600.0)
-        shape_at, many = rows.shape[best], machines[best]
+        shape_at, many = rows.shape[best], rows.machines[best]
         low = high = seconds
         back = best
     else:
         assert isinstance(work, Batch)
         counts = np.array(learning.COUNTS, dtype=np.float64)
         replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
-        per_machine = rows.rate * chips / np.maximum(np.ceil(rows.tp * rows.pp / chips) * chips, 1.0) * replicas
         back = np.repeat(best, len(counts))
         many = np.tile(counts, len(best))
-        fine = many * chips[back] <= most
+        across = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1))[back]  # machines of one replica
+        fine = (many * chips[back] <= most) & (many % across == 0)
         back, many = back[fine], many[fine]
         shape_at = rows.shape[back]
-        seconds = work.items / (per_machine[back] * many)
+        seconds = work.items / (rows.per_machine[back] * many)
         low, high = seconds / rows.spread[back], seconds * rows.spread[back]
         replicas = replicas * 1.0
     data = work.data
-    way = Work(shape_at, many, seconds, low, high, power[back] * chips[back] * many * 1.2)
+    way = Work(
+        shape_at, many, seconds, low, high, power[back] * chips[back] * many * 1.2,
+        apart=(rows.tp * rows.pp <= chips)[back], monthly=online,
+    )  # fmt: skip
     priced = price(way, ok.offers, ground.market, None, data.place if data else None, data.size if data and data.place else 0.0)
 
     def describe(at: int) -> Described:
@@ -312,9 +296,15 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
     units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
     case = Case(work.name, work.kind, "month" if online else "job", units / 1e6, "million tokens",
                 _goals(work, objective, online), None if online else _stored(ground, work, units))  # fmt: skip
-    per_shape = np.bincount(fleet_offers(ground.fleet, ok.offers), minlength=len(ground.fleet.shapes))
-    considered = int(per_shape[rows.shape].sum()) * (1 if online else len(learning.COUNTS))
-    counted = Counts(considered, considered - rows.estimated, rows.estimated)
+    each = (
+        rows.counts
+        if online
+        else np.array([sum(n * k <= most for n in learning.COUNTS) for k in chips.tolist()], dtype=np.intp)
+    )
+    held = (rows.fits > 0).astype(np.intp)
+    over = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)
+    considered, estimated = (tally(ground.fleet, ok.offers, over, one) for one in (each, held if online else held * each))
+    counted = Counts(considered, considered - estimated, estimated)
     missing = _none_offered(ok, job.precisions, len(rows.shape)) or _serving_missing(ground.fleet, rows, goals)
     unable = _unable(ground.fleet, shapes, rows.shape, np.where(rows.fits > 0, 0.0, rows.short))
     return assemble(case, ground.fleet, priced, describe, ok.refused, missing, counted, top, unable)

@@ -61,7 +61,7 @@ ABLE = {
     "hybrid": ("gpu", "cpu"),
     "interactive": ("gpu", "tpu", "neuron", "gaudi"),
 }
-_SERVES_ONLY = ("Inferentia", "Cloud-AI")
+SERVES_ONLY = ("Inferentia", "Cloud-AI")
 _CANNOT = {
     "train": "trains no models", "serve": "runs no models", "hpc": "does no such numerical work",
     "render": "renders no pictures", "hybrid": "does no work between quantum circuits", "interactive": "is not for notebooks",
@@ -80,7 +80,7 @@ def able_chip(session: Session, on: str, work: str) -> Chip:
     """The chip that `on` names, if it can do the work; otherwise BadInput that tells which can."""
     chip = session.names.one_chip(on).chip
     kinds = ABLE[work]
-    if chip.kind.value in kinds and not (work in ("train", "hpc") and chip.name.startswith(_SERVES_ONLY)):
+    if chip.kind.value in kinds and not (work in ("train", "hpc") and chip.name.startswith(SERVES_ONLY)):
         return chip
     fitting = [
         name for name in _FOR_EXAMPLE if name in session.catalog.chips and session.catalog.chips[name].kind.value in kinds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 _QUICK = {"serve", "rps", "input", "output", "ttft", "tpot", "latency", "train", "finetune", "tokens", "seq", "precision",
           "deadline", "budget"}  # fmt: skip
-_RECOMPUTE = {0: "none", 1: "selective", 2: "full"}
+_RATE = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
 _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 
 
@@ -39,10 +41,14 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--deadline", default=None, help="Longest time, as 72h.")
 @click.option("--budget", default=None, help="Most money, as $500 or $2k/month.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a report: one page that opens offline."
+)
 @click.pass_context
 def plan(
-    ctx: click.Context, /, workload: str, as_json: bool, why: str | None, limits: tuple[str, ...], **settings: Any
-) -> None:
+    ctx: click.Context, /, workload: str, as_json: bool, html: Path | None, why: str | None, limits: tuple[str, ...],
+    **settings: Any,
+) -> None:  # fmt: skip
     """Choose hardware for a workload: rank all machines, regions, splits and purchase options by cost, time or carbon.
 
     Exits with 1 when nothing fits, and says what was missing.
@@ -52,13 +58,17 @@ def plan(
       chipwise plan examples/train/workload.yaml
       chipwise plan examples/serve/workload.yaml --objective carbon --top 10
       chipwise plan examples/batch/workload.yaml --json
+      chipwise plan examples/train/workload.yaml --html report.html
       chipwise plan llama-3.1-70b --serve --rps 10 --input 1000 --output 300 --ttft 800ms --tpot 50ms
     """
+    from chipwise.api import reporting
     from chipwise.api.plan_quick import read, text_of, with_limits
     from chipwise.api.planning import plan as ask
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
 
+    if html is not None:  # told before the work, not after
+        reporting.check(html, workload)
     quick = _QUICK & {name for name, value in settings.items() if value}
     if quick or not _is_file(workload):
         _refuse_both(workload, quick)
@@ -66,21 +76,26 @@ def plan(
     else:
         text_of_it = with_limits(read(workload), workload, limits) if limits else None
     name = "command line" if quick or not _is_file(workload) else workload
-    found = ask(open_session(), name, settings["objective"], settings["top"], settings["environment"], text_of_it)
+    session, top = open_session(), settings["top"]
+    many = max(top, reporting.TOP) if html is not None else top
+    found = ask(session, name, settings["objective"], many, settings["environment"], text_of_it)
+    if html is not None:
+        reporting.write(found, html, session.today)
+        found = replace(found, choices=found.choices[:top])
     if as_json:
         from chipwise.api.plan_views import plan_view
 
         text.show_json(plan_view(found))
     else:
         _show(found, why)
+    if html is not None:
+        text.say(f"Written: {html}")
     if found.winner is None:
         ctx.exit(1)
 
 
 def _is_file(workload: str) -> bool:
     """A file, or what was meant as one: then `check` says that it is not there."""
-    from pathlib import Path
-
     return Path(workload).exists() or workload.endswith((".yaml", ".yml"))
 
 
@@ -96,7 +111,7 @@ def _refuse_both(workload: str, quick: set[str]) -> None:
 
 def _show(found: Plan, why: str | None) -> None:
     from chipwise.cli import text
-    from chipwise.plan.explaining import sentence
+    from chipwise.plan.explaining import running, sentence
 
     text.show_title(f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}")
     if found.winner is None:
@@ -106,7 +121,7 @@ def _show(found: Plan, why: str | None) -> None:
     text.show_table(
         [
             text.Column("#", right=True), text.Column("where", flexible=True), text.Column("chips"), text.Column("buy"),
-            text.Column("time" if found.per == "job" else "req/s", right=True), text.Column(f"USD/{found.per}", right=True),
+            text.Column(_RATE.get(found.kind, "time"), right=True), text.Column(f"USD/{found.per}", right=True),
             text.Column("kg CO2e", right=True),
         ],
         [_row(rank, one, found.per) for rank, one in enumerate(found.choices, start=1)],
@@ -114,7 +129,7 @@ def _show(found: Plan, why: str | None) -> None:
     text.show_lines("", "Where the money goes:")
     text.show_pairs([(one.name, f"{_usd(one.usd)}{f'  ({one.how})' if one.how else ''}") for one in found.winner.cost.lines])
     text.show_lines("", "How to run it:")
-    text.show_pairs(_how(found.winner))
+    text.show_pairs(running(found.winner))
     text.show_lines("", "What would change the answer:")
     text.show_pairs([(one.what, one.told) for one in found.turns])
     lost = [one for one in found.losses if one.choice is not None]
@@ -123,6 +138,8 @@ def _show(found: Plan, why: str | None) -> None:
         text.show_pairs([(f"{one.family}", f"{one.choice.where}: {one.why}" if one.choice else one.why) for one in lost])
     if why is not None:
         _show_why(found, why)
+    if found.services:
+        _show_services(found)
     unable = [one for one in found.losses if one.choice is None]
     if unable:
         text.show_lines("", "Cannot do it:")
@@ -134,6 +151,20 @@ def _show(found: Plan, why: str | None) -> None:
         )
     told = [f"{one.offers:,} {one.rule}" for one in found.refused]
     text.show_lines("", f"{found.counts.considered:,} candidates; offers left out: {', '.join(told)}.", *found.notes)
+
+
+def _show_services(found: Plan) -> None:
+    from chipwise.cli import text
+
+    able = [one for one in found.services if not one.refused]
+    text.show_lines("", "Paid per use instead of per machine:")
+    if not able:
+        why = found.services[0].refused[0]
+        text.show_lines(f"  none of {len(found.services)} services may be used; the cheapest because {why}.")
+        return
+    text.show_pairs(
+        [(f"{one.provider} {one.name}"[:34], f"{one.kind}, {_usd(one.usd)} a month; {one.break_even}") for one in able[:4]]
+    )
 
 
 def _row(rank: int, one: Choice, per: str) -> list[str]:
@@ -151,27 +182,6 @@ def _row(rank: int, one: Choice, per: str) -> list[str]:
         _usd(one.usd),
         _kg(one.kg),
     ]
-
-
-def _how(one: Choice) -> list[tuple[str, str]]:
-    from chipwise.plan.explaining import duration
-
-    shown = {name: str(value) for name, value in one.split.items() if value not in (0, 1) or name == "tp"}
-    if "recompute" in one.split:
-        shown["recompute"] = _RECOMPUTE[one.split["recompute"]]
-    split = ", ".join(f"{name} {value}" for name, value in shown.items())
-    found = [("split", split)]
-    if one.memory_share is not None:
-        found.append(("memory", f"{one.memory_share:.0%} of a chip"))
-    if one.high_s > one.low_s:
-        found.append(("time", f"{duration(one.seconds)}; 80% between {duration(one.low_s)} and {duration(one.high_s)}"))
-    if one.checkpoint_s and one.rate is None:
-        every = f"every {duration(one.checkpoint_s)}, {one.interruptions:.1f} interruptions expected"
-        found.append(("checkpoint", f"{every}; done within {duration(one.p90_s)} nine times in ten"))
-    if one.storage:
-        found.append(("data", f"from {one.storage}"))
-    found.append(("unit cost", f"${one.usd_per_unit:.4g} per {one.unit.removesuffix('s')}"))
-    return [*found, ("price of", one.price_of), ("estimate", one.provenance)]
 
 
 def _show_nothing(found: Plan) -> None:

@@ -239,6 +239,14 @@ def money(value: float | None) -> str:
     return f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
 
 
+def stars(count: int | None, of: int = 5) -> str:
+    """Three of five, in the letters that the terminal has; a dash where there are none to give."""
+    if count is None:
+        return "-"
+    full, empty = ("★", "☆") if _speaks_unicode() else ("*", ".")
+    return full * count + empty * (of - count)
+
+
 def gib(value: float | None) -> str:
     return "-" if value is None else number(value / 2**30, 4)
 

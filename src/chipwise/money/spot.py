@@ -116,12 +116,14 @@ def run(
     *,
     wait_s: ArrayLike = 0.0,
     together: bool = True,
+    tail: bool = True,
 ) -> SpotRun:
     """Candidates as arrays that broadcast. `rate_per_s` is of one machine; without `interval_s` the best is taken.
 
     With `together=False` the machines draw from one queue: the mean is that of one machine with its share of the work
     (`work_s`), and the spread around it shrinks with the square root of their number. With a given interval no checkpoint
-    is written when no more than an interval and a saving's time of work is left.
+    is written when no more than an interval and a saving's time of work is left. Without `tail` the 90th percentile, which is
+    most of the work, is not a number.
     """
     given = np.nan if interval_s is None else interval_s
     columns = np.broadcast_arrays(
@@ -149,9 +151,10 @@ def run(
         restarting = np.where(steady, 0.0, _times(-np.expm1(-safe * restart) / safe, losses))
         waiting = _times(wait, losses)
         expected = needed + lost + restarting + waiting
-    p90 = _ninetieth(
-        parts, np.where(steady, 0.0, total), restart, wait, expected, needed, np.ones_like(count) if together else count
-    )
+    p90 = np.full_like(expected, np.nan)
+    if tail:
+        averaged = np.ones_like(count) if together else count
+        p90 = _ninetieth(parts, np.where(steady, 0.0, total), restart, wait, expected, needed, averaged)
     told = (expected, p90, losses if together else losses * count, lost, kept * save, restarting, waiting, step, kept)
     return SpotRun(*(column.reshape(shape) for column in told))
 

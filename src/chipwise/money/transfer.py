@@ -41,6 +41,7 @@ from chipwise.units import GB, HOUR, TB, show_bytes, show_seconds, show_usd
 Array = NDArray[np.float64]
 _Band = tuple[float, float]  # bytes a month from which, and up to which, a price holds
 _ByRegion = Mapping[str, Mapping[_Band, float]]  # USD per byte
+_WayOut = tuple[tuple[tuple[float, float], ...], tuple[str, ...]]  # bands, and what was assumed
 _GBIT = 1e9 / 8
 _WRITES_PER_S = 3500.0
 # bytes/s and seconds until the first byte moves.
@@ -181,6 +182,7 @@ class Gravity:
         self._clouds = sorted({provider for provider, _ in self._countries} | {provider for provider, _ in self._bands})
         self._typical = self._typical_bands()
         self._paths: dict[tuple[Origin, str, str], Path] = {}
+        self._ways_out: dict[tuple[str, str, str], _WayOut] = {}
 
     def bring(
         self, place: str | None, provider: str, region: str, size_bytes: float, file_bytes: float | None = None
@@ -274,9 +276,16 @@ class Gravity:
         """USD of one; S3's for whoever states none, as all of them charge for requests alike."""
         return self._requests.get((provider, item), self._requests.get(("aws", item), 0.0))
 
-    def _internet(self, provider: str, region: str, to: str | None) -> tuple[tuple[tuple[float, float], ...], tuple[str, ...]]:
+    def _internet(self, provider: str, region: str, to: str | None) -> _WayOut:
         """(bands, what was assumed) of leaving a provider's region for a country."""
-        by_region = self._bands.get((provider, to or "")) or self._bands.get((provider, ""))
+        to = to if to and self._bands.get((provider, to)) else ""
+        key = (provider, region, to)
+        if key not in self._ways_out:
+            self._ways_out[key] = self._way_out(provider, region, to)
+        return self._ways_out[key]
+
+    def _way_out(self, provider: str, region: str, to: str) -> _WayOut:
+        by_region = self._bands.get((provider, to))
         if not by_region:
             return self._typical, (f"{provider} lists no price of egress: typical {show_usd(self._typical[0][1] * GB)} per GB",)
         row = region if region in by_region else self._row_for(provider, region, by_region)

@@ -8,6 +8,7 @@ in one direction and nominal; rates are dense.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -149,6 +150,12 @@ class Parts:
             if name not in self._parts and row["vendor"]:
                 self._parts[name] = _only_measured(row)
         self._names = {known: part.name for part in self._parts.values() for known in part.known_as}
+
+    def joined(self, more: Iterable[Part]) -> Parts:
+        """These and `more`, such as slices of them."""
+        made = copy(self)
+        made._parts = {**self._parts, **{part.name: part for part in more}}
+        return made
 
     def find(self, name: str) -> Part | None:
         return self._parts.get(name) or self._parts.get(self._names.get(name, ""))

@@ -223,9 +223,13 @@ def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:
     )
 
 
-def percentiles(first: Estimate, token: Estimate, ask: Generation, shares: Sequence[float]) -> dict[str, dict[float, Array]]:
-    """Seconds to the first token, per token and in all that `share` of the requests stay below."""
-    running = in_flight(replica(ask), load(ask, "ttft_ms", slots(ask)))
+def percentiles(
+    first: Estimate, token: Estimate, ask: Generation, shares: Sequence[float], running: Array | None = None
+) -> dict[str, dict[float, Array]]:
+    """Seconds to the first token, per token and in all that `share` of the requests stay below. `running` are those in flight,
+    where somebody counted them before."""
+    if running is None:
+        running = in_flight(replica(ask), load(ask, "ttft_ms", slots(ask)))
     waits = first.terms["waiting"] + first.terms["slots"]
     steady = first.seconds - waits
     prompt = sum((values for name, values in token.terms.items() if name.startswith("prefill")), np.zeros(1))
@@ -255,17 +259,20 @@ def highest_rate(ask: Generation, model: Model, goals: dict[tuple[str, float], f
     floor = np.log(1e-4)
     low = low + floor
     met_any = np.zeros(count, dtype=bool)
+    shares = sorted({share for _, share in goals})
+    ask = replace(ask, scenario=Coded.of("open"))
+    # None of these depends on the rate.
+    alike, room, run = {metric: _levels(ask, metric) for metric in ("ttft_ms", "tpot_ms")}, slots(ask), replica(ask)
     for _ in range(24):
         middle = (low + high) / 2
-        trial = replace(ask, rate=np.exp(middle), scenario=Coded.of("open"))
-        found = predict(trial, model, ("ttft_ms", "tpot_ms"))
-        shares = sorted({share for _, share in goals})
-        held = percentiles(found["ttft_ms"], found["tpot_ms"], trial, shares)
+        trial = replace(ask, rate=np.exp(middle))
+        found = _predict(trial, alike, model, room) if count <= CHUNK else predict(trial, model, tuple(alike), room)
+        capacity = in_flight(run, load(trial, "ttft_ms", room))
+        held = percentiles(found["ttft_ms"], found["tpot_ms"], trial, shares, capacity)
         fine = np.ones(count, dtype=bool)
         for (metric, share), seconds in goals.items():
             fine &= held[metric][share] <= seconds
-        capacity = in_flight(replica(trial), load(trial, "ttft_ms", slots(trial)))
-        fine &= capacity < slots(trial)
+        fine &= capacity < room
         met_any |= fine
         low, high = np.where(fine, middle, low), np.where(fine, high, middle)
     return np.where(met_any, np.exp(low), 0.0)

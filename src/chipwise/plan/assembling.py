@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from chipwise.money.cost import Cost, Line
 from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
-from chipwise.plan.decision import Choice, Counts, Loss, Missing, Plan
+from chipwise.plan.decision import Choice, Counts, Loss, Missing, Plan, Rows
 from chipwise.plan.explaining import duration, turns, usd, why_lost
 from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.limits import Refused
 from chipwise.plan.pricing import Priced
-from chipwise.plan.ranking import Values, first_of, front, order
+from chipwise.plan.ranking import Values, first_of, front, order, score
 
 NOT_OFFERED = "no offer within the limits"
 REFINED = 200  # rows that may win and get their storage chosen; more follow while a row without it is cheaper
@@ -33,6 +34,7 @@ class Described:
     provenance: str
     rate: float | None = None
     replicas: int | None = None
+    lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Case:
 
 def family_of(part: Part) -> str:
     names = {"tpu": "Google TPU", "neuron": f"AWS {part.name.rstrip('0123456789')}", "gaudi": "Intel Gaudi", "cpu": "CPU",
-             "fpga": "FPGA", "edge": "edge device"}  # fmt: skip
+             "fpga": "FPGA", "edge": f"edge {part.name.split('-')[0]}"}  # fmt: skip
     return names.get(part.kind) or f"{part.vendor} {part.architecture}"
 
 
@@ -84,13 +86,19 @@ def assemble(
     ranked = order(values, case.goals.objective)
     good, rest = ranked[fine[ranked]], ranked[~fine[ranked]]
     if case.stored is not None and len(good):
-        good = maker.stored(good, case.goals.objective)
-    choices = [maker.choice(int(at)) for at in _distinct(priced, good)[: max(top, 1)]]
-    families = np.array([fleet.shape_of[at] for at in priced.machine], dtype=np.intp)
+        good, dear = maker.stored(good, values)
+        rest = np.concatenate([dear, rest])
+    shown, optimal = _distinct(priced, good)[: max(top, 1)], good[front(_rows(values, good))]
+    if case.stored is not None and len(good):  # storage may make one of them dearer than another
+        optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)
+        optimal = optimal[front(maker.in_all(optimal, values))]
+    families = fleet.shape_of[priced.machine]
     labels = [family_of(fleet.part(at)) for at in range(len(fleet.shapes))]
     codes = {name: at for at, name in enumerate(dict.fromkeys(labels))}
     group = np.array([codes[name] for name in labels], dtype=np.intp)[families]
-    best = [maker.choice(int(at)) for at in first_of(group, np.concatenate([good, rest]))]
+    leaders = first_of(group, np.concatenate([good, rest]))
+    maker.foresee(np.concatenate([shown, leaders, optimal]))
+    choices, best = [maker.choice(at) for at in shown], [maker.choice(at) for at in leaders.tolist()]
     losses = []
     if choices:
         own = choices[0].family
@@ -102,10 +110,11 @@ def assemble(
     seen = {one.family for one in best}
     reasons = unable or {}
     losses += [Loss(name, None, reasons.get(name, NOT_OFFERED)) for name in codes if name not in seen]
-    chosen = [maker.choice(int(good[at])) for at in front(_rows(values, good))] if len(good) else []
+    chosen = [maker.choice(at) for at in optimal.tolist()]
     return Plan(
         case.workload, case.kind, case.goals.objective, case.per, tuple(choices), tuple(chosen), tuple(losses),
         tuple(refused), tuple(missing) if choices else (*missing, *late), counts, turns(tuple(choices), case.goals.objective),
+        rows=Rows(fleet, priced, np.concatenate([good, rest]), len(good), case.units, maker.choice, partial(_verdict, case)),
     )  # fmt: skip
 
 
@@ -141,14 +150,9 @@ def _verdict(case: Case, choice: Choice) -> str:
 
 def _distinct(priced: Priced, ranked: Index) -> list[int]:
     """The best row of every machine type and purchase option at most: the same machine in thirty regions is one answer."""
-    seen: set[tuple[int, int]] = set()
-    found = []
-    for at in ranked.tolist():
-        key = (int(priced.machine[at]), int(priced.purchase[at]))
-        if key not in seen:
-            seen.add(key)
-            found.append(at)
-    return found
+    key = priced.machine[ranked] * len(PURCHASES) + priced.purchase[ranked]
+    _, first = np.unique(key, return_index=True)
+    return [int(at) for at in ranked[np.sort(first)]]
 
 
 def _rows(values: Values, at: Index) -> Values:
@@ -161,19 +165,41 @@ class _Maker:
     def __init__(self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described]) -> None:
         self.case, self.fleet, self.priced, self.describe = case, fleet, priced, describe
         self.kept: dict[int, tuple[str, tuple[Line, ...]]] = {}
+        self.tails: dict[int, float] = {}
 
-    def stored(self, ranked: Index, objective: str) -> Index:
-        """With storage reckoned for the best rows: order may change among them, and nobody behind can pass them."""
-        some = ranked[:REFINED]
-        extra: Array = np.array([self._storage(int(at)) for at in some])
-        priced = self.priced
-        values = Values(
-            priced.usd[some] + extra, priced.seconds[some], priced.kg[some],
-            priced.high_s[some] / np.maximum(priced.low_s[some], 1e-9), priced.machines[some],
-        )  # fmt: skip
-        return np.concatenate([some[order(values, objective)], ranked[REFINED:]])
+    def foresee(self, rows: Index) -> None:
+        """How bad one run in ten is, for many rows at once."""
+        picked = np.array(sorted(set(rows.tolist())), dtype=np.intp)
+        self.tails.update(zip(picked.tolist(), self.priced.tails.of(picked).tolist(), strict=True))
+
+    def _tail(self, at: int) -> float:
+        if at not in self.tails:
+            self.foresee(np.array([at]))
+        return self.tails[at]
+
+    def stored(self, ranked: Index, values: Values) -> tuple[Index, Index]:
+        """With storage reckoned for the best rows, until no row behind them can pass the best; and what it makes too dear."""
+        objective, budget = self.case.goals.objective, self.case.goals.budget_usd
+        bare = score(_rows(values, ranked), objective)
+        for end in range(REFINED, len(ranked) + REFINED, REFINED):
+            some = ranked[:end]
+            total = self.in_all(some, values)
+            fine = total.usd <= budget if budget is not None else np.ones(len(some), dtype=bool)
+            if fine.any() and (end >= len(ranked) or bare[end] >= score(total, objective)[fine].min()):
+                break
+        inside = np.flatnonzero(fine)
+        best = some[inside[order(_rows(total, inside), objective)]]
+        return (np.concatenate([best, ranked[len(some) :]]) if len(best) else best), some[~fine]
+
+    def in_all(self, rows: Index, values: Values) -> Values:
+        """What rows are compared by, with storage."""
+        extra: Array = np.array([self._storage(at) for at in rows.tolist()])
+        picked = _rows(values, rows)
+        return replace(picked, usd=picked.usd + extra)
 
     def _storage(self, at: int) -> float:
+        if at in self.kept:
+            return sum(line.usd for line in self.kept[at][1])
         stored = self.case.stored
         assert stored is not None
         machine = self.fleet.catalog.machines[self.priced.machine[at]]
@@ -198,21 +224,22 @@ class _Maker:
         tier, lines = self.kept.get(at, ("", ()))
         compute = float(priced.compute_usd[at])
         how = f"{compute / max(hourly * many, 1e-9):,.1f} h x {many} x {usd(hourly)}/h"
+        told = self.describe(int(priced.way[at]))
         cost = Cost.of(
             (
                 Line("compute", compute, how),
                 Line("restarts", float(priced.restart_usd[at]), f"{priced.interruptions[at]:.1f} interruptions expected"),
                 Line("transfer", float(priced.transfer_usd[at])),
                 *lines,
+                *told.lines,
             )
         )
-        told = self.describe(int(priced.way[at]))
         made = Choice(
             provider=machine.provider, machine=machine.name, region=region.name, country=region.country, chip=shape.part,
             family=family_of(self.fleet.parts[shape.part]), chips=shape.chips, machines=many,
             purchase=str(PURCHASES[priced.purchase[at]]), precision=told.precision, split=told.split,
             seconds=float(priced.seconds[at]), low_s=float(priced.low_s[at]), high_s=float(priced.high_s[at]),
-            p90_s=float(priced.p90_s[at]), cost=cost, usd_per_unit=cost.usd / max(self.case.units, 1e-9), unit=self.case.unit,
+            p90_s=self._tail(at), cost=cost, usd_per_unit=cost.usd / max(self.case.units, 1e-9), unit=self.case.unit,
             kg=float(priced.kg[at]), rate=told.rate, replicas=told.replicas, memory_share=told.memory_share,
             provenance=told.provenance, price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
             interruptions=float(priced.interruptions[at]), checkpoint_s=float(priced.checkpoint_s[at]), storage=tier,

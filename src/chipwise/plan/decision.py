@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from chipwise.money.cost import Cost
+from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.limits import Refused
+from chipwise.plan.pricing import Priced
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,34 @@ class Turn:
     told: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Every candidate that has a price, as columns: for those who set more side by side than the best."""
+
+    fleet: Fleet
+    priced: Priced
+    ranked: Index  # positions in `priced`, the best first; those that keep the goals stand before all others
+    kept: int  # how many of `ranked` keep the goals
+    units: float  # of work in a job or month
+    choice: Callable[[int], Choice]  # a position in full, with storage
+    verdict: Callable[[Choice], str]  # which goal a choice misses; empty: none
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is paid per use instead of per machine: a serverless accelerator or function, or a price per token."""
+
+    kind: str  # serverless, per token
+    provider: str
+    name: str
+    hardware: str
+    usd: float  # a month of this workload
+    cold_share: float | None  # of requests that wait for a start
+    break_even: str  # when a machine of one's own becomes cheaper
+    assumed: tuple[str, ...]
+    refused: tuple[str, ...]  # empty: it may be used
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     workload: str
@@ -98,8 +128,19 @@ class Plan:
     missing: tuple[Missing, ...]
     counts: Counts
     turns: tuple[Turn, ...] = ()
+    services: tuple[Service, ...] = ()  # allowed ones first, cheapest first
     notes: tuple[str, ...] = ()
+    rows: Rows | None = field(default=None, compare=False, repr=False)
 
     @property
     def winner(self) -> Choice | None:
+        """The best of machines; `service` may be cheaper still."""
         return self.choices[0] if self.choices else None
+
+    @property
+    def service(self) -> Service | None:
+        """One that may be used and costs less than the best machines, where cost is what counts."""
+        best = next((one for one in self.services if not one.refused), None)
+        if best is None or self.objective != "cost":
+            return None
+        return best if self.winner is None or best.usd < self.winner.usd else None

@@ -78,14 +78,49 @@ PORTING = {
 }
 
 
+RATES = {"serve": "requests a second", "transcode": "streams", "stream": "messages a second"}
+
+
+def _service(plan: Plan) -> str:
+    found = plan.service
+    if found is None:
+        return ""
+    return f" Cheaper still is {found.provider} {found.name}, paid {found.kind}: {usd(found.usd)} a month; {found.break_even}."
+
+
 def sentence(plan: Plan) -> str:
     """The winner in one sentence with its decisive numbers."""
     one = plan.winner
     assert one is not None
     many = f"{one.machines} x " if one.machines > 1 else ""
-    what = f"{many}{one.provider} {one.machine} ({one.chips * one.machines} {one.chip}, {one.precision}) in {one.region}"
+    precision = f", {one.precision}" if one.precision else ""
+    what = f"{many}{one.provider} {one.machine} ({one.chips * one.machines} {one.chip}{precision}) in {one.region}"
     second = plan.choices[1] if len(plan.choices) > 1 else None
     beats = f"; next best {usd(second.usd)}" if second is not None else ""
     if plan.per == "month":
-        return f"Rent {what}, {one.purchase}: {usd(one.usd)} a month for up to {one.rate or 0:.3g} requests a second{beats}."
+        able = f" for up to {one.rate:,.3g} {RATES[plan.kind]}" if one.rate and plan.kind in RATES else ""
+        return f"Rent {what}, {one.purchase}: {usd(one.usd)} a month{able}{beats}.{_service(plan)}"
     return f"Run on {what}, {one.purchase}: {duration(one.seconds)} for {usd(one.usd)}, {one.kg:,.0f} kg CO2e{beats}."
+
+
+_RECOMPUTE = {0: "none", 1: "selective", 2: "full"}
+
+
+def running(one: Choice) -> list[tuple[str, str]]:
+    """How to run a choice, by name: the split, memory, time, checkpoints, where the data lies, what a unit costs."""
+    shown = {name: str(value) for name, value in one.split.items() if value not in (0, 1) or name == "tp"}
+    if "recompute" in one.split:
+        shown["recompute"] = _RECOMPUTE[one.split["recompute"]]
+    split = ", ".join(f"{name} {value}" for name, value in shown.items())
+    found = [("split", split)]
+    if one.memory_share is not None:
+        found.append(("memory", f"{one.memory_share:.0%} of a chip"))
+    if one.high_s > one.low_s:
+        found.append(("time", f"{duration(one.seconds)}; 80% between {duration(one.low_s)} and {duration(one.high_s)}"))
+    if one.checkpoint_s and one.rate is None:
+        every = f"every {duration(one.checkpoint_s)}, {one.interruptions:.1f} interruptions expected"
+        found.append(("checkpoint", f"{every}; done within {duration(one.p90_s)} nine times in ten"))
+    if one.storage:
+        found.append(("data", f"from {one.storage}"))
+    found.append(("unit cost", f"${one.usd_per_unit:.4g} per {one.unit.removesuffix('s')}"))
+    return [*found, ("price of", one.price_of), ("estimate", one.provenance)]

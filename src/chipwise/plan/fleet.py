@@ -2,11 +2,20 @@
 
 A shape is a chip, how many of them one machine has, what joins machines, and the memory that each chip gives. There are some
 hundreds of shapes behind some ten thousand offers, so speed is predicted per shape and prices are joined to it.
+
+Three kinds of machine are no whole accelerators; they are shapes of a wide fleet only (`fleet_of(..., wide=True)`):
+- a processor: its socket's rates, bandwidth and power by the share of its threads that the vCPUs are (two sockets: 2), and the
+  machine's memory. Fair shares: a machine whose neighbours sleep draws more bandwidth (`perf/kernels/processor`);
+- a slice: a chip's rates, bandwidth and power by its share, and the memory that the offer states;
+- an FPGA, of which no sheet states arithmetic: it counts by its fabric (`perf/kernels/fpga`, `transcode`).
+The parts of the first two are made here and named after what they are: `EPYC-Genoa (32 vCPU, 64 GiB)`, `L4 (1/8)`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +23,9 @@ from numpy.typing import NDArray
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.query import chip_memory
+from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.part import Part, Parts
+from chipwise.units import GIB
 
 Index = NDArray[np.intp]
 SLOWEST_FABRIC = 1.25e9  # bytes/s of one machine: below 10 Gbit/s nobody trains over several
@@ -22,14 +33,21 @@ SLOWEST_FABRIC = 1.25e9  # bytes/s of one machine: below 10 Gbit/s nobody trains
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    part: str  # a name in `Parts`
+    part: str  # a name in the fleet's `Parts`
     chips: int
     fabric: float  # bytes/s per chip between machines; 0: what is usual for the part
     memory_bytes: float  # of one chip
+    share: float = 1.0  # of the catalog's chip that one chip of the shape is; of a socket, which may be more than one
+    of: str = ""  # the catalog's chip, where the part is made of it
 
     @property
     def whole(self) -> bool:
-        return self.chips >= 1
+        return not self.of
+
+    @property
+    def chip(self) -> str:
+        """The catalog's name."""
+        return self.of or self.part
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +70,20 @@ class Fleet:
         return self.parts[self.shapes[shape].part]
 
 
-def fleet_of(catalog: Catalog, parts: Parts) -> Fleet:
+def fleet_of(catalog: Catalog, parts: Parts, wide: bool = False) -> Fleet:
+    """`wide`: with processors, slices, FPGAs and small devices; else whole accelerators only."""
     places: dict[Shape, int] = {}
     shape_of = np.full(len(catalog.machines), -1, dtype=np.intp)
     unusable = []
+    made: dict[str, Part] = {}
+    threads = _threads(catalog, parts) if wide else {}
     for at, machine in enumerate(catalog.machines):
-        found = _shape(catalog, parts, machine)
+        found = _wide_shape(catalog, parts, machine, threads, made) if wide else _shape(catalog, parts, machine)
         if isinstance(found, str):
             unusable.append(Unusable(at, found))
         else:
             shape_of[at] = places.setdefault(found, len(places))
-    return Fleet(catalog, parts, tuple(places), shape_of, tuple(unusable))
+    return Fleet(catalog, parts.joined(made.values()) if made else parts, tuple(places), shape_of, tuple(unusable))
 
 
 def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:
@@ -81,12 +102,97 @@ def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:
     return Shape(machine.chip, int(machine.chips), _fabric(machine), part.memory_bytes)
 
 
+def _wide_shape(
+    catalog: Catalog, parts: Parts, machine: Machine, threads: Mapping[str, float], made: dict[str, Part]
+) -> Shape | str:
+    found = _shape(catalog, parts, machine)
+    if isinstance(found, Shape) or machine.chip is None:
+        return found
+    part = parts.find(machine.chip)
+    if part is None:
+        return found
+    if part.kind == "cpu" and machine.chips is None:
+        return _processor(machine, part, threads, made)
+    if machine.chips is None:
+        return "nobody counted its chips"
+    if part.kind in ("fpga", "edge"):
+        return Shape(machine.chip, max(int(machine.chips), 1), _fabric(machine), part.memory_bytes)
+    return found if part.unstated else _slices(catalog, machine, part, made)
+
+
+def _threads(catalog: Catalog, parts: Parts) -> dict[str, float]:
+    """vCPUs that a whole socket is, by processor."""
+    processors = [part for part in parts if part.kind == "cpu"]
+    counted = Processors.of(processors, "fp32", catalog.rows("cpus"))
+    return dict(zip((part.name for part in processors), counted.threads.tolist(), strict=True))
+
+
+def _processor(machine: Machine, part: Part, threads: Mapping[str, float], made: dict[str, Part]) -> Shape | str:
+    if not machine.vcpus or not machine.memory_bytes:
+        return "vCPUs or memory are not stated"
+    if part.unstated:
+        return f"too little is stated of {part.name}"
+    share = machine.vcpus / threads[part.name]
+    name = f"{part.name} ({machine.vcpus:g} vCPU, {machine.memory_bytes / GIB:g} GiB)"
+    made.setdefault(name, scaled(part, name, share, machine.memory_bytes))
+    return Shape(name, 1, _network(machine), machine.memory_bytes, share, part.name)
+
+
+def _slices(catalog: Catalog, machine: Machine, part: Part, made: dict[str, Part]) -> Shape | str:
+    """Slices count as chips: a machine with a quarter of a chip has one, a machine that gives a chip in four parts has four."""
+    memory = chip_memory(catalog, machine)
+    assert machine.chips is not None
+    if memory is None or machine.chips <= 0:
+        return "the memory of its slice is not stated"
+    many = max(round(machine.chips * part.memory_bytes / memory), 1)
+    share = machine.chips / many
+    if share > 1:
+        return f"{machine.chips:g} chips with {memory / GIB:.0f} GiB each: not understood"
+    told = str(Fraction(share).limit_denominator(32)) if share < 1 else f"{memory / GIB:.0f} GiB"
+    name = f"{part.name} ({told})"
+    made.setdefault(name, scaled(part, name, share, memory))
+    return Shape(name, many, _fabric(machine), made[name].memory_bytes, share, part.name)
+
+
+def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:
+    """So much of a part, with memory of its own. Slices of one chip do not reach each other by its links."""
+    rates = {precision: rate * share for precision, rate in part.rates.items()}
+    made = replace(
+        part, name=name, memory_bytes=memory_bytes, bandwidth=part.bandwidth * share, rates=rates, power_w=part.power_w * share,
+        known_as=(),
+    )  # fmt: skip
+    if share >= 1 or part.kind == "cpu":
+        return made
+    return replace(made, domain=1, pcie=part.pcie * share, link=part.pcie * share)
+
+
+def placed(fleet: Fleet, at: int) -> Part:
+    """A shape's part with the network that its machines have: chips of one machine by their links, others by the fabric.
+
+    Links that reach beyond a machine (racks of GB200, TPU pods) count where it has several chips: a single GH200 is rented
+    alone. Nobody builds a cluster of small machines whose network is not stated: theirs counts as the slowest that joins.
+    """
+    shape, part = fleet.shapes[at], fleet.part(at)
+    domain = part.domain if part.kind == "tpu" or (part.domain > 8 and shape.chips > 1) else shape.chips
+    usual = part.fabric if shape.chips >= 8 or part.kind == "tpu" else SLOWEST_FABRIC / shape.chips
+    return replace(part, fabric=shape.fabric or usual, domain=max(domain, 1))
+
+
+def _network(machine: Machine) -> float:
+    stated = machine.fabric_bytes_per_s or machine.network_bytes_per_s
+    return _in_steps(stated) if stated else 0.0
+
+
 def _fabric(machine: Machine) -> float:
     """Per chip. A stated network counts where the fabric is not told apart; both in steps, so that shapes stay few."""
     stated = machine.fabric_bytes_per_s or machine.network_bytes_per_s
     if not stated or not machine.chips:
         return 0.0
-    return float(2.0 ** (round(2.0 * np.log2(stated / machine.chips)) / 2.0))
+    return _in_steps(stated / machine.chips)
+
+
+def _in_steps(value: float) -> float:
+    return float(2.0 ** (round(2.0 * np.log2(value)) / 2.0))
 
 
 def joins(machine: Machine) -> bool:

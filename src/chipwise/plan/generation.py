@@ -41,6 +41,7 @@ class ServingJob:
     rate: float  # requests per second at the peak; 0: as many as possible (offline)
     concurrency: float = 0.0  # callers who each wait for their answer, instead of a rate
     longest: float = 0.0  # tokens of one sequence that must fit; 0: the mean one
+    least_replicas: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class Serving:
     replicas: Array
     machines: Array
     spread: Array  # high over value, of the time per token
-    considered: int
-    estimated: int
+    per_machine: Array  # requests per second; a replica over several machines counts in parts
+    counts: Index  # numbers of machines that the limits leave to choose from
 
 
 def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Serving:
@@ -72,8 +73,8 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     ]
     if not rows:
         none = np.zeros(0)
-        return Serving(np.zeros(0, dtype=np.intp), Coded((), np.zeros(0, dtype=np.intp)), none, none, Coded.of(""), none, none,
-                       none, none, none, none, 0, 0)  # fmt: skip
+        empty = np.zeros(0, dtype=np.intp)
+        return Serving(empty, Coded((), empty), none, none, Coded.of(""), none, none, none, none, none, none, none, empty)
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[1] for row in rows])
     tp, pp = (np.array([row[place] for row in rows], dtype=np.float64) for place in (2, 3))
@@ -87,18 +88,34 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     rate, spread, at_once = np.zeros(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
     held = np.flatnonzero(fits)
     if len(held):
-        some = _ask(job, fleet, shape[held], Coded(precision.names, precision.index[held]), tp[held], pp[held])
-        rate[held], spread[held], at_once[held] = _capacity(job, some, model)
+        first, alike = _replicas(ask, tp, pp, shape, held)
+        some = _ask(job, fleet, shape[first], Coded(precision.names, precision.index[first]), tp[first], pp[first])
+        rate[held], spread[held], at_once[held] = (
+            np.broadcast_to(one, first.shape)[alike] for one in _capacity(job, some, model)
+        )
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[shape]
     asked, able = (job.concurrency, at_once) if job.concurrency else (job.rate, rate)
     replicas = np.ceil(asked / np.maximum(able, 1e-9) - 1e-9) if asked else np.ones(len(rows))
-    replicas = np.where(able > 0, np.maximum(replicas, 1.0), 1.0)
+    replicas = np.maximum(np.where(able > 0, replicas, 1.0), job.least_replicas)
     machines = machines_for(chips, tp * pp, replicas)
     rate = np.where(machines * chips <= chip_limits[1], rate, 0.0)
     return Serving(
         shape, precision, tp, pp, ask.setup.engine, fits.astype(float), short, rate, replicas,
-        np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))), spread, len(rows), len(held),
+        np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))), spread,
+        rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
+        np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
     )  # fmt: skip
+
+
+def _replicas(ask: Generation, tp: Array, pp: Array, shape: Index, rows: Index) -> tuple[Index, Index]:
+    """(one of each kind, the kind of each row): a replica within fast links is the same whatever machine it is in."""
+    beyond = np.where(tp * pp > ask.hardware.domain, 1 + shape, 0)
+    columns = (ask.hardware.part.index, ask.setup.precision_weights.index, tp.astype(np.intp), pp.astype(np.intp), beyond)
+    key = np.zeros(len(rows), dtype=np.intp)
+    for one in columns:
+        key = key * (int(one.max()) + 1) + one[rows]
+    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
+    return rows[first], alike
 
 
 def machines_for(chips: Array, width: Array, replicas: Array) -> Array:
@@ -178,11 +195,13 @@ def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
     return np.asarray(low, dtype=np.float64)
 
 
-def best(found: Serving) -> Index:
-    """Of every shape and precision the row that needs the fewest machines; of those the one with most room."""
+def best(found: Serving, online: bool) -> Index:
+    """Of every shape and precision the row that needs the fewest machines, of those the one with most room; offline the one
+    that gets most out of a machine."""
     able = np.flatnonzero((found.fits > 0) & (found.rate > 0))
     room = found.rate[able] * found.replicas[able]
-    order = able[np.lexsort((-room, found.machines[able], found.precision.index[able], found.shape[able]))]
+    first, second = (found.machines[able], -room) if online else (-found.per_machine[able], found.machines[able])
+    order = able[np.lexsort((second, first, found.precision.index[able], found.shape[able]))]
     keys = np.stack([found.shape[order], found.precision.index[order]], axis=1)
     if not len(keys):
         return order

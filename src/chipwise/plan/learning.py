@@ -2,9 +2,14 @@
 
 Memory depends on the split and not on the chip, so it is reckoned once per number of chips and held against every chip's own.
 What is provably no better is left out before time is predicted:
-- of two micro-batches of one split without pipeline the larger one that fits is never slower (fewer passes over the same work);
-- of two ways to recompute the lesser that fits is never slower at the same micro-batch.
-The rest is predicted in one array call, and of every shape, count and precision the fastest is kept: for a given machine every
+- of two micro-batches of one split without pipeline the larger one that fits is never slower: fewer passes over the same
+  weights, fewer gathers. That holds while no fitted factor grows with the tokens of a micro-batch (`_larger_is_no_slower`).
+  More recomputation is more work, yet a fitted factor may fall with it: all ways to recompute are kept.
+- a step takes at least its micro-batches and its bubble, (many + pp - 1) / pp times what one micro-batch takes on a replica of
+  tp x cp chips: exchanges between replicas and the optimiser only add. That time depends on the part, tp, cp, ep, micro-batch
+  and recomputation alone, so a few thousand replicas bound all candidates (`_Candidates.least`). Those with the least bound
+  are predicted first, then all whose bound is no more than what these took.
+The rest is predicted in array calls, and of every shape, count and precision the fastest is kept: for a given machine every
 cost grows with time.
 """
 
@@ -13,26 +18,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.perf import predict_training
-from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.arrays import Array, Coded, combinations
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory_training import training_memory
 from chipwise.perf.model import Model
 from chipwise.perf.part import Part
-from chipwise.perf.predict_training import Training, TrainingEstimate
+from chipwise.perf.predict_training import Training, TrainingEstimate, usual_framework
 from chipwise.perf.setup import FULL, NONE, SELECTIVE, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers
-from chipwise.plan.fleet import Fleet, Index
+from chipwise.plan.fleet import Fleet, Index, joins
 
 WIDEST_TENSOR, DEEPEST_PIPELINE = 8, 16
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 LONG = 32768  # tokens of a sequence from which splitting it is worth a try
 MOST_CHIPS = 4096
+_MANY = 2.0**30  # micro-batches beside which an optimiser step is nothing
+_MARGIN = 1e-6  # by which a bound must be passed: more than rounding and that optimiser step
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +69,27 @@ class Split(NamedTuple):
 
 
 COLUMNS = Split._fields
-_MICRO = COLUMNS.index("micro_batch")
-_WAYS = [COLUMNS.index(name) for name in ("tp", "pp", "cp", "dp")]
+_TP, _PP, _CP, _EP, _DP, _SHARD, _RECOMPUTE, _MICRO = range(len(COLUMNS))
+
+
+class Chosen(Sequence[Split | None]):
+    """Rows of a table of splits by place, made when they are asked for; -1 is none."""
+
+    def __init__(self, table: Array, at: Index) -> None:
+        self._table, self._at = table, at
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    @overload
+    def __getitem__(self, row: int) -> Split | None: ...
+    @overload
+    def __getitem__(self, row: slice) -> Chosen: ...
+    def __getitem__(self, row: int | slice) -> Split | Chosen | None:
+        if isinstance(row, slice):
+            return Chosen(self._table, self._at[row])
+        at = int(self._at[row])
+        return None if at < 0 else Split(*map(int, self._table[at]))
 
 
 @dataclass(frozen=True)
@@ -72,89 +99,123 @@ class Ways:
     shape: Index
     machines: Array
     precision: Coded
-    split: tuple[Split | None, ...]
+    split: Sequence[Split | None]
     seconds: Array  # of the whole job; infinite where nothing fits
     low: Array
     high: Array
     power_w: Array  # of all chips and their hosts, without cooling
     memory: Array  # bytes per chip
     short: Array  # bytes per chip that the smallest split lacks; 0 where one fits
-    provenance: tuple[str, ...]
-    considered: int
-    estimated: int
+    provenance: Sequence[str]
+    splits: Index  # how many there are, whether they fit or not
+    predicted: Index  # how many of them had their time predicted
+
+    @property
+    def considered(self) -> int:
+        return int(self.splits.sum())
+
+    @property
+    def estimated(self) -> int:
+        return int(self.predicted.sum())
 
 
 def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Ways:
     """`chip_limits` are the fewest and most chips at one time."""
-    made = _Table()
-    for chips_per, count in sorted({(fleet.shapes[at].chips, count) for at in shapes for count in COUNTS}):
-        chips = chips_per * count
-        if not chip_limits[0] <= chips <= min(chip_limits[1], MOST_CHIPS):
-            continue
-        alike = [at for at in shapes if fleet.shapes[at].chips == chips_per]
-        for precision in job.precisions:
-            able = [at for at in alike if _has(fleet.part(at), precision, job.method)]
-            for piped in (False, True):  # nobody cuts layers into stages on TPUs: their stacks shard instead
-                some = [at for at in able if (fleet.part(at).kind != "tpu") == piped]
-                if some:
-                    made.add(job, fleet, some, chips, count, precision, piped)
-    return made.predict(job, fleet, model)
+    tables = {precision: Splits(job, precision, _sizes(fleet, shapes, chip_limits), model) for precision in job.precisions}
+    joining = joining_shapes(fleet)
+    rows = []
+    for at in shapes:
+        part, chips = fleet.part(at), fleet.shapes[at].chips
+        for count, precision in product(COUNTS if at in joining else (1,), job.precisions):
+            if chip_limits[0] <= count * chips <= min(chip_limits[1], MOST_CHIPS) and has(part, precision):
+                found = tables[precision].of(count * chips, chips, part.kind != "tpu", fleet.shapes[at].memory_bytes)
+                if found.splits:
+                    rows.append((at, count, precision, found))
+    return _fastest(job, fleet, model, tables, rows)
 
 
-def _has(part: Part, precision: str, method: str) -> bool:
-    """The arithmetic, and for 4-bit weights their kernels, which GPUs alone have."""
-    if method == "qlora" and part.kind != "gpu":
-        return False
-    return precision == "fp32" or part.has("fp8" if precision == "mxfp8" else precision)
+def joining_shapes(fleet: Fleet) -> frozenset[int]:
+    """Those of which several machines can work on one job."""
+    machines = zip(fleet.shape_of.tolist(), fleet.catalog.machines, strict=True)
+    return frozenset(at for at, machine in machines if joins(machine))
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A shape, count and precision, and where its candidates are in the table."""
+def _sizes(fleet: Fleet, shapes: Sequence[int], chip_limits: tuple[int, int]) -> list[int]:
+    sizes = {fleet.shapes[at].chips * count for at in shapes for count in COUNTS}
+    return sorted(size for size in sizes if chip_limits[0] <= size <= min(chip_limits[1], MOST_CHIPS))
 
-    shape: int
-    count: int
-    precision: str
-    first: int
-    last: int
+
+def has(part: Part, precision: str) -> bool:
+    return precision in ("fp32",) or part.has("fp8" if precision == "mxfp8" else precision)
+
+
+class Found(NamedTuple):
+    """Of a number of chips in machines of some size: how many splits there are, which may be the fastest, what is missing."""
+
+    splits: int
+    kept: Index  # rows of `Splits.table`
     short: float
 
 
 class Splits:
-    """All ways to spread a job over a number of chips of which `node` share a machine; their memory per chip."""
+    """All ways to spread a job over each number of chips; their memory per chip."""
 
-    def __init__(self, job: LearningJob, chips: int, node: int, precision: str, piped: bool) -> None:
-        self.table = np.array(list(_splits(job, chips, node, piped)), dtype=np.float64).reshape(-1, len(COLUMNS))
+    def __init__(self, job: LearningJob, precision: str, sizes: Sequence[int], model: Model) -> None:
+        blocks = list(_blocks(job, sizes))
+        lengths = np.array([len(inner) for _, inner in blocks], dtype=np.intp)
+        outer = np.array([fixed for fixed, _ in blocks], dtype=np.float64).reshape(-1, 5)
+        inner = np.concatenate([inner for _, inner in blocks]) if blocks else np.zeros((0, 4))
+        spread = np.repeat(outer, lengths, axis=0)
+        # size | tp pp cp ep dp shard recompute micro
+        self.table: Array = np.column_stack([spread[:, 1:4], inner[:, :1], spread[:, 4:], inner[:, 1:]])
+        size = spread[:, 0]
+        first, last = (np.searchsorted(size, sizes, side).tolist() for side in ("left", "right"))
+        self._bounds = dict(zip(sizes, zip(first, last, strict=True), strict=True))
         if not len(self.table):
-            self.memory = np.zeros(0)
+            self.memory, self._last = np.zeros(0), np.zeros(0, dtype=bool)
             return
-        setup = setup_of(job, self.table, precision)
-        self.memory = training_memory(Transformers.of([job.layer]), setup).total
+        self.memory = training_memory(Transformers.of([job.layer]), setup_of(job, self.table, precision)).total
         # Rows of one split come together, micro-batches rising; with a pipeline each row stands for itself.
         fixed = self.table[:, :_MICRO]
-        fresh = np.any(fixed[1:] != fixed[:-1], axis=1) | (self.table[1:, COLUMNS.index("pp")] > 1)
-        self.group = np.concatenate([[0], np.cumsum(fresh)])
+        fresh = np.any(fixed[1:] != fixed[:-1], axis=1) | (self.table[1:, _PP] > 1) | (size[1:] != size[:-1])
+        self._last = np.append(fresh, True) if _larger_is_no_slower(model) else np.ones(len(self.table), dtype=bool)
+        self._worth: dict[float, NDArray[np.bool_]] = {}
+        self._found: dict[tuple[int, int, bool, float], Found] = {}
 
-    def __len__(self) -> int:
-        return len(self.table)
+    def of(self, size: int, node: int, piped: bool, capacity: float) -> Found:
+        """Nobody cuts layers into stages on TPUs (`piped` False): their stacks shard instead."""
+        first, last = self._bounds[size]
+        if first == last:
+            return Found(0, np.zeros(0, dtype=np.intp), 0.0)
+        key = (size, min(node, WIDEST_TENSOR), piped, capacity)
+        found = self._found.get(key)
+        if found is None:
+            table = self.table[first:last]
+            there = table[:, _TP] <= node
+            if not piped:
+                there &= table[:, _PP] == 1
+            kept = first + np.flatnonzero(there & self._fitting(capacity)[first:last])
+            short = 0.0 if len(kept) or not there.any() else float(self.memory[first:last][there].min()) - capacity
+            found = self._found[key] = Found(int(np.count_nonzero(there)), kept, short)
+        return found
 
-    def worth(self, capacity: float) -> Index:
-        """Those that fit and are not provably slower than another that fits: of every group the last."""
-        fits = np.flatnonzero(self.memory <= capacity)
-        if not len(fits):
-            return fits
-        groups = self.group[fits]
-        last: Index = fits[np.append(groups[1:] != groups[:-1], True)]
-        return last
+    def _fitting(self, capacity: float) -> NDArray[np.bool_]:
+        """Rows that fit while the next micro-batch of the same split does not."""
+        if capacity not in self._worth:
+            fits = self.memory <= capacity
+            self._worth[capacity] = fits & (self._last | ~np.append(fits[1:], False))
+        return self._worth[capacity]
 
 
-def _splits(job: LearningJob, chips: int, node: int, piped: bool) -> Iterator[tuple[int, ...]]:
+def _blocks(job: LearningJob, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """(chips, tp, pp, cp, dp) with all (ep, shard, recompute, micro-batch) that go with them, the last changing fastest."""
     layer = job.layer
     powers = [2**at for at in range(13)]
-    tensor = [t for t in powers if t <= min(WIDEST_TENSOR, node) and layer.heads % t == 0 and layer.hidden % t == 0]
+    tensor = [t for t in powers if t <= WIDEST_TENSOR and layer.heads % t == 0 and layer.hidden % t == 0]
     context = [c for c in (1, 2, 4, 8) if c == 1 or job.seq >= LONG]
-    depths = [p for p in powers if p <= min(DEEPEST_PIPELINE, layer.layers)] if piped else [1]
-    for tp, pp, cp in product(tensor, depths, context):
+    depths = [p for p in powers if p <= min(DEEPEST_PIPELINE, layer.layers)]
+    made: dict[tuple[tuple[int, ...], ...], Array] = {}
+    for chips, pp, tp, cp in product(sizes, depths, tensor, context):
         dp, rest = divmod(chips, tp * pp * cp)
         if rest or not dp or dp > job.batch:
             continue
@@ -162,9 +223,11 @@ def _splits(job: LearningJob, chips: int, node: int, piped: bool) -> Iterator[tu
         if layer.experts:
             experts += [e for e in (2, 4, 8, 16, 32, 64) if layer.experts % e == 0 and (tp * cp * dp) % e == 0]
         shards = (0,) if dp * cp == 1 else (1, 3) if pp == 1 else (1,)
-        micros = [micro for micro in MICRO_BATCHES if micro * dp <= job.batch]
-        for ep, shard, recompute, micro in product(experts, shards, job.recompute, micros):
-            yield tp, pp, cp, ep, dp, shard, recompute, micro
+        micros = tuple(micro for micro in MICRO_BATCHES if micro * dp <= job.batch)
+        key = (tuple(experts), shards, job.recompute, micros)
+        if key not in made:
+            made[key] = np.array(list(product(*key)), dtype=np.float64).reshape(-1, 4)
+        yield (chips, tp, pp, cp, dp), made[key]
 
 
 def setup_of(job: LearningJob, table: Array, precision: str | Coded) -> TrainingSetup:
@@ -177,76 +240,200 @@ def setup_of(job: LearningJob, table: Array, precision: str | Coded) -> Training
     )  # fmt: skip
 
 
-class _Table:
-    """Candidates of all shapes, gathered before they are predicted together."""
+def _slopes(model: Model, *pairs: tuple[str, str]) -> tuple[float, float]:
+    """The least and the most that the fitted factors of some kinds of work can lean on a feature, over all names."""
+    factors = model.factors["training"]
+    least = most = 0.0
+    for block in factors.blocks:
+        if (block.base, block.feature) in pairs:
+            values = [value for value, _ in factors.values.get(block.key, {}).values()]
+            if block.level != "all" or not values:
+                values.append(0.0)  # a name never seen
+            least, most = least + min(values), most + max(values)
+    return least, most
 
-    def __init__(self) -> None:
-        self.splits: dict[tuple[int, int, str, bool], Splits] = {}
-        self.pieces: list[Array] = []
-        self.memory: list[Array] = []
-        self.rows: list[_Row] = []
-        self.count = self.considered = 0
 
-    def add(
-        self, job: LearningJob, fleet: Fleet, shapes: Sequence[int], chips: int, count: int, precision: str, piped: bool
-    ) -> None:
-        key = (chips, fleet.shapes[shapes[0]].chips, precision, piped)
-        splits = self.splits.get(key) or self.splits.setdefault(key, Splits(job, *key))
-        if not len(splits):
-            return
-        worth: dict[float, Index] = {}
-        for shape in shapes:
-            self.considered += len(splits)
-            capacity = fleet.shapes[shape].memory_bytes
-            if capacity not in worth:
-                worth[capacity] = splits.worth(capacity)
-            kept = worth[capacity]
-            short = 0.0 if len(kept) else float(splits.memory.min()) - capacity
-            self.rows.append(_Row(shape, count, precision, self.count, self.count + len(kept), short))
-            if len(kept):
-                self.pieces.append(splits.table[kept])
-                self.memory.append(splits.memory[kept])
-                self.count += len(kept)
+def _larger_is_no_slower(model: Model) -> bool:
+    leaning = {
+        (block.base, block.feature) for block in model.factors["training"].blocks if block.feature in ("tokens", "grain")
+    }
+    return all(_slopes(model, one)[1] <= 0 for one in leaning)
 
-    def predict(self, job: LearningJob, fleet: Fleet, model: Model) -> Ways:
-        rows = self.rows
-        table = np.concatenate(self.pieces) if self.pieces else np.zeros((0, len(COLUMNS)))
-        memory = np.concatenate(self.memory) if self.memory else np.zeros(0)
-        found = self._times(job, fleet, model, table)
-        seconds = found.step.value if found else np.zeros(0)
-        best = [row.first + int(np.argmin(seconds[row.first : row.last])) if row.last > row.first else -1 for row in rows]
-        at = np.array(best, dtype=np.intp)
-        steps = job.tokens / (job.batch * job.seq)
 
-        def taken(values: Array, none: float) -> Array:
-            return (
-                np.where(at < 0, none, np.broadcast_to(values, (self.count,))[at]) if self.count else np.full(len(rows), none)
-            )
+def _fastest(
+    job: LearningJob, fleet: Fleet, model: Model, tables: dict[str, Splits], rows: list[tuple[int, int, str, Found]]
+) -> Ways:
+    shape = np.array([row[0] for row in rows], dtype=np.intp)
+    precision = Coded.of([row[2] for row in rows])
+    table, memory, starts = _joined(tables)
+    sizes = np.array([len(row[3].kept) for row in rows], dtype=np.intp)
+    places = [row[3].kept + starts[row[2]] for row in rows]
+    candidates = _Candidates(
+        job, fleet, model, table, np.concatenate(places) if places else np.zeros(0, dtype=np.intp),
+        np.repeat(np.arange(len(rows)), sizes), shape, precision,
+    )  # fmt: skip
+    best = _Best(len(rows))
+    if len(candidates.place):
+        least = candidates.least()
+        left = np.arange(len(least))
+        for ways in (_PP, _EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
+            best.take(candidates, tried := candidates.promising(left, least, ways))
+            left = np.setdiff1d(left, tried, assume_unique=True)
+            left = left[least[left] <= best.step[candidates.row[left]] * (1.0 + _MARGIN)]
+        best.take(candidates, left)
+    steps = job.tokens / (job.batch * job.seq)
+    at = np.where(best.at >= 0, candidates.place[best.at] if len(candidates.place) else -1, -1)
+    return Ways(
+        shape=shape, machines=np.array([row[1] for row in rows], dtype=np.float64), precision=precision,
+        split=Chosen(table, at), seconds=best.step * steps, low=best.low * steps, high=best.high * steps,
+        power_w=best.power, memory=np.where(at >= 0, memory[at] if len(memory) else 0.0, 0.0),
+        short=np.array([row[3].short for row in rows]), provenance=best.provenance.tolist(),
+        splits=np.array([row[3].splits for row in rows], dtype=np.intp), predicted=best.predicted,
+    )  # fmt: skip
 
-        nothing = np.zeros(0)
-        step = (found.step.value, found.step.low, found.step.high) if found else (nothing, nothing, nothing)
-        drawn = (found.power.chip + found.power.host) * np.prod(table[:, _WAYS], axis=1) if found else nothing
-        return Ways(
-            shape=np.array([row.shape for row in rows], dtype=np.intp),
-            machines=np.array([row.count for row in rows], dtype=np.float64),
-            precision=Coded.of([row.precision for row in rows]),
-            split=tuple(Split(*map(int, table[one])) if one >= 0 else None for one in best),
-            seconds=taken(step[0] * steps, np.inf), low=taken(step[1] * steps, np.inf), high=taken(step[2] * steps, np.inf),
-            power_w=taken(drawn, 0.0), memory=taken(memory, 0.0), short=np.array([row.short for row in rows]),
-            provenance=tuple(found.step.provenance.at(one) if found and one >= 0 else "" for one in best),
-            considered=self.considered, estimated=self.count,
+
+def _joined(tables: dict[str, Splits]) -> tuple[Array, Array, dict[str, int]]:
+    """The tables of all precisions as one, their memory, and where each begins."""
+    lengths = [len(one.table) for one in tables.values()]
+    starts = dict(zip(tables, np.concatenate([[0], np.cumsum(lengths)]).tolist(), strict=False))
+    return (
+        np.concatenate([one.table for one in tables.values()]), np.concatenate([one.memory for one in tables.values()]), starts,
+    )  # fmt: skip
+
+
+def _first_least(values: Array, groups: Index) -> Index:
+    """Of every run of equal groups the first place that has the run's least value."""
+    fresh = np.diff(groups, prepend=-1) != 0
+    lowest = np.minimum.reduceat(values, np.flatnonzero(fresh))
+    run = np.cumsum(fresh) - 1
+    hits = np.flatnonzero(values == lowest[run])
+    found: Index = hits[np.diff(run[hits], prepend=-1) != 0]
+    return found
+
+
+def _alike(columns: Sequence[Index]) -> tuple[Index, Index]:
+    """The distinct rows of some columns of small numbers, one column each, and which of them every row is."""
+    named = [Coded(tuple(map(str, range(int(one.max()) + 1))), one) for one in columns]
+    found, at = combinations(named)
+    return np.array([np.broadcast_to(one.index, (len(found[0].index),)) for one in found]), at
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Splits that fit, of all shapes, counts and precisions."""
+
+    job: LearningJob
+    fleet: Fleet
+    model: Model
+    table: Array
+    place: Index  # row of `table`
+    row: Index  # which shape, count and precision; never falls
+    shape: Index  # of each row
+    precision: Coded
+
+    def predict(self, which: Index) -> TrainingEstimate:
+        row = self.row[which]
+        precision = Coded(self.precision.names, self.precision.index[row])
+        return _predict(
+            self.job, self.model, hardware_of(self.fleet, self.shape[row]), self.table[self.place[which]], precision
+        )
+
+    def promising(self, which: Index, least: Array, ways: int) -> Index:
+        """Of every row and every value of a column of the table the candidate with the least bound."""
+        key = self.row[which] * 64 + _power(self.table[:, ways])[self.place[which]]
+        order = np.argsort(key, kind="stable")  # by rows and stages they are in order already
+        found: Index = np.sort(which[order[_first_least(least[which[order]], key[order])]])
+        return found
+
+    def least(self) -> Array:
+        """Seconds that no step of a candidate can be shorter than; 0 where nothing is known before it is predicted."""
+        if _slopes(self.model, ("*", "nodes"))[0] < 0:  # more machines would be faster than one
+            return np.zeros(len(self.place))
+        table = self.table
+        tp, pp, cp, ep, dp, micro = (table[:, at] for at in (_TP, _PP, _CP, _EP, _DP, _MICRO))
+        stack = np.where(tp * pp * ep > 1, 2, np.where(dp * cp > 1, 1, 0))  # what `usual_framework` tells apart
+        kinds, kind = _alike([stack, _power(tp), _power(cp), _power(ep), table[:, _RECOMPUTE].astype(np.intp), _power(micro)])
+        parts = Coded.of([one.part for one in self.fleet.shapes])
+        domain = hardware_of(self.fleet, np.arange(len(self.fleet.shapes))).domain[self.shape]
+        inside = np.maximum(ep, tp * cp)[self.place] <= domain[self.row]  # then it does not matter what joins machines
+        spot = np.where(inside, parts.index[self.shape][self.row], len(parts.names) + self.shape[self.row])
+        codes, at = _alike([self.precision.index[self.row], spot, kind[self.place]])
+        each, bubbles = self._replicas(parts, codes[0], codes[1], *kinds[:, codes[2]])
+        many = np.maximum(self.job.batch / (dp * micro), 1.0)
+        found: Array = each[at] * np.where(bubbles[at], ((many + pp - 1.0) / pp)[self.place], (many / pp)[self.place])
+        return found
+
+    def _replicas(
+        self, parts: Coded, precision: Index, place: Index, stack: Index, tp: Index, cp: Index, ep: Index, recompute: Index,
+        micro: Index,
+    ) -> tuple[Array, NDArray[np.bool_]]:  # fmt: skip
+        """Seconds of one micro-batch on one replica; whether a bubble comes on top (not where the hardware's floor is all)."""
+        ones = np.ones(len(place))
+        table = np.column_stack(
+            [2.0**tp, ones, 2.0**cp, 2.0**ep, ones, 0.0 * ones, recompute.astype(float), 2.0**micro]
         )  # fmt: skip
+        some = place < len(parts.names)  # a part in one machine that is large enough, or a shape
+        shape = np.where(some, 0, place - len(parts.names))
+        node = np.array([float(one.chips) for one in self.fleet.shapes])[shape]
+        fabric = np.array([one.fabric for one in self.fleet.shapes])[shape]
+        hardware = Hardware.of(
+            Coded(parts.names, np.where(some, place, parts.index[shape])), self.fleet.parts.by_name,
+            np.where(some, 2.0 * MOST_CHIPS, node), np.where(some, 0.0, fabric),
+        )  # fmt: skip
+        formats = Coded(self.precision.names, precision)
+        like = table.copy()  # a job of that kind, to see which software it would run on
+        like[:, _PP], like[:, _DP] = np.where(stack == 2, 2.0, 1.0), np.where(stack == 1, 2.0, 1.0)
+        model, name = Transformers.of([self.job.layer]), Coded.of(self.job.model)
+        software = usual_framework(Training(model, name, hardware, setup_of(self.job, like, formats)))
+        setup = setup_of(self.job, table, formats).change(global_batch=_MANY * table[:, _MICRO])
+        found = predict_training.predict(Training(model, name, hardware, setup, software), self.model, memory=False).step
+        return found.value / _MANY, found.terms["attention"] > 0
 
-    def _times(self, job: LearningJob, fleet: Fleet, model: Model, table: Array) -> TrainingEstimate | None:
-        if not self.count:
-            return None
-        sizes = np.array([row.last - row.first for row in self.rows])
-        shape = np.repeat(np.array([row.shape for row in self.rows], dtype=np.intp), sizes)
-        parts = Coded.of([one.part for one in fleet.shapes])
-        node = np.array([float(one.chips) for one in fleet.shapes])
-        fabric = np.array([one.fabric for one in fleet.shapes])
-        hardware = Hardware.of(Coded(parts.names, parts.index[shape]), fleet.parts.by_name, node[shape], fabric[shape])
-        precision = Coded.of([row.precision for row in self.rows])
-        setup = setup_of(job, table, Coded(precision.names, np.repeat(precision.index, sizes)))
-        ask = Training(Transformers.of([job.layer]), Coded.of(job.model), hardware, setup)
-        return predict_training.predict(ask, model, memory=False)
+
+def _power(values: Array) -> Index:
+    return np.log2(values).astype(np.intp)
+
+
+class _Best:
+    """The fastest candidate of every row so far."""
+
+    def __init__(self, rows: int) -> None:
+        self.at = np.full(rows, -1, dtype=np.intp)  # among the candidates
+        self.step, self.low, self.high = (np.full(rows, np.inf) for _ in range(3))
+        self.power = np.zeros(rows)
+        self.predicted = np.zeros(rows, dtype=np.intp)
+        self.provenance = np.full(rows, "", dtype=object)
+
+    def take(self, candidates: _Candidates, which: Index) -> None:
+        """`which` rises."""
+        if not len(which):
+            return
+        found = candidates.predict(which)
+        row = candidates.row[which]
+        self.predicted += np.bincount(row, minlength=len(self.at))
+        seconds = np.broadcast_to(found.step.value, row.shape)
+        best = _first_least(seconds, row)
+        better = best[
+            (seconds[best] < self.step[row[best]])
+            | ((seconds[best] == self.step[row[best]]) & (which[best] < self.at[row[best]]))
+        ]
+        rows = row[better]
+        self.at[rows] = which[better]
+        chips = np.prod(candidates.table[candidates.place[which[better]]][:, [_TP, _PP, _CP, _DP]], axis=1)
+        self.power[rows] = np.broadcast_to(found.power.chip + found.power.host, row.shape)[better] * chips
+        for name, values in (("step", found.step.value), ("low", found.step.low), ("high", found.step.high)):
+            getattr(self, name)[rows] = np.broadcast_to(values, row.shape)[better]
+        names = np.array(found.step.provenance.names, dtype=object)
+        self.provenance[rows] = np.broadcast_to(names[found.step.provenance.index], row.shape)[better]
+
+
+def hardware_of(fleet: Fleet, shape: Index) -> Hardware:
+    parts = Coded.of([one.part for one in fleet.shapes])
+    node = np.array([float(one.chips) for one in fleet.shapes])
+    fabric = np.array([one.fabric for one in fleet.shapes])
+    return Hardware.of(Coded(parts.names, parts.index[shape]), fleet.parts.by_name, node[shape], fabric[shape])
+
+
+def _predict(job: LearningJob, model: Model, hardware: Hardware, table: Array, precision: Coded) -> TrainingEstimate:
+    ask = Training(Transformers.of([job.layer]), Coded.of(job.model), hardware, setup_of(job, table, precision))
+    return predict_training.predict(ask, model, memory=False)

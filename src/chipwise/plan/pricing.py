@@ -6,7 +6,6 @@ storage is chosen for those that may win (`storing.py`), since it only adds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,8 @@ from chipwise.money.interruption import Rates
 from chipwise.money.transfer import Gravity
 from chipwise.perf.arrays import Array
 from chipwise.plan.fleet import Fleet, Index, joins
-from chipwise.units import HOUR, YEAR
+from chipwise.plan.limits import Mask
+from chipwise.units import HOUR, MONTH, YEAR
 
 BOOT_S = 240.0  # from asking for a machine to the first step: boot, image, framework
 WAIT_S = 600.0  # until a spot machine is had again, where nothing is known
@@ -52,7 +52,7 @@ class Priced:
     purchase: Index
     machines: Array
     seconds: Array  # expected from start to end, restarts and transfer included
-    p90_s: Array  # as bad as one in ten
+    tails: Tails  # as bad as one in ten
     low_s: Array
     high_s: Array
     compute_usd: Array
@@ -61,13 +61,14 @@ class Priced:
     kg: Array
     interruptions: Array
     checkpoint_s: Array  # between checkpoints; 0 where nothing is interrupted
+    beside_usd: Array  # what is bought besides machines, such as tasks of a quantum processor
 
     def __len__(self) -> int:
         return len(self.way)
 
     @property
     def usd(self) -> Array:
-        return self.compute_usd + self.restart_usd + self.transfer_usd
+        return self.compute_usd + self.restart_usd + self.transfer_usd + self.beside_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,9 @@ class Work:
     low: Array
     high: Array
     power_w: Array
+    apart: Mask | bool = False  # machines work each for itself: several need no network, and one lost stops no other
+    beside_usd: Array | None = None  # bought besides machines
+    monthly: bool = False  # a month of something that goes on: a commitment is paid for the whole month
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +106,23 @@ def price(
     way, at = _joined(work, fleet.shape_of[machine])
     many = work.machines[way]
     alone = np.array([not joins(one) for one in catalog.machines])
-    fine = np.isfinite(work.seconds[way]) & ~((many > 1) & alone[machine[at]])
-    way, at, many = way[fine], at[fine], many[fine]
+    apart = np.broadcast_to(work.apart, work.machines.shape)[way]
+    fine = np.isfinite(work.seconds[way]) & (apart | ~((many > 1) & alone[machine[at]]))
+    way, at, many, apart = way[fine], at[fine], many[fine], apart[fine]
     offer, machine = offers[at], machine[at]
     region = np.frombuffer(catalog.offers.region, dtype=np.int32)[offer].astype(np.intp)
     purchase = np.frombuffer(catalog.offers.purchase, dtype=np.int8)[offer].astype(np.intp)
     hourly = np.frombuffer(catalog.offers.price, dtype=np.float64)[offer]
     work_s = work.seconds[way]
     is_spot = purchase == PURCHASES.index(Purchase.SPOT)
-    run = _spot_runs(market, work_s, many, machine, region, is_spot, checkpoint)
+    risk = _risk(market, work_s, many, machine, region, is_spot, apart, checkpoint)
+    run = risk.mean()
     moved_usd, moved_h = _moved(market, region, place, size_bytes)
     expected = np.where(is_spot, run.expected_s, work_s) + BOOT_S
     paid_h = np.where(is_spot, run.expected_s - run.waiting_s + BOOT_S, work_s + BOOT_S) / HOUR
     committed = np.array([COMMITTED_H.get(one, 0.0) for one in PURCHASES])[purchase]
+    if work.monthly:
+        committed = np.minimum(committed, MONTH / HOUR)
     plain_h = (work_s + BOOT_S) / HOUR
     compute = np.maximum(plain_h, committed) * many * hourly
     restarts = np.where(is_spot, np.maximum(paid_h - plain_h, 0.0) * many * hourly, 0.0)
@@ -123,11 +131,23 @@ def price(
     shown = moved_h * HOUR
     return Priced(
         way=way, offer=offer, machine=machine, region=region, purchase=purchase, machines=many, seconds=expected + shown,
-        p90_s=np.where(is_spot, run.p90_s + BOOT_S, expected) * work.high[way] / np.maximum(work_s, 1e-9) + shown,
+        tails=Tails(risk, np.where(is_spot, np.nan, expected), work.high[way] / np.maximum(work_s, 1e-9), shown),
         low_s=work.low[way] * stretch + shown, high_s=work.high[way] * stretch + shown, compute_usd=compute,
         restart_usd=restarts, transfer_usd=moved_usd, kg=kg, interruptions=np.where(is_spot, run.interruptions, 0.0),
         checkpoint_s=np.where(is_spot, run.interval_s, 0.0),
+        beside_usd=np.zeros(len(way)) if work.beside_usd is None else work.beside_usd[way],
     )  # fmt: skip
+
+
+def tally(fleet: Fleet, offers: Index, work: Work, each: Index) -> int:
+    """Distinct candidates, where every row of `work` stands for `each` splits, batches and so on: each with every offer, which
+    is a machine, a region and a purchase, unless it needs several machines that cannot be joined."""
+    machine = np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]
+    join = np.array([joins(one) for one in fleet.catalog.machines])[machine]
+    shape = fleet.shape_of[machine]
+    every, joined = (np.bincount(shape[one], minlength=len(fleet.shapes)) for one in (slice(None), join))
+    alone = (work.machines > 1) & ~np.broadcast_to(work.apart, work.machines.shape)
+    return int(np.sum(np.where(alone, joined[work.shape], every[work.shape]) * each))
 
 
 def _joined(work: Work, shape: Index) -> tuple[Index, Index]:
@@ -141,36 +161,84 @@ def _joined(work: Work, shape: Index) -> tuple[Index, Index]:
     return order[start + np.arange(len(at))], at
 
 
-def _spot_runs(
-    market: Market, work_s: Array, many: Array, machine: Index, region: Index, is_spot: Array, checkpoint: Checkpoint | None
-) -> spot.SpotRun:
-    """Only spot rows are reckoned; the others get the run without interruptions."""
+@dataclass(frozen=True)
+class _Mean:
+    """Of every row: seconds until the work is done, and of them those that are not paid; interruptions; saving."""
+
+    expected_s: Array
+    waiting_s: Array
+    interruptions: Array
+    interval_s: Array
+
+
+@dataclass(frozen=True)
+class _Risk:
+    """Rows that may be interrupted, in what they differ."""
+
+    work_s: Array  # of all rows
+    rows: Index  # that may be interrupted
+    rate_per_s: Array  # of each of them
+    machines: Array
+    save_s: Array
+    every_s: float | None
+    apart: Mask
+
+    def run(self, some: Index, together: bool, tail: bool) -> spot.SpotRun:
+        """`some` are places among `rows`."""
+        save = self.save_s[some]
+        return spot.run(
+            self.work_s[self.rows[some]], self.rate_per_s[some], self.machines[some], save, BOOT_S + save, self.every_s,
+            wait_s=WAIT_S, together=together, tail=tail,
+        )  # fmt: skip
+
+    def mean(self) -> _Mean:
+        """Rows that cannot be interrupted get the run without interruptions."""
+        none = np.zeros_like(self.work_s)
+        found = {"expected_s": self.work_s.copy(), "waiting_s": none, "interruptions": none.copy(), "interval_s": none.copy()}
+        for together in (True, False):
+            some = np.flatnonzero(self.apart != together)
+            run = self.run(some, together, False)
+            for name, values in found.items():
+                values[self.rows[some]] = getattr(run, name)
+        return _Mean(**found)
+
+    def tails(self, rows: Index) -> Array:
+        """Seconds that nine runs in ten stay below, of rows that may be interrupted."""
+        some = np.searchsorted(self.rows, rows)
+        apart = self.apart[some]
+        found = np.empty(len(some))
+        for together in (True, False):
+            found[apart != together] = self.run(some[apart != together], together, True).p90_s
+        return found
+
+
+@dataclass(frozen=True)
+class Tails:
+    """The 90th percentile of seconds from start to end. Reckoned for rows that are asked for: it takes long, and decides
+    nothing."""
+
+    risk: _Risk
+    plain: Array  # not a number: may be interrupted
+    stretch: Array  # by which the estimate may be too short
+    moved: Array  # seconds that data need to come
+
+    def of(self, rows: Index) -> Array:
+        seconds = self.plain[rows]
+        risky = np.flatnonzero(np.isnan(seconds))
+        seconds[risky] = self.risk.tails(rows[risky]) + BOOT_S
+        return seconds * self.stretch[rows] + self.moved[rows]
+
+
+def _risk(
+    market: Market, work_s: Array, many: Array, machine: Index, region: Index, is_spot: Mask, apart: Mask,
+    checkpoint: Checkpoint | None,
+) -> _Risk:  # fmt: skip
     rows = np.flatnonzero(is_spot)
     pairs, place = np.unique(machine[rows] * len(market.fleet.catalog.regions) + region[rows], return_inverse=True)
     rate = np.array([_rate(market, int(pair)) for pair in pairs])[place] / HOUR if len(rows) else np.zeros(0)
     saved = checkpoint or Checkpoint(0.0)
     save_s = np.maximum(saved.save_s(many[rows]), 1.0)
-    found = spot.run(work_s[rows], rate, many[rows], save_s, BOOT_S + save_s, saved.every_s, wait_s=WAIT_S)
-
-    def spread(name: str, plain: Array) -> Array:
-        values = plain.copy()
-        values[rows] = np.broadcast_to(getattr(found, name), rows.shape)
-        return values
-
-    none = np.zeros_like(work_s)
-    bases = {"expected_s": work_s, "p90_s": work_s}
-    names = (
-        "expected_s",
-        "p90_s",
-        "interruptions",
-        "lost_s",
-        "saved_s",
-        "restarting_s",
-        "waiting_s",
-        "interval_s",
-        "checkpoints",
-    )
-    return spot.SpotRun(**{name: spread(name, bases.get(name, none)) for name in names})
+    return _Risk(work_s, rows, rate, many[rows], save_s, saved.every_s, apart[rows])
 
 
 def _rate(market: Market, pair: int) -> float:
@@ -187,8 +255,3 @@ def _moved(market: Market, region: Index, place: str | None, size_bytes: float) 
     used, where = np.unique(region, return_inverse=True)
     usd, hours = market.gravity.columns(place, [regions[at].key for at in used.tolist()], size_bytes)
     return usd[where], hours[where]
-
-
-def rows_of(priced: Priced, rows: Sequence[int] | Index) -> Priced:
-    picked = np.asarray(rows, dtype=np.intp)
-    return Priced(**{name: getattr(priced, name)[picked] for name in Priced.__dataclass_fields__})

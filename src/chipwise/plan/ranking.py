@@ -14,7 +14,7 @@ from chipwise.perf.arrays import Array
 from chipwise.plan.fleet import Index
 
 OBJECTIVES = ("cost", "time", "carbon", "balanced")
-TIE = 0.005  # of the value: closer than that is the same to anybody
+TIE = 1e-9  # of the value: what differs by less differs by rounding, such as one price in two regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +42,21 @@ def score(values: Values, objective: str) -> Array:
 
 
 def order(values: Values, objective: str) -> Index:
-    """Positions, the best first. What is within a tie of the best of its step is ordered by doubt, then by machines."""
+    """Positions, the best first. Ties go by doubt, then by machines, then by cost, time and carbon: one machine is as fast in
+    all regions, and not as dear."""
     found = score(values, objective)
     steps = np.floor(np.log(np.maximum(found, 1e-12)) / np.log1p(TIE))
-    return np.lexsort((found, values.machines, np.round(values.doubt, 2), steps))
+    return np.lexsort((values.kg, values.seconds, values.usd, values.machines, np.round(values.doubt, 2), steps))
 
 
 def front(values: Values) -> Index:
     """Positions of the Pareto front, cheapest first: nothing else is at most as dear, slow and dirty, and better in one."""
-    by_cost = np.lexsort((values.kg, values.seconds, values.usd))
+    left = np.lexsort((values.kg, values.seconds, values.usd))
     kept: list[int] = []
-    seconds: list[float] = []
-    kgs: list[float] = []
-    for at in by_cost.tolist():
-        fast, clean = float(values.seconds[at]), float(values.kg[at])
-        if any(one <= fast and other <= clean for one, other in zip(seconds, kgs, strict=True)):
-            continue
-        kept.append(at)
-        seconds.append(fast)
-        kgs.append(clean)
+    while len(left):  # the cheapest of those that nothing cheaper beats is on the front, and takes out whatever it beats
+        at = left[0]
+        kept.append(int(at))
+        left = left[(values.seconds[left] < values.seconds[at]) | (values.kg[left] < values.kg[at])]
     return np.array(kept, dtype=np.intp)
 
 

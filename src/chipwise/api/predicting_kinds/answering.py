@@ -22,7 +22,7 @@ def predict_answers(ask: Ask, work: Serve | Batch) -> View:
     session, model, shape = known_model(ask, work)
     chip = able_chip(session, ask.on, "serve")
     asked = replace(ask, session=session)
-    settings, notes = _load(ask, work)
+    settings, notes = load_of(ask, work)
     if chip.kind.value == "edge":
         check_mode(asked, work, chip)
     if by_samples(shape, "serve"):
@@ -40,7 +40,7 @@ def predict_answers(ask: Ask, work: Serve | Batch) -> View:
     return view
 
 
-def _load(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
+def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
     """Options by name: the file's, then those of the command line over them."""
     settings: dict[str, Any] = {}
     notes: list[str] = []

@@ -20,7 +20,7 @@ from chipwise.workload.kinds import Hybrid
 def predict_hybrid(ask: Ask, work: Hybrid) -> View:
     part = ask.session.parts[able_chip(ask.session, ask.on, "hybrid").name]
     chips, circuits = Chips.of([part], work.classical.precision.value), quantum.Circuits.from_quantum(work.quantum)
-    row, count, measured = _device(ask, work), ask.chips or 1.0, work.classical.measured
+    row, count, measured = quantum_device(ask, work), ask.chips or 1.0, work.classical.measured
     rate = None
     if measured is not None:
         known = ask.session.parts[able_chip(ask.session, measured.on, "hybrid").name]
@@ -47,7 +47,7 @@ def predict_hybrid(ask: Ask, work: Hybrid) -> View:
     }  # fmt: skip
 
 
-def _device(ask: Ask, work: Hybrid) -> QuantumPrice | None:
+def quantum_device(ask: Ask, work: Hybrid) -> QuantumPrice | None:
     """The row of the quantum device by part of its name; None where the file names none."""
     name = work.quantum.device
     if name is None:

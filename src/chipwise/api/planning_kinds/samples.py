@@ -1,0 +1,271 @@
+"""Models that are counted by samples: trained, served or run over a pile, on whole chips, slices and processors.
+
+Serving: a chip answers so many requests a second while the latency goals hold (`Curve.highest_rate`), or 80% of what it can
+at most where there are none. Training: copies side by side; where the batch of a copy has no room it is passed in pieces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from chipwise.api.planning_kinds.ways import (
+    COUNT,
+    FORMAT,
+    MEMORY,
+    TIME,
+    Cannot,
+    Ground,
+    Question,
+    Table,
+    Way,
+    Ways,
+    ground_of,
+    machine_counts,
+    plan_ways,
+    reading_s,
+    unable,
+    worthwhile,
+)
+from chipwise.api.predicting_kinds.answering import load_of
+from chipwise.api.predicting_kinds.ask import Ask, known_model
+from chipwise.api.predicting_kinds.latencies import wanted_goals
+from chipwise.api.predicting_samples import ROOM, Sampled, resolve, sample_curve
+from chipwise.errors import BadInput
+from chipwise.perf import family_vision
+from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.feeding import Feeding, feed
+from chipwise.perf.model import FORMULA
+from chipwise.plan.decision import Plan
+from chipwise.plan.fleet import placed
+from chipwise.plan.pricing import Checkpoint
+from chipwise.units import GIB
+from chipwise.workload.kinds import Batch, Learning, Serve
+from chipwise.workload.model.shape import ConvShape, Shape, VisionShape
+from chipwise.workload.schedule import Bursts
+
+BUSY = 0.8  # of what a chip can answer at most, where no latency goal says when it is full
+HALVINGS = 18  # of the span of rates: to a tenth of a percent
+WORKERS = 8.0  # vCPUs of a chip that prepare its data
+_OF_A_SAMPLE = ("input_tokens", "output_tokens", "precision")
+STEP_BATCH = 256.0  # samples a copy takes per step where the file does not say
+
+
+def asked(question: Question, ground: Ground, model: str, settings: Mapping[str, Any]) -> Callable[[int], Sampled | Cannot]:
+    """What is asked of a shape's chip. Names are resolved once per chip of the catalog."""
+
+    @cache
+    def of_chip(chip: str) -> Sampled | Cannot:
+        part, wanted = ground.session.parts[chip], settings.get("precision", "fp32")
+        if (cannot := unable(part, settings["task"])) is not None:
+            return cannot
+        if wanted != "fp32" and not part.has(wanted):
+            return Cannot(f"no {wanted} arithmetic is stated for {chip}; {', '.join(part.rates)} are", passed=FORMAT)
+        try:
+            return resolve(ground.session, model, chip, settings)
+        except BadInput as error:
+            return Cannot(error.message.rstrip("."))
+
+    def of_shape(at: int) -> Sampled | Cannot:
+        found = of_chip(ground.fleet.shapes[at].chip)
+        return found if isinstance(found, Cannot) else replace(found, part=placed(ground.fleet, at))
+
+    return of_shape
+
+
+def lacking(ask: Sampled) -> Cannot | None:
+    """Too little memory for a single sample."""
+    needed, room = sum(ask.memory(1.0).values()), ROOM * ask.part.memory_bytes
+    if needed <= room:
+        return None
+    return Cannot(
+        f"{ask.model} takes {needed / GIB:.3g} GiB, {ask.part.name} has room for {room / GIB:.3g}", needed / room, MEMORY
+    )
+
+
+def rate_of(work: Serve, settings: Mapping[str, Any], goals: Mapping[float, float]) -> float:
+    """Requests per second; callers who each wait for an answer ask again as soon as the goals allow."""
+    if "rate" in settings:
+        return float(settings["rate"])
+    many = float(settings.get("concurrency", work.arrival.concurrency or 1))
+    return many / min(goals.values()) if goals else 0.0
+
+
+def plan_serving(question: Question, work: Serve) -> Plan:
+    session, model, _ = known_model(Ask(question.session, question.path, "", {}), work)
+    question = replace(question, session=session)
+    ground = ground_of(session, _steady(question).rules)
+    load, notes = load_of(Ask(session, question.path, "", {}), work)
+    goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
+    peak = work.schedule.times if isinstance(work.schedule, Bursts) else 1.0
+    if peak > 1:
+        notes.append(f"Machines are counted for the bursts, {peak:g} times the mean rate, and stay on between them.")
+    rate = rate_of(work, load, goals) * (work.devices or 1)
+    table = Table("serve", "month", rate * question.month_s / 1e6, "million requests", notes=tuple(notes))
+    return plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak))
+
+
+def _steady(question: Question) -> Question:
+    """People wait for answers: machines that vanish must be asked for."""
+    if question.rules.interruptible is not None:
+        return question
+    return replace(question, rules=replace(question.rules, interruptible=False))
+
+
+def serving_ways(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
+    """`rate` in all: each machine takes its part of it."""
+    load, _ = load_of(Ask(ground.session, question.path, "", {}), work)
+    settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
+    settings |= {"task": "serve", "power_watts": work.limits.power_watts}
+    of_shape = asked(question, ground, model, settings)
+    goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
+    burst, month, least = work.arrival.burstiness, question.month_s, work.replicas.min or 1
+    known: dict[str, tuple[float, float]] = {}
+
+    def ways_of(at: int) -> Ways:
+        shape = ground.fleet.shapes[at]
+        ask = of_shape(at)
+        if isinstance(ask, Cannot):
+            return ask
+        if (short := lacking(ask)) is not None:
+            return short
+        if ask.part.name not in known:
+            curve = sample_curve(ask)
+            fastest = float(np.min(curve.seconds))
+            known[ask.part.name] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.most, fastest)
+        each, fastest = known[ask.part.name]
+        if each <= 1e-3:
+            limit = min(goals.values())
+            return Cannot(
+                f"a single sample takes {fastest * 1e3:.3g} ms, and {limit * 1e3:g} ms are allowed", fastest / limit, TIME
+            )
+        chips = max(math.ceil(rate / each - 1e-9), least)
+        machines = math.ceil(chips / shape.chips)
+        if question.work.limits.chip_count.max is not None and machines * shape.chips > question.work.limits.chip_count.max:
+            most = question.work.limits.chip_count.max
+            return Cannot(f"{chips} {ask.part.name} are needed, {most} allowed", chips / most, COUNT)
+        share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
+        return [
+            Way(at, machines, month, month, month, ask.precision, {"replicas": machines * shape.chips}, share,
+                _provenance(ask), rate=each, replicas=machines * shape.chips)
+        ]  # fmt: skip
+
+    return ways_of
+
+
+def _provenance(ask: Sampled) -> str:
+    return "interpolated" if ask.alike and ask.part.kind != "edge" else FORMULA
+
+
+def plan_batch(question: Question, work: Batch) -> Plan:
+    session, model, _ = known_model(Ask(question.session, question.path, "", {}), work)
+    question = replace(question, session=session)
+    ground = ground_of(session, question.rules)
+    load, notes = load_of(Ask(session, question.path, "", {}), work)
+    settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
+    of_shape = asked(question, ground, model, settings | {"task": "serve"})
+    known: dict[str, tuple[float, float, float]] = {}
+
+    def ways_of(at: int) -> Ways:
+        shape = ground.fleet.shapes[at]
+        ask = of_shape(at)
+        if isinstance(ask, Cannot):
+            return ask
+        if (short := lacking(ask)) is not None:
+            return short
+        counts = machine_counts(question, shape.chips)
+        if not len(counts):
+            return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+        if ask.part.name not in known:
+            curve = sample_curve(ask)
+            batch = float(curve.batches[int(np.argmax(curve.batches / curve.seconds))])
+            rate = ask.passes([batch], "samples_per_s")
+            known[ask.part.name] = (float(rate.value[0]), float(rate.low[0]), float(rate.high[0]))
+        value, low, high = known[ask.part.name]
+        each_s, reading = work.items / (shape.chips * counts), reading_s(question, ground, at, counts)
+        seconds, least, most = (np.maximum(each_s / rate, reading) for rate in (value, high, low))
+        return [
+            Way(at, int(counts[row]), float(seconds[row]), float(least[row]), float(most[row]), ask.precision,
+                {"replicas": int(counts[row]) * shape.chips}, None, _provenance(ask), rate=value,
+                replicas=int(counts[row]) * shape.chips)
+            for row in range(worthwhile(question, seconds))
+        ]  # fmt: skip
+
+    table = Table("batch", "job", work.items / 1e6, "million items", notes=tuple(notes))
+    return plan_ways(question, ground, table, ways_of)
+
+
+def plan_learning(question: Question, work: Learning) -> Plan:
+    session, model, shape_of_model = known_model(Ask(question.session, question.path, "", {}), work)
+    if work.samples is None:
+        raise BadInput(f"tokens: {model} learns from samples.", remedy="Write samples: and their number instead of tokens:.")
+    question = replace(question, session=session)
+    ground = ground_of(session, question.rules)
+    settings: dict[str, Any] = {"task": "train"}
+    if "precision" in work.model_fields_set:
+        settings["precision"] = work.precision.value
+    of_shape = asked(question, ground, model, settings)
+    total = work.samples * work.epochs
+
+    def ways_of(at: int) -> Ways:
+        shape = ground.fleet.shapes[at]
+        ask = of_shape(at)
+        if isinstance(ask, Cannot):
+            return ask
+        if (short := lacking(ask)) is not None:
+            return short
+        counts = machine_counts(question, shape.chips)
+        cores = 2.0 if ask.part.kind == "neuron" else 1.0
+        if work.batch_samples is not None:
+            counts = counts[counts * shape.chips * cores <= work.batch_samples]
+        if not len(counts):
+            return Cannot(f"{shape.chips} chips a machine leave no number within limits.chip_count and the batch", passed=COUNT)
+        wanted = [(work.batch_samples or STEP_BATCH * many * shape.chips) / (many * shape.chips * cores) for many in counts]
+        sizes = [_roomy(ask, size) for size in wanted]
+        asks = [replace(ask, chips=float(many * shape.chips), node=float(shape.chips)) for many in counts]
+        question_ = family_vision.question_of([one.case(size, "samples_per_s") for one, size in zip(asks, sizes, strict=True)])
+        found = ask.fitted.estimate("vision", question_, Coded.of("vision" if ask.alike else "never measured"))
+        slower = _slower(work, ask, shape_of_model, counts * shape.chips / found.value, float(shape.chips))
+        seconds = total / found.value * slower
+        return [
+            Way(at, int(counts[row]), float(seconds[row]), float(total / found.high[row] * slower[row]),
+                float(total / found.low[row] * slower[row]), ask.precision,
+                {"dp": int(counts[row]) * shape.chips, "batch": int(sizes[row])},
+                sum(ask.memory(sizes[row]).values()) / ask.part.memory_bytes,
+                found.provenance.at(row) if ask.alike else FORMULA)
+            for row in range(worthwhile(question, seconds))
+        ]  # fmt: skip
+
+    table = Table(str(getattr(work, "kind", "train")), "job", total / 1e6, "million samples", apart=False,
+                  checkpoint=Checkpoint(14.0 * shape_of_model.parameters, every_s=work.checkpoint_every))  # fmt: skip
+    made = plan_ways(question, ground, table, ways_of)
+    if work.data is None or not isinstance(shape_of_model, ConvShape | VisionShape):
+        return made
+    return replace(made, notes=(*made.notes, f"{WORKERS:g} vCPUs a chip decode the pictures; that is in the time."))
+
+
+def _roomy(ask: Sampled, size: float) -> float:
+    """The batch of one pass: as asked, or halved until it has room."""
+    while size > 1 and not ask.fits(size):
+        size /= 2
+    return max(size, 1.0)
+
+
+def _slower(work: Learning, ask: Sampled, shape: Shape, chip_seconds: Array, node: float) -> Array:
+    """How much longer it takes because pictures must be decoded; storage is chosen to keep up, and is paid for."""
+    data = work.data
+    if data is None or not work.samples or not isinstance(shape, ConvShape | VisionShape):
+        return np.ones(len(chip_seconds))
+    taken = np.asarray(chip_seconds * STEP_BATCH)  # seconds that one chip takes for so many samples
+    asked_of = Feeding(
+        compute_s=taken, samples=np.full(len(taken), STEP_BATCH * node), sample_bytes=column(data.size / work.samples),
+        device_bytes=column(6.0 * float(shape.image_size) ** 2), kind=Coded.of("jpeg"), tier=Coded.of("local-nvme"),
+        workers=column(WORKERS * node), streams=column(WORKERS * node), objects=column(0.0), chips=column(node),
+        link=column(ask.part.pcie), dataset_bytes=column(data.size), local_disk=column(0.0),
+    )  # fmt: skip
+    return np.maximum(feed(asked_of).step_s / taken, 1.0)

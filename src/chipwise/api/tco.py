@@ -1,0 +1,416 @@
+"""The verb behind `chipwise tco`: what machines of one's own cost over their life, and from when on they beat a cloud.
+
+What is not given comes from the catalog's tables or is a habit of the field; every such figure is kept as a `Setting` with
+where it comes from, so that no assumption is silent. The arithmetic is `money.tco`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from chipwise.api.selection import machine_query, region_keys
+from chipwise.catalog.chip import Chip, ChipKind
+from chipwise.catalog.offer import MEANINGS, Offer, Purchase, Verdict
+from chipwise.catalog.query import MachineQuery, OfferQuery, find_offers
+from chipwise.countries import country_of, spellings
+from chipwise.errors import BadInput, InvalidSettings, UnknownName
+from chipwise.money.owning import Figure, colocation_rent, electricity, industry_pue, purchase_price
+from chipwise.money.tco import CLOUD, Comparison, OwnCost, Ownership, Swing, cash_flow, compare, own_cost, sensitivity
+from chipwise.perf.arrays import Coded, column
+from chipwise.perf.power import power
+from chipwise.spelling import fold, nearest
+from chipwise.units import HOUR, YEAR
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+YEAR_HOURS = YEAR / HOUR
+STAFF_USD = 5_000.0  # a machine and year: a thirtieth of an engineer; rule of thumb, nobody publishes it
+_USUAL = Ownership(0.0, 0.0, 0.0)  # the habits of `money.tco`
+WORLD = "world"  # the place of the energy table that counts where no country is given
+_RENTED_ONLY = (ChipKind.TPU, ChipKind.NEURON)  # their makers rent them and sell none
+_TERMS = {Purchase.RESERVED_1Y: 1.0, Purchase.RESERVED_1Y_UPFRONT: 1.0, Purchase.RESERVED_3Y: 3.0}
+_ORDER = (
+    Purchase.ON_DEMAND, Purchase.SPOT, Purchase.RESERVED_1Y, Purchase.RESERVED_1Y_UPFRONT, Purchase.RESERVED_3Y,
+)  # fmt: skip
+FLAGS = {
+    "purchase_usd": "--purchase", "power_w": "--power", "idle_power_w": "--power", "usd_per_kwh": "--power-price",
+    "machines": "--machines", "years": "--years", "utilisation": "--utilisation", "residual_share": "--residual",
+    "interest": "--interest", "pue": "--pue", "space_usd_per_kw_month": "--space", "staff_usd_per_machine_year": "--staff",
+    "maintenance_share": "--maintenance", "network_storage_share": "--network",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody wants to own, and against what. None: from the catalog, or by habit. Prices are of one machine."""
+
+    chip: str
+    chips: int = 8
+    machines: int = 1
+    years: float = 4.0
+    utilisation: float = 0.7
+    country: str | None = None
+    purchase_usd: float | None = None
+    power_w: float | None = None
+    usd_per_kwh: float | None = None
+    pue: float | None = None
+    staff_usd_per_machine_year: float | None = None
+    space_usd_per_kw_month: float | None = None
+    interest: float | None = None
+    residual_share: float | None = None
+    maintenance_share: float | None = None
+    network_storage_share: float | None = None
+    against: tuple[str, ...] = ()  # machines, families of machines, chips; none: the chip itself, wherever it is rented
+    providers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A figure of the calculation and its story."""
+
+    name: str  # a field of `Ownership`
+    value: float
+    how: str
+    given: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A machine to rent instead; `usd_per_hour` is for as many chips as one own machine has."""
+
+    offer: Offer
+    chip: str
+    chips: float  # of the rented machine
+    usd_per_hour: float
+    place: str  # "cheapest of 9 providers"
+    compared: Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Tco:
+    asked: Asked
+    chip: str
+    own: Ownership
+    settings: tuple[Setting, ...]
+    cost: OwnCost
+    low: OwnCost  # with the purchase at the low end of its prices
+    high: OwnCost
+    cloud: tuple[Alternative, ...]
+    left_out: tuple[tuple[Purchase, str], ...]
+    reference: Alternative | None  # what the sensitivity is against
+    swings: tuple[Swing, ...]
+    notes: tuple[str, ...]
+
+
+def tco(session: Session, asked: Asked) -> Tco:
+    """BadInput names the flag of the command that it speaks of."""
+    named = session.names.one_chip(asked.chip)
+    chip = named.chip
+    if chip.kind in _RENTED_ONLY:
+        bought = sorted({row.chip for row in session.catalog.rows("boards") if row.chip and not row.chip.startswith("TPU")})
+        raise BadInput(
+            f"CHIP: {chip.name} is rented only; nobody sells it.", remedy=f"Allowed: chips that can be bought: {_some(bought)}."
+        )
+    settings = _settings(session, asked, chip)
+    values: dict[str, Any] = {one.name: one.value for one in settings}
+    price = settings[0]
+    try:
+        own = Ownership(
+            **values, machines=asked.machines, years=asked.years, utilisation=asked.utilisation, purchase_low_usd=price.low,
+            purchase_high_usd=price.high,
+        )  # fmt: skip
+    except InvalidSettings as error:
+        raise error.called(FLAGS) from error
+    cloud, left_out = _alternatives(session, asked, chip, own)
+    reference = _reference(cloud)
+    swings = sensitivity(own, reference.usd_per_hour, purchase=reference.offer.purchase) if reference else ()
+    low, high = (
+        own if end is None else replace(own, purchase_usd=end) for end in (own.purchase_low_usd, own.purchase_high_usd)
+    )
+    notes = _notes(asked, chip, cloud, [*settings])
+    return Tco(
+        asked, chip.name, own, settings, own_cost(own), own_cost(low), own_cost(high), cloud, left_out, reference,
+        tuple(one for one in swings if one.width_usd > 0), (*([named.said] if named.said else []), *notes),
+    )  # fmt: skip
+
+
+# -- what it is reckoned with
+
+
+def _settings(session: Session, asked: Asked, chip: Chip) -> tuple[Setting, ...]:
+    energy = session.catalog.rows("energy")
+    return (
+        _purchase(session, asked, chip),
+        *_power(asked, chip),
+        _electricity(session, asked),
+        _looked_up(
+            "pue", asked.pue, lambda: industry_pue(energy), "facility over machines; the table has no figures by country"
+        ),
+        _looked_up(
+            "space_usd_per_kw_month", asked.space_usd_per_kw_month, lambda: colocation_rent(energy), "rent of a kW a month"
+        ),
+        _habit("staff_usd_per_machine_year", asked.staff_usd_per_machine_year, STAFF_USD, "a thirtieth of an engineer"),
+        _habit("interest", asked.interest, _USUAL.interest, "a year"),
+        _habit("residual_share", asked.residual_share, _USUAL.residual_share, "of the purchase, when sold at the end"),
+        _habit("maintenance_share", asked.maintenance_share, _USUAL.maintenance_share, "of the purchase, a year"),
+        _habit("network_storage_share", asked.network_storage_share, _USUAL.network_storage_share, "on top of the purchase"),
+    )
+
+
+def _purchase(session: Session, asked: Asked, chip: Chip) -> Setting:
+    if asked.purchase_usd is not None:
+        return Setting("purchase_usd", asked.purchase_usd, "of one machine", True)
+    boards = session.catalog.rows("boards")
+    try:
+        found = purchase_price(boards, chip.name, asked.chips)
+    except BadInput as error:
+        sizes = sorted({f"{row.chips:g}" for row in boards if row.chip == chip.name and row.chips})
+        known = sorted({row.chip for row in boards if row.chip and row.usd_low})
+        other = f"--chips {' or '.join(sizes)}" if sizes else f"a chip with prices: {_some(known)}"
+        told = f"--purchase: the catalog has no purchase price of a machine with {asked.chips} x {chip.name}."
+        raise BadInput(told, remedy=f"Give USD, such as --purchase 250000, or ask for {other}.") from error
+    wide = found.low < found.high
+    how = found.how if found.certain else f"{found.how} (rough)"
+    return Setting("purchase_usd", found.value, how, False, found.low if wide else None, found.high if wide else None)
+
+
+def _power(asked: Asked, chip: Chip) -> tuple[Setting, Setting]:
+    """The chips at their limit and their share of the host; at rest as the power model has it."""
+    if asked.power_w is None and chip.power_w is None:
+        raise BadInput(
+            f"--power: nobody we read states the power of {chip.name}.", remedy="Give watts, such as --power 10.2kW."
+        )
+    kind, limit = Coded.of(str(chip.kind)), column(chip.power_w or 1.0)
+    busy, rest = (power(kind, limit, column(load), column(load), pue=1.0) for load in (1.0, 0.0))
+    work, idle = (asked.chips * float((drawn.chip + drawn.host)[0]) for drawn in (busy, rest))
+    if asked.power_w is not None:
+        return (
+            Setting("power_w", asked.power_w, "of one machine at work", True),
+            Setting(
+                "idle_power_w", asked.power_w * idle / work, f"{idle / work:.0%} of that at rest, as usual for a {chip.kind}"
+            ),
+        )
+    host = float((busy.host / busy.chip)[0])
+    return (
+        Setting("power_w", work, f"{asked.chips} x {chip.power_w:g} W, and {host:.0%} of that for the host"),
+        Setting("idle_power_w", idle, "at rest, by the power model"),
+    )
+
+
+def _electricity(session: Session, asked: Asked) -> Setting:
+    place = asked.country or WORLD
+    rows = session.catalog.rows("energy")
+    if asked.usd_per_kwh is not None and (asked.country is None or country_of(place) is not None):
+        return Setting("usd_per_kwh", asked.usd_per_kwh, "USD per kWh", True)
+    try:
+        found = electricity(rows, place)
+    except UnknownName as error:
+        country = country_of(place)
+        near = () if country is not None else _near_places(place, [row.place for row in rows if row.unit == "USD/kWh"])
+        known = "is no country, US state or continent" if country is None else "has no electricity price in USD in our tables"
+        allowed = "Allowed: a country (DEU, Germany), a US state (Texas), a continent (Europe)"
+        meant = f"Did you mean {', '.join(near)}? " if near else ""
+        raise BadInput(f"--country: {place[:40]!r} {known}.", remedy=f"{meant}{allowed}; or give --power-price.") from error
+    if asked.usd_per_kwh is not None:
+        return Setting("usd_per_kwh", asked.usd_per_kwh, "USD per kWh", True)
+    wide = found.low < found.high
+    return Setting("usd_per_kwh", found.value, found.how, False, found.low if wide else None, found.high if wide else None)
+
+
+def _near_places(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """By name for countries, which the table holds as codes."""
+    names = spellings()
+    codes = [code for name in nearest(fold(text), names) if (code := names[name]) in known]
+    return tuple(dict.fromkeys((*codes, *nearest(text, known))))
+
+
+def _looked_up(name: str, given: float | None, look: Callable[[], Figure], what: str) -> Setting:
+    if given is not None:
+        return Setting(name, given, what, True)
+    found = look()
+    return Setting(name, found.value, f"{found.how}; {what}", False, found.low, found.high)
+
+
+def _habit(name: str, given: float | None, usual: float, what: str) -> Setting:
+    return Setting(
+        name, usual if given is None else given, what if given is not None else f"{what}; assumed", given is not None
+    )
+
+
+# -- what it is held against
+
+_Rank = tuple[bool, bool, bool, float]  # another size, doubtful, old, USD per hour
+
+
+def _alternatives(
+    session: Session, asked: Asked, chip: Chip, own: Ownership
+) -> tuple[tuple[Alternative, ...], tuple[tuple[Purchase, str], ...]]:
+    """By purchase option: the cheapest, and the middle of the providers; with `against`, the cheapest of every machine."""
+    catalog = session.catalog
+    found = find_offers(catalog, _query(session, asked, chip))
+    fresh = session.year_ago
+    best: dict[Purchase, dict[object, tuple[_Rank, Offer, float, str]]] = {}
+    for at in found:
+        machine = catalog.machines[catalog.offers.machine[at]]
+        offer = catalog.offers[at]
+        if not machine.chips or machine.chip is None or offer.purchase is Purchase.OWNED or not offer.usd_per_hour:
+            continue
+        if not asked.against and not _divides(machine.chips, asked.chips):
+            continue
+        hourly = offer.usd_per_hour * asked.chips / machine.chips
+        # A machine of the same size first, then sure prices, then fresh ones.
+        odd = not asked.against and machine.chips != asked.chips
+        rank = (odd, offer.verdict is not Verdict.FINE, catalog.offers.as_of[at] < fresh, hourly)
+        key = machine.key if asked.against else machine.provider
+        group = best.setdefault(offer.purchase, {})
+        if key not in group or rank < group[key][0]:
+            group[key] = (rank, offer, machine.chips, machine.chip)
+    rows: list[Alternative] = []
+    left_out: list[tuple[Purchase, str]] = []
+    for option in _ORDER:
+        ranked = sorted(best.get(option, {}).values(), key=lambda one: one[0])
+        if not ranked:
+            continue
+        if own.years < _TERMS.get(option, 0.0):
+            left_out.append((option, f"is for {_TERMS[option]:g} years, and the machines are owned for {own.years:g}"))
+            continue
+        same = [one for one in ranked if one[0][:3] == ranked[0][0][:3]]  # the middle is among prices of the same worth
+        for place, (_, offer, chips, part) in _picked(same if not asked.against else ranked, bool(asked.against)):
+            hourly = offer.usd_per_hour * asked.chips / chips
+            rows.append(Alternative(offer, part, chips, hourly, place, compare(own, hourly, option)))
+    return tuple(rows), tuple(left_out)
+
+
+def _picked(ranked: Sequence[Any], every: bool) -> Iterable[tuple[str, Any]]:
+    if every:
+        return [("asked for", one) for one in ranked]
+    if len(ranked) < 3:
+        return [("the only one" if len(ranked) == 1 else f"cheapest of {len(ranked)} providers", ranked[0])]
+    middle = f"middle of {len(ranked)} providers"
+    return [(f"cheapest of {len(ranked)} providers", ranked[0]), (middle, ranked[len(ranked) // 2])]
+
+
+def _reference(cloud: Sequence[Alternative]) -> Alternative | None:
+    """What most would rent: by the hour, at the middle of the providers; else whatever comes first."""
+    hourly = [one for one in cloud if one.offer.purchase is Purchase.ON_DEMAND]
+    first = next(iter((*hourly, *cloud)), None)
+    return next((one for one in hourly if one.place.startswith("middle")), first)
+
+
+def _divides(part: float, whole: int) -> bool:
+    return part >= 1 and whole % part == 0
+
+
+def _query(session: Session, asked: Asked, chip: Chip) -> OfferQuery:
+    def told(flag: str, look: Callable[[], Any]) -> Any:
+        try:
+            return look()
+        except UnknownName as error:
+            raise BadInput(f"{flag}: {error.message}", remedy=error.remedy) from error
+
+    names = session.names
+    machines: MachineQuery = told("--against", lambda: machine_query(names, machines=asked.against, retired=False))
+    by: MachineQuery = told("--provider", lambda: machine_query(names, providers=asked.providers))
+    for key in machines.machines or ():
+        if not session.catalog.machines[session.catalog.machine_index[key]].chips and len(machines.machines or ()) == 1:
+            raise BadInput(f"--against: {key[1]} has no accelerators to compare.", remedy="Allowed: machines with chips.")
+    places = told("--region", lambda: region_keys(names, asked.regions))
+    wanted = replace(machines, providers=by.providers, chips=None if asked.against else {chip.name})
+    return OfferQuery(wanted, regions=places, real_only=True)
+
+
+def _notes(asked: Asked, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[Setting]) -> list[str]:
+    notes = []
+    price = next(one for one in settings if one.name == "usd_per_kwh")
+    if not price.given and "industrial" in price.how:
+        notes.append("The power price is that of large industry; a server room usually pays more: see --power-price.")
+    if not cloud:
+        where = f" for {', '.join(asked.against)}" if asked.against else f" of {asked.chips} x {chip.name}"
+        notes.append(f"No real offer{where} was found to compare with: loosen --against, --provider or --region.")
+    if any(one.offer.purchase is Purchase.SPOT for one in cloud):
+        notes.append("Spot is taken at its price: restarts and waits are left out.")
+    if any(_TERMS.get(one.offer.purchase, asked.years) < asked.years for one in cloud):
+        notes.append("Reservations shorter than the years of owning are renewed at the same price.")
+    odd = {one.offer.machine: one for one in cloud if one.chips != asked.chips}
+    notes += [
+        f"{name} has {one.chips:g} chips: its price is for {asked.chips:g}, as {asked.chips / one.chips:g} of them."
+        for name, one in odd.items()
+    ]
+    others = sorted({one.chip for one in cloud if one.chip != chip.name})
+    if others:
+        notes.append(f"{', '.join(others)} is another chip: an hour of it is taken to do the work of an hour of {chip.name}.")
+    doubtful = {one.offer.verdict: one for one in cloud if one.offer.verdict is not Verdict.FINE}
+    notes += [f"The price of {one.offer.machine} is doubtful: {MEANINGS[verdict]}." for verdict, one in doubtful.items()]
+    notes.append("Taxes, inflation, and work lost to repairs are left out; the cloud's price is taken to stay.")
+    return notes
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+# -- what --json prints
+
+
+def tco_view(found: Tco) -> dict[str, Any]:
+    """The keys are promised: see docs/models/tco.md."""
+    own, cost = found.own, found.cost
+
+    def ends(name: str) -> dict[str, float]:
+        return {key: getattr(one, name) for key, one in (("value", cost), ("low", found.low), ("high", found.high))}
+
+    return {
+        "chip": found.chip, "chips": found.asked.chips, "machines": own.machines, "years": own.years,
+        "utilisation": own.utilisation, "country": found.asked.country,
+        "settings": {
+            one.name: {"value": one.value, "low": one.low, "high": one.high, "given": one.given, "how": one.how}
+            for one in found.settings
+        },
+        "bought_usd": own.bought_usd, "resale_usd": own.resale_usd, "cash_flow_usd": list(cash_flow(own)),
+        "own": {
+            "usd_per_year": cost.cost.usd * YEAR_HOURS,
+            "lines": [{"name": one.name, "usd_per_year": one.usd * YEAR_HOURS, "how": one.how} for one in cost.cost.lines],
+            "usd_per_machine_hour": ends("usd_per_machine_hour"), "usd_per_useful_hour": ends("usd_per_useful_hour"),
+            "usd_per_useful_chip_hour": cost.usd_per_useful_hour / found.asked.chips,
+        },
+        "cloud": [_alternative_view(one) for one in found.cloud],
+        "left_out": [{"purchase": str(option), "why": why} for option, why in found.left_out],
+        "sensitivity": None if found.reference is None else {
+            "against": _named(found.reference), "saving_usd": found.reference.compared.saving_usd,
+            "swings": [
+                {
+                    "name": one.name, "low": one.low, "high": one.high, "saving_at_low_usd": one.saving_at_low_usd,
+                    "saving_at_high_usd": one.saving_at_high_usd, "month_at_low": one.month_at_low,
+                    "month_at_high": one.month_at_high,
+                }
+                for one in found.swings
+            ],
+        },
+        "notes": list(found.notes),
+    }  # fmt: skip
+
+
+def _named(one: Alternative) -> dict[str, Any]:
+    offer = one.offer
+    return {"purchase": str(offer.purchase), "provider": offer.provider, "machine": offer.machine, "region": offer.region}
+
+
+def _alternative_view(one: Alternative) -> dict[str, Any]:
+    held = one.compared
+    return {
+        **_named(one), "chip": one.chip, "chips": one.chips, "place": one.place, "as_of": one.offer.as_of,
+        "verdict": str(one.offer.verdict), "usd_per_hour": one.usd_per_hour,
+        "usd_per_useful_hour": held.cloud_usd_per_useful_hour, "break_even_utilisation": held.break_even_utilisation,
+        "break_even_month": held.break_even_month, "break_even_month_discounted": held.break_even_month_discounted,
+        "own_npv_usd": held.own_npv_usd, "cloud_npv_usd": held.cloud_npv_usd, "saving_usd": held.saving_usd, "why": held.why,
+    }  # fmt: skip
+
+
+__all__ = ["CLOUD", "Alternative", "Asked", "Setting", "Tco", "tco", "tco_view"]

@@ -1,0 +1,185 @@
+"""`chipwise compare`: the cheapest plan of every provider and purchase option, region or generation, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from chipwise.cli.options import Whole
+
+if TYPE_CHECKING:
+    from chipwise.api.comparing import Comparison
+    from chipwise.plan.comparing import Cell
+    from chipwise.plan.decision import Plan
+
+_BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront": "1y upfront"}
+
+
+@click.command()
+@click.argument("workload", metavar="WORKLOAD.yaml")
+@click.option(
+    "--by", type=click.Choice(["provider", "region", "generation"]), default="provider", show_default=True,
+    help="What stands side by side.",
+)  # fmt: skip
+@click.option("--vendor", default=None, help="With --by generation: of this vendor only, as nvidia.")
+@click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
+@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@click.option("--top", type=Whole(1, 10000), default=20, show_default=True, help="How many regions to show.")
+@click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
+@click.pass_context
+def compare(
+    ctx: click.Context, /, workload: str, by: str, vendor: str | None, environment: str | None, limits: tuple[str, ...],
+    top: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Set providers, regions or generations side by side for a workload: what the cheapest plan of each costs.
+
+    Goals and limits of the file are kept. Exits with 1 when nothing fits.
+
+    \b
+    Examples:
+      chipwise compare examples/train/workload.yaml
+      chipwise compare examples/serve/workload.yaml --by region
+      chipwise compare examples/train/workload.yaml --by generation --vendor nvidia
+    """
+    from chipwise.api.comparing import compare as ask
+    from chipwise.api.comparing import comparison_view
+    from chipwise.api.plan_quick import read, with_limits
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.errors import BadInput
+
+    if vendor and by != "generation":
+        raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --limit chips=[...].")
+    over = with_limits(read(workload), workload, limits) if limits else None
+    found = ask(open_session(), workload, by, vendor, environment, over)
+    if as_json:
+        text.show_json(comparison_view(found))
+    elif found.plan.winner is None:
+        show_nothing(found.plan)
+    else:
+        _show(found, top)
+    if found.plan.winner is None:
+        ctx.exit(1)
+
+
+def show_nothing(plan: Plan) -> None:
+    from chipwise.cli import text
+
+    text.show_title(f"{plan.workload}: {plan.kind}, per {plan.per}")
+    text.show_lines("Nothing fits.", "")
+    text.show_pairs([(one.what, f"{one.how_much}. Would help: {one.remedy}.") for one in plan.missing])
+    text.show_lines("", *(f"{one.offers:,} offers: {one.rule}, such as {one.example}" for one in plan.refused))
+
+
+def _show(found: Comparison, top: int) -> None:
+    from chipwise.cli import text
+
+    plan = found.plan
+    text.show_title(f"{plan.workload}: {plan.kind}, the cheapest plan by {found.by}, USD per {plan.per}")
+    text.show_lines("")
+    match found.by:
+        case "region":
+            _show_regions(found.cells, plan, top)
+        case "generation":
+            _show_generations(found.cells, plan)
+        case _:
+            _show_matrix(found.cells)
+    if plan.notes:
+        text.show_lines("", *plan.notes)
+
+
+def _show_matrix(cells: tuple[Cell, ...]) -> None:
+    from chipwise.catalog.offer import PURCHASES
+    from chipwise.cli import text
+
+    by_key = {one.key: one for one in cells}
+    providers = list(dict.fromkeys(one.key[0] for one in cells))  # the cheapest first
+    options = [name for name in map(str, PURCHASES) if any(one.key[1] == name for one in cells)]
+    first = {provider: next(one for one in cells if one.key[0] == provider) for provider in providers}
+
+    def shown(cell: Cell | None) -> str:
+        return "-" if cell is None or cell.choice is None else text.number(cell.choice.usd) if cell.fits else "x"
+
+    text.show_table(
+        [text.Column("provider"), *(text.Column(_BUY.get(name, name), right=True) for name in options),
+         text.Column("its cheapest", flexible=True)],
+        [
+            [provider, *(shown(by_key.get((provider, name))) for name in options), _with(first[provider])]
+            for provider in providers
+        ],
+    )  # fmt: skip
+    missed = [one for one in cells if not one.fits]
+    if missed:
+        text.show_lines("", "x: can do it, and misses a goal:")
+        text.show_pairs([(f"{one.key[0]} {one.key[1]}", one.why) for one in missed])
+    text.show_lines("", "-: no offer within the limits can do it.")
+
+
+def _with(cell: Cell) -> str:
+    one = cell.choice
+    return f"{one.chips * one.machines} {one.chip}, {one.region}" if one is not None and cell.fits else "-"
+
+
+def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
+    from chipwise.cli import text
+
+    good = [one for one in cells if one.fits]
+    text.show_table(
+        [
+            text.Column("provider"), text.Column("region", flexible=True), text.Column("in"),
+            text.Column("chips", flexible=True), text.Column("buy", flexible=True), text.Column(f"USD/{plan.per}", right=True),
+            text.Column("kg CO2e", right=True),
+        ],
+        [
+            [one.key[0], one.key[1], one.key[2] or "?", f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
+             _BUY.get(one.choice.purchase, one.choice.purchase), text.number(one.choice.usd), text.number(one.choice.kg, 3)]
+            for one in good[:top] if one.choice is not None
+        ],
+    )  # fmt: skip
+    if len(good) > top:
+        text.show_lines(f"{len(good) - top:,} more of {len(good):,}: --top {len(good)}.")
+    missed = [one for one in cells if not one.fits]
+    if missed:
+        text.show_lines("", f"{text.plural(len(missed), 'region')} can do it and miss a goal, such as {missed[0].key[1]}:",
+                        missed[0].why)  # fmt: skip
+
+
+def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
+    from chipwise.cli import text
+    from chipwise.plan.explaining import duration
+
+    monthly = plan.per == "month"
+    rows = []
+    for one in cells:
+        if one.choice is not None:
+            time = text.number(one.choice.rate, 3) if monthly else duration(one.choice.seconds)
+            rows.append(
+                [str(one.year or "?"), one.key[1], f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
+                 text.number(one.choice.usd), time, text.number(one.kwh, 3), "" if one.fits else "x"]
+            )  # fmt: skip
+    text.show_table(
+        [
+            text.Column("since", right=True), text.Column("generation"), text.Column("chips", flexible=True),
+            text.Column(f"USD/{plan.per}", right=True), text.Column("req/s" if monthly else "time", right=True),
+            text.Column("kWh", right=True), text.Column(""),
+        ],
+        rows,
+    )  # fmt: skip
+    missed = [(one.key[1], one.why) for one in cells if one.choice is not None and not one.fits]
+    if missed:
+        text.show_lines("", "x: misses a goal:")
+        text.show_pairs(missed)
+    if any(one.choice is not None and one.kwh is None for one in cells):
+        text.show_lines("", "kWh -: nobody we read states the power of the chip.")
+    show_unable([(one.key[1], one.why) for one in cells if one.choice is None])
+
+
+def show_unable(pairs: list[tuple[str, str]]) -> None:
+    """Names by why they have no number."""
+    from chipwise.cli import text
+
+    if pairs:
+        text.show_lines("", "No candidate:")
+        for why in dict.fromkeys(why for _, why in pairs):
+            text.show_lines(f"{', '.join(name for name, other in pairs if other == why)}: {why}.")

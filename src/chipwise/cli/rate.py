@@ -1,0 +1,105 @@
+"""`chipwise rate`: the star table of hardware families, reckoned for a workload, with the numbers behind each star."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from chipwise.api.rating import Rated
+    from chipwise.plan.rating import Rating
+
+_TITLES = {"performance": "speed", "cost": "cost", "energy": "energy", "frameworks": "software", "ease": "ease"}
+
+
+@click.command()
+@click.argument("workloads", metavar="WORKLOAD.yaml...", nargs=-1, required=True)
+@click.option("--environment", "-e", default=None, help="An environment of the files, such as prod.")
+@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@click.option("--why", is_flag=True, help="Also the numbers behind each star.")
+@click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
+@click.pass_context
+def rate(
+    ctx: click.Context, /, workloads: tuple[str, ...], environment: str | None, limits: tuple[str, ...], why: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Rate hardware families for a workload, one to five stars each: speed of a chip, cost, energy, software, ease of use.
+
+    Speed, cost and energy: five stars for the best family, one less for every halving against it. Software and ease: a star
+    for every fifth of the frameworks that run and of the questions answered with yes. A table for each file.
+
+    \b
+    Examples:
+      chipwise rate examples/train/workload.yaml
+      chipwise rate examples/serve/workload.yaml --why
+      chipwise rate examples/train/workload.yaml examples/serve/workload.yaml --json
+    """
+    from chipwise.api.plan_quick import read, with_limits
+    from chipwise.api.rating import SCHEMA, rated_view
+    from chipwise.api.rating import rate as ask
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.cli.compare import show_nothing
+
+    session = open_session()
+    found = [ask(session, path, environment, with_limits(read(path), path, limits) if limits else None) for path in workloads]
+    if as_json:
+        text.show_json({"schema": SCHEMA, "ratings": [rated_view(one) for one in found]})
+    else:
+        for place, one in enumerate(found):
+            if place:
+                text.show_lines("")
+            if one.ratings:
+                _show(one, why)
+            else:
+                show_nothing(one.plan)
+    if not all(one.ratings for one in found):
+        ctx.exit(1)
+
+
+def _show(found: Rated, why: bool) -> None:
+    from chipwise.cli import text
+    from chipwise.cli.compare import show_unable
+    from chipwise.plan.rating import COLUMNS
+
+    plan = found.plan
+    text.show_title(f"{plan.workload}: {plan.kind}, stars by hardware family")
+    text.show_lines("")
+    text.show_table(
+        [text.Column("family"), *(text.Column(_TITLES[name]) for name in COLUMNS),
+         text.Column(f"USD/{plan.per}", right=True), text.Column("with", flexible=True)],
+        [
+            [one.family, *(text.stars(one.figures[name].stars) for name in COLUMNS),
+             "x" if one.missed else text.number(one.best.usd), one.best.chip]
+            for one in found.ratings
+        ],
+    )  # fmt: skip
+    missed = [one for one in found.ratings if one.missed]
+    if missed:
+        text.show_lines("", "x: can do it, and misses a goal:")
+        text.show_pairs([(one.family, one.missed) for one in missed])
+    if why:
+        for one in found.ratings:
+            _show_why(one)
+    else:
+        text.show_lines("", "--why shows the numbers behind the stars.")
+    show_unable(list(found.unrated))
+    if plan.notes:
+        text.show_lines("", *plan.notes)
+
+
+def _show_why(one: Rating) -> None:
+    from chipwise.cli import text
+    from chipwise.plan.rating import COLUMNS
+
+    text.show_lines("", f"{one.family}:")
+    pairs = []
+    for name in COLUMNS:
+        figure = one.figures[name]
+        if figure.value is None:
+            pairs.append((_TITLES[name], f"-; {figure.how}"))
+            continue
+        value = f"{figure.value:.0%}" if name in ("frameworks", "ease") else text.number(figure.value)
+        pairs.append((_TITLES[name], f"{value} {figure.unit}; {figure.how}"))
+    text.show_pairs(pairs)

@@ -1,0 +1,36 @@
+"""The questions that decided, drawn: boxes down the page, whom each sent away to the side, the answer at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipwise.plan.decision import Plan
+from chipwise.report.markup import tag, text
+from chipwise.report.questions import Question
+from chipwise.report.words import full, money
+
+
+def flowchart(plan: Plan, asked: Sequence[Question]) -> str:
+    steps = [tag("li", _box("start", text(plan.workload), f"{text(plan.kind)}, by {text(plan.objective)}"))]
+    steps += [_step(one) for one in asked]
+    if plan.winner is not None:
+        first, *rest = full(plan.winner, plan)
+        cheaper = tag("p", "cheaper still", class_="left") if plan.service is not None else ""
+        steps.append(tag("li", _box("end", text(first), "<br>".join(map(text, rest))), cheaper))
+    if plan.service is not None:
+        one = plan.service
+        told = f"paid {one.kind}: {money(one.usd)} a {plan.per}"
+        steps.append(tag("li", _box("end", text(f"{one.provider} {one.name}"), f"{text(told)}<br>{text(one.break_even)}")))
+    return tag("ol", *steps, class_="flow")
+
+
+def _box(kind: str, title: str, under: str = "") -> str:
+    return tag("div", tag("strong", title), tag("span", under) if under else "", class_=f"box {kind}")
+
+
+def _step(one: Question) -> str:
+    away = tag("ul", *(tag("li", text(told)) for told in one.away))
+    heading = tag("b", "nothing is left" if one.stopped else "left out")
+    side = tag("div", heading, away, class_="away stopped" if one.stopped else "away")
+    left = tag("p", text(one.left), class_="left") if one.left and not one.stopped else ""
+    return tag("li", tag("div", _box("question", text(one.asked)), side, class_="step"), left)

@@ -1,0 +1,163 @@
+"""The whole page: one text that holds its style, its script, plotly's script and its data, and asks nobody for more.
+
+The page's own policy forbids every request and every script but those whose digests it names, so a name that slipped through
+as markup could neither run nor load anything. What a plan does not hold gets no section.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from datetime import date
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+
+from chipwise.errors import MissingExtra
+from chipwise.plan.decision import Choice, Plan
+from chipwise.plan.explaining import running, sentence
+from chipwise.report.charts import TOP, Chart, costs, memory, pareto
+from chipwise.report.flowchart import flowchart
+from chipwise.report.markup import data, tag, text
+from chipwise.report.questions import questions
+from chipwise.report.tables import cost_lines, losses, matrix, pairs, ranking, refusals, services, simple
+from chipwise.report.words import rated
+
+_CAUTION = "Speeds and carbon are estimates; prices are those of the day that each row names."
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; script-src"
+_STATIC = Path(__file__).parent / "static"
+
+
+def page(plan: Plan, today: date) -> str:
+    """Raises MissingExtra where plotly is not installed."""
+    plotly = plotly_script()
+    own = (_STATIC / "report.js").read_text(encoding="utf-8")
+    style = (_STATIC / "report.css").read_text(encoding="utf-8")
+    charts = [chart for chart in (pareto(plan), costs(plan), memory(plan)) if chart is not None]
+    scripts = [plotly, own] if charts else [own]
+    head = [
+        '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<link rel="icon" href="data:,">',
+        tag("title", text(f"{plan.workload}: chipwise plan")),
+        f"<style>{style}</style>",
+    ]
+    body = [
+        _header(plan),
+        tag("main", *(_answer(plan, charts) if plan.winner is not None else _nothing(plan))),
+        tag("footer", text(f"Made by chipwise on {today.isoformat()}. {_CAUTION}")),
+        *(f'<script type="application/json" class="chart" data-for="{one.name}">{_figure(one)}</script>' for one in charts),
+        *(f"<script>{script}</script>" for script in scripts),
+    ]  # fmt: skip
+    return "\n".join(["<!DOCTYPE html>", '<html lang="en">', tag("head", *head), tag("body", *body), "</html>", ""])
+
+
+def plotly_script() -> str:
+    """Plotly's own bundle, from where pip put it."""
+    try:
+        found = import_module("plotly.offline").get_plotlyjs()
+    except ImportError as error:
+        raise MissingExtra("An HTML report", "report") from error
+    return str(found).replace("</script", "<\\/script")
+
+
+def _policy(scripts: Iterable[str]) -> str:
+    known = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    return f"{_POLICY} {known}"
+
+
+def _figure(chart: Chart) -> str:
+    return data({"data": chart.data, "layout": chart.layout})
+
+
+def _header(plan: Plan) -> str:
+    told = sentence(plan) if plan.winner is not None else "Nothing fits."
+    about = f"{plan.kind}, by {plan.objective}; times and money are of a {plan.per}"
+    answer = tag("p", text(told), class_="answer" if plan.winner is not None else "answer none")
+    return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer)
+
+
+def _section(name: str, title: str, *inside: str, told: str = "") -> str:
+    return tag("section", tag("h2", text(title)), tag("p", text(told)) if told else "", *inside, id=name)
+
+
+def _drawn(charts: Iterable[Chart], name: str, title: str, told: str) -> str:
+    """A section for the chart of that name, if there is one. Its place is kept free, so that nothing jumps."""
+    chart = next((one for one in charts if one.name == name), None)
+    if chart is None:
+        return ""
+    place = tag("div", id=f"chart-{name}", class_="plot", style=f"height:{chart.height}px", role="img", aria_label=title)
+    missing = tag("noscript", tag("p", "The charts need JavaScript; the tables do not."))
+    return _section(name, title, place, missing, told=told)
+
+
+def _answer(plan: Plan, charts: list[Chart]) -> list[str]:
+    winner = plan.choices[0]
+    many = len(plan.choices)
+    against = "time until done" if plan.per == "job" else rated(plan)
+    best = f"the best {min(many, TOP)}" if many > 1 else "the answer"
+    return [
+        tag("div", _how(winner), _money(winner), class_="two"),
+        _section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
+        _section("choices", "Ranking", ranking(plan),
+                 told=f"The best offer of every machine type and way to buy, {many:,} in all. A click on a heading sorts."),
+        _drawn(charts, "pareto", f"Cost against {against}",
+               "Large points with a dark rim are on the front: nothing else is better in cost, time and carbon at once. "
+               "A click on the legend hides a way to buy."),
+        tag("div",
+            _drawn(charts, "costs", f"Where the money goes, {best}", "The numbers are those of the ranking."),
+            _drawn(charts, "memory", f"How full the memory is, {best}", "Brown: above 90%."),
+            class_="two"),
+        _section("providers", "The least cost by provider and chip family", matrix(plan),
+                 told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is dearer."),
+        _losses(plan),
+        _per_use(plan),
+        _section("turns", "What would change the answer, and risks", pairs((one.what, one.told) for one in plan.turns))
+        if plan.turns
+        else "",
+        _refusals(plan),
+        _notes(plan),
+    ]  # fmt: skip
+
+
+def _how(winner: Choice) -> str:
+    return _section("how", "How to run it", pairs(running(winner)))
+
+
+def _money(winner: Choice) -> str:
+    return _section("money", "What the answer costs", cost_lines(winner))
+
+
+def _nothing(plan: Plan) -> list[str]:
+    missing = [[text(one.what), text(one.how_much), text(one.remedy)] for one in plan.missing]
+    return [
+        _section("missing", "What was missing", simple(("what", "how much", "would help"), missing, stacks=True))
+        if missing
+        else "",
+        _section("decision", "What decided", flowchart(plan, questions(plan))),
+        _losses(plan),
+        _per_use(plan),
+        _refusals(plan),
+        _notes(plan),
+    ]
+
+
+def _losses(plan: Plan) -> str:
+    title = "Why every other family lost" if plan.winner is not None else "Why every family is out"
+    return _section("losses", title, losses(plan)) if plan.losses else ""
+
+
+def _per_use(plan: Plan) -> str:
+    told = f"{len(plan.services):,} services; those that may be used stand first, the cheapest of each."
+    return _section("services", "Paid per use instead of per machine", services(plan), told=told) if plan.services else ""
+
+
+def _refusals(plan: Plan) -> str:
+    counts = plan.counts
+    told = f"{counts.considered:,} candidates were considered, {counts.estimated:,} estimated, {counts.pruned:,} could not win."
+    return _section("refused", "Left out before", refusals(plan) if plan.refused else "", told=told)
+
+
+def _notes(plan: Plan) -> str:
+    return _section("notes", "Notes", tag("ul", *(tag("li", text(one)) for one in plan.notes))) if plan.notes else ""

@@ -1,0 +1,126 @@
+"""The questions that decided a plan, in the order in which they were asked, and whom each sent away.
+
+A question that sent nobody away did not decide and is left out; where nothing fits, the last one says what was missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chipwise.plan.decision import Choice, Loss, Missing, Plan
+from chipwise.report.words import full, many, money, numbers
+
+_NOT_OFFERED = "no offer within"  # as a loss without a choice begins where limits left no offer
+_GOALS = ("misses the", "exceeds the", "keeps no")  # as the reasons begin that are a goal's
+_OF_GOALS = ("deadline", "budget", "latency", "goal")  # what is missing where a goal is in the way
+_BEST = {
+    "cost": "Which costs least?", "time": "Which is fastest?", "carbon": "Which emits least?",
+    "balanced": "Which balances cost, time and carbon best?",
+}  # fmt: skip
+_SHOWN = 4  # that a question lists by name; the tables list all
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    asked: str
+    away: tuple[str, ...]  # whom it sent away, a sentence each
+    left: str = ""  # who goes on
+    stopped: bool = False  # nobody went on
+
+
+def questions(plan: Plan) -> tuple[Question, ...]:
+    missing = {asked: tuple(_missing(one) for one in plan.missing if _stage(one) == asked) for asked in _STAGES}
+    asked = (
+        Question(_ALLOWED, missing[_ALLOWED] + _refused(plan), f"{plan.counts.considered:,} candidates"),
+        Question(_FITS, missing[_FITS] + _families(plan.losses, _FITS), f"{plan.counts.estimated:,} ways of running estimated"),
+        Question(_MEETS, missing[_MEETS] + _families(plan.losses, _MEETS), _kinds(plan)),
+    )
+    if plan.winner is None:
+        last = max((at for at, one in enumerate(_STAGES) if missing[one]), default=len(_STAGES) - 1)
+        kept = [one for one in asked[:last] if one.away]
+        return (*kept, Question(asked[last].asked, asked[last].away or ("nothing was left",), stopped=True))
+    best = Question(_BEST.get(plan.objective, f"Which is best by {plan.objective}?"), _beaten(plan), _named(plan.winner))
+    return tuple(one for one in (*asked, best, *_purchase(plan, plan.winner), *_per_use(plan)) if one.away)
+
+
+_ALLOWED, _FITS, _MEETS = "May it be used?", "Can it run it?", "Are the goals met?"
+_STAGES = (_ALLOWED, _FITS, _MEETS)
+
+
+def _stage(missing: Missing) -> str:
+    if missing.what == "offers":
+        return _ALLOWED
+    return _MEETS if any(word in missing.what for word in _OF_GOALS) else _FITS
+
+
+def _missing(one: Missing) -> str:
+    return f"{one.what}: {one.how_much}. Would help: {one.remedy}."
+
+
+def _refused(plan: Plan) -> tuple[str, ...]:
+    told = [f"{one.offers:,} offers: {one.rule}" for one in plan.refused]
+    unasked = [one.family for one in plan.losses if _asked(one) == _ALLOWED]
+    return (*told, *([f"{', '.join(unasked)}: no offer is left"] if unasked else ()))
+
+
+def _asked(loss: Loss) -> str:
+    """The question that sent a family away; the last one where it was only beaten."""
+    if loss.why.startswith(_GOALS):
+        return _MEETS
+    if loss.choice is not None:
+        return ""
+    return _ALLOWED if loss.why.startswith(_NOT_OFFERED) else _FITS
+
+
+def _families(losses: Sequence[Loss], asked: str) -> tuple[str, ...]:
+    """A sentence for each reason, with the families it holds for."""
+    mine = [one for one in losses if _asked(one) == asked]
+    return tuple(
+        f"{', '.join(one.family for one in mine if one.why == why)}: {why}" for why in dict.fromkeys(one.why for one in mine)
+    )
+
+
+def _kinds(plan: Plan) -> str:
+    families = len({one.family for one in plan.choices})
+    return f"{len(plan.choices):,} choices of {families} {'family' if families == 1 else 'families'}"
+
+
+def _named(one: Choice) -> str:
+    return f"{many(one)}{one.provider} {one.machine}"
+
+
+def _beaten(plan: Plan) -> tuple[str, ...]:
+    told = [f"{one.family}: {one.why}" for one in plan.losses if one.choice is not None and not _asked(one)]
+    second = plan.choices[1] if len(plan.choices) > 1 else None
+    if second is not None and plan.winner is not None and second.family == plan.winner.family:
+        told.insert(0, f"{_named(second)}: {numbers(second, plan)}")
+    more = len(told) - _SHOWN
+    return (*told[:_SHOWN], *([f"and {more} more, in the table below"] if more > 0 else ()))
+
+
+def _purchase(plan: Plan, winner: Choice) -> tuple[Question, ...]:
+    """Spot or not: asked where both were to be had, or where spot was refused."""
+    refused = next((one for one in plan.refused if one.rule == "may be interrupted"), None)
+    spot = winner.purchase == "spot"
+    others = [one for one in plan.choices if (one.purchase == "spot") is not spot]
+    if not others and not (refused is not None and not spot):
+        return ()
+    if refused is not None and not spot:
+        away = f"spot: {refused.offers:,} offers refused, as machines may not be taken away"
+    else:
+        other = next((one for one in others if one.machine == winner.machine), others[0])
+        away = f"{other.purchase}: {', '.join(full(other, plan)[::2])}"
+    return (Question("Spot or not?", (away,), winner.purchase),)
+
+
+def _per_use(plan: Plan) -> tuple[Question, ...]:
+    """Asked where there are such services and none of them is cheaper; a cheaper one is part of the answer."""
+    if not plan.services or plan.service is not None:
+        return ()
+    best = plan.services[0]
+    if best.refused:
+        away = f"{len(plan.services):,} services paid per use; the cheapest, {best.provider} {best.name}: {best.refused[0]}"
+    else:
+        away = f"{best.provider} {best.name}, {best.kind}: {money(best.usd)} a {plan.per}; {best.break_even}"
+    return (Question("Machines, or paid per use?", (away,), "machines"),)

@@ -1,0 +1,178 @@
+"""The report's tables. Every cell that is sorted by a number carries it, so that the page's script need not read prose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from chipwise.plan.decision import Choice, Plan
+from chipwise.plan.explaining import duration
+from chipwise.report.markup import tag, text
+from chipwise.report.words import amount, chips, listed, many, mass, money, rated
+
+FIRST = 25  # rows that are shown, and printed, before somebody asks for all
+PER_USE = 8  # services that are listed
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    inside: str  # markup
+    key: float | str | None = None  # what it is sorted by; None: unknown, and last
+    number: bool = False
+
+
+def ranking(plan: Plan) -> str:
+    job = plan.per == "job"
+    titles = ["#", "where", "chips", "buy", "time" if job else rated(plan), f"USD/{plan.per}"]
+    titles += [f"USD per {_one(plan.choices[0].unit)}", "kg CO2e", "memory", "estimate"]
+    rows = [_row(at, one, job) for at, one in enumerate(plan.choices, start=1)]
+    told = [at for at in range(len(titles)) if any(row[at].key is not None for row in rows)]
+    titles, rows = [titles[at] for at in told], [[row[at] for at in told] for row in rows]
+    head = tag("tr", *(_head(title, rows[0][at].number) for at, title in enumerate(titles)))
+    body = [
+        tag("tr", *map(_cell, row), data_family=one.family, data_buy=one.purchase, class_="more" if at > FIRST else None)
+        for at, (one, row) in enumerate(zip(plan.choices, rows, strict=True), start=1)
+    ]
+    return _controls(plan) + tag(
+        "div", tag("table", tag("thead", head), tag("tbody", *body), id="ranking", class_="sortable"),
+        class_="wide", tabindex="0", role="region", aria_label="Ranking",
+    )  # fmt: skip
+
+
+def _row(at: int, one: Choice, job: bool) -> list[Cell]:
+    country = f", {one.country}" if one.country else ""
+    where = f"{tag('b', text(f'{many(one)}{one.machine}'))}<br>{text(f'{one.provider}, {one.region}{country}')}"
+    span = f"{duration(one.low_s)} to {duration(one.high_s)}" if one.high_s > one.low_s else ""
+    time = Cell(_over(duration(one.seconds), span), one.seconds, True)
+    rate = Cell("-" if one.rate is None else amount(one.rate), one.rate, True)
+    share = one.memory_share
+    return [
+        Cell(str(at), float(at), True), Cell(where, f"{one.machine} {one.provider}"),
+        Cell(_over(chips(one), one.precision), chips(one)), Cell(text(one.purchase), one.purchase), time if job else rate,
+        Cell(text(money(one.usd)), one.usd, True), Cell(f"{one.usd_per_unit:,.4g}", one.usd_per_unit, True),
+        Cell(mass(one.kg), one.kg, True), Cell("-" if share is None else f"{share:.0%}", share, True),
+        Cell(_over(one.provenance, f"price of {one.price_of}"), one.provenance),
+    ]  # fmt: skip
+
+
+def _over(first: str, second: str) -> str:
+    return f"{text(first)}<br>{tag('small', text(second))}" if second else text(first)
+
+
+def _one(unit: str) -> str:
+    return unit.removesuffix("s")
+
+
+def _head(title: str, number: bool) -> str:
+    """Not a button element: browsers leave those out of a heading that is printed anew on every page."""
+    return tag("th", tag("span", text(title), role="button", tabindex="0"), scope="col", class_="number" if number else None)
+
+
+def _cell(cell: Cell) -> str:
+    return tag("td", cell.inside, data_key=cell.key, class_="number" if cell.number else None)
+
+
+def _controls(plan: Plan) -> str:
+    """Shown by the script alone: without it they could do nothing."""
+    search = tag("label", "Filter ", '<input type="search" id="filter" placeholder="machine, region, chip ...">')
+    family = _select("family", "all families", sorted({one.family for one in plan.choices}))
+    buy = _select("buy", "all ways to buy", sorted({one.purchase for one in plan.choices}))
+    all_of = tag("button", f"Show all {len(plan.choices):,}", type="button", id="all") if len(plan.choices) > FIRST else ""
+    shown = tag("output", id="shown", for_="filter family buy")
+    return tag("div", search, family, buy, all_of, shown, class_="controls")
+
+
+def _select(name: str, everything: str, options: Sequence[str]) -> str:
+    listed = (tag("option", text(one), value=one) for one in options)
+    return tag("select", tag("option", everything, value=""), *listed, id=name, aria_label=everything)
+
+
+def matrix(plan: Plan) -> str:
+    """The least cost of every provider and chip family among the choices; the best of a row is bold, darker is dearer."""
+    best: dict[tuple[str, str], Choice] = {}
+    for one in plan.choices:
+        known = best.get((one.provider, one.family))
+        if known is None or one.usd < known.usd:
+            best[one.provider, one.family] = one
+    providers = _by_least({provider for provider, _ in best}, best, 0)
+    families = _by_least({family for _, family in best}, best, 1)
+    least = min(one.usd for one in best.values())
+    head = tag(
+        "tr", tag("th", "provider", scope="col"), *(tag("th", text(name), scope="col", class_="number") for name in families)
+    )
+    body = []
+    for provider in providers:
+        found = [best.get((provider, family)) for family in families]
+        low = min(one.usd for one in found if one is not None)
+        cells = (_priced(one, least, low) for one in found)
+        body.append(tag("tr", tag("th", text(provider), scope="row"), *cells))
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *body), class_="matrix"),
+               class_="wide", tabindex="0", role="region", aria_label="Cost by provider and family")  # fmt: skip
+
+
+def _by_least(names: Iterable[str], best: dict[tuple[str, str], Choice], at: int) -> list[str]:
+    return sorted(names, key=lambda name: (min(one.usd for key, one in best.items() if key[at] == name), name))
+
+
+def _priced(one: Choice | None, least: float, low: float) -> str:
+    if one is None:
+        return tag("td", "", class_="number none")
+    ratio = one.usd / least if least > 0 else 1.0
+    shade = sum(ratio > step for step in (1.001, 1.25, 2.0, 4.0))
+    told = tag("b", text(money(one.usd))) if one.usd <= low else text(money(one.usd))
+    return tag("td", told, class_=f"number shade{shade}", title=f"{many(one)}{one.where}, {one.purchase}")
+
+
+def losses(plan: Plan) -> str:
+    """Families that lost with a number first; those that cannot do it are joined by their reason."""
+    rows = [
+        [text(one.family), text(f"{many(one.choice)}{one.choice.where}, {one.choice.purchase}"), text(one.why)]
+        for one in plan.losses
+        if one.choice is not None
+    ]
+    unable = [one for one in plan.losses if one.choice is None]
+    rows += [
+        [text(", ".join(one.family for one in unable if one.why == why)), "", text(why)]
+        for why in dict.fromkeys(one.why for one in unable)
+    ]
+    return simple(("family", "its best", "why it lost"), rows, stacks=True)
+
+
+def refusals(plan: Plan) -> str:
+    rows = [[f"{one.offers:,}", text(one.rule), text(one.example)] for one in plan.refused]
+    return simple(("offers", "left out as", "such as"), rows, numbers=(0,), stacks=True)
+
+
+def services(plan: Plan) -> str:
+    """What is paid per use: the cheapest that may be used, then the cheapest that may not, with the first reason."""
+    able = [one for one in plan.services if not one.refused]
+    shown = [*able[:PER_USE], *[one for one in plan.services if one.refused][: PER_USE if not able else PER_USE // 2]]
+    rows = [
+        [text(money(one.usd)), tag("b", text(one.provider)) + "<br>" + text(listed(one.name, one.hardware)), text(one.kind),
+         text(one.refused[0] if one.refused else one.break_even)]
+        for one in shown
+    ]  # fmt: skip
+    return simple(
+        (f"USD/{plan.per}", "service", "paid", "why not, or when a machine is cheaper"), rows, numbers=(0,), stacks=True
+    )
+
+
+def cost_lines(one: Choice) -> str:
+    rows = [[text(money(line.usd)), text(line.name), text(line.how)] for line in one.cost.lines]
+    rows.append([tag("b", text(money(one.usd))), tag("b", "together"), ""])
+    return simple(("USD", "for", "reckoned as"), rows, numbers=(0,))
+
+
+def pairs(told: Iterable[tuple[str, str]]) -> str:
+    return tag("dl", *(f"{tag('dt', text(name))}{tag('dd', text(value))}" for name, value in told))
+
+
+def simple(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = (), *, stacks: bool = False) -> str:
+    """Cells are markup; `stacks`: on a narrow screen they stand below each other."""
+
+    def style(at: int) -> str | None:
+        return "number" if at in numbers else None
+
+    head = tag("tr", *(tag("th", text(title), scope="col", class_=style(at)) for at, title in enumerate(titles)))
+    body = (tag("tr", *(tag("td", cell, class_=style(at)) for at, cell in enumerate(row))) for row in rows)
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *body), class_="stacks" if stacks else None), class_="wide")

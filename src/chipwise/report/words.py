@@ -1,0 +1,57 @@
+"""How the report says a choice: short enough for a chart's axis, long enough for a tooltip."""
+
+from __future__ import annotations
+
+from chipwise.plan.decision import Choice, Plan
+from chipwise.plan.explaining import RATES, duration, usd
+
+_LONGEST = 24  # letters of a name on an axis
+
+
+def money(value: float) -> str:
+    return "<$0.01" if 0 < value < 0.005 else usd(value)
+
+
+def mass(kg: float) -> str:
+    return f"{kg:,.0f}" if kg >= 10 else f"{kg:.1f}" if kg >= 0.1 else f"{kg:.2g}"
+
+
+def many(one: Choice) -> str:
+    return f"{one.machines} x " if one.machines > 1 else ""
+
+
+def chips(one: Choice) -> str:
+    return f"{one.chips * one.machines:,} {one.chip}" if one.chips else one.chip
+
+
+def short(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def amount(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def rated(plan: Plan) -> str:
+    """What the rate of a service counts."""
+    return RATES.get(plan.kind, "rate")
+
+
+def speed(one: Choice, plan: Plan) -> str:
+    """What stands beside the cost: the time of a job, the rate of a service; nothing where that is not known."""
+    if plan.per == "job":
+        return duration(one.seconds)
+    return "" if one.rate is None else f"{amount(one.rate)} {rated(plan)}"
+
+
+def numbers(one: Choice, plan: Plan) -> str:
+    return listed(f"{money(one.usd)} a {plan.per}", speed(one, plan), f"{mass(one.kg)} kg CO2e")
+
+
+def full(one: Choice, plan: Plan) -> list[str]:
+    """Line by line: where, what and how it is bought, the three numbers."""
+    return [f"{many(one)}{one.where}", listed(chips(one), one.precision, one.purchase), numbers(one, plan)]
+
+
+def listed(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)

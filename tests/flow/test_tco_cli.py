@@ -1,0 +1,95 @@
+"""`chipwise tco` as a user has it: text that fits 80 columns, JSON, and bad input that ends in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.cli.tco import short_usd, tornado
+from chipwise.money.tco import Swing
+from command import Chipwise
+
+ASKED = ("h100", "--machines", "4", "--chips", "8", "--years", "3", "--utilisation", "60%", "--country", "DEU")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ASKED,
+        ("h100", "--against", "p5.48xlarge", "--country", "Texas", "--staff", "8000"),
+        ("l40s", "--chips", "4", "--power-price", "0.20", "--pue", "1.3"),
+        ("rtx-4090", "--chips", "2", "--years", "0.5", "--purchase", "$6k", "--power", "1.2kW"),
+        ("h100", "--region", "NZL"),
+    ],
+    ids=" ".join,
+)
+def test_the_answer_fits_the_terminal(chipwise: Chipwise, arguments: tuple[str, ...]) -> None:
+    done = chipwise("tco", *arguments)
+    assert (done.code, done.err) == (0, "")
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "a useful hour" in done.out
+    assert "Reckoned with" in done.out
+
+
+def test_the_text_shows_lines_alternatives_and_the_picture(chipwise: Chipwise) -> None:
+    out = chipwise("tco", *ASKED).out
+    for word in ("depreciation", "finance", "maintenance", "total", "even at", "reserved-3y", "- low end, + high end"):
+        assert word in out
+    assert any("|+" in line or "+|" in line for line in out.splitlines())
+
+
+def test_a_narrow_terminal_is_kept_to(chipwise: Chipwise) -> None:
+    done = chipwise("tco", *ASKED, COLUMNS="60")
+    assert max(map(len, done.out.splitlines())) <= 62  # numbers never give way
+
+
+def test_json_says_what_the_text_says(chipwise: Chipwise) -> None:
+    view = chipwise("tco", *ASKED, "--json").json
+    assert (view["chip"], view["machines"], view["utilisation"]) == ("H100-SXM", 4, 0.6)
+    assert f"{view['own']['usd_per_year']:,.0f}" in chipwise("tco", *ASKED).out
+    assert len(view["cash_flow_usd"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("h100", "--utilisation", "60"), "--utilisation: 60 cannot be. Allowed: shares above 0% up to 100%"),
+        (("h100", "--utilisation", "nan"), "--utilisation: nan cannot be"),
+        (("h100", "--pue", "0.9"), "--pue: 0.9 cannot be. Allowed: numbers from 1 to 10"),
+        (("h100", "--power", "5GB"), "--power: 5GB cannot be. Allowed: watts"),
+        (("h100", "--purchase", "-3"), "--purchase: -3 cannot be. Allowed: USD"),
+        (("h100", "--power-price", "1e400"), "--power-price: 1e400 cannot be"),
+        (("h100", "--machines", "0"), "--machines: 0 cannot be. Allowed: whole numbers"),
+        (("h100", "--years", "0"), "--years: 0 cannot be"),
+        (("h100", "--country", "Atlantis"), "--country: 'Atlantis' is no country"),
+        (("h100", "--against", "p5.48xlrge"), "Did you mean p5.48xlarge"),
+        (("nosuch",), "No chip is called 'nosuch'"),
+        (("tpu-v5e",), "rented only"),
+        (("b300", "--chips", "3"), "--purchase: the catalog has no purchase price of a machine with 3 x B300"),
+        ((), "Missing argument"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_ends_in_a_sentence_and_exit_code_two(chipwise: Chipwise, arguments: tuple[str, ...], said: str) -> None:
+    done = chipwise("tco", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_bar_reaches_from_what_is_to_either_end() -> None:
+    swings = (Swing("purchase_usd", 1e5, 3e5, 200.0, -200.0, None, None), Swing("years", 2.0, 4.0, -100.0, 100.0, None, None))
+    lines = tornado(swings, 0.0, 80)
+    assert max(map(len, lines)) <= 80
+    bars = [line[-45:] for line in lines]
+    assert bars[0].index("+") < bars[0].index("|") < bars[0].index("-")
+    assert lines[1].index("-") < lines[1].index("|") < lines[1].rindex("+")
+    assert lines[0].count("+") > lines[1].count("+")
+    assert "0" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1234567, "$1.23M"), (999_600, "$1M"), (-936_000, "-$936k"), (12.3, "$12.3"), (0, "$0"), (2.5e9, "$2.5B"), (999.9, "$1k")],
+)
+def test_money_is_told_in_three_digits(value: float, shown: str) -> None:
+    assert short_usd(value) == shown

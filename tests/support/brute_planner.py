@@ -1,0 +1,373 @@
+"""The planner's answer found the slow way: every machine, region, count, split, batch, precision and purchase, one by one.
+
+Nothing here prunes or ranks, and nothing of `chipwise.plan` is used but the fleet (which shape a machine has) and the jobs. The
+space is written down again from the planner's docs; times, memory, rates and prices come from `perf` and `money` directly.
+`Wanted` is a random workload, as a file for the planner and as values for this one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from chipwise.api.estimating import own_model
+from chipwise.api.wiring import Session
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import NEVER_WIN, Offer, Purchase
+from chipwise.money import spot
+from chipwise.money.interruption import Rates
+from chipwise.money.storage import Tiers
+from chipwise.money.transfer import Gravity
+from chipwise.perf import predict_serving, predict_training
+from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.feeding import tiers
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
+from chipwise.perf.memory_training import training_memory
+from chipwise.perf.rows import model_key
+from chipwise.perf.setup import ServingSetup, TrainingSetup
+from chipwise.perf.transformer import Layer, Transformers, layer_of
+from chipwise.plan.fleet import Fleet, Shape, fleet_of
+from chipwise.units import HOUR, MONTH, YEAR
+
+BOOT_S, WAIT_S, SAVE_BYTES_PER_S = 240.0, 600.0, 2e9
+COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+MONTH_H = MONTH / HOUR
+YEAR_H = YEAR / HOUR
+COMMITTED_H = {Purchase.RESERVED_1Y: YEAR_H, Purchase.RESERVED_3Y: 3 * YEAR_H, Purchase.RESERVED_1Y_UPFRONT: YEAR_H}
+CHIPS = ("H100-SXM", "A100-80", "A100-40", "L4", "L40S", "A10G", "T4", "V100-16", "H200", "B200", "TPU v5e",
+         "TPU v6e", "Trainium1", "Trainium2", "Inferentia2", "MI300X", "RTX 4090", "Gaudi 2")  # fmt: skip
+DENSE = ("llama-3.1-8b", "llama-3.2-1b", "qwen2.5-7b", "gpt2-xl", "gemma-2-9b", "llama-2-13b", "pythia-1.4b", "phi-2")
+MODELS = (*DENSE, "mixtral-8x7b", "qwen1.5-moe-a2.7b", "bert-large")
+PLACES = ("aws:eu-central-1", "gcp:us-central1", "azure:westeurope", "https://example.org/set.tar")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A workload: `file` as YAML values; the rest of the fields repeat what brute force needs of it."""
+
+    file: Mapping[str, Any]
+
+    @property
+    def limits(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.file["limits"]
+        return found
+
+    def write(self, path: Path) -> str:
+        """As a workload file: JSON is YAML."""
+        file: dict[str, Any] = {key: value for key, value in self.file.items() if key not in ("goals", "arrival", "data")}
+        if every := file.pop("checkpoint_every_s", None):
+            file["checkpoint_every"] = f"{every}s"
+        if data := self.file.get("data"):
+            file["data"] = {"size": f"{data['size_bytes']:.0f}B", "place": data["place"], "access": "once"}
+        if arrival := self.file.get("arrival"):
+            file["arrival"] = {"rate": f"{arrival['rate_per_s']} req/s"}
+        goals: dict[str, float] = self.file.get("goals", {})
+        limits: dict[str, Any] = {}
+        if "deadline_s" in goals:
+            limits["deadline"] = f"{goals['deadline_s']}s"
+        for name in ("ttft", "tpot"):
+            if f"{name}_s" in goals:
+                limits[name] = {"p95": f"{goals[f'{name}_s'] * 1000:g}ms"}
+        path.write_text(json.dumps(file | {"goals": {"objective": "cost"} | limits}))
+        return str(path)
+
+
+@dataclass
+class Found:
+    """The cheapest of all candidates that keep the goals, and how many there were."""
+
+    usd: float = float("inf")
+    who: set[tuple[Any, ...]] = field(default_factory=set)  # those within rounding of the cheapest
+    considered: int = 0
+
+    def offer(self, usd: float, who: tuple[Any, ...]) -> None:
+        if usd < self.usd * (1 - 1e-9):
+            self.who = set()
+        if usd <= self.usd * (1 + 1e-9):
+            self.who.add(who)
+            self.usd = min(self.usd, usd)
+
+
+class Brute:
+    def __init__(self, session: Session) -> None:
+        self.session, catalog = session, session.catalog
+        self.fleet: Fleet = fleet_of(catalog, session.parts)
+        self.rates = Rates(catalog.rows("interruptions"), catalog.machines)
+        self.gravity = Gravity(catalog.rows("storage"), catalog.regions)
+        self.tiers = Tiers(catalog.rows("storage"), tiers())
+        self.model = own_model(session)
+        self._offers = list(catalog.offers)
+
+    def layer(self, name: str) -> tuple[str, Layer, float]:
+        found = self.session.find_model(name, online=False)
+        shape: Any = found.shape
+        return model_key(found.name), layer_of(shape), float(shape.parameters)
+
+    def allowed(self, wanted: Wanted, spot_too: bool) -> Iterator[tuple[Offer, Machine, int]]:
+        limits, catalog = wanted.limits, self.session.catalog
+        chips = {chip.name for text in limits["chips"] for chip in self.session.names.chips(text)}
+        for offer in self._offers:
+            at = catalog.machine_index[offer.provider, offer.machine]
+            machine, shape = catalog.machines[at], int(self.fleet.shape_of[at])
+            if shape < 0 or offer.verdict in NEVER_WIN or machine.retired or machine.chip not in chips:
+                continue
+            if offer.provider not in limits.get("clouds", [offer.provider]):
+                continue
+            if offer.purchase is Purchase.SPOT and not spot_too:
+                continue
+            yield offer, machine, shape
+
+    # -- training
+
+    def training(self, wanted: Wanted) -> Found:
+        file, found = wanted.file, Found()
+        spot_too = wanted.limits.get("interruptible") is not False
+        times: dict[tuple[int, int], tuple[float, int]] = {}
+        for offer, machine, shape in self.allowed(wanted, spot_too):
+            for count in COUNTS:
+                chips = count * self.fleet.shapes[shape].chips
+                if chips > min(wanted.limits["chip_count"]["max"], 4096) or (count > 1 and not _joins(machine)):
+                    continue
+                if (shape, count) not in times:
+                    times[shape, count] = self._fastest(wanted, self.fleet.shapes[shape], count)
+                seconds, splits = times[shape, count]
+                found.considered += splits
+                if seconds < float("inf"):
+                    usd, took = self._job_cost(wanted, offer, machine, count, seconds, alone=False)
+                    if took <= file.get("goals", {}).get("deadline_s", float("inf")):
+                        found.offer(usd, (offer.provider, offer.machine, offer.region, count, str(offer.purchase)))
+        return found
+
+    def _fastest(self, wanted: Wanted, shape: Shape, count: int) -> tuple[float, int]:
+        """(seconds of the fastest split that fits, number of splits)."""
+        file, part = wanted.file, self.fleet.parts[shape.part]
+        name, layer, _ = self.layer(file["model"])
+        precision = file["precision"]
+        if precision != "fp32" and not part.has(precision):
+            return float("inf"), 0
+        seq, batch = file["sequence_length"], max(round(file["batch_tokens"] / file["sequence_length"]), 1)
+        rows = list(_splits(layer, shape.chips * count, shape.chips, part.kind != "tpu", seq, batch))
+        if not rows:
+            return float("inf"), 0
+        tp, pp, cp, ep, dp, shard, recompute, micro = np.array(rows, dtype=np.float64).T
+        setup = TrainingSetup.of(
+            seq=float(seq), global_batch=float(batch), method=file.get("method", "full"), rank=16.0, precision=precision,
+            optimizer=file["optimizer"], states=["master" if one > 1 else "autocast" for one in tp * pp * ep],
+            sequence_parallel=(tp > 1).astype(float), tp=tp, pp=pp, cp=cp, ep=ep, dp=dp, shard=shard, recompute=recompute,
+            micro_batch=micro,
+        )  # fmt: skip
+        many = Transformers.of([layer])
+        hardware = Hardware.of(Coded.of(shape.part), self.fleet.parts.by_name, column(float(shape.chips)), column(shape.fabric))
+        step = predict_training.predict(predict_training.Training(many, Coded.of(name), hardware, setup), self.model).step.value
+        fits = training_memory(many, setup).total <= shape.memory_bytes
+        best = min((float(one) for one, fine in zip(step, fits, strict=True) if fine), default=float("inf"))
+        return best * file["tokens"] / (batch * seq), len(rows)
+
+    def _job_cost(
+        self, wanted: Wanted, offer: Offer, machine: Machine, count: int, seconds: float, alone: bool
+    ) -> tuple[float, float]:
+        """(USD, seconds from start to end) of a job that works for `seconds`; `alone`: each machine by itself."""
+        file = wanted.file
+        _, _, parameters = self.layer(file["model"])
+        trained = parameters if file.get("method", "full") == "full" else 0.01 * parameters
+        expected, paid = seconds + BOOT_S, seconds + BOOT_S
+        if offer.purchase is Purchase.SPOT:
+            rate = self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
+            saves = file["kind"] in ("train", "finetune")
+            save = max(trained * 14.0 / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
+            done, waited = _interrupted(seconds, rate, count, save, file.get("checkpoint_every_s"), not alone)
+            expected, paid = done + BOOT_S, done + BOOT_S - waited
+        committed = COMMITTED_H.get(offer.purchase, 0.0)
+        if file["kind"] == "serve":  # of a month, a month
+            committed = min(committed, MONTH_H)
+        hours = max(paid / 3600, (seconds + BOOT_S) / 3600, committed)
+        usd = hours * count * offer.usd_per_hour
+        data = file.get("data")
+        if data:
+            moved = self.gravity.bring(data["place"], offer.provider, offer.region, data["size_bytes"])
+            usd, expected = usd + moved.usd, expected + moved.hours * 3600
+            passes = 1.0
+            needed = data["size_bytes"] * passes / max(expected, 1.0)
+            usd += self.tiers.choose(
+                offer.provider, offer.region, data["size_bytes"], needed, count, expected / 3600, machine.disk_bytes,
+                machine.memory_bytes, passes, None,
+            ).usd  # fmt: skip
+        return usd, expected
+
+    # -- serving and offline generation
+
+    def generation(self, wanted: Wanted) -> Found:
+        file, found = wanted.file, Found()
+        online = file["kind"] == "serve"
+        spot_too = wanted.limits.get("interruptible", not online)
+        most = wanted.limits["chip_count"]["max"]
+        rows: list[tuple[int, str, int, int]] = []
+        offers = list(self.allowed(wanted, spot_too))
+        _, layer, _ = self.layer(file["model"])
+        for shape in sorted({shape for _, _, shape in offers}):
+            chips, part = self.fleet.shapes[shape].chips, self.fleet.part(shape)
+            for precision in wanted.limits["precision"]:
+                if chips <= most and (precision in ("int8", "int4", "fp32") or part.has(precision)):
+                    rows += [(shape, precision, tp, pp) for tp, pp in _serving_splits(layer, chips) if tp * pp <= most]
+        rates = self._rates(wanted, rows) if rows else {}
+        for offer, machine, shape in offers:
+            chips = self.fleet.shapes[shape].chips
+            for precision, (tp, pp) in product(wanted.limits["precision"], _serving_splits(layer, chips)):
+                if (shape, precision, tp, pp) not in rates:
+                    continue
+                across = -(-tp * pp // chips)
+                if across > 1 and not _joins(machine):
+                    continue
+                rate = rates[shape, precision, tp, pp]
+                for count in range(1, most // chips + 1) if online else COUNTS:
+                    if count * chips > most:
+                        break
+                    found.considered += 1
+                    replicas = count // across if across > 1 else count * (chips // (tp * pp))
+                    if count % across or rate <= 0 or not replicas:
+                        continue
+                    who = (offer.provider, offer.machine, offer.region, count, str(offer.purchase))
+                    if not online:
+                        seconds = file["items"] / (rate * replicas)
+                        usd, took = self._job_cost(wanted, offer, machine, count, seconds, across == 1)
+                        if took <= file.get("goals", {}).get("deadline_s", float("inf")):
+                            found.offer(usd, who)
+                    elif replicas >= file["replicas"]["min"] and replicas * rate >= file["arrival"]["rate_per_s"] * (1 - 1e-9):
+                        found.offer(self._job_cost(wanted, offer, machine, count, MONTH_H * HOUR, across == 1)[0], who)
+        return found
+
+    def _rates(self, wanted: Wanted, rows: list[tuple[int, str, int, int]]) -> dict[tuple[int, str, int, int], float]:
+        """Requests per second of one replica within the goals, row by row."""
+        file = wanted.file
+        name, layer, _ = self.layer(file["model"])
+        shapes = [self.fleet.shapes[row[0]] for row in rows]
+        hardware = Hardware.of(
+            Coded.of([one.part for one in shapes]), self.fleet.parts.by_name, np.array([float(one.chips) for one in shapes]),
+            np.array([one.fabric for one in shapes]),
+        )  # fmt: skip
+        setup = ServingSetup.of(
+            batch=1.0, input_len=float(file["input_tokens"]["mean"]), output_len=float(file["output_tokens"]["mean"]),
+            prefix_len=0.0, tp=np.array([float(row[2]) for row in rows]), pp=np.array([float(row[3]) for row in rows]),
+            precision_weights=[row[1] for row in rows], precision_kv="bf16",
+            engine=predict_serving.usual_engines(hardware),
+        )  # fmt: skip
+        ask = predict_serving.Generation(
+            Transformers.of([layer]), Coded.of(name), hardware, setup, Coded.of("full"), column(0.0), column(1.0), column(1.0)
+        )
+        memory: Array = np.array([one.memory_bytes for one in shapes])
+        fits = kv_bytes(ask.model, setup) <= kv_budget_bytes(ask.model, setup, memory)
+        full = predict_serving.predict(ask, self.model, ("requests_per_s",))["requests_per_s"].value
+        rate = full
+        if file["kind"] == "serve":
+            goals = {("ttft", 0.95): file["goals"]["ttft_s"], ("tpot", 0.95): file["goals"]["tpot_s"]}
+            rate = np.minimum(predict_serving.highest_rate(ask, self.model, goals), 0.8 * full)
+        return {row: float(one) if fine else 0.0 for row, one, fine in zip(rows, rate, fits, strict=True)}
+
+
+@cache
+def _interrupted(
+    seconds: float, rate: float, count: int, save: float, every: float | None, together: bool
+) -> tuple[float, float]:
+    """(expected seconds, of which waited for a machine)."""
+    run = spot.run(seconds, rate, count, save, BOOT_S + save, every, wait_s=WAIT_S, together=together, tail=False)
+    return float(run.expected_s), float(run.waiting_s)
+
+
+def _joins(machine: Machine) -> bool:
+    network = machine.fabric_bytes_per_s or machine.network_bytes_per_s
+    return machine.fabric != "no" and (network is None or network >= 1.25e9)
+
+
+def _splits(layer: Layer, chips: int, node: int, piped: bool, seq: int, batch: int) -> Iterator[tuple[int, ...]]:
+    for tp in (1, 2, 4, 8):
+        for pp in (1, 2, 4, 8, 16):
+            for cp in (1, 2, 4, 8):
+                if tp > node or layer.heads % tp or layer.hidden % tp or pp > layer.layers or (pp > 1 and not piped):
+                    continue
+                if (cp > 1 and seq < 32768) or chips % (tp * pp * cp):
+                    continue
+                dp = chips // (tp * pp * cp)
+                for ep, shard, recompute, micro in product(
+                    (1, 2, 4, 8, 16, 32, 64), (0, 1, 3), (0, 1, 2), (1, 2, 4, 8, 16, 32, 64)
+                ):
+                    if ep > 1 and (not layer.experts or layer.experts % ep or (tp * cp * dp) % ep):
+                        continue
+                    if (shard == 0) != (dp * cp == 1) or (shard == 3 and pp > 1) or micro * dp > batch:
+                        continue
+                    yield tp, pp, cp, ep, dp, shard, recompute, micro
+
+
+@cache
+def _serving_splits(layer: Layer, chips: int) -> tuple[tuple[int, int], ...]:
+    found = []
+    widest = max(tp for tp in (1, 2, 4, 8) if tp <= chips and layer.heads % tp == 0 and layer.hidden % tp == 0)
+    for tp, pp in product((1, 2, 4, 8), (1, 2, 4)):
+        if tp > chips or layer.heads % tp or layer.hidden % tp or pp > layer.layers:
+            continue
+        if tp * pp <= chips or (tp == widest == chips >= 4):
+            found.append((tp, pp))
+    return tuple(found)
+
+
+# -- random workloads
+
+
+def _log(random: Random, low: float, high: float) -> float:
+    return float(f"{low * (high / low) ** random.random():.3g}")
+
+
+def random_training(random: Random) -> Wanted:
+    model = random.choice(MODELS)
+    seq = random.choice((512,) if model == "bert-large" else (512, 1024, 2048, 4096, 8192, 32768))
+    file: dict[str, Any] = {
+        "kind": "train", "name": "random", "model": model, "tokens": _log(random, 1e8, 1e11), "sequence_length": seq,
+        "batch_tokens": seq * random.choice((8, 32, 60, 128, 512, 1000)), "precision": random.choice(("bf16", "bf16", "fp8")),
+        "optimizer": random.choice(("adamw", "adamw-8bit", "sgd")), "limits": _limits(random, random.choice((4, 8, 16, 48))),
+    }  # fmt: skip
+    if random.random() < 0.3:
+        file |= {"kind": "finetune", "method": random.choice(("lora", "qlora", "full"))}
+    if random.random() < 0.4:
+        file["checkpoint_every_s"] = random.choice((600, 1800, 7200))
+    return _with_data(random, file)
+
+
+def random_generation(random: Random, online: bool) -> Wanted:
+    file: dict[str, Any] = {
+        "kind": "serve" if online else "batch", "name": "random", "model": random.choice((*DENSE, "mixtral-8x7b")),
+        "input_tokens": {"mean": random.choice((100, 500, 1500))}, "output_tokens": {"mean": random.choice((20, 150, 400))},
+        "limits": _limits(random, random.choice((8, 16, 64)))
+        | {"precision": random.choice((["bf16"], ["bf16", "fp8"], ["bf16", "int8"]))},
+    }  # fmt: skip
+    if online:
+        file["arrival"] = {"rate_per_s": _log(random, 0.1, 60)}
+        file["goals"] = {"ttft_s": random.choice((0.3, 1.0, 3.0)), "tpot_s": random.choice((0.02, 0.04, 0.1))}
+        file["replicas"] = {"min": random.choice((1, 1, 2, 3))}
+        return Wanted(file)
+    file["items"] = _log(random, 1e4, 1e8)
+    return _with_data(random, file)
+
+
+def _limits(random: Random, most: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"chips": random.sample(CHIPS, 3), "chip_count": {"max": most}}
+    if random.random() < 0.5:
+        found["clouds"] = random.sample(("aws", "gcp", "azure", "lambda", "vast", "runpod", "oci"), 4)
+    if random.random() < 0.6:
+        found["interruptible"] = random.random() < 0.7
+    return found
+
+
+def _with_data(random: Random, file: dict[str, Any]) -> Wanted:
+    if random.random() < 0.4:
+        file["data"] = {"size_bytes": _log(random, 1e9, 1e13), "place": random.choice(PLACES)}
+    if random.random() < 0.4:
+        file.setdefault("goals", {})["deadline_s"] = random.choice((86400, 10 * 86400, 60 * 86400))
+    return Wanted(file)

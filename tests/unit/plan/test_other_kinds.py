@@ -1,0 +1,247 @@
+"""Plans of all kinds of work but transformers on whole accelerators: sensible winners, sums, and reasons for every loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.planning import plan
+from chipwise.api.wiring import Session, open_session
+from chipwise.plan.decision import Plan
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return open_session()
+
+
+def example(session: Session, kind: str) -> Plan:
+    return checked(plan(session, str(EXAMPLES / kind / "workload.yaml")))
+
+
+def asked(session: Session, text: str, objective: str | None = None) -> Plan:
+    return checked(plan(session, "workload.yaml", objective, text=text))
+
+
+def checked(found: Plan) -> Plan:
+    """What holds for every plan."""
+    for choice in (*found.choices, *found.front):
+        assert choice.usd == pytest.approx(sum(line.usd for line in choice.cost.lines))
+        assert choice.low_s <= choice.seconds * 1.001
+        assert choice.seconds > 0
+        assert choice.kg >= 0
+    families = [loss.family for loss in found.losses]
+    assert len(families) == len(set(families))
+    assert all(loss.why for loss in found.losses)
+    assert found.winner is not None or found.missing
+    if found.winner is not None and found.objective == "cost":
+        assert [one.usd for one in found.choices] == sorted(
+            (one.usd for one in found.choices), key=lambda usd: round(usd, 9)
+        ) or (found.choices[0].usd <= 1.006 * min(one.usd for one in found.choices))
+    return found
+
+
+def why(found: Plan, family: str) -> str:
+    return next(loss.why for loss in found.losses if loss.family == family)
+
+
+def test_a_stencil_in_double_precision_goes_where_bandwidth_and_fp64_are(session: Session) -> None:
+    found = example(session, "hpc")
+    assert found.winner is not None
+    assert found.winner.family in ("NVIDIA Blackwell", "NVIDIA Hopper", "AMD CDNA3")
+    assert 4 <= found.winner.chips * found.winner.machines <= 64
+    assert "TFLOP/s in double precision" in why(found, "NVIDIA Ada Lovelace")
+    assert "tpu" in why(found, "Google TPU")
+
+
+def test_more_chips_are_not_taken_once_the_deadline_is_kept_and_cost_counts(session: Session) -> None:
+    text = "kind: hpc\nname: a\nsteps: 10\nflop_per_step: 1e15\nprecision: fp64\ngoals: {deadline: 10h}\n"
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.winner.machines == 1
+
+
+def test_work_that_is_bytes_only_may_be_won_by_a_processor(session: Session) -> None:
+    found = asked(
+        session, "kind: hpc\nname: a\nbytes_per_step: 3TB\nprecision: fp32\nlimits: {clouds: aws, interruptible: false}\n"
+    )
+    assert any(loss.family == "CPU" and loss.choice is not None for loss in found.losses) or (
+        found.winner is not None and found.winner.family == "CPU"
+    )
+
+
+def test_a_film_goes_to_graphics_cards_that_hold_its_scene(session: Session) -> None:
+    found = example(session, "render")
+    assert found.winner is not None
+    assert found.winner.memory_share is not None
+    assert found.winner.memory_share < 0.85
+    assert "the scene takes 18 GiB" in why(found, "NVIDIA Pascal")
+    assert any("hours a week" in note for note in found.notes)
+
+
+def test_av1_needs_engines_that_encode_it(session: Session) -> None:
+    found = example(session, "transcode")
+    assert found.winner is not None
+    assert found.winner.chip == "L4"
+    assert found.winner.machines * found.winner.chips * found.winner.split["streams a chip"] >= 200
+    assert "encoders: 0" in why(found, "NVIDIA Hopper")
+    assert "av1" in why(found, "NVIDIA Turing")
+
+
+def test_an_archive_of_video_is_a_job(session: Session) -> None:
+    text = (
+        "kind: transcode\nname: a\nduration: 20000h\nsource: {codec: h264, resolution: 1080p, fps: 30}\n"
+        "outputs: [{codec: h264, resolution: 720p, fps: 30}]\ngoals: {deadline: 3d}\n"
+    )
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.per == "job"
+    assert found.winner.seconds <= 3 * 86400
+
+
+def test_a_chain_of_circuits_goes_to_an_fpga(session: Session) -> None:
+    found = example(session, "stream")
+    assert found.winner is not None
+    assert found.winner.chip == "VU47P"
+    assert "holds no chain of circuits" in why(found, "NVIDIA Hopper")
+    assert found.notes[0].startswith("A message is estimated to take")
+
+
+def test_a_design_that_is_too_large_says_by_how_much(session: Session) -> None:
+    text = (
+        "kind: stream\nname: a\noperations: [parse]\nmessages: 1M messages/s\nmessage_size: 64B\ncircuit: {luts: 2M}\n"
+        "limits: {clouds: aws}\n"
+    )
+    found = asked(session, text)
+    assert found.winner is None
+    assert "of the luts" in found.missing[0].how_much
+
+
+def test_a_quantum_processor_is_paid_by_tasks_and_shots(session: Session) -> None:
+    found = example(session, "hybrid")
+    assert found.winner is not None
+    lines = {line.name: line.usd for line in found.winner.cost.lines}
+    assert lines["aws braket IQM Garnet tasks"] == pytest.approx(150 * 9 * 0.3)
+    assert lines["aws braket IQM Garnet shots"] == pytest.approx(150 * 9 * 1000 * 0.00145)
+    assert found.winner.country in ("SWE", "DEU")
+
+
+def test_without_a_named_device_small_circuits_are_simulated(session: Session) -> None:
+    text = "kind: hybrid\nname: a\niterations: 100\nquantum: {qubits: 20, shots: 1000}\nclassical: {flop: 1e10}\n"
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.winner.usd < 5
+    assert "12 qubits" in why(found, "aws braket AQT IBEX-Q1")
+    assert "for circuits" in why(found, "aws braket IQM Garnet")
+
+
+def test_too_many_qubits_for_any_memory_need_a_quantum_processor(session: Session) -> None:
+    text = "kind: hybrid\nname: a\niterations: 10\nquantum: {qubits: 50, shots: 100, depth: 20}\nclassical: {flop: 1e10}\n"
+    found = asked(session, text)
+    assert found.winner is not None
+    assert any("tasks" in line.name for line in found.winner.cost.lines)
+
+
+def test_notebooks_share_chips_in_slices(session: Session) -> None:
+    found = example(session, "interactive")
+    assert found.winner is not None
+    assert found.winner.machines * found.winner.chips * found.winner.split["seats a chip"] >= 8
+    assert found.winner.usd < 3000
+
+
+def test_people_who_may_not_share_get_a_chip_each(session: Session) -> None:
+    text = "kind: interactive\nname: a\npeople: 6\nmemory: 10GiB\nlimits: {clouds: aws, interruptible: false}\n"
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.winner.machines * found.winner.chips >= 6
+    assert "(" not in found.winner.chip  # no slice
+
+
+def test_a_picture_model_is_trained_by_samples(session: Session) -> None:
+    text = (
+        "kind: train\nname: a\nmodel: resnet50\nsamples: 1.2M images\nepochs: 60\nbatch_samples: 1024\n"
+        'data: {size: 190GB, place: "azure:northeurope", access: epochs, files: 1.2M}\ngoals: {deadline: 10h, budget: $150}\n'
+    )
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.winner.seconds <= 36000
+    assert found.winner.usd <= 150
+    assert any(line.name.startswith("storage") for line in found.winner.cost.lines)
+
+
+def test_an_encoder_is_served_within_its_goals(session: Session) -> None:
+    text = (
+        "kind: serve\nname: a\nmodel: bert-base-uncased\narrival: {rate: 900 req/s}\ninput_tokens: 40\nprecision: int8\n"
+        "goals: {latency: {p95: 20ms}}\n"
+    )
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.winner.rate is not None
+    assert found.winner.rate >= 900
+    assert found.winner.purchase != "spot"
+    assert "int8" in why(found, "NVIDIA Volta")
+
+
+def test_a_burst_needs_more_machines_than_the_mean(session: Session) -> None:
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 3000 req/s}\nlimits: {clouds: aws, chips: t4}\n"
+    usual = asked(session, text).winner
+    burst = asked(session, text + "schedule: {kind: bursts, times: 8, lasts: 2h, every: 7d}\n").winner
+    assert usual is not None
+    assert burst is not None
+    assert burst.machines > usual.machines
+
+
+def test_goals_that_nothing_keeps_say_what_is_missing(session: Session) -> None:
+    text = "kind: serve\nname: a\nmodel: stable-diffusion-xl\narrival: {rate: 1 req/s}\ngoals: {latency: {p95: 1ms}}\n"
+    found = asked(session, text)
+    assert found.winner is None
+    assert "1 ms are allowed" in found.missing[0].how_much
+
+
+def test_a_pile_of_pictures_is_a_job(session: Session) -> None:
+    found = asked(session, "kind: batch\nname: a\nmodel: resnet50\nitems: 50M images\ngoals: {deadline: 2h}\n")
+    assert found.winner is not None
+    assert found.winner.seconds <= 7200
+
+
+def test_devices_stand_at_every_place(session: Session) -> None:
+    text = (
+        "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 30 frames/s, burstiness: 0}\ndevices: 40\nprecision: int8\n"
+        "goals: {latency: {p99: 33ms}}\nlimits: {where: edge, power_watts: 15, interruptible: false}\n"
+    )
+    found = asked(session, text)
+    assert found.winner is not None
+    assert (found.winner.provider, found.winner.purchase) == ("edge", "owned")
+    assert found.winner.machines % 40 == 0
+    assert "33 ms are allowed" in why(found, "edge Coral")
+
+
+def test_a_language_model_at_the_edge_must_fit_the_device(session: Session) -> None:
+    text = (
+        "kind: serve\nname: a\nmodel: llama-3.1-8b\narrival: {rate: 0.01 req/s}\ninput_tokens: 200\noutput_tokens: 50\n"
+        "devices: 5\nprecision: int8\nlimits: {where: edge}\n"
+    )
+    found = asked(session, text)
+    assert found.winner is not None
+    assert "Jetson" in found.winner.machine
+    assert "Nano" not in found.winner.machine
+
+
+def test_a_cloud_competes_with_devices_where_the_file_lets_it(session: Session) -> None:
+    text = (
+        "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 1 frames/s}\ndevices: 2000\n"
+        "limits: {where: [edge, cloud], interruptible: false}\n"
+    )
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.winner.provider != "edge"
+    assert any(loss.family.startswith("edge") and loss.choice is not None for loss in found.losses)
+
+
+@pytest.mark.parametrize("kind", ["hpc", "render", "transcode", "stream", "hybrid", "interactive"])
+def test_every_family_that_lost_has_a_reason(session: Session, kind: str) -> None:
+    found = example(session, kind)
+    assert len(found.losses) >= 10
