@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 IMAGE_BYTES = 10e9  # of a container with a serving engine: what published engine images come to
 SLIM_IMAGE_BYTES = 1e9  # without a GPU's libraries
 WARM = (0, 1, 2, 4)  # instances that are never given up: what is tried where cold starts break a goal
-COMPARED = 8  # serverless services, the cheapest, whose break-even is looked for; that of managed ones is a formula
+COMPARED = 3  # serverless services, the cheapest, whose break-even is looked for; that of managed ones is a formula
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 SERVERLESS, PER_TOKEN = "serverless", "per token"
 _COLD = ("ttft", "latency")  # what a cold start adds to

@@ -127,7 +127,7 @@ def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], 
     for at in shapes:
         part, chips = fleet.part(at), fleet.shapes[at].chips
         for count, precision in product(COUNTS if at in joining else (1,), job.precisions):
-            if chip_limits[0] <= count * chips <= min(chip_limits[1], MOST_CHIPS) and has(part, precision):
+            if chip_limits[0] <= count * chips <= min(chip_limits[1], MOST_CHIPS) and has(part, precision, job.method):
                 found = tables[precision].of(count * chips, chips, part.kind != "tpu", fleet.shapes[at].memory_bytes)
                 if found.splits:
                     rows.append((at, count, precision, found))
@@ -145,8 +145,11 @@ def _sizes(fleet: Fleet, shapes: Sequence[int], chip_limits: tuple[int, int]) ->
     return sorted(size for size in sizes if chip_limits[0] <= size <= min(chip_limits[1], MOST_CHIPS))
 
 
-def has(part: Part, precision: str) -> bool:
-    return precision in ("fp32",) or part.has("fp8" if precision == "mxfp8" else precision)
+def has(part: Part, precision: str, method: str = "full") -> bool:
+    """The arithmetic, and for 4-bit weights their kernels, which GPUs alone have."""
+    if method == "qlora" and part.kind != "gpu":
+        return False
+    return precision == "fp32" or part.has("fp8" if precision == "mxfp8" else precision)
 
 
 class Found(NamedTuple):
