@@ -249,11 +249,11 @@ def interval_rows(by_scheme: dict[str, list[Held]]) -> Iterator[list[str]]:
 
 def chip_rows(without: dict[str, list[Held]]) -> Iterator[list[str]]:
     for chip, held in without.items():
-        for family in dict.fromkeys(one.family for one in held):
-            found = of([one for one in held if one.family == family])
+        for family in ("", *dict.fromkeys(one.family for one in held)):
+            found = of([one for one in held if family in ("", one.family)])
             if found is not None:
                 shown = (found.median_ape, found.p90_ape, found.within_25pct, found.interval_coverage, found.interval_width)
-                yield [f"{chip}, {family}", f"{found.rows:,}", *map(percent, shown)]
+                yield [f"{chip}, {family}" if family else f"{chip}, all rows", f"{found.rows:,}", *map(percent, shown)]
 
 
 def pair_rows(held: Sequence[Held]) -> Iterator[list[str]]:
