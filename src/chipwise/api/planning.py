@@ -11,27 +11,23 @@ import numpy as np
 
 from chipwise.api import planning_kinds
 from chipwise.api.estimating import own_model
+from chipwise.api.plan_ground import budget_usd, market_of, stored, tiers_of
 from chipwise.api.plan_rules import rules_of
 from chipwise.api.predicting_kinds.ask import Ask, known_model
 from chipwise.api.workloads import check
 from chipwise.errors import BadInput
-from chipwise.money.carbon import Grids
-from chipwise.money.interruption import Rates
 from chipwise.money.storage import Tiers
-from chipwise.money.transfer import Gravity
 from chipwise.perf.arrays import Array
-from chipwise.perf.feeding import tiers
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.transformer import layer_of
 from chipwise.plan import generation, learning
-from chipwise.plan.assembling import Case, Described, Goals, Stored, assemble, family_of
+from chipwise.plan.assembling import Case, Described, Goals, assemble, family_of
 from chipwise.plan.decision import Counts, Missing, Plan, Service
 from chipwise.plan.fleet import Fleet, Index, fleet_of
 from chipwise.plan.limits import Allowed, allowed
 from chipwise.plan.pricing import Checkpoint, Market, Work, price, tally
 from chipwise.units import MONTH
-from chipwise.workload.goals import Period
 from chipwise.workload.kinds import Batch, Common, Finetune, Learning, Serve
 from chipwise.workload.model.shape import DecoderShape, EncoderShape
 
@@ -100,23 +96,12 @@ def _ground(session: Session) -> _Ground:
 
 
 def _lay_ground(session: Session) -> _Ground:
-    catalog = session.catalog
-    fleet = fleet_of(catalog, session.parts)
-    storage = catalog.rows("storage")
-    market = Market(
-        fleet, Rates(catalog.rows("interruptions"), catalog.machines), Gravity(storage, catalog.regions),
-        Grids(catalog.regions, catalog.rows("energy")),
-    )  # fmt: skip
-    return _Ground(fleet, market, Tiers(storage, tiers()))
+    fleet = fleet_of(session.catalog, session.parts)
+    return _Ground(fleet, market_of(fleet), tiers_of(session.catalog))
 
 
 def _goals(work: Common, objective: str | None, per_month: bool) -> Goals:
-    goals = work.goals
-    budget = None
-    if goals.budget is not None:
-        seconds = {Period.HOUR: 3600.0, Period.DAY: 86400.0, Period.MONTH: MONTH, Period.YEAR: 12 * MONTH}.get(goals.budget.per)
-        budget = goals.budget.usd if seconds is None or not per_month else goals.budget.usd * MONTH / seconds
-    return Goals(objective or str(goals.objective), goals.deadline, budget)
+    return Goals(objective or str(work.goals.objective), work.goals.deadline, budget_usd(work, per_month))
 
 
 def _plan_learning(session: Session, path: str, work: Learning, objective: str | None, top: int) -> Plan:
@@ -153,9 +138,8 @@ def _plan_learning(session: Session, path: str, work: Learning, objective: str |
         return Described(ways.precision.at(at), split._asdict() if split else {}, share, ways.provenance[at])
 
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
-    stored = _stored(ground, work, tokens)
     case = Case(work.name, work.kind if isinstance(work, Finetune) else "train", "job", tokens / 1e6, "million tokens",
-                _goals(work, objective, False), stored)  # fmt: skip
+                _goals(work, objective, False), stored(ground.tiers, work, tokens / 1e6))  # fmt: skip
     counts = Counts(considered, considered - estimated, estimated)
     notes = () if asked else (f"Batch of {batch:,} sequences assumed: {batch * seq:,} tokens a step.",)
     missing = _none_offered(ok, job.precisions, len(ways.shape)) or _memory_missing(ground.fleet, ways)
@@ -176,14 +160,6 @@ def _usual_batch(work: Learning, parameters: float, seq: int) -> int:
         return ADAPTED
     tokens = 0.5e6 if parameters < 1.5e9 else 2e6 if parameters < 14e9 else 4e6
     return int(2 ** round(math.log2(tokens / seq)))
-
-
-def _stored(ground: _Ground, work: Learning | Serve | Batch, units: float) -> Stored | None:
-    data = work.data
-    if data is None:
-        return None
-    passes = getattr(work, "epochs", 1.0) if data.access.value == "epochs" else 1.0
-    return Stored(ground.tiers, data.size, data.size * passes / max(units / 1e6, 1e-9), passes, data.files)
 
 
 def _unable(fleet: Fleet, offered: Index, shape: Index, short: Array) -> dict[str, str]:
@@ -276,7 +252,6 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
         shape_at = rows.shape[back]
         seconds = work.items / (rows.per_machine[back] * many)
         low, high = seconds / rows.spread[back], seconds * rows.spread[back]
-        replicas = replicas * 1.0
     data = work.data
     way = Work(
         shape_at, many, seconds, low, high, power[back] * chips[back] * many * 1.2,
@@ -295,7 +270,7 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
     arriving = rate or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)
     units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
     case = Case(work.name, work.kind, "month" if online else "job", units / 1e6, "million tokens",
-                _goals(work, objective, online), None if online else _stored(ground, work, units))  # fmt: skip
+                _goals(work, objective, online), None if online else stored(ground.tiers, work, units / 1e6))  # fmt: skip
     each = (
         rows.counts
         if online

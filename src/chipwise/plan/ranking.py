@@ -13,7 +13,6 @@ import numpy as np
 from chipwise.perf.arrays import Array
 from chipwise.plan.fleet import Index
 
-OBJECTIVES = ("cost", "time", "carbon", "balanced")
 TIE = 1e-9  # of the value: what differs by less differs by rounding, such as one price in two regions
 
 

@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipwise.api.plan_ground import budget_usd, market_of, stored, tiers_of
 from chipwise.api.predicting_kinds.ask import Ask
 from chipwise.api.predicting_kinds.goals import stretch, time_limits
 from chipwise.api.predicting_samples import ABLE, SERVES_ONLY
-from chipwise.money.carbon import Grids
 from chipwise.money.cost import Line
-from chipwise.money.interruption import Rates
 from chipwise.money.storage import Tiers
-from chipwise.money.transfer import Gravity
 from chipwise.perf.arrays import Array
-from chipwise.perf.feeding import tiers
 from chipwise.perf.part import Part
-from chipwise.plan.assembling import Case, Described, Goals, Stored, assemble, family_of
+from chipwise.plan.assembling import Case, Described, Goals, assemble, family_of
 from chipwise.plan.decision import Choice, Counts, Missing, Plan
 from chipwise.plan.explaining import duration
 from chipwise.plan.fleet import SLOWEST_FABRIC, Fleet, fleet_of
@@ -32,8 +29,6 @@ from chipwise.plan.learning import COUNTS, MOST_CHIPS
 from chipwise.plan.limits import Allowed, Rules, allowed
 from chipwise.plan.pricing import Checkpoint, Market, Work, price
 from chipwise.units import HOUR, MONTH, WEEK
-from chipwise.workload.data import Access
-from chipwise.workload.goals import Period
 from chipwise.workload.kinds import Common
 
 if TYPE_CHECKING:
@@ -145,13 +140,7 @@ def ground_of(session: Session, rules: Rules) -> Ground:
 
 
 def ground_on(session: Session, fleet: Fleet, ok: Allowed, unable: Mapping[str, str] | None = None) -> Ground:
-    catalog = fleet.catalog
-    storage = catalog.rows("storage")
-    market = Market(
-        fleet, Rates(catalog.rows("interruptions"), catalog.machines), Gravity(storage, catalog.regions),
-        Grids(catalog.regions, catalog.rows("energy")),
-    )  # fmt: skip
-    return Ground(session, fleet, market, Tiers(storage, tiers()), ok, unable or {})
+    return Ground(session, fleet, market_of(fleet), tiers_of(fleet.catalog), ok, unable or {})
 
 
 def unable(part: Part, work: str) -> Cannot | None:
@@ -240,8 +229,8 @@ def _assembled(
     aim = "cost" if monthly and question.aim == "time" else question.aim
     case = Case(
         question.work.name, table.kind, table.per, table.units, table.unit,
-        Goals(aim, None if monthly else question.deadline_s, _budget(question.work, monthly)),
-        None if monthly else _stored(ground, question.work, table.units),
+        Goals(aim, None if monthly else question.deadline_s, budget_usd(question.work, monthly)),
+        None if monthly else stored(ground.tiers, question.work, table.units),
     )  # fmt: skip
     counts = Counts(len(priced) + tried, tried - len({way.shape for way in ways}), len(ways))
     reasons = {**ground.unable, **{family: one.why for family, one in missed.items()}}
@@ -249,22 +238,6 @@ def _assembled(
         case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons
     )
     return replace(made, objective=question.aim, notes=(*made.notes, *_notes(question, table, aim)))
-
-
-def _budget(work: Common, monthly: bool) -> float | None:
-    budget = work.goals.budget
-    if budget is None:
-        return None
-    seconds = {Period.HOUR: HOUR, Period.DAY: 24 * HOUR, Period.MONTH: MONTH, Period.YEAR: 12 * MONTH}.get(budget.per)
-    return budget.usd if seconds is None or not monthly else budget.usd * MONTH / seconds
-
-
-def _stored(ground: Ground, work: Common, units: float) -> Stored | None:
-    data = work.data
-    if data is None:
-        return None
-    passes = float(getattr(work, "epochs", 1.0)) if data.access is Access.EPOCHS else 1.0
-    return Stored(ground.tiers, data.size, data.size * passes / max(units, 1e-9), passes, data.files)
 
 
 def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) -> list[Missing]:
