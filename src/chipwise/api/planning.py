@@ -264,7 +264,7 @@ def _plan_generation(session: Session, path: str, work: Serve | Batch, objective
         inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
         held = int(replicas[row]) if online else inside * int(many[at])
         split = {"tp": int(rows.tp[row]), "pp": int(rows.pp[row]), "replicas": held}
-        return Described(rows.precision.at(row), split, None, "interpolated", float(rows.rate[row]), held)
+        return Described(rows.precision.at(row), split, None, rows.provenance.at(row), float(rows.rate[row]), held)
 
     tokens = job.input_len + job.output_len
     arriving = rate or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)

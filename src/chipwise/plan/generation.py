@@ -61,6 +61,7 @@ class Serving:
     spread: Array  # high over value, of the time per token
     per_machine: Array  # requests per second; a replica over several machines counts in parts
     counts: Index  # numbers of machines that the limits leave to choose from
+    provenance: Coded  # how near to measurements
 
 
 def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Serving:
@@ -74,7 +75,8 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     if not rows:
         none = np.zeros(0)
         empty = np.zeros(0, dtype=np.intp)
-        return Serving(empty, Coded((), empty), none, none, Coded.of(""), none, none, none, none, none, none, none, empty)
+        return Serving(empty, Coded((), empty), none, none, Coded.of(""), none, none, none, none, none, none, none, empty,
+                       Coded.of(""))  # fmt: skip
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[1] for row in rows])
     tp, pp = (np.array([row[place] for row in rows], dtype=np.float64) for place in (2, 3))
@@ -87,12 +89,14 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     fits = short <= 0
     rate, spread, at_once = np.zeros(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
     held = np.flatnonzero(fits)
+    provenance = Coded(("",), np.zeros(len(rows), dtype=np.intp))
     if len(held):
         first, alike = _replicas(ask, tp, pp, shape, held)
         some = _ask(job, fleet, shape[first], Coded(precision.names, precision.index[first]), tp[first], pp[first])
-        rate[held], spread[held], at_once[held] = (
-            np.broadcast_to(one, first.shape)[alike] for one in _capacity(job, some, model)
-        )
+        *found, near = _capacity(job, some, model)
+        rate[held], spread[held], at_once[held] = (np.broadcast_to(one, first.shape)[alike] for one in found)
+        provenance.index[held] = 1 + np.broadcast_to(near.index, first.shape)[alike]
+        provenance = Coded(("", *near.names), provenance.index)
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[shape]
     asked, able = (job.concurrency, at_once) if job.concurrency else (job.rate, rate)
     replicas = np.ceil(asked / np.maximum(able, 1e-9) - 1e-9) if asked else np.ones(len(rows))
@@ -103,7 +107,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         shape, precision, tp, pp, ask.setup.engine, fits.astype(float), short, rate, replicas,
         np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))), spread,
         rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
-        np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
+        np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp), provenance,
     )  # fmt: skip
 
 
@@ -154,8 +158,8 @@ def _ask(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Arra
     )  # fmt: skip
 
 
-def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array]:
-    """Requests per second of one replica, how much slower it may be at the interval's end, and callers at once."""
+def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Coded]:
+    """Requests per second of one replica, how much slower it may be at the interval's end, callers at once, provenance."""
     full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
     most = full.value * BUSY
     spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), most.shape)
@@ -163,11 +167,11 @@ def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Ar
         held = most_at_once(job, ask, model)
         closed = replace(ask, setup=ask.setup.change(batch=np.maximum(held, 1.0)), scenario=Coded.of("closed"))
         rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
-        return np.where(held > 0, rate, 0.0), spread, held
+        return np.where(held > 0, rate, 0.0), spread, held, full.provenance
     if not job.goals:
-        return most if job.rate else full.value, spread, np.zeros(1)
+        return most if job.rate else full.value, spread, np.zeros(1), full.provenance
     kept = highest_rate(ask, model, dict(job.goals))
-    return np.minimum(kept, most), spread, np.zeros(1)
+    return np.minimum(kept, most), spread, np.zeros(1), full.provenance
 
 
 def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
