@@ -15,6 +15,9 @@ HERE = Path(__file__).resolve().parent
 def main(wanted: list[str]) -> int:
     sys.path.insert(0, str(HERE))
     names = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("run", "figure"))
+    if unknown := sorted(set(wanted) - set(names)):
+        print(f"There is no benchmark {', '.join(unknown)}. There are: {', '.join(names)}.", file=sys.stderr)
+        return 2
     missed = 0
     for name in wanted or names:
         for figure in import_module(name).figures():

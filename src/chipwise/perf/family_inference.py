@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ TERM_OF = {
 FLOORS = {
     "weights": MEMORY_EFFICIENCY / 0.95, "cache": MEMORY_EFFICIENCY / 0.95, "prefill matrix": COMPUTE_EFFICIENCY / 0.95,
 }  # fmt: skip
+USUAL_WATTS = 0.8  # board power in W for each TFLOP/s of 16 bits
 _ASKED = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}
 
 
@@ -76,13 +77,18 @@ def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
     }  # fmt: skip
 
 
-def features(run: Serving, load: Load, held: Array) -> dict[str, Array]:
+def features(run: Serving, load: Load, held: Array, watts: Array) -> dict[str, Array]:
     return {
         "tp": np.log(np.maximum(run.tp * run.dp, 1.0)), "batch": np.log(held / 16), "in": np.log(load.input_len / 1024),
         "out": np.log(np.maximum(load.output_len, 1.0) / 512), "hidden": np.log(run.model.hidden / 4096),
         "strength": np.log(run.half_peak / 5e14),
-        "speed": np.log(run.bandwidth / 2e12),
+        "speed": np.log(run.bandwidth / 2e12), "watts": watts,
     }  # fmt: skip
+
+
+def warmth(part: Coded, parts: Mapping[str, Part]) -> Array:
+    """How much board power a chip has for its peak: with little of it, clocks fall under full load. Zero where unstated."""
+    return part.look_up(lambda name: float(np.log((parts[name].watts_per_tflop or USUAL_WATTS) / USUAL_WATTS)))
 
 
 def question(run: Serving, load: Load, names: Names, parts: dict[str, Part], replicas: Array) -> Question:
@@ -91,7 +97,7 @@ def question(run: Serving, load: Load, names: Names, parts: dict[str, Part], rep
     scale, power = unit(load)
     return Question(
         made, lambda base: answer(load, held, base), np.where(power < 0, scale * replicas, scale), power,
-        levels(names, parts), features(run, load, held), TERM_OF, ("arrival",), FLOORS,
+        levels(names, parts), features(run, load, held, warmth(names.part, parts)), TERM_OF, ("arrival",), FLOORS,
     )  # fmt: skip
 
 

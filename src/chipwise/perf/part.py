@@ -42,6 +42,7 @@ class Part:
     fabric: float  # between machines, per chip
     pcie: float
     stated: bool = True  # False: some rate or bandwidth is a rule of thumb
+    power_stated: bool = True
     unstated: tuple[str, ...] = ()  # what nobody states and nothing tells: memory, bandwidth, rates
     known_as: tuple[str, ...] = field(default=())
 
@@ -56,6 +57,16 @@ class Part:
 
     def has(self, precision: str) -> bool:
         return precision in self.rates or precision in ("int4", "nf4")
+
+    @property
+    def watts_per_tflop(self) -> float | None:
+        """Board power over the 16-bit peak. GPUs with little of it slow their clocks under full load."""
+        return self.power_w / (self.rate("bf16") / 1e12) if self.kind == "gpu" and self.power_stated else None
+
+
+def _usual_power(rates: Mapping[str, float]) -> float:
+    """Where nobody states it (TPUs, Neuron): 0.7 W for each TFLOP/s of 16 bits, as H100, MI325X and Gaudi 3 have."""
+    return max(0.7 * max(rates.get("bf16", 0.0), rates.get("fp16", 0.0)) / 1e12, 100.0)
 
 
 def _number(row: Mapping[str, str], name: str, scale: float = 1.0) -> float | None:
@@ -121,7 +132,8 @@ def _joined(chip: Chip) -> Part:
     link = _number(row, "link_gb_per_s", GB) or (chip.link_bytes_per_s or 0.0) / 2 or pcie
     return Part(
         name=chip.name, vendor=chip.vendor, kind=chip.kind.value, architecture=chip.architecture,
-        memory_bytes=chip.memory_bytes or 64 * GIB, bandwidth=bandwidth or 100e9, rates=complete, power_w=power or 100.0,
+        memory_bytes=chip.memory_bytes or 64 * GIB, bandwidth=bandwidth or 100e9, rates=complete,
+        power_w=power or _usual_power(complete), power_stated=power is not None,
         link=link, domain=int(row.get("domain") or 8), fabric=_number(row, "fabric_gb_per_s", GB) or 6.25e9, pcie=pcie,
         stated=bandwidth is not None and complete == rates,
         unstated=_unstated(chip, complete, bandwidth),

@@ -15,7 +15,7 @@ import numpy as np
 
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Coded, column, combinations, pick
-from chipwise.perf.family_inference import FLOORS, TERM_OF, Names, arithmetic, features, levels
+from chipwise.perf.family_inference import FLOORS, TERM_OF, Names, arithmetic, features, levels, warmth
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.inference import Serving
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
@@ -187,23 +187,24 @@ def predict(
 
 def _predict(ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array) -> dict[str, Estimate]:
     run = replica(ask)
+    watts = warmth(ask.hardware.part, ask.hardware.parts)
     found: dict[str, Estimate] = {}
     loaded = all(name in ("closed", "open") for name in ask.scenario.names)
     for metric, common in alike.items():
         if metric == "latency_ms" and loaded and "ttft_ms" in found and "tpot_ms" in found:
             found[metric] = _whole_answer(found["ttft_ms"], found["tpot_ms"], ask.setup.output_len)
             continue
-        asked = _question(run, load(ask, metric, room), common, ask.replicas)
+        asked = _question(run, load(ask, metric, room), common, ask.replicas, watts)
         found[metric] = model.estimate("inference", asked, kind_of(ask.scenario, metric, ask.setup.engine))
     return found
 
 
-def _question(run: Serving, load: Load, alike: Groups, replicas: Array) -> Question:
+def _question(run: Serving, load: Load, alike: Groups, replicas: Array, watts: Array) -> Question:
     held = in_flight(run, load)
     scale, power = unit(load)
     return Question(
         bases(run, load, held), partial(answer, load, held), pick(power < 0, scale * replicas, scale), power, alike,
-        features(run, load, held), TERM_OF, ("arrival",), FLOORS,
+        features(run, load, held, watts), TERM_OF, ("arrival",), FLOORS,
     )  # fmt: skip
 
 
