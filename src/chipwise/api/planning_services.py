@@ -18,44 +18,26 @@ from typing import TYPE_CHECKING
 from chipwise.api.plan_rules import rules_of
 from chipwise.api.predicting_kinds.ask import Ask, known_model
 from chipwise.api.service_limits import barred, scope
-from chipwise.api.service_speed import Found, Need, Speed, speeds
+from chipwise.api.service_speed import Found, Need, speeds
+from chipwise.api.service_ways import Demand, Held, Way, best_way, image_bytes
 from chipwise.errors import BadInput
 from chipwise.money import managed
 from chipwise.money.break_even import BreakEven, ReplicaSet
 from chipwise.money.cost import Cost, Line
 from chipwise.money.managed import Request, TokenService
 from chipwise.money.serverless import Service, read
-from chipwise.money.serverless_cost import Bill, Container, Spread, Traffic, break_even, cost
+from chipwise.money.serverless_cost import Spread, break_even, cost
 from chipwise.plan.decision import Choice
-from chipwise.plan.limits import Rules
-from chipwise.units import HOUR, MONTH, WEEK, show_seconds
+from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.kinds import Serve
 from chipwise.workload.schedule import Bursts
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
-IMAGE_BYTES = 10e9  # of a container with a serving engine: what published engine images come to
-SLIM_IMAGE_BYTES = 1e9  # without a GPU's libraries
-WARM = (0, 1, 2, 4)  # instances that are never given up: what is tried where cold starts break a goal
 COMPARED = 3  # serverless services, the cheapest, whose break-even is looked for; that of managed ones is a formula
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 SERVERLESS, PER_TOKEN = "serverless", "per token"
-_COLD = ("ttft", "latency")  # what a cold start adds to
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A goal and what the service does."""
-
-    goal: str  # ttft | tpot | latency
-    percentile: float
-    limit_s: float
-    predicted_s: float
-
-    @property
-    def met(self) -> bool:
-        return self.predicted_s <= self.limit_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,27 +88,6 @@ class ServiceOffer:
         return told if always is None or always <= first * 1.01 else f"{told}, and at every rate from {always:.3g} req/s on"
 
 
-@dataclass(frozen=True, slots=True)
-class _Demand:
-    """The workload as services meet it."""
-
-    model: str
-    rate: float
-    hours: float  # of a month
-    peak: float  # rate in bursts over the mean
-    need: Need
-    goals: tuple[tuple[str, float, float], ...]  # metric, share, seconds
-    rules: Rules
-    fleets: tuple[ReplicaSet, ...]
-    most_chips: float
-    precisions_asked: frozenset[str]
-    assumed: tuple[str, ...]
-
-    @property
-    def million_tokens(self) -> float:
-        return self.rate * self.hours * HOUR * (self.need.input_tokens + self.need.output_tokens) / 1e6
-
-
 Dedicated = Choice | Sequence[tuple[float, float]]
 
 
@@ -138,12 +99,20 @@ def services_for(session: Session, work: Serve, dedicated: Dedicated = (), path:
     """
     found, name, shape = known_model(Ask(session, path, "", {}), work)
     demand = _demand(found, work, name, dedicated)
-    offered = read(found.catalog).services
+    offered = _serverless_services(found)
     fast = speeds(found, name, shape, demand.need, offered)
     made = [_serverless(found, demand, service, one) for service, one in zip(offered, fast, strict=True)]
     if isinstance(work.model, str) and demand.need.output_tokens:
         made += [(_per_token(found, demand, one), None) for one in _token_services(found, name)]
     return tuple(_compared(demand, sorted(made, key=lambda pair: _rank(pair[0]))))
+
+
+def _serverless_services(session: Session) -> tuple[Service, ...]:
+    """Read once in a session."""
+    known: tuple[Service, ...] | None = session.resolved.get(("services", "serverless"))
+    if known is None:
+        known = session.resolved["services", "serverless"] = read(session.catalog).services
+    return known
 
 
 def _rank(one: ServiceOffer) -> tuple[bool, bool, float, str]:
@@ -155,7 +124,7 @@ def _rank(one: ServiceOffer) -> tuple[bool, bool, float, str]:
     )
 
 
-def _demand(session: Session, work: Serve, name: str, dedicated: Dedicated) -> _Demand:
+def _demand(session: Session, work: Serve, name: str, dedicated: Dedicated) -> Demand:
     if work.arrival.rate is None:
         raise BadInput("arrival: services are reckoned for arrivals at a rate only.", remedy="arrival: {rate: 10 req/s}")
     hours = (work.schedule.hours_per_week or WEEK / HOUR) * MONTH / WEEK
@@ -173,7 +142,7 @@ def _demand(session: Session, work: Serve, name: str, dedicated: Dedicated) -> _
         tuple(asked) or ("bf16", "fp16", "fp8"), bool(asked), str(work.kv_precision) if work.kv_precision else None,
         tuple(sorted({*SHARES, *(share for _, share, _ in goals)})),
     )  # fmt: skip
-    return _Demand(
+    return Demand(
         name, work.arrival.rate, hours, _peak(work), need, goals, rules_of(session, work.limits),
         _fleets(work, dedicated, hours), float(work.limits.chip_count.max or inf), frozenset(asked),
         ("arrivals by chance: their burstiness is not counted",) if work.arrival.burstiness > 1 else (),
@@ -203,25 +172,12 @@ def _fleets(work: Serve, dedicated: Dedicated, hours: float) -> tuple[ReplicaSet
 # -- serverless
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """One way of running on one service, and how it does."""
-
-    service: Service
-    speed: Speed
-    traffic: Traffic
-    container: Container
-    bill: Bill
-    goals: tuple[Held, ...]
-    missed: tuple[str, ...]
-
-
-def _serverless(session: Session, demand: _Demand, service: Service, fast: Found) -> tuple[ServiceOffer, _Way | None]:
+def _serverless(session: Session, demand: Demand, service: Service, fast: Found) -> tuple[ServiceOffer, Way | None]:
     provider = session.names.provider_or_none(service.provider) or service.provider
     refused = barred(session, demand.rules, provider, service.chips, f"{service.hardware} {service.fact.notes}")
     if service.gpus > demand.most_chips:
         refused.append(f"takes {service.gpus:g} chips; at most {demand.most_chips:g} are asked for")
-    way = _best_way(demand, service, fast) if not isinstance(fast, str) else fast
+    way = best_way(demand, service, fast) if not isinstance(fast, str) else fast
     blank = ServiceOffer(
         SERVERLESS, provider, service.name, service.hardware, service.chips, demand.model, None, None, None, (), (),
         tuple(refused), (*service.assumed, *scope(demand.rules, provider, service.name)), service.certain, service.fact.as_of,
@@ -229,7 +185,7 @@ def _serverless(session: Session, demand: _Demand, service: Service, fast: Found
     if isinstance(way, str):
         return replace(blank, refused=(*refused, way)), None
     month = _month(way.bill.cost, demand.hours)
-    image = f"an image of {_image(service) / 1e9:g} GB"
+    image = f"an image of {image_bytes(service) / 1e9:g} GB"
     assumed = (*way.bill.assumed, image, *_processor(service), *demand.assumed, *scope(demand.rules, provider, service.name))
     made = replace(
         blank, precision=way.speed.precision, cost=month, usd_per_million_tokens=_per_million(demand, month), goals=way.goals,
@@ -244,97 +200,29 @@ def _processor(service: Service) -> Iterable[str]:
     return () if service.chips else ("an older common processor, for nobody states which one runs it",)
 
 
-def _image(service: Service) -> float:
-    return IMAGE_BYTES if service.chips else SLIM_IMAGE_BYTES
-
-
 def _month(hourly: Cost, hours: float) -> Cost:
     return Cost.of(Line(one.name, one.usd * hours, f"{hours:,.0f} h x {one.how}" if one.how else "") for one in hourly.lines)
 
 
-def _per_million(demand: _Demand, month: Cost) -> float | None:
+def _per_million(demand: Demand, month: Cost) -> float | None:
     return month.usd / demand.million_tokens if demand.million_tokens else None
-
-
-def _best_way(demand: _Demand, service: Service, fast: Sequence[Speed]) -> _Way | str:
-    """The cheapest that keeps the goals; where none does, the one that comes nearest."""
-    ways: list[_Way] = []
-    why = ""
-    least = min(speed.concurrency for speed in fast)
-    for speed in fast:
-        busy = demand.rate * demand.peak * speed.seconds
-        if speed.concurrency > max(least, 8 * busy + 1):  # room that nobody fills costs speed and saves nothing
-            continue
-        for warm in WARM:
-            found = _way(demand, service, speed, warm)
-            if isinstance(found, str):
-                why = found
-                break
-            ways.append(found)
-            if not any("cold start" in one for one in found.missed):
-                break
-    if not ways:
-        return why or "no way to run it"
-    return min(ways, key=lambda way: (len(way.missed) > 0, _excess(way) if way.missed else 0.0, way.bill.usd_per_hour))
-
-
-def _excess(way: _Way) -> float:
-    return max((one.predicted_s / one.limit_s for one in way.goals), default=0.0)
-
-
-def _way(demand: _Demand, service: Service, speed: Speed, warm: int) -> _Way | str:
-    traffic = Traffic(demand.rate, speed.seconds, speed.concurrency, demand.peak)
-    container = Container(speed.memory_bytes, _image(service), speed.weights_bytes, minimum_instances=warm)
-    if speed.vcpus is not None:
-        container = replace(container, vcpus=speed.vcpus)
-    try:
-        bill = cost(service, traffic, container)
-    except BadInput as error:
-        return error.message
-    goals, missed = _against_goals(demand, speed, bill)
-    return _Way(service, speed, traffic, container, bill, goals, missed)
-
-
-def _against_goals(demand: _Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[str, ...]]:
-    """Of all requests a share starts cold: a goal for more than the others is a goal for cold ones."""
-    held, missed = [], []
-    cold, start = bill.cold_share, bill.cold_start_s
-    for metric, share, limit in demand.goals:
-        by_share = speed.warm.get(metric)
-        if by_share is None:
-            continue
-        warm = by_share[share]
-        meets_cold = metric in _COLD and cold > 1.0 - share
-        if meets_cold:
-            predicted = start.middle + by_share[0.5]
-        elif metric in _COLD:  # the warm ones must make up for the cold ones
-            wanted = share / (1.0 - cold)
-            predicted = by_share[next((one for one in sorted(by_share) if one >= wanted - 1e-12), max(by_share))]
-        else:
-            predicted = warm
-        one = Held(metric, share * 100, limit, predicted)
-        held.append(one)
-        if one.met:
-            continue
-        told = f"{metric} p{share * 100:g} is {show_seconds(predicted)}, the goal {show_seconds(limit)}"
-        if meets_cold and warm <= limit:
-            spread = f"{show_seconds(start.low)} to {show_seconds(start.high)}"
-            told = f"{cold:.0%} of the requests meet a cold start of {show_seconds(start.middle)} ({spread}): {told}"
-        missed.append(told)
-    return tuple(held), tuple(missed)
 
 
 # -- by the token
 
 
 def _token_services(session: Session, name: str) -> tuple[TokenService, ...]:
-    try:
-        return managed.services(session.catalog.rows("tokens"), name, session.models)
-    except BadInput:  # a model that the registry does not hold is sold by nobody we know of
-        return ()
+    key = ("services", f"tokens {name}")
+    if key not in session.resolved:
+        try:
+            session.resolved[key] = managed.services(session.catalog.rows("tokens"), name, session.models)
+        except BadInput:  # a model that the registry does not hold is sold by nobody we know of
+            session.resolved[key] = ()
+    found: tuple[TokenService, ...] = session.resolved[key]
+    return found
 
 
-def _per_token(session: Session, demand: _Demand, service: TokenService) -> ServiceOffer:
+def _per_token(session: Session, demand: Demand, service: TokenService) -> ServiceOffer:
     names = session.names
     provider = names.provider_or_none(service.provider) or names.provider_or_none(service.provider.partition(" ")[0])
     need = demand.need
@@ -375,7 +263,7 @@ def _least(found: Iterable[BreakEven]) -> BreakEven | None:
     return min(found, key=lambda one: inf if one.first is None else one.first, default=None)
 
 
-def _compared(demand: _Demand, ranked: Iterable[tuple[ServiceOffer, _Way | None]]) -> Iterable[ServiceOffer]:
+def _compared(demand: Demand, ranked: Iterable[tuple[ServiceOffer, Way | None]]) -> Iterable[ServiceOffer]:
     """With the break-even of the first serverless services that may be used; it is looked for step by step."""
     left = COMPARED if demand.fleets else 0
     for one, way in ranked:
@@ -386,7 +274,7 @@ def _compared(demand: _Demand, ranked: Iterable[tuple[ServiceOffer, _Way | None]
         yield replace(one, break_even=_least(_crossing(way, fleet) for fleet in demand.fleets))
 
 
-def _crossing(way: _Way, fleet: ReplicaSet) -> BreakEven:
+def _crossing(way: Way, fleet: ReplicaSet) -> BreakEven:
     found = break_even(way.service, fleet, way.traffic, way.container)
     if found.first is None and cost(
         way.service, replace(way.traffic, requests_per_s=0.0), way.container

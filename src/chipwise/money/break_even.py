@@ -107,7 +107,7 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
     for start, end, usd in steps:
         rates = [start + (end - start) * i / _GRID for i in range(_GRID + 1)]
         rates[0] = start + (end - start) * 1e-9  # right above the step: the replica is there already
-        wins = [rented(rate) >= usd for rate in rates]
+        wins = [least_slope * rate >= usd or rented(rate) >= usd for rate in rates]
         for left, right, before, after in zip(rates, rates[1:], wins, wins[1:], strict=False):
             if before != after:
                 rate = _bisect(lambda rate, usd=usd, after=after: (rented(rate) >= usd) is after, left, right)  # type: ignore[misc]
@@ -125,7 +125,7 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
 
 def _bisect(holds: Callable[[float], bool], left: float, right: float) -> float:
     """The lowest rate of which `holds`, for it holds at `right` and not at `left`."""
-    for _ in range(60):
+    for _ in range(30):  # a thousand-millionth of a step of the grid
         middle = (left + right) / 2
         left, right = (left, middle) if holds(middle) else (middle, right)
     return right
