@@ -14,7 +14,8 @@ PLANNED = ("train", "finetune", "serve", "batch")
 QUICK = ("llama-3.1-70b", "--serve", "--rps", "10", "--input", "1000", "--output", "300", "--ttft", "800ms", "--tpot", "50ms")
 KEYS = {
     "schema", "workload", "kind", "objective", "per", "fits", "winner", "choices", "front", "losses", "refused", "missing",
-    "turns", "services", "service_is_cheaper", "considered", "pruned", "estimated", "notes",
+    "answers", "turns", "services", "service_is_cheaper", "considered", "pruned", "estimated", "notes",
+    "load", "placement",
 }  # fmt: skip
 
 
@@ -78,3 +79,14 @@ def test_bad_input_ends_in_a_sentence(chipwise: Chipwise, arguments: tuple[str, 
     assert done.code not in (0, 1)
     assert told in done.err
     assert "Traceback" not in done.err
+
+
+def test_all_shows_each_machine_type_and_way_to_buy_once(chipwise: Chipwise) -> None:
+    file = f"{ROOT}/examples/serve/workload.yaml"
+    done = chipwise("plan", file, "--all", "--json")
+    found = json.loads(done.out)["choices"]
+    assert len(found) > 20
+    keys = [(one["provider"], one["machine"], one["purchase"]) for one in found]
+    assert len(set(keys)) == len(keys)
+    shown = chipwise("plan", file, "--all").out.splitlines()
+    assert sum(line.split()[:1] == [str(at)] for at in range(1, len(found) + 1) for line in shown) >= len(found)

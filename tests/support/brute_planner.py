@@ -101,6 +101,7 @@ class Brute:
     def __init__(self, session: Session) -> None:
         self.session, catalog = session, session.catalog
         self.fleet: Fleet = fleet_of(catalog, session.parts)
+        self.wide: Fleet = fleet_of(catalog, session.parts, wide=True)  # with slices and processors, which serve and train not
         self.rates = Rates(catalog.rows("interruptions"), catalog.machines)
         self.gravity = Gravity(catalog.rows("storage"), catalog.regions)
         self.tiers = Tiers(catalog.rows("storage"), tiers())
@@ -112,12 +113,12 @@ class Brute:
         shape: Any = found.shape
         return model_key(found.name), layer_of(shape), float(shape.parameters)
 
-    def allowed(self, wanted: Wanted, spot_too: bool) -> Iterator[tuple[Offer, Machine, int]]:
+    def allowed(self, wanted: Wanted, spot_too: bool, fleet: Fleet) -> Iterator[tuple[Offer, Machine, int]]:
         limits, catalog = wanted.limits, self.session.catalog
         chips = {chip.name for text in limits["chips"] for chip in self.session.names.chips(text)}
         for offer in self._offers:
             at = catalog.machine_index[offer.provider, offer.machine]
-            machine, shape = catalog.machines[at], int(self.fleet.shape_of[at])
+            machine, shape = catalog.machines[at], int(fleet.shape_of[at])
             if shape < 0 or offer.verdict in NEVER_WIN or machine.retired or machine.chip not in chips:
                 continue
             if offer.provider not in limits.get("clouds", [offer.provider]):
@@ -132,7 +133,7 @@ class Brute:
         file, found = wanted.file, Found()
         spot_too = wanted.limits.get("interruptible") is not False
         times: dict[tuple[int, int], tuple[float, int]] = {}
-        for offer, machine, shape in self.allowed(wanted, spot_too):
+        for offer, machine, shape in self.allowed(wanted, spot_too, self.fleet):
             for count in COUNTS:
                 chips = count * self.fleet.shapes[shape].chips
                 if chips > min(wanted.limits["chip_count"]["max"], 4096) or (count > 1 and not _joins(machine)):
@@ -211,17 +212,17 @@ class Brute:
         spot_too = wanted.limits.get("interruptible", not online)
         most = wanted.limits["chip_count"]["max"]
         rows: list[tuple[int, str, int, int]] = []
-        offers = list(self.allowed(wanted, spot_too))
+        offers = list(self.allowed(wanted, spot_too, self.wide))
         _, layer, _ = self.layer(file["model"])
         for shape in sorted({shape for _, _, shape in offers}):
-            chips, part = self.fleet.shapes[shape].chips, self.fleet.part(shape)
+            chips, part = self.wide.shapes[shape].chips, self.wide.part(shape)
             for precision in wanted.limits["precision"]:
                 if chips <= most and (precision in ("int8", "int4", "fp32") or part.has(precision)):
-                    rows += [(shape, precision, tp, pp) for tp, pp in _serving_splits(layer, chips) if tp * pp <= most]
+                    rows += [(shape, precision, tp, pp) for tp, pp in self._ways(layer, shape) if tp * pp <= most]
         rates = self._rates(wanted, rows) if rows else {}
         for offer, machine, shape in offers:
-            chips = self.fleet.shapes[shape].chips
-            for precision, (tp, pp) in product(wanted.limits["precision"], _serving_splits(layer, chips)):
+            chips = self.wide.shapes[shape].chips
+            for precision, (tp, pp) in product(wanted.limits["precision"], self._ways(layer, shape)):
                 if (shape, precision, tp, pp) not in rates:
                     continue
                 across = -(-tp * pp // chips)
@@ -245,13 +246,18 @@ class Brute:
                         found.offer(self._job_cost(wanted, offer, machine, count, MONTH_H * HOUR, across == 1)[0], who)
         return found
 
+    def _ways(self, layer: Layer, shape: int) -> tuple[tuple[int, int], ...]:
+        """Slices of a chip hold one replica each."""
+        one = self.wide.shapes[shape]
+        return ((1, 1),) if one.of else _serving_splits(layer, one.chips)
+
     def _rates(self, wanted: Wanted, rows: list[tuple[int, str, int, int]]) -> dict[tuple[int, str, int, int], float]:
         """Requests per second of one replica within the goals, row by row."""
         file = wanted.file
         name, layer, _ = self.layer(file["model"])
-        shapes = [self.fleet.shapes[row[0]] for row in rows]
+        shapes = [self.wide.shapes[row[0]] for row in rows]
         hardware = Hardware.of(
-            Coded.of([one.part for one in shapes]), self.fleet.parts.by_name, np.array([float(one.chips) for one in shapes]),
+            Coded.of([one.part for one in shapes]), self.wide.parts.by_name, np.array([float(one.chips) for one in shapes]),
             np.array([one.fabric for one in shapes]),
         )  # fmt: skip
         setup = ServingSetup.of(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.plan.decision import Choice, Loss, Plan
+from chipwise.api.load_views import load_views
+from chipwise.plan.decision import Choice, Emitted, Loss, Plan
 
 SCHEMA = 1
 View = dict[str, Any]
@@ -24,6 +25,7 @@ def plan_view(plan: Plan) -> View:
         "losses": [_loss_view(one) for one in plan.losses],
         "refused": [{"rule": one.rule, "offers": one.offers, "example": one.example} for one in plan.refused],
         "missing": [{"what": one.what, "how_much": one.how_much, "remedy": one.remedy} for one in plan.missing],
+        "answers": [{"question": one.question, "told": one.told} for one in plan.answers],
         "turns": [{"what": one.what, "told": one.told} for one in plan.turns],
         "services": [
             {
@@ -43,7 +45,9 @@ def plan_view(plan: Plan) -> View:
         "considered": plan.counts.considered,
         "pruned": plan.counts.pruned,
         "estimated": plan.counts.estimated,
+        "emitted": _emitted_view(plan.emitted) if plan.emitted else None,
         "notes": list(plan.notes),
+        **load_views(plan),
     }
 
 
@@ -57,9 +61,19 @@ def choice_view(choice: Choice) -> View:
         "usd_per_unit": choice.usd_per_unit, "unit": choice.unit, "co2e_kg": choice.kg, "requests_per_s": choice.rate,
         "replicas": choice.replicas, "memory_share": choice.memory_share, "provenance": choice.provenance,
         "price_of": choice.price_of, "interruptions": choice.interruptions, "checkpoint_every_s": choice.checkpoint_s or None,
-        "storage": choice.storage or None,
+        "storage": choice.storage or None, "latency_s": dict(choice.latency),
     }  # fmt: skip
 
 
 def _loss_view(loss: Loss) -> View:
     return {"family": loss.family, "why": loss.why, "choice": choice_view(loss.choice) if loss.choice else None}
+
+
+def _emitted_view(emitted: Emitted) -> View:
+    return {
+        "kg": emitted.kg,
+        "lines": [{"name": one.name, "kg": one.kg, "how": one.how} for one in emitted.lines],
+        "basis": list(emitted.basis),
+        "g_per_unit": emitted.g_per_unit,
+        "greener": [one._asdict() for one in emitted.greener],
+    }

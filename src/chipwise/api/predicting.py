@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from chipwise.api.estimate_views import View, trained_view
 from chipwise.api.estimating import train
 from chipwise.api.options import FLAGS, LEARNING_OPTIONS, ONLY, check_numbers, check_task, check_together
+from chipwise.api.predicting_kinds.ask import by_samples
 from chipwise.api.predicting_kinds.latencies import serve_samples, serve_tokens, wanted_goals
-from chipwise.api.predicting_samples import able_chip, by_samples, check_sample_options, predict_samples, steadiness_view
+from chipwise.api.predicting_samples import able_chip, check_sample_options, predict_samples, steadiness_view
 from chipwise.errors import BadInput, InvalidSettings
 from chipwise.perf.setup import RECOMPUTE
 

@@ -33,7 +33,6 @@ from chipwise.perf.steadiness import steadiness
 from chipwise.spelling import fold, nearest
 from chipwise.workload.model.shape import (
     ConvShape,
-    DecoderShape,
     DiffusionShape,
     EncoderDecoderShape,
     EncoderShape,
@@ -89,12 +88,6 @@ def able_chip(session: Session, on: str, work: str) -> Chip:
         f"{chip.name} ({chip.kind.value}) {_CANNOT[work]}.",
         remedy=f"Chips of the kind {', '.join(kinds)} can, such as {', '.join(fitting[:4])}; `chipwise chips` lists them.",
     )
-
-
-def by_samples(shape: Shape, task: str) -> bool:
-    """Whether a model is asked about per sample: to serve, all but decoders; to train, all but transformers over tokens."""
-    over_tokens = DecoderShape if task == "serve" else DecoderShape | EncoderShape | EncoderDecoderShape
-    return not isinstance(shape, over_tokens)
 
 
 def check_sample_options(session: Session, model: str, given: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from chipwise.errors import BadInput
 from chipwise.plan.decision import Plan
+from chipwise.report.roofline import Roofline
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 
@@ -22,8 +23,9 @@ def check(path: Path, workload: str) -> None:
     plotly_script()
 
 
-def write(plan: Plan, path: Path, today: date) -> None:
+def write(plan: Plan, path: Path, today: date, limits: Roofline | None = None) -> None:
+    """`limits` is the winner's roofline, where it has one (`api.rooflines`)."""
     from chipwise.adapters.stores import whole
     from chipwise.report.page import page
 
-    whole.write(path, page(plan, today))
+    whole.write(path, page(plan, today, limits))

@@ -81,11 +81,25 @@ class _Look:
                 devices = [row.device for row in catalog.rows("quantum")]
                 if not any(fold(text) in fold(device) for device in devices):
                     yield unknown("quantum device", nearest(text, devices), ", ".join(devices))
+            case ReferenceKind.NEED:
+                yield from self._need(laid, reference)
             case ReferenceKind.TRACE:
                 file = Path(laid.path).parent / text
                 if not file.is_file():
                     allowed = "a CSV file; a relative path starts at the workload file"
                     yield laid.problem(reference.where, f"there is no file {str(file)!r}", allowed)
+
+    def _need(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
+        from chipwise.api.plan_rules import required
+
+        try:
+            required(self.session, [reference.text])
+        except UnknownName as error:
+            yield laid.problem(reference.where, error.message.rstrip("."), None, error.nearest)
+        except BadInput as error:
+            yield laid.problem(
+                reference.where, error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip(".")
+            )
 
     def _model(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
         text = reference.text

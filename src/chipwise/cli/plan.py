@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _QUICK = {"serve", "rps", "input", "output", "ttft", "tpot", "latency", "train", "finetune", "tokens", "seq", "precision",
           "deadline", "budget"}  # fmt: skip
 _RATE = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
+_EVERY = 1_000_000_000  # more than any catalog has
 _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 
 
@@ -24,8 +25,11 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--objective", type=click.Choice(_OBJECTIVES), default=None, help="What to make small; the file's unless given.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @click.option("--top", type=Whole(1, 1000), default=5, show_default=True, help="How many choices to show.")
+@click.option("--all", "every", is_flag=True, help="Show every machine type and purchase option that keeps the goals.")
+@click.option("--short", is_flag=True, help="Only the answer and the table.")
 @click.option("--why", default=None, metavar="MACHINE", help="Also tell why this machine or family lost.")
 @click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@click.option("--mix", is_flag=True, help="Serving: also the cheapest mix of machine types by request size.")
 @click.option("--serve", is_flag=True, help="Without a file: serve MODEL at --rps.")
 @click.option("--rps", type=AboveZero(), default=None, help="Requests per second.")
 @click.option("--input", type=Whole(), default=None, help="Tokens of a prompt.")
@@ -47,7 +51,7 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.pass_context
 def plan(
     ctx: click.Context, /, workload: str, as_json: bool, html: Path | None, why: str | None, limits: tuple[str, ...],
-    **settings: Any,
+    every: bool, short: bool, **settings: Any,
 ) -> None:  # fmt: skip
     """Choose hardware for a workload: rank all machines, regions, splits and purchase options by cost, time or carbon.
 
@@ -58,6 +62,7 @@ def plan(
       chipwise plan examples/train/workload.yaml
       chipwise plan examples/serve/workload.yaml --objective carbon --top 10
       chipwise plan examples/batch/workload.yaml --json
+      chipwise plan examples/train/workload.yaml --all
       chipwise plan examples/train/workload.yaml --html report.html
       chipwise plan llama-3.1-70b --serve --rps 10 --input 1000 --output 300 --ttft 800ms --tpot 50ms
     """
@@ -76,18 +81,30 @@ def plan(
     else:
         text_of_it = with_limits(read(workload), workload, limits) if limits else None
     name = "command line" if quick or not _is_file(workload) else workload
-    session, top = open_session(), settings["top"]
+    session, top = open_session(), _EVERY if every else settings["top"]
     many = max(top, reporting.TOP) if html is not None else top
     found = ask(session, name, settings["objective"], many, settings["environment"], text_of_it)
+    if settings["mix"]:
+        from chipwise.cli.plan_mix import with_mix
+
+        found = with_mix(session, name, found, settings["environment"], text_of_it)
     if html is not None:
-        reporting.write(found, html, session.today)
+        from chipwise.api.rooflines import roofline_of
+
+        limits_of_it = roofline_of(session, name, found, settings["environment"], text_of_it)
+        reporting.write(found, html, session.today, limits_of_it)
         found = replace(found, choices=found.choices[:top])
     if as_json:
+        from chipwise.api.mix_views import mixed_view
         from chipwise.api.plan_views import plan_view
 
-        text.show_json(plan_view(found))
+        text.show_json(plan_view(found) | mixed_view(found))
     else:
-        _show(found, why)
+        _show(found, why, short)
+        if found.mix is not None:
+            from chipwise.cli.plan_mix import show_mix
+
+            show_mix(found.mix)
     if html is not None:
         text.say(f"Written: {html}")
     if found.winner is None:
@@ -109,27 +126,43 @@ def _refuse_both(workload: str, quick: set[str]) -> None:
         )
 
 
-def _show(found: Plan, why: str | None) -> None:
+def _show(found: Plan, why: str | None, short: bool = False) -> None:
     from chipwise.cli import text
-    from chipwise.plan.explaining import running, sentence
+    from chipwise.plan.explaining import brief, sentence
 
     text.show_title(f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}")
     if found.winner is None:
         _show_nothing(found)
         return
-    text.show_lines(sentence(found), "")
+    text.show_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
     text.show_table(
         [
-            text.Column("#", right=True), text.Column("where", flexible=True), text.Column("chips"), text.Column("buy"),
+            text.Column("#", right=True), text.Column("where", flexible=True), text.Column("chips"),
             text.Column(_RATE.get(found.kind, "time"), right=True), text.Column(f"USD/{found.per}", right=True),
             text.Column("kg CO2e", right=True),
         ],
         [_row(rank, one, found.per) for rank, one in enumerate(found.choices, start=1)],
+        [brief(one, found.per) for one in found.choices],
     )  # fmt: skip
+    if not short:
+        _show_explanation(found, why)
+    elif why is not None:
+        _show_why(found, why)
+
+
+def _show_explanation(found: Plan, why: str | None) -> None:
+    from chipwise.cli import text
+    from chipwise.cli.plan_load import show_load
+    from chipwise.plan.explaining import emissions, running
+
+    assert found.winner is not None
     text.show_lines("", "Where the money goes:")
     text.show_pairs([(one.name, f"{_usd(one.usd)}{f'  ({one.how})' if one.how else ''}") for one in found.winner.cost.lines])
     text.show_lines("", "How to run it:")
     text.show_pairs(running(found.winner))
+    if found.emitted is not None:
+        text.show_lines("", "What it emits:")
+        text.show_pairs(emissions(found.emitted, found.winner.unit))
     text.show_lines("", "What would change the answer:")
     text.show_pairs([(one.what, one.told) for one in found.turns])
     lost = [one for one in found.losses if one.choice is not None]
@@ -138,17 +171,14 @@ def _show(found: Plan, why: str | None) -> None:
         text.show_pairs([(f"{one.family}", f"{one.choice.where}: {one.why}" if one.choice else one.why) for one in lost])
     if why is not None:
         _show_why(found, why)
+    show_load(found)
     if found.services:
         _show_services(found)
     unable = [one for one in found.losses if one.choice is None]
     if unable:
         text.show_lines("", "Cannot do it:")
-        text.show_pairs(
-            [
-                (why, ", ".join(one.family for one in unable if one.why == why))
-                for why in dict.fromkeys(one.why for one in unable)
-            ]
-        )
+        reasons = dict.fromkeys(one.why for one in unable)
+        text.show_lines(*(f"  {why}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
     told = [f"{one.offers:,} {one.rule}" for one in found.refused]
     text.show_lines("", f"{found.counts.considered:,} candidates; offers left out: {', '.join(told)}.", *found.notes)
 
@@ -163,7 +193,7 @@ def _show_services(found: Plan) -> None:
         text.show_lines(f"  none of {len(found.services)} services may be used; the cheapest because {why}.")
         return
     text.show_pairs(
-        [(f"{one.provider} {one.name}"[:34], f"{one.kind}, {_usd(one.usd)} a month; {one.break_even}") for one in able[:4]]
+        [(one.title[:34], f"{one.kind}, {_usd(one.usd)} a month; {one.break_even}") for one in able[:4]]
     )
 
 
@@ -177,7 +207,6 @@ def _row(rank: int, one: Choice, per: str) -> list[str]:
         str(rank),
         where,
         f"{one.chips * one.machines} {one.chip} {one.precision}",
-        one.purchase,
         time,
         _usd(one.usd),
         _kg(one.kg),
@@ -199,9 +228,7 @@ def _show_why(found: Plan, name: str) -> None:
 
     wanted = fold(name)
     told = [one for one in found.losses if wanted in fold(one.family) or (one.choice and wanted in fold(one.choice.where))]
-    lines = [f"{one.family}: {one.why}" for one in told] or [
-        f"{name} is not among the best of any family; try --top 1000 --json."
-    ]
+    lines = [f"{one.family}: {one.why}" for one in told] or [f"{name} is not among the best of any family; try --all --json."]
     text.show_lines("", *lines)
 
 

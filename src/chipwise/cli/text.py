@@ -54,8 +54,9 @@ def _word(text: str) -> str:
     return _style(text, _COLOURS.get(text.strip(), 36))
 
 
-def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """A table no wider than the terminal: flexible columns give way, the widest first; numbers never do."""
+def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: Sequence[str] = ()) -> None:
+    """A table no wider than the terminal: flexible columns give way, the widest first; numbers never do. `under` has a line
+    for each row that stands below it."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max([_cells(column.title), *(_cells(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     room = width()
@@ -71,13 +72,15 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None
         _bold(_line([column.title for column in columns], columns, widths, gap)),
         _rule(sum(widths) + gap * (len(widths) - 1)),
     ]
-    for row in cells:
+    for number, row in enumerate(cells):
         parts = [
             _fold(cell, size) if column.fold else [_cut(cell, size)]
             for cell, column, size in zip(row, columns, widths, strict=True)
         ]
         lines = ([part[n] if n < len(part) else "" for part in parts] for n in range(max(map(len, parts))))
         out.extend(_line(line, columns, widths, gap) for line in lines)
+        if number < len(under):
+            out.append(f"   {_cut(printable(under[number]), room - 3)}")
     sys.stdout.write("\n".join(out) + "\n")
 
 

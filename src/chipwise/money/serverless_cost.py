@@ -35,7 +35,7 @@ IMAGE_BYTES_PER_S = (33e6, 400e6, 5e9)
 WEIGHTS_BYTES_PER_S = (330e6, 850e6, 2.1e9)
 BURST_S = 600.0
 _SLOTS = 4000  # beyond so many, figures per slot no longer change
-_NEGLIGIBLE = 1e-9
+_NEGLIGIBLE = 1e-7  # of the requests
 
 
 class Spread(NamedTuple):
@@ -212,7 +212,7 @@ def _steady(rate: float, traffic: Traffic, cold_s: float, keep_warm_s: float, mi
     state = _pool(rate, seconds, traffic.concurrency, cold_s, keep_warm_s, minimum)
     for _ in range(40):
         new = (state.starts + state.joined / 2) / rate * cold_s  # who joins comes half-way through the start on average
-        if abs(new - waited) < 1e-7 * cold_s:
+        if abs(new - waited) < 1e-5 * cold_s:
             break
         waited = new
         state = _pool(rate, seconds + waited, traffic.concurrency, cold_s, keep_warm_s, minimum)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,13 +15,17 @@ from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
 from chipwise.plan.decision import Choice, Counts, Loss, Missing, Plan, Rows
-from chipwise.plan.explaining import duration, turns, usd, why_lost
+from chipwise.plan.explaining import duration, usd, why_lost
 from chipwise.plan.fleet import Fleet, Index
-from chipwise.plan.limits import Refused
+from chipwise.plan.limits import Mask, Refused, Rules, shown
 from chipwise.plan.pricing import Priced
+from chipwise.plan.quotas import Held, above, held
 from chipwise.plan.ranking import Values, first_of, front, order, score
+from chipwise.plan.turning import turns
+from chipwise.units import DAY, HOUR, MONTH, YEAR
 
 NOT_OFFERED = "no offer within the limits"
+NO_RULES = Rules()
 REFINED = 200  # rows that may win and get their storage chosen; more follow while a row without it is cheaper
 
 
@@ -35,13 +40,36 @@ class Described:
     rate: float | None = None
     replicas: int | None = None
     lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
+    latency: Mapping[str, float] | None = None  # seconds at the asked load
 
 
 @dataclass(frozen=True, slots=True)
 class Goals:
+    """What every choice must keep, and what to make small."""
+
     objective: str = "cost"
     deadline_s: float | None = None
-    budget_usd: float | None = None  # of the job, or of a month
+    budget_usd: float | None = None  # of the job, of a month, or of a period of `budget_s`
+    budget_s: float = math.inf
+    throughput: float | None = None  # items a second on average, from start to end
+    items: float = 0.0  # of the job
+    item: str = "item"
+    rules: Rules = NO_RULES  # quotas are held against candidates here, offers were before
+
+    def spent(self, usd: Array, seconds: Array) -> Array:
+        """In the dearest period: the cost is spread evenly over the time from start to end, and a job shorter than the period
+        pays all of it in one. A commitment that outlasts the job is charged to the job's own time, which errs on the dear
+        side."""
+        return np.asarray(usd * np.minimum(self.budget_s / np.maximum(seconds, 1e-9), 1.0))
+
+    def affords(self, usd: Array, seconds: Array) -> Mask:
+        fine: Mask = self.spent(usd, seconds) <= (math.inf if self.budget_usd is None else self.budget_usd)
+        return fine
+
+    @property
+    def period(self) -> str:
+        names = {HOUR: " an hour", DAY: " a day", MONTH: " a month", YEAR: " a year"}
+        return names.get(self.budget_s, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +108,7 @@ def assemble(
 ) -> Plan:  # fmt: skip
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all."""
-    fine, late = _within(case, priced)
+    fine, late = _within(case, fleet, priced)
     values = Values(priced.usd, priced.seconds, priced.kg, priced.high_s / np.maximum(priced.low_s, 1e-9), priced.machines)
     maker = _Maker(case, fleet, priced, describe)
     ranked = order(values, case.goals.objective)
@@ -88,6 +116,7 @@ def assemble(
     if case.stored is not None and len(good):
         good, dear = maker.stored(good, values)
         rest = np.concatenate([dear, rest])
+        late = late if len(good) else maker.too_dear(dear, values)
     shown, optimal = _distinct(priced, good)[: max(top, 1)], good[front(_rows(values, good))]
     if case.stored is not None and len(good):  # storage may make one of them dearer than another
         optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)
@@ -103,7 +132,7 @@ def assemble(
     if choices:
         own = choices[0].family
         losses = [
-            Loss(one.family, one, _verdict(case, one) or why_lost(choices[0], one, case.goals.objective, case.per))
+            Loss(one.family, one, _verdict(case, fleet, one) or why_lost(choices[0], one, case.goals.objective, case.per))
             for one in best
             if one.family != own
         ]
@@ -111,41 +140,109 @@ def assemble(
     reasons = unable or {}
     losses += [Loss(name, None, reasons.get(name, NOT_OFFERED)) for name in codes if name not in seen]
     chosen = [maker.choice(at) for at in optimal.tolist()]
-    return Plan(
+    made = Plan(
         case.workload, case.kind, case.goals.objective, case.per, tuple(choices), tuple(chosen), tuple(losses),
-        tuple(refused), tuple(missing) if choices else (*missing, *late), counts, turns(tuple(choices), case.goals.objective),
-        rows=Rows(fleet, priced, np.concatenate([good, rest]), len(good), case.units, maker.choice, partial(_verdict, case)),
+        tuple(refused), tuple(missing) if choices else (*missing, *late), counts,
+        rows=Rows(fleet, priced, np.concatenate([good, rest]), len(good), case.units, maker.choice,
+                  partial(_verdict, case, fleet), lambda at: describe(int(priced.way[at])).precision),
     )  # fmt: skip
+    return replace(made, turns=turns(made))
 
 
-def _within(case: Case, priced: Priced) -> tuple[Index, tuple[Missing, ...]]:
-    """Rows that keep deadline and budget; and, should there be none, how far the nearest is off."""
-    fine = np.ones(len(priced), dtype=bool)
-    told = []
-    goals = case.goals
-    if goals.deadline_s is not None and len(priced):
-        fine &= priced.seconds <= goals.deadline_s
-        fastest = float(priced.seconds.min())
-        if fastest > goals.deadline_s:
-            over = fastest - goals.deadline_s
-            told.append(Missing("deadline", f"the fastest takes {duration(fastest)}", f"deadline {duration(over)} later"))
-    if goals.budget_usd is not None and len(priced):
-        fine &= priced.usd <= goals.budget_usd
-        least = float(priced.usd.min())
-        if least > goals.budget_usd:
-            told.append(Missing("budget", f"the cheapest costs {usd(least)}", f"budget {usd(least - goals.budget_usd)} higher"))
-        elif not fine.any():
-            told.append(Missing("budget and deadline", "each can be kept, not both at once", "a later deadline"))
-    return fine, tuple(told)
+@dataclass(frozen=True)
+class _Test:
+    """A goal against all rows: what each comes to, what is allowed, and how a miss and its remedy are told."""
+
+    what: str
+    value: Array
+    limit: float
+    tell: Callable[[int], tuple[str, str]]
+
+    @property
+    def fine(self) -> Mask:
+        found: Mask = self.value <= self.limit
+        return found
 
 
-def _verdict(case: Case, choice: Choice) -> str:
+def _tests(case: Case, fleet: Fleet, priced: Priced) -> list[_Test]:
+    goals, seconds = case.goals, priced.seconds
+    found = []
+    if (deadline := goals.deadline_s) is not None:
+
+        def late(at: int) -> tuple[str, str]:
+            return f"takes {duration(float(seconds[at]))}", f"deadline {duration(float(seconds[at]) - deadline)} later"
+
+        found.append(_Test("deadline", seconds, deadline, late))
+    if (rate := goals.throughput) is not None:
+
+        def slow(at: int) -> tuple[str, str]:
+            does = f"{goals.items / float(seconds[at]):,.4g} {goals.item}s/s"
+            return f"does {does} of {rate:,.4g}", f"a throughput of {does}"
+
+        found.append(_Test("throughput", seconds, goals.items / rate, slow))
+    if (budget := goals.budget_usd) is not None:
+        spent = goals.spent(priced.usd, seconds)
+
+        def dear(at: int) -> tuple[str, str]:
+            more = f"budget {usd(float(spent[at]) - budget)}{goals.period} higher"
+            return f"costs {usd(float(spent[at]))}{goals.period}", more
+
+        found.append(_Test("budget", spent, budget, dear))
+    for quota in held(fleet, priced, goals.rules):
+
+        def above(at: int, quota: Held = quota) -> tuple[str, str]:
+            return quota.miss(float(quota.needed[at])), quota.remedy(float(quota.needed[at]))
+
+        found.append(_Test("quota", quota.needed, quota.most, above))
+    return found
+
+
+def _within(case: Case, fleet: Fleet, priced: Priced) -> tuple[Mask, tuple[Missing, ...]]:
+    """Rows that keep everything; and, should there be none, the smallest changes after which there would be one.
+
+    A change of one goal alone comes first: of the rows that keep all others, the one nearest to it. Where no single change
+    helps, the row that is least off, by the product of its excesses, tells all that it misses.
+    """
+    tests = _tests(case, fleet, priced)
+    masks = [one.fine for one in tests]
+    fine = np.logical_and.reduce([np.ones(len(priced), dtype=bool), *masks])
+    if fine.any() or not len(priced):
+        return fine, ()
+    misses = np.sum([~mask for mask in masks], axis=0)
+
+    def told(test: _Test, at: int, together: str = "") -> Missing:
+        how, remedy = test.tell(at)
+        return Missing(test.what, f"the nearest, {_where(fleet, priced, at)}, {how}", remedy + together)
+
+    alone = []
+    for test, mask in zip(tests, masks, strict=True):
+        rows = np.flatnonzero(~mask & (misses == 1))
+        if len(rows):
+            alone.append(told(test, int(rows[np.argmin(test.value[rows])])))
+    if alone:
+        return fine, tuple(alone)
+    excess = np.sum([np.log(np.maximum(one.value / max(one.limit, 0.5), 1.0)) for one in tests], axis=0)
+    at = int(np.argmin(excess))
+    missed = [test for test, mask in zip(tests, masks, strict=True) if not mask[at]]
+    return fine, tuple(told(test, at, ", with all of these changes at once") for test in missed)
+
+
+def _where(fleet: Fleet, priced: Priced, at: int) -> str:
+    many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
+    return f"{many}{shown(fleet.catalog, int(priced.offer[at]))}"
+
+
+def _verdict(case: Case, fleet: Fleet, choice: Choice) -> str:
     goals = case.goals
     if goals.deadline_s is not None and choice.seconds > goals.deadline_s:
         return f"misses the deadline of {duration(goals.deadline_s)}: {duration(choice.seconds)}"
-    if goals.budget_usd is not None and choice.usd > goals.budget_usd:
-        return f"exceeds the budget of {usd(goals.budget_usd)}: {usd(choice.usd)}"
-    return ""
+    if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
+        does = goals.items / max(choice.seconds, 1e-9)
+        return f"misses the throughput of {goals.throughput:,.4g} {goals.item}s/s: {does:,.4g}"
+    spent = float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
+    if goals.budget_usd is not None and spent > goals.budget_usd:
+        return f"exceeds the budget of {usd(goals.budget_usd)}{goals.period}: {usd(spent)}"
+    return above(fleet, choice, goals.rules)
 
 
 def _distinct(priced: Priced, ranked: Index) -> list[int]:
@@ -179,17 +276,25 @@ class _Maker:
 
     def stored(self, ranked: Index, values: Values) -> tuple[Index, Index]:
         """With storage reckoned for the best rows, until no row behind them can pass the best; and what it makes too dear."""
-        objective, budget = self.case.goals.objective, self.case.goals.budget_usd
+        objective = self.case.goals.objective
         bare = score(_rows(values, ranked), objective)
         for end in range(REFINED, len(ranked) + REFINED, REFINED):
             some = ranked[:end]
             total = self.in_all(some, values)
-            fine = total.usd <= budget if budget is not None else np.ones(len(some), dtype=bool)
+            fine = self.case.goals.affords(total.usd, total.seconds)
             if fine.any() and (end >= len(ranked) or bare[end] >= score(total, objective)[fine].min()):
                 break
         inside = np.flatnonzero(fine)
         best = some[inside[order(_rows(total, inside), objective)]]
         return (np.concatenate([best, ranked[len(some) :]]) if len(best) else best), some[~fine]
+
+    def too_dear(self, rows: Index, values: Values) -> tuple[Missing, ...]:
+        """What all rows miss that only their storage puts above the budget."""
+        goals, total = self.case.goals, self.in_all(rows, values)
+        spent = goals.spent(total.usd, total.seconds)
+        at, least = int(rows[np.argmin(spent)]), float(spent.min())
+        how = f"the nearest, {_where(self.fleet, self.priced, at)}, costs {usd(least)}{goals.period} with storage"
+        return (Missing("budget", how, f"budget {usd(least - (goals.budget_usd or 0.0))}{goals.period} higher"),)
 
     def in_all(self, rows: Index, values: Values) -> Values:
         """What rows are compared by, with storage."""
@@ -243,5 +348,6 @@ class _Maker:
             kg=float(priced.kg[at]), rate=told.rate, replicas=told.replicas, memory_share=told.memory_share,
             provenance=told.provenance, price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
             interruptions=float(priced.interruptions[at]), checkpoint_s=float(priced.checkpoint_s[at]), storage=tier,
+            latency=told.latency or {},
         )  # fmt: skip
         return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

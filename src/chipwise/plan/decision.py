@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
 from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.limits import Refused
 from chipwise.plan.pricing import Priced
+
+if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load where they are made
+    from chipwise.plan.loading import LoadPlan
+    from chipwise.plan.mixing import Mix
+    from chipwise.plan.placing import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class Choice:
     interruptions: float = 0.0
     checkpoint_s: float = 0.0
     storage: str = ""
+    latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "ttft p90", at the asked load
 
     @property
     def usd(self) -> float:
@@ -87,6 +95,28 @@ class Turn:
     told: str
 
 
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """kg CO2e of the job, or of a month. `greener`: the cheapest kg saved first."""
+
+    lines: tuple[CarbonLine, ...]
+    basis: tuple[str, ...]  # how the share of making is known
+    g_per_unit: float
+    greener: tuple[Greener, ...]
+
+    @property
+    def kg(self) -> float:
+        return sum(line.kg for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question that decides between kinds of hardware, and what the numbers of this case say to it."""
+
+    question: str
+    told: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Every candidate that has a price, as columns: for those who set more side by side than the best."""
@@ -98,6 +128,7 @@ class Rows:
     units: float  # of work in a job or month
     choice: Callable[[int], Choice]  # a position in full, with storage
     verdict: Callable[[Choice], str]  # which goal a choice misses; empty: none
+    precision: Callable[[int], str]  # of a position
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +145,11 @@ class Service:
     assumed: tuple[str, ...]
     refused: tuple[str, ...]  # empty: it may be used
 
+    @property
+    def title(self) -> str:
+        """Some are sold under their provider's name alone."""
+        return self.name if self.name.startswith(self.provider) else f"{self.provider} {self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -129,7 +165,12 @@ class Plan:
     counts: Counts
     turns: tuple[Turn, ...] = ()
     services: tuple[Service, ...] = ()  # allowed ones first, cheapest first
+    answers: tuple[Answer, ...] = ()  # parallel enough, latency, scaling, budget
+    emitted: Emitted | None = None  # by the winner
     notes: tuple[str, ...] = ()
+    mix: Mix | None = None  # of several machine types, where it was asked for
+    load: LoadPlan | None = None  # what carries the load over a month
+    placement: Placement | None = None  # regions that reach the traffic
     rows: Rows | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chipwise.plan.decision import Choice, Plan, Turn
-from chipwise.units import DAY, HOUR
+from chipwise.plan.decision import Choice, Emitted, Plan
+from chipwise.units import DAY, HOUR, show_seconds
 
 
 def duration(seconds: float) -> str:
@@ -39,34 +39,6 @@ def _more(share: float, above: str, below: str) -> str:
     return f"{abs(share):.0%} {above if share > 0 else below}"
 
 
-def turns(choices: tuple[Choice, ...], objective: str) -> tuple[Turn, ...]:
-    """The price at which the next kind of chip would win, and what the answer rests on."""
-    if not choices:
-        return ()
-    one = choices[0]
-    found = []
-    other = next((choice for choice in choices[1:] if choice.chip != one.chip), None)
-    if other is not None and objective == "cost":
-        fall = 1.0 - one.usd / max(other.usd, 1e-9)
-        found.append(
-            Turn("price", f"{other.chip} ({other.where}, {other.purchase}) wins when it gets {fall:.0%} cheaper, or this one "
-                          f"{other.usd / max(one.usd, 1e-9) - 1:.0%} dearer")
-        )  # fmt: skip
-    width = one.high_s / max(one.low_s, 1e-9) - 1
-    if one.provenance == "formula":
-        found.append(
-            Turn("certainty", "nobody measured this model on this chip: the estimate is a formula's; try it before you commit")
-        )
-    elif width > 0.5:
-        found.append(Turn("certainty", f"the estimate's interval is {width:.0%} wide"))
-    if one.purchase == "spot":
-        found.append(Turn("spot", "the price moves and machines are taken away: without checkpoints this plan does not hold"))
-    moving = PORTING.get(one.family.split()[-1]) or PORTING.get(one.family.split()[0], "")
-    if moving:
-        found.append(Turn("moving there", moving))
-    return tuple(found)
-
-
 # What it takes to bring PyTorch code written for NVIDIA there, by the last or first word of a family.
 PORTING = {
     "TPU": "JAX or PyTorch/XLA: a supported model runs in days, own CUDA kernels must be rewritten",
@@ -85,7 +57,7 @@ def _service(plan: Plan) -> str:
     found = plan.service
     if found is None:
         return ""
-    return f" Cheaper still is {found.provider} {found.name}, paid {found.kind}: {usd(found.usd)} a month; {found.break_even}."
+    return f" Cheaper still is {found.title}, paid {found.kind}: {usd(found.usd)} a month; {found.break_even}."
 
 
 def sentence(plan: Plan) -> str:
@@ -101,6 +73,45 @@ def sentence(plan: Plan) -> str:
         able = f" for up to {one.rate:,.3g} {RATES[plan.kind]}" if one.rate and plan.kind in RATES else ""
         return f"Rent {what}, {one.purchase}: {usd(one.usd)} a month{able}{beats}.{_service(plan)}"
     return f"Run on {what}, {one.purchase}: {duration(one.seconds)} for {usd(one.usd)}, {one.kg:,.0f} kg CO2e{beats}."
+
+
+def brief(one: Choice, per: str) -> str:
+    """What a ranking has no column for, in one line: purchase, split, speed or latency, cost of a unit."""
+    split = ", ".join(
+        f"{name} {value}" for name, value in one.split.items() if value > 1 and name not in ("recompute", "replicas")
+    )
+    parts = [one.purchase, split, f"${one.usd_per_unit:.3g}/{one.unit.replace('million ', 'M').removesuffix('s')}"]
+    if one.latency:
+        parts.append(", ".join(f"{name} {show_seconds(seconds)}" for name, seconds in one.latency.items()))
+    elif per == "job" and one.usd_per_unit > 0:
+        done = one.usd / one.usd_per_unit
+        scale, what = (1e6, one.unit.removeprefix("million ")) if one.unit.startswith("million ") else (1.0, one.unit)
+        low, middle, high = (scale * done / max(seconds, 1e-9) for seconds in (one.high_s, one.seconds, one.low_s))
+        span = f" ({_count(low)}-{_count(high)})" if high > low * 1.01 else ""
+        parts.append(f"{_count(middle)} {what}/s{span}")
+    return "; ".join(part for part in parts if part)
+
+
+def single(unit: str) -> str:
+    """Of what a price is per: "million tokens" stay many, "frames" become one."""
+    return unit if unit.startswith("million ") else unit.removesuffix("s")
+
+
+def _count(value: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def emissions(found: Emitted, unit: str) -> list[tuple[str, str]]:
+    """By name: the parts, what a unit emits, and greener regions with their price."""
+    told = [(line.name, f"{line.kg:,.3g} kg  ({line.how})") for line in found.lines]
+    told.append(("per unit", f"{found.g_per_unit:,.3g} g per {single(unit)}"))
+    for one in found.greener:
+        more = f"{usd(one.extra_usd)} more" if one.extra_usd > 0 else f"{usd(-one.extra_usd)} less"
+        told.append(("greener", f"{one.region}: {one.kg:,.3g} kg, {one.saved_kg:,.3g} kg less, for {more}"))
+    return told
 
 
 _RECOMPUTE = {0: "none", 1: "selective", 2: "full"}
@@ -122,5 +133,5 @@ def running(one: Choice) -> list[tuple[str, str]]:
         found.append(("checkpoint", f"{every}; done within {duration(one.p90_s)} nine times in ten"))
     if one.storage:
         found.append(("data", f"from {one.storage}"))
-    found.append(("unit cost", f"${one.usd_per_unit:.4g} per {one.unit.removesuffix('s')}"))
+    found.append(("unit cost", f"${one.usd_per_unit:.4g} per {single(one.unit)}"))
     return [*found, ("price of", one.price_of), ("estimate", one.provenance)]

@@ -7,16 +7,42 @@ resolved before (`Rules`), so that nothing here knows how people spell a cloud.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
 from chipwise.plan.fleet import Fleet, Index
 
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """Something that must run or be there: which chips and machines it refuses, each with the reason."""
+
+    rule: str  # as in "flash-attention>=2 does not run there"
+    chips: Mapping[str, str]  # refused, by the catalog's name
+    machines: Mapping[tuple[str, str], str] = field(default_factory=dict)  # refused, whatever their chip
+    doubts: Mapping[str, str] = field(default_factory=dict)  # chips that pass although no source states that it runs
+
+    def why(self, machine: Machine) -> str | None:
+        """None: fine there."""
+        return self.chips.get(machine.chip or "") or self.machines.get(machine.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A quota of the user's own: most chips of a kind at one time, everywhere, at a provider or in a region."""
+
+    told: str  # as the user named it
+    chips: frozenset[str]
+    most: int
+    provider: str | None = None
+    regions: frozenset[tuple[str, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +63,9 @@ class Rules:
     rented: bool = True
     edge: bool = True
     power_w: float | None = None  # most that one machine may draw
+    requires: tuple[Required, ...] = ()
+    quotas: tuple[Granted, ...] = ()  # of candidates, not of offers: see `quotas.py`
+    default_quotas: bool = False  # whether what a provider grants unasked is a limit too
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +92,12 @@ def allowed(fleet: Fleet, rules: Rules) -> Allowed:
     kept = np.ones(len(offers), dtype=bool)
     told: list[Refused] = []
 
-    def rule(name: str, fine: Mask) -> None:
+    def rule(name: str, fine: Mask, why: Callable[[int], str] | None = None) -> None:
         nonlocal kept
         gone = np.flatnonzero(kept & ~fine)
         if len(gone):
-            told.append(Refused(name, len(gone), _shown(catalog, int(gone[0]))))
+            first = int(gone[0])
+            told.append(Refused(name, len(gone), shown(catalog, first) + (f": {why(first)}" if why is not None else "")))
             kept = kept & fine
 
     machines = catalog.machines
@@ -76,6 +106,9 @@ def allowed(fleet: Fleet, rules: Rules) -> Allowed:
     rule("no speed known", (fleet.shape_of >= 0)[machine])
     for name, fine in _machine_rules(fleet, rules).items():
         rule(name, fine[machine])
+    for one in rules.requires:
+        why = [one.why(each) for each in machines]
+        rule(one.rule, np.array([each is None for each in why])[machine], lambda at, of=why: str(of[machine[at]]))  # type: ignore[misc]
     for name, fine in _region_rules(catalog, rules).items():
         rule(name, fine[region])
     spot = np.array([one is Purchase.SPOT for one in PURCHASES])[purchase]
@@ -133,6 +166,6 @@ def _region_rules(catalog: Catalog, rules: Rules) -> dict[str, Mask]:
     return found
 
 
-def _shown(catalog: Catalog, offer: int) -> str:
+def shown(catalog: Catalog, offer: int) -> str:
     one = catalog.offers[offer]
     return f"{one.provider} {one.machine} in {one.region}, {one.purchase}"

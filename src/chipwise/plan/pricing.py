@@ -7,6 +7,7 @@ storage is chosen for those that may win (`storing.py`), since it only adds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Priced:
     def __len__(self) -> int:
         return len(self.way)
 
-    @property
+    @cached_property
     def usd(self) -> Array:
         return self.compute_usd + self.restart_usd + self.transfer_usd + self.beside_usd
 

@@ -18,8 +18,11 @@ from chipwise.plan.decision import Choice, Plan
 from chipwise.plan.explaining import running, sentence
 from chipwise.report.charts import TOP, Chart, costs, memory, pareto
 from chipwise.report.flowchart import flowchart
+from chipwise.report.load_chart import duration, load_table, load_told, regions_table
 from chipwise.report.markup import data, tag, text
 from chipwise.report.questions import questions
+from chipwise.report.roofline import Roofline, roofline
+from chipwise.report.roofline import told as roofline_told
 from chipwise.report.tables import cost_lines, losses, matrix, pairs, ranking, refusals, services, simple
 from chipwise.report.words import rated
 
@@ -28,12 +31,14 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; b
 _STATIC = Path(__file__).parent / "static"
 
 
-def page(plan: Plan, today: date) -> str:
+def page(plan: Plan, today: date, limits: Roofline | None = None) -> str:
     """Raises MissingExtra where plotly is not installed."""
     plotly = plotly_script()
     own = (_STATIC / "report.js").read_text(encoding="utf-8")
     style = (_STATIC / "report.css").read_text(encoding="utf-8")
-    charts = [chart for chart in (pareto(plan), costs(plan), memory(plan)) if chart is not None]
+    charts = [
+        chart for chart in (pareto(plan), costs(plan), memory(plan), roofline(limits), duration(plan)) if chart is not None
+    ]
     scripts = [plotly, own] if charts else [own]
     head = [
         '<meta charset="utf-8">',
@@ -45,7 +50,7 @@ def page(plan: Plan, today: date) -> str:
     ]
     body = [
         _header(plan),
-        tag("main", *(_answer(plan, charts) if plan.winner is not None else _nothing(plan))),
+        tag("main", *(_answer(plan, charts, limits) if plan.winner is not None else _nothing(plan))),
         tag("footer", text(f"Made by chipwise on {today.isoformat()}. {_CAUTION}")),
         *(f'<script type="application/json" class="chart" data-for="{one.name}">{_figure(one)}</script>' for one in charts),
         *(f"<script>{script}</script>" for script in scripts),
@@ -92,12 +97,13 @@ def _drawn(charts: Iterable[Chart], name: str, title: str, told: str) -> str:
     return _section(name, title, place, missing, told=told)
 
 
-def _answer(plan: Plan, charts: list[Chart]) -> list[str]:
+def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[str]:
     winner = plan.choices[0]
     many = len(plan.choices)
     against = "time until done" if plan.per == "job" else rated(plan)
     best = f"the best {min(many, TOP)}" if many > 1 else "the answer"
     return [
+        _answered(plan),
         tag("div", _how(winner), _money(winner), class_="two"),
         _section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
         _section("choices", "Ranking", ranking(plan),
@@ -109,8 +115,10 @@ def _answer(plan: Plan, charts: list[Chart]) -> list[str]:
             _drawn(charts, "costs", f"Where the money goes, {best}", "The numbers are those of the ranking."),
             _drawn(charts, "memory", f"How full the memory is, {best}", "Brown: above 90%."),
             class_="two"),
+        _drawn(charts, "roofline", "Roofline of the answer", roofline_told(limits)) if limits is not None else "",
         _section("providers", "The least cost by provider and chip family", matrix(plan),
                  told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is dearer."),
+        _over_time(plan, charts),
         _losses(plan),
         _per_use(plan),
         _section("turns", "What would change the answer, and risks", pairs((one.what, one.told) for one in plan.turns))
@@ -119,6 +127,18 @@ def _answer(plan: Plan, charts: list[Chart]) -> list[str]:
         _refusals(plan),
         _notes(plan),
     ]  # fmt: skip
+
+
+def _answered(plan: Plan) -> str:
+    told = pairs((one.question, one.told) for one in plan.answers)
+    return _section("answers", "Four questions", told) if plan.answers else ""
+
+
+def _over_time(plan: Plan, charts: list[Chart]) -> str:
+    drawn = _drawn(charts, "load", "The load's duration curve", "Machines up in a month, the busiest hours first, by layer.")
+    told = _section("over-time", "Load over time", load_table(plan), told=load_told(plan)) if plan.load else ""
+    where = _section("regions", "Regions for the traffic", regions_table(plan)) if plan.placement else ""
+    return told + drawn + where
 
 
 def _how(winner: Choice) -> str:

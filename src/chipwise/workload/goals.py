@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import AwareDatetime, BeforeValidator, Field, GetJsonSchemaHandler, RootModel, StringConstraints, model_validator
 from pydantic_core import CoreSchema
@@ -246,6 +246,34 @@ def _quota_key(key: object) -> object:
     return key
 
 
+class Need(NamedTuple):
+    """Something a chip must run or have, taken apart: `flash-attention>=2` is (flash-attention, >=, 2)."""
+
+    name: str
+    sign: str  # >=, <=, ==, < or nothing
+    version: str
+
+
+_NEED = re.compile(r"([A-Za-z][A-Za-z0-9_.+-]*?)\s*(?:(>=|<=|==|=|<|\s)\s*[vVrR]?(\d{1,6}(?:\.\d{1,6}){0,3}))?")
+
+
+def need_of(text: str) -> Need | None:
+    """None: not written as one. Both `=` and a blank mean exactly this version."""
+    found = _NEED.fullmatch(text.strip())
+    if found is None:
+        return None
+    name, sign, version = found.groups()
+    return Need(name, ("==" if sign.strip() in ("", "=") else sign) if sign else "", version or "")
+
+
+def _need(value: object) -> object:
+    if not isinstance(value, str) or need_of(value) is None or len(value) > 80:
+        raise fault(
+            f"{shown(value)} does not name what must run", "a name, with a version if it matters: fp8, cuda>=12.4, vllm"
+        )
+    return " ".join(value.split())
+
+
 class Limits(Part):
     """What every plan must keep to. An empty list limits nothing."""
 
@@ -273,6 +301,10 @@ class Limits(Part):
     """Most power one machine may draw, for places with a weak supply."""
     quotas: Mapping[Annotated[str, BeforeValidator(_quota_key)], WholeOrZero] = Field(default_factory=dict)
     """Most chips at one time by chip, cloud:chip or cloud:region:chip."""
+    default_quotas: bool = False
+    """True: no more than what a provider grants new accounts before anybody asks, as far as it is known."""
+    requires: Annotated[tuple[Annotated[str, BeforeValidator(_need)], ...], OneOrMore()] = ()
+    """What a chip must run or have: flash-attention>=2, cuda>=12.4, vllm, fp8, fp64, nvenc, mig, nvlink, rdma."""
     avoid: Avoid = Avoid()
 
     def flaws(self) -> Iterable[Flaw]:

@@ -21,6 +21,7 @@ class ReferenceKind(StrEnum):
     PROVIDER = "provider"
     REGION = "region"
     QPU = "qpu"
+    NEED = "need"  # software or a feature that must be there
     TRACE = "trace"  # a file that must be there
 
 
@@ -52,6 +53,7 @@ _PLACES: Mapping[tuple[str, ...], ReferenceKind] = {
     ("limits", "clouds"): ReferenceKind.PROVIDER,
     ("limits", "regions"): ReferenceKind.REGION,
     ("limits", "chips"): ReferenceKind.CHIP,
+    ("limits", "requires"): ReferenceKind.NEED,
     ("limits", "avoid", "clouds"): ReferenceKind.PROVIDER,
     ("limits", "avoid", "regions"): ReferenceKind.REGION,
     ("limits", "avoid", "chips"): ReferenceKind.CHIP,

@@ -13,7 +13,8 @@ from chipwise.api.batching import Curve
 from chipwise.api.config import Config
 from chipwise.api.options import check_numbers
 from chipwise.api.predicting import predict
-from chipwise.api.predicting_samples import able_chip, by_samples, predict_samples, steadiness_view
+from chipwise.api.predicting_kinds.ask import by_samples
+from chipwise.api.predicting_samples import able_chip, predict_samples, steadiness_view
 from chipwise.api.wiring import Session
 from chipwise.errors import BadInput
 from chipwise.perf.steadiness import table

@@ -9,7 +9,7 @@ import pytest
 from chipwise.api.config import Config
 from chipwise.api.predicting_workload import predict_workload
 from chipwise.api.wiring import Session
-from chipwise.errors import BadInput, InvalidFile, UnknownName
+from chipwise.errors import BadInput, UnknownName
 from chipwise.perf.steadiness import table
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -129,7 +129,7 @@ def test_recorded_arrivals_give_the_mean_rate_and_lengths(session: Session, tmp_
     setup = written(session, tmp_path, text, "h100")["setup"]
     assert (setup["input_tokens"], setup["output_tokens"]) == (101.0, 50.0)
     (tmp_path / "t.csv").write_text("arrival,input_tokens,output_tokens\n0,1,2\nsoon,1,2\n", encoding="utf-8")
-    with pytest.raises(InvalidFile, match="3: this row"):
+    with pytest.raises(BadInput, match="line 3: arrival is 'soon'"):
         written(session, tmp_path, text, "h100")
 
 

@@ -1,21 +1,17 @@
-"""Plans for everything but transformers on whole accelerators: a file for each family of work, `ways` for what they share."""
+"""Plans for everything but transformers on whole accelerators: a file for each family of work, `ways` for what they share.
+
+Each file loads when its kind is asked for.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.api.planning_kinds.circuits import plan_hybrid
-from chipwise.api.planning_kinds.computing import plan_hpc, plan_render
-from chipwise.api.planning_kinds.flowing import plan_stream, plan_transcode
-from chipwise.api.planning_kinds.on_devices import at_the_edge, plan_devices
-from chipwise.api.planning_kinds.people import plan_interactive
-from chipwise.api.planning_kinds.samples import plan_batch, plan_learning, plan_serving
-from chipwise.api.planning_kinds.ways import Question
-from chipwise.api.predicting_kinds.ask import Ask, kind_of, known_model
-from chipwise.api.predicting_samples import by_samples
+from chipwise.api.predicting_kinds.ask import Ask, by_samples, kind_of, known_model
 from chipwise.errors import BadInput
 from chipwise.plan.decision import Plan
 from chipwise.plan.limits import Rules
+from chipwise.workload.goals import Where
 from chipwise.workload.kinds import Batch, Common, Hpc, Hybrid, Interactive, Learning, Render, Serve, Stream, Transcode
 
 if TYPE_CHECKING:
@@ -26,7 +22,7 @@ _ALWAYS = (Hpc, Render, Transcode, Stream, Hybrid, Interactive)
 
 def handles(session: Session, path: str, work: Common) -> bool:
     """Whether it is planned here; transformers over tokens and pipelines are not."""
-    if isinstance(work, Serve) and at_the_edge(work):
+    if isinstance(work, Serve) and _at_the_edge(work):
         return True
     if isinstance(work, Learning | Serve | Batch):
         shape = known_model(Ask(session, path, "", {}), work)[2]
@@ -34,26 +30,40 @@ def handles(session: Session, path: str, work: Common) -> bool:
     return isinstance(work, _ALWAYS)
 
 
+def _at_the_edge(work: Serve) -> bool:
+    return work.devices is not None or Where.EDGE in work.limits.where
+
+
 def plan_other(session: Session, path: str, work: Common, rules: Rules, objective: str | None = None, top: int = 10) -> Plan:
     """`rules` are the workload's limits in the catalog's names."""
+    from chipwise.api.planning_kinds.ways import Question
+
     question = Question(session, path, work, rules, objective, top)
     match work:
-        case Hpc():
-            return plan_hpc(question, work)
-        case Render():
-            return plan_render(question, work)
-        case Transcode():
-            return plan_transcode(question, work)
-        case Stream():
-            return plan_stream(question, work)
+        case Hpc() | Render():
+            from chipwise.api.planning_kinds import computing
+
+            return computing.plan_hpc(question, work) if isinstance(work, Hpc) else computing.plan_render(question, work)
+        case Transcode() | Stream():
+            from chipwise.api.planning_kinds import flowing
+
+            return flowing.plan_stream(question, work) if isinstance(work, Stream) else flowing.plan_transcode(question, work)
         case Hybrid():
+            from chipwise.api.planning_kinds.circuits import plan_hybrid
+
             return plan_hybrid(question, work)
         case Interactive():
+            from chipwise.api.planning_kinds.people import plan_interactive
+
             return plan_interactive(question, work)
-        case Serve():
-            return plan_devices(question, work) if at_the_edge(work) else plan_serving(question, work)
-        case Batch():
-            return plan_batch(question, work)
-        case Learning():
-            return plan_learning(question, work)
+        case Serve() if _at_the_edge(work):
+            from chipwise.api.planning_kinds.on_devices import plan_devices
+
+            return plan_devices(question, work)
+        case Serve() | Batch() | Learning():
+            from chipwise.api.planning_kinds import samples
+
+            if isinstance(work, Learning):
+                return samples.plan_learning(question, work)
+            return samples.plan_serving(question, work) if isinstance(work, Serve) else samples.plan_batch(question, work)
     raise BadInput(f"{work.name}: work of the kind {kind_of(work)} is not planned yet.", remedy=f"chipwise predict {path}")

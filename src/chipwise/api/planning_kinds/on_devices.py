@@ -27,10 +27,9 @@ from chipwise.api.planning_kinds.ways import (
     plan_ways,
 )
 from chipwise.api.predicting_kinds.answering import load_of
-from chipwise.api.predicting_kinds.ask import Ask, known_model
+from chipwise.api.predicting_kinds.ask import Ask, by_samples, known_model
 from chipwise.api.predicting_kinds.device import answer_on_device, check_mode
 from chipwise.api.predicting_kinds.latencies import wanted_goals
-from chipwise.api.predicting_samples import by_samples
 from chipwise.errors import BadInput
 from chipwise.plan.assembling import family_of
 from chipwise.plan.decision import Plan
@@ -42,10 +41,6 @@ from chipwise.workload.goals import Where
 from chipwise.workload.kinds import Serve
 
 BUSY = 0.9  # of a device's time, where answers come one after the other
-
-
-def at_the_edge(work: Serve) -> bool:
-    return work.devices is not None or Where.EDGE in work.limits.where
 
 
 def plan_devices(question: Question, work: Serve) -> Plan:

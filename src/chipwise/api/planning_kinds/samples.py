@@ -145,6 +145,8 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 f"a single sample takes {fastest * 1e3:.3g} ms, and {limit * 1e3:g} ms are allowed", fastest / limit, TIME
             )
         chips = max(math.ceil(rate / each - 1e-9), least)
+        if work.replicas.max is not None and chips > work.replicas.max:
+            return Cannot(f"{chips} replicas are needed, {work.replicas.max} allowed", chips / work.replicas.max, COUNT)
         machines = math.ceil(chips / shape.chips)
         if question.work.limits.chip_count.max is not None and machines * shape.chips > question.work.limits.chip_count.max:
             most = question.work.limits.chip_count.max

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.api.plan_ground import budget_usd, market_of, stored, tiers_of
+from chipwise.api.plan_ground import goals_of, market_of, slowest_s, stored, tiers_of
 from chipwise.api.predicting_kinds.ask import Ask
 from chipwise.api.predicting_kinds.goals import stretch, time_limits
 from chipwise.api.predicting_samples import ABLE, SERVES_ONLY
@@ -21,7 +21,7 @@ from chipwise.money.cost import Line
 from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
-from chipwise.plan.assembling import Case, Described, Goals, assemble, family_of
+from chipwise.plan.assembling import Case, Described, assemble, family_of
 from chipwise.plan.decision import Choice, Counts, Missing, Plan
 from chipwise.plan.explaining import duration
 from chipwise.plan.fleet import SLOWEST_FABRIC, Fleet, fleet_of
@@ -161,7 +161,7 @@ def machine_counts(question: Question, chips: int) -> Array:
 
 def worthwhile(question: Question, seconds: Array) -> int:
     """How many of the counts are worth a row: until it is in time where cost counts, and while more machines help."""
-    goal = question.deadline_s
+    goal = min(filter(None, (question.deadline_s, slowest_s(question.work))), default=None)
     last = len(seconds)
     if question.aim in ("cost", "carbon"):
         in_time = np.flatnonzero(seconds <= goal) if goal is not None else np.array([0])
@@ -229,7 +229,7 @@ def _assembled(
     aim = "cost" if monthly and question.aim == "time" else question.aim
     case = Case(
         question.work.name, table.kind, table.per, table.units, table.unit,
-        Goals(aim, None if monthly else question.deadline_s, budget_usd(question.work, monthly)),
+        goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly),
         None if monthly else stored(ground.tiers, question.work, table.units),
     )  # fmt: skip
     counts = Counts(len(priced) + tried, tried - len({way.shape for way in ways}), len(ways))

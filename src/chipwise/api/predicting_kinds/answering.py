@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from chipwise.api.estimate_views import View
+from chipwise.api.load_trace import read_trace
 from chipwise.api.options import LOADS
-from chipwise.api.predicting_kinds.ask import Ask, known_model
+from chipwise.api.predicting_kinds.ask import Ask, by_samples, known_model
 from chipwise.api.predicting_kinds.device import answer_on_device, check_mode
 from chipwise.api.predicting_kinds.goals import stretch, time_limits, whole_job
 from chipwise.api.predicting_kinds.latencies import serve_samples, serve_tokens, wanted_goals
-from chipwise.api.predicting_kinds.trace import recorded_load
-from chipwise.api.predicting_samples import able_chip, by_samples
+from chipwise.api.predicting_samples import able_chip
 from chipwise.workload.kinds import Batch, Serve
 
 
@@ -62,9 +62,12 @@ def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
             elif arrival.rate is not None:
                 settings["rate"] = arrival.rate
             elif arrival.trace is not None:
-                found = recorded_load(arrival.trace, ask.path)
-                settings |= found
-                notes.append(f"The trace's means are used: {found['rate']:.3g} requests per second.")
+                found = read_trace(arrival.trace, ask.path)
+                settings["rate"] = found.mean
+                for name, held in (("input_tokens", found.input_tokens), ("output_tokens", found.output_tokens)):
+                    if held is not None and held.mean > 1:
+                        settings[name] = float(round(held.mean))
+                notes.append(f"The trace's means are used: {found.mean:.3g} requests per second.")
     return settings | dict(ask.given), notes
 
 

@@ -12,7 +12,7 @@ from chipwise.api.wiring import Session
 from chipwise.workload.kinds import Batch, Common, Learning, Serve
 from chipwise.workload.model.inline import shape_from_mapping
 from chipwise.workload.model.registry import Model
-from chipwise.workload.model.shape import Shape
+from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, Shape
 
 _OF_LEARNING = ("chips", "chips_per_node", *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
 _OF_BATCH = ("chips", "chips_per_node", *SERVING_OPTIONS, *LOADS, "engine", "replicas")
@@ -67,3 +67,9 @@ def known_model(ask: Ask, work: Learning | Serve | Batch) -> tuple[Session, str,
         if name in vars(session):  # what is loaded stays loaded
             vars(made)[name] = vars(session)[name]
     return made, described.name, shape
+
+
+def by_samples(shape: Shape, task: str) -> bool:
+    """Whether a model is asked about per sample: to serve, all but decoders; to train, all but transformers over tokens."""
+    over_tokens = DecoderShape if task == "serve" else DecoderShape | EncoderShape | EncoderDecoderShape
+    return not isinstance(shape, over_tokens)

@@ -12,9 +12,9 @@ import numpy as np
 from chipwise.api.estimate_views import View, trained_view
 from chipwise.api.estimating import train
 from chipwise.api.options import LEARNING_OPTIONS
-from chipwise.api.predicting_kinds.ask import Ask, known_model
+from chipwise.api.predicting_kinds.ask import Ask, by_samples, known_model
 from chipwise.api.predicting_kinds.goals import whole_job
-from chipwise.api.predicting_samples import able_chip, by_samples, predict_samples
+from chipwise.api.predicting_samples import able_chip, predict_samples
 from chipwise.api.wiring import Session
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Coded, column

@@ -1,0 +1,187 @@
+"""Plans of serving language models, online and offline."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.api.estimating import own_model
+from chipwise.api.load_place import network_s
+from chipwise.api.plan_ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
+from chipwise.api.plan_rules import rules_of
+from chipwise.api.planning_load import arrivals
+from chipwise.api.predicting_kinds.ask import Ask, known_model
+from chipwise.errors import BadInput
+from chipwise.perf.arrays import Array
+from chipwise.perf.part import Part
+from chipwise.perf.rows import model_key
+from chipwise.perf.transformer import layer_of
+from chipwise.plan import generation, missing
+from chipwise.plan.assembling import Case, Described, assemble, family_of
+from chipwise.plan.decision import Counts, Plan
+from chipwise.plan.fleet import Index
+from chipwise.plan.learning import COUNTS, MOST_CHIPS
+from chipwise.plan.limits import Allowed, allowed
+from chipwise.plan.pricing import Work, price, tally
+from chipwise.units import MONTH
+from chipwise.workload.kinds import Batch, Serve
+from chipwise.workload.model.shape import DecoderShape
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+HOST = 1.2  # a machine's power over that of its accelerators
+_NO_ENGINE = ("fpga", "edge")  # kinds of parts that no serving engine for language models runs on
+_WEEKS = MONTH / (7 * 86400.0)
+
+
+def generation_job(session: Session, path: str, work: Serve | Batch) -> tuple[Session, generation.ServingJob]:
+    """What is asked of every machine; and a session that knows the model."""
+    found, name, shape = known_model(Ask(session, path, "", {}), work)
+    if not isinstance(shape, DecoderShape) or work.input_tokens is None or work.output_tokens is None:
+        raise BadInput(f"Serving {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
+    rate, concurrency = _arrivals(session, path, work)
+    travels = network_s(work)  # machines must be faster by what the round trip takes
+    goals = {
+        (kind, min(percentile / 100, 0.9999)): limit - (travels if kind != "tpot" else 0.0)
+        for kind in ("ttft", "tpot", "latency")
+        if (stated := getattr(work.goals, kind)) is not None
+        for percentile, limit in stated.limits
+    }
+    formats = tuple(str(one) for one in work.limits.precision) or ("bf16", "fp8")
+    job = generation.ServingJob(
+        model=model_key(name), layer=layer_of(shape), input_len=work.input_tokens.mean, output_len=work.output_tokens.mean,
+        prefix_len=work.shared_prefix_tokens or 0.0,
+        precisions=(str(work.precision),) if work.precision is not None else formats,
+        kv_precision=str(work.kv_precision) if isinstance(work, Serve) and work.kv_precision else None, goals=goals,
+        rate=rate, concurrency=concurrency, longest=_longest(work),
+        least_replicas=float(max(work.replicas.min or 1, 1)) if isinstance(work, Serve) else 1.0,
+        most_replicas=float(work.replicas.max or math.inf) if isinstance(work, Serve) else math.inf,
+        least_rate=work.goals.throughput or 0.0 if isinstance(work, Serve) else 0.0,
+    )  # fmt: skip
+    return found, job
+
+
+def generation_shapes(ground: PlanGround, work: Serve | Batch, session: Session) -> tuple[Allowed, Index]:
+    """Offers that may be used, and their shapes that an engine for language models runs on."""
+    rules = rules_of(session, work.limits)
+    online = isinstance(work, Serve)
+    if online and rules.interruptible is None:  # people wait for answers: machines that vanish must be asked for
+        rules = replace(rules, interruptible=False)
+    ok = allowed(ground.fleet, rules)
+    shapes = shapes_offered(ground.fleet, ok.offers)
+    able = np.array([ground.fleet.part(at).kind not in _NO_ENGINE for at in shapes.tolist()], dtype=bool)
+    return ok, shapes[able]
+
+
+def plan_generation(session: Session, path: str, work: Serve | Batch, objective: str | None, top: int) -> Plan:
+    found, job = generation_job(session, path, work)
+    ground = ground_for(found, wide=True)
+    online, travels = isinstance(work, Serve), network_s(work)
+    ok, shapes = generation_shapes(ground, work, found)
+    rules = rules_of(found, work.limits)
+    most = work.limits.chip_count.max or MOST_CHIPS
+    rows = generation.search(job, ground.fleet, own_model(found), shapes.tolist(), (work.limits.chip_count.min or 1, most))
+    best = generation.best(rows, online)
+    chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
+    power = np.array([_drawn(ground.fleet.part(at)) for at in range(len(ground.fleet.shapes))])[rows.shape]
+    if isinstance(work, Serve):
+        replicas = rows.replicas
+        seconds = np.full(len(best), serving_hours(work) * 3600.0)
+        shape_at, many = rows.shape[best], rows.machines[best]
+        low = high = seconds
+        back = best
+    else:
+        assert isinstance(work, Batch)
+        counts = np.array(COUNTS, dtype=np.float64)
+        replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
+        back = np.repeat(best, len(counts))
+        many = np.tile(counts, len(best))
+        across = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1))[back]  # machines of one replica
+        fine = (many * chips[back] <= most) & (many % across == 0)
+        back, many = back[fine], many[fine]
+        shape_at = rows.shape[back]
+        seconds = work.items / (rows.per_machine[back] * many)
+        low, high = seconds / rows.spread[back], seconds * rows.spread[back]
+    data = work.data
+    way = Work(
+        shape_at, many, seconds, low, high, power[back] * chips[back] * many,
+        apart=(rows.tp * rows.pp <= chips)[back], monthly=online,
+    )  # fmt: skip
+    priced = price(way, ok.offers, ground.market, None, data.place if data else None, data.size if data and data.place else 0.0)
+
+    @cache
+    def latencies() -> dict[str, Array]:
+        found_s = generation.at_load(job, ground.fleet, own_model(found), rows, best) if online else {}
+        return {
+            f"{kind} p{100 * share:g}": values + (travels if kind != "tpot" else 0.0)
+            for (kind, share), values in found_s.items()
+        }
+
+    def describe(at: int) -> Described:
+        row = int(back[at])
+        inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
+        held = int(replicas[row]) if online else inside * int(many[at])
+        split = {"tp": int(rows.tp[row]), "pp": int(rows.pp[row]), "replicas": held}
+        latency = {name: float(values[at]) for name, values in latencies().items()}  # online, `at` counts rows of `best`
+        return Described(
+            rows.precision.at(row), split, None, rows.provenance.at(row), float(rows.rate[row]), held, latency=latency
+        )
+
+    tokens = job.input_len + job.output_len
+    mean = work.arrival.rate if isinstance(work, Serve) else None  # machines are for the peak, tokens come at the mean
+    arriving = mean or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)
+    units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
+    case = Case(work.name, work.kind, "month" if online else "job", units / 1e6, "million tokens",
+                asked_goals(found, work, rules, objective, online),
+                None if online else stored(ground.tiers, work, units / 1e6))  # fmt: skip
+    each = rows.counts if online else np.array([sum(n * k <= most for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
+    held = (rows.tried > 0).astype(np.intp)
+    over = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)
+    considered, estimated = (tally(ground.fleet, ok.offers, over, one) for one in (each, held if online else held * each))
+    counted = Counts(considered, considered - estimated, estimated)
+    looked = missing.Searched(ground.fleet, own_model(found), shapes.tolist(), (work.limits.chip_count.min or 1, most))
+    lacks = missing.none_offered(ok, rules, ground.fleet) or (
+        missing.limits_of_serving(job, rows, looked)
+        if len(rows.shape)
+        else missing.no_way(ground.fleet, looked.shapes, job.precisions, looked.chips)
+    )
+    over_many = missing.beyond(job, rows, ground.fleet, most)
+    unable = {
+        family_of(part): "no engine for language models runs on it" for part in ground.fleet.parts if part.kind in _NO_ENGINE
+    } | missing.unable(ground.fleet, shapes, rows.shape, np.where(rows.fits > 0, 0.0, rows.short), over_many)
+    refused = (*ok.refused, *missing.refused_beyond(ground.fleet, ok.offers, over_many, job))
+    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, unable)
+
+
+def _arrivals(session: Session, path: str, work: Serve | Batch) -> tuple[float, float]:
+    """Requests per second at the peak, or callers at once; offline neither."""
+    if isinstance(work, Batch):
+        return 0.0, 0.0
+    if work.arrival.concurrency is not None:
+        return 0.0, float(work.arrival.concurrency)
+    return arrivals(session, work, path).curve.peak, 0.0
+
+
+def _longest(work: Serve | Batch) -> float:
+    """Tokens of the longest sequence that must be accepted."""
+    assert work.input_tokens is not None
+    assert work.output_tokens is not None
+    stated = getattr(work, "context", None)
+    return float(
+        stated or (work.input_tokens.max or work.input_tokens.mean) + (work.output_tokens.max or work.output_tokens.mean)
+    )
+
+
+def serving_hours(work: Serve) -> float:
+    """Of a month, in which it is on."""
+    return float(work.schedule.hours_per_week or 168.0) * _WEEKS
+
+
+def _drawn(part: Part) -> float:
+    """Watts of a machine for each of its chips: a processor is most of its machine."""
+    return part.power_w * (1.0 if part.kind == "cpu" else HOST)

@@ -1,0 +1,74 @@
+"""The part of `chipwise plan` that tells of load over time, and of regions where traffic is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chipwise.plan.decision import Plan
+    from chipwise.plan.loading import LoadPlan
+    from chipwise.plan.placing import Placement
+
+
+def show_load(found: Plan) -> None:
+    if found.load is not None:
+        _show_layers(found.load)
+    if found.placement is not None:
+        _show_regions(found.placement)
+
+
+def _show_layers(load: LoadPlan) -> None:
+    from chipwise.cli import text
+
+    hours = load.machine_hours
+    counted = (
+        f"{load.machines_mean} to {load.machines_peak}" if load.machines_peak > load.machines_mean else f"{load.machines_peak}"
+    )
+    unit = "" if load.unit == "requests/s" else f" {load.unit}"
+    text.show_lines(
+        "",
+        f"Over a week ({load.pattern}): mean {load.mean:.3g}, peak {load.peak:.3g} {load.unit} in {load.hours_per_week:.3g} h; "
+        f"{counted} machine{'s' if load.machines_peak > 1 else ''} of {load.per_machine:.3g}{unit or ' requests/s'} each.",
+        f"Machine-hours a month: {hours.static:,.0f} always for the peak, {hours.scheduled:,.0f} by the schedule, "
+        f"{hours.autoscaled:,.0f} under an autoscaler.",
+    )
+    if load.changed:
+        text.show_lines(f"Best over time is {load.where}: {load.changed}.")
+    text.show_table(
+        [text.Column("layer", flexible=True), text.Column("machines", right=True), text.Column("used", right=True),
+         text.Column("USD/month", right=True)],
+        [
+            *([one.name, f"{one.machines}", f"{one.utilisation:.0%}", _usd(one.usd)] for one in load.layers),
+            *([["together", "", "", _usd(load.usd)]] if len(load.layers) > 1 else []),
+            *([f"only {one.name}", "", "", _usd(one.usd) if one.usd is not None else one.why] for one in load.alone
+              if len(load.alone) > 1),
+        ],
+    )  # fmt: skip
+    text.show_lines(load.recommendation, *(f"Assumed: {one}." for one in load.assumed))
+
+
+def _show_regions(placement: Placement) -> None:
+    from chipwise.cli import text
+
+    limit = f"{placement.limit_s * 1e3:.0f} ms of round trip ({placement.basis})"
+    if not placement.stands:
+        text.show_lines("", f"Regions for the traffic, within {limit}: none. {placement.missing}.")
+        return
+    alone = f"; one region alone, without that, {_usd(placement.single_usd)}" if placement.single_usd is not None else ""
+    text.show_lines(
+        "", f"Regions for the traffic, within {limit}, and enough when one is lost: {_usd(placement.usd)} a month{alone}."
+    )
+    text.show_table(
+        [text.Column("region", flexible=True), text.Column("machines", flexible=True), text.Column("traffic", right=True),
+         text.Column("farthest", right=True), text.Column("USD/month", right=True), text.Column("if lost", flexible=True)],
+        [
+            [f"{one.provider} {one.region}", f"{one.machines}x {one.machine}", f"{one.share:.0%}",
+             f"{one.farthest_s * 1e3:.0f} ms", _usd(one.usd), f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak"]
+            for one, lost in zip(placement.stands, placement.losses, strict=True)
+        ],
+    )  # fmt: skip
+    text.show_lines(*(f"Assumed: {one}." for one in placement.assumed))
+
+
+def _usd(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

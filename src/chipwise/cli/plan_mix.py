@@ -1,0 +1,82 @@
+"""What `chipwise plan --mix` adds: the machines of the mix, which requests go where, and what it saves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.cli import text
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+    from chipwise.plan.decision import Plan
+    from chipwise.plan.mixing import Member, Mix
+    from chipwise.plan.sizing import Band
+
+_WHOLE = 0.9995  # of a bucket
+
+
+def with_mix(session: Session, path: str, found: Plan, environment: str | None, content: str | None) -> Plan:
+    """The plan with the cheapest mix of machine types; `content` stands for the file."""
+    from chipwise.api.planning_mix import mix
+
+    return replace(found, mix=mix(session, path, environment, content))
+
+
+def show_mix(mix: Mix) -> None:
+    text.show_lines("", "The cheapest mix of machine types:")
+    if not mix.members:
+        text.show_lines(f"  none: {mix.missing}.")
+        return
+    text.show_lines(f"  {_verdict(mix)}", "")
+    letters = [chr(ord("A") + at % 26) for at in range(len(mix.members))]
+    text.show_table(
+        [
+            text.Column(""), text.Column("machines", flexible=True), text.Column("chips"), text.Column("buy"),
+            text.Column("req/s", right=True), text.Column("full", right=True), text.Column("USD/month", right=True),
+        ],
+        [_row(letter, one) for letter, one in zip(letters, mix.members, strict=True)],
+    )  # fmt: skip
+    if len(mix.members) > 1:
+        text.show_lines("", "Which requests go where (parts of each size):")
+        _show_parts(mix, letters)
+    text.show_lines("", *mix.notes)
+
+
+def _verdict(mix: Mix) -> str:
+    told = f"{text.number(mix.usd)} USD a month"
+    sure = "" if mix.proven else " (not proven to be the cheapest: the solver ran out of time)"
+    if mix.single is None:
+        return f"{told}{sure}; no type alone answers every size within the goals."
+    one = mix.single
+    alone = f"{one.machines} x {one.where}, {text.number(one.usd)} USD"
+    if mix.saving_usd <= 0.005 * mix.single.usd:
+        return f"{told}{sure}: one type alone is as cheap ({alone})."
+    return f"{told}{sure}: saves {text.number(mix.saving_usd)} ({mix.saving_usd / one.usd:.0%}) against one type ({alone})."
+
+
+def _row(letter: str, one: Member) -> list[str]:
+    rate = sum(part.rate for part in one.takes)
+    return [
+        letter, f"{one.machines} x {one.where}", f"{one.chips * one.machines} {one.chip} {one.precision}", one.purchase,
+        f"{rate:.3g}", f"{one.busy:.0%}", text.number(one.usd),
+    ]  # fmt: skip
+
+
+def _show_parts(mix: Mix, letters: Sequence[str]) -> None:
+    parts = [{part.bucket: part.part for part in one.takes} for one in mix.members]
+    rows = []
+    for at, bucket in enumerate(mix.buckets):
+        taken = [(letter, mine[at]) for letter, mine in zip(letters, parts, strict=True) if at in mine]
+        where = ", ".join(letter if part > _WHOLE else f"{letter} {part:.0%}" for letter, part in taken)
+        rows.append([_range(bucket.prompt), _range(bucket.answer), f"{bucket.share:.1%}", where])
+    text.show_table(
+        [text.Column("prompt", right=True), text.Column("answer", right=True), text.Column("requests", right=True),
+         text.Column("to", flexible=True)],
+        rows,
+    )  # fmt: skip
+
+
+def _range(band: Band) -> str:
+    return f"{band.low:,.0f}-{band.high:,.0f}" if band.high > band.low else f"{band.mean:,.0f}"

@@ -1,0 +1,52 @@
+"""What the winner emits, by its parts, and which regions would emit less for what price.
+
+A region stands for the cheapest candidate there that keeps the goals, whatever machine that is: moving a job is the cheapest
+way to make it cleaner. Making is counted for the winner alone: it does not change with the region.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipwise.money.carbon import CarbonLine, Greener, Making, greener
+from chipwise.plan.decision import Emitted, Plan, Rows
+from chipwise.plan.fleet import Index
+from chipwise.plan.ranking import first_of
+from chipwise.units import HOUR
+
+SHOWN = 3
+
+
+def emitted(plan: Plan, making: Making) -> Emitted | None:
+    """None where nothing fits, or the plan has no rows to compare."""
+    one, rows = plan.winner, plan.rows
+    if one is None or rows is None:
+        return None
+    at = int(rows.ranked[0])
+    machine = rows.fleet.catalog.machines[rows.priced.machine[at]]
+    chip = rows.fleet.catalog.chips.get(one.chip)
+    lines = [CarbonLine("operational", one.kg, f"power x {one.seconds / HOUR:,.4g} h x PUE x grid of {one.region}")]
+    basis: tuple[str, ...] = ("embodied: no chip of the catalog",)
+    if chip is not None:
+        made = making.share(chip, one.chips * one.machines, one.machines, machine.memory_bytes, one.seconds / HOUR)
+        lines += made.lines
+        basis = made.basis
+    total = sum(line.kg for line in lines)
+    return Emitted(tuple(lines), basis, 1e3 * total / max(rows.units, 1e-12), _greener(rows, one.usd, one.kg)[:SHOWN])
+
+
+def _greener(rows: Rows, usd: float, kg: float) -> tuple[Greener, ...]:
+    priced, kept = rows.priced, rows.ranked[: rows.kept]
+    clean = kept[priced.kg[kept] < kg]
+    cheapest: Index = first_of(priced.region, clean[np.argsort(priced.usd[clean], kind="stable")])
+    regions = rows.fleet.catalog.regions
+    options = [("", usd, kg)]
+    options += [
+        (
+            f"{regions[priced.region[at]].provider} {regions[priced.region[at]].name}",
+            float(priced.usd[at]),
+            float(priced.kg[at]),
+        )
+        for at in cheapest.tolist()
+    ]
+    return tuple(greener(options))

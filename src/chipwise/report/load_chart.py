@@ -1,0 +1,101 @@
+"""The duration curve of a service's load with the layers that carry it, as a chart and as a table."""
+
+from __future__ import annotations
+
+from chipwise.plan.decision import Plan
+from chipwise.plan.loading import LoadPlan
+from chipwise.report.charts import Chart
+from chipwise.report.markup import label, tag, text
+from chipwise.report.tables import simple
+from chipwise.report.words import money, short
+
+_COLOURS = ("#5f6b6d", "#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b")
+_GRID, _INK, _QUIET = "#d8dee4", "#1f2328", "#57606a"
+
+
+def duration(plan: Plan) -> Chart | None:
+    """Machines against the hours of a month in which at least so many are up; layers from the base up. A load that never
+    changes on one layer is a rectangle, and gets no chart."""
+    load = plan.load
+    if load is None or (len(load.steps) < 2 and len(load.layers) < 2):
+        return None
+    hours, needed = _falling(load)
+    traces, below = [], 0.0
+    for at, one in enumerate(load.layers):
+        # The base carries first: each layer takes what is above the layers before it, up to its own machines.
+        top = [min(max(machines - below, 0.0), float(one.machines)) for machines in needed]
+        traces.append({
+            "type": "scatter", "mode": "lines", "stackgroup": "layers", "name": label(short(one.name, 40)),
+            "x": hours, "y": top,
+            "line": {"width": 0.5, "color": _INK, "shape": "hv"}, "fillcolor": _COLOURS[at % len(_COLOURS)],
+            "hovertemplate": f"{label(one.name)}: %{{y}} of {one.machines}, {label(money(one.usd))} a month<extra></extra>",
+        })  # fmt: skip
+        below += one.machines
+    layout = {
+        "height": 340, "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "hovermode": "x unified",
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
+        "xaxis": {"title": {"text": "hours of a month, the busiest first"}, "gridcolor": _GRID, "linecolor": _QUIET,
+                  "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "machines"}, "gridcolor": _GRID, "linecolor": _QUIET, "rangemode": "tozero"},
+        "margin": {"l": 56, "r": 16, "t": 12, "b": 96}, "legend": {"orientation": "h", "y": -0.28, "yanchor": "top", "x": 0},
+    }  # fmt: skip
+    return Chart("load", tuple(traces), layout)
+
+
+def _falling(load: LoadPlan) -> tuple[list[float], list[float]]:
+    """Hours at which the number of machines falls, the most first; owned machines are under the steps of rented ones."""
+    owned = sum(one.machines for one in load.layers if one.name.startswith("owned: "))
+    hours, needed, passed = [], [], 0.0
+    for machines, lasts in reversed(load.steps):
+        hours.append(passed)
+        needed.append(float(machines + owned))
+        passed += lasts
+    return [*hours, passed], [*needed, needed[-1]]
+
+
+def load_table(plan: Plan) -> str:
+    """Layers, what each option alone would cost, and the advice."""
+    load = plan.load
+    if load is None:
+        return ""
+    rows = [[text(one.name), f"{one.machines:,}", f"{one.utilisation:.0%}", text(money(one.usd))] for one in load.layers]
+    if len(load.layers) > 1:
+        rows.append([text("together"), "", "", text(money(load.usd))])
+    if len(load.alone) > 1:
+        rows += [
+            [text(f"only {one.name}"), "", "", text(money(one.usd) if one.usd is not None else one.why)] for one in load.alone
+        ]
+    changed = tag("p", text(f"Best over time is {load.where}: {load.changed}.")) if load.changed else ""
+    notes = tag("ul", *(tag("li", text(one)) for one in load.assumed)) if load.assumed else ""
+    return "".join(
+        [changed, simple(("layer", "machines", "used", "USD a month"), rows), tag("p", text(load.recommendation)), notes]
+    )
+
+
+def load_told(plan: Plan) -> str:
+    load = plan.load
+    if load is None:
+        return ""
+    hours = load.machine_hours
+    return (
+        f"A load of the pattern {load.pattern}: mean {load.mean:.3g}, peak {load.peak:.3g} {load.unit}, "
+        f"{load.hours_per_week:.3g} hours a week. Machine-hours a month: {hours.static:,.0f} always for the peak, "
+        f"{hours.scheduled:,.0f} by the schedule, {hours.autoscaled:,.0f} under an autoscaler."
+    )
+
+
+def regions_table(plan: Plan) -> str:
+    """Where to stand; what is missing where nothing does."""
+    found = plan.placement
+    if found is None:
+        return ""
+    if not found.stands:
+        return tag("p", text(f"None: {found.missing}."))
+    rows = [
+        [text(f"{one.provider} {one.region}"), text(f"{one.machines} x {one.machine}"), f"{one.share:.0%}",
+         f"{one.farthest_s * 1e3:.0f} ms", text(money(one.usd)),
+         f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak"]
+        for one, lost in zip(found.stands, found.losses, strict=True)
+    ]  # fmt: skip
+    heads = ("region", "machines", "traffic", "farthest", "USD a month", "if it is lost")
+    return simple(heads, rows) + tag("ul", *(tag("li", text(one)) for one in found.assumed))

@@ -1,0 +1,154 @@
+"""The roofline of the winner's chip, and where its work stands below it (S. Williams et al., Roofline, CACM 52(4), 2009).
+
+Both scales are logarithmic: FLOP per byte across, FLOP/s of one chip upwards. The dashed roof is the data sheet's; the solid
+one what large kernels reach by the fitted model. A point near the slanted part waits for memory, one near the level part for
+arithmetic, one far below both for something else: links, launches, the host.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise.report.charts import Chart, Trace, _layout
+from chipwise.report.markup import label
+
+_INK, _QUIET, _GRID = "#1f2328", "#57606a", "#d8dee4"
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up")
+_MARKS = 6  # on an axis, at most: more would stand aslant on a narrow screen
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    flop_per_s: float
+    bytes_per_s: float
+
+    @property
+    def ridge(self) -> float:
+        """FLOP per byte from which on arithmetic is the limit."""
+        return self.flop_per_s / self.bytes_per_s
+
+    def at(self, intensity: float) -> float:
+        return min(self.flop_per_s, self.bytes_per_s * intensity)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Some of the work: what it computes, moves and takes on one chip."""
+
+    name: str
+    flop: float
+    moved_bytes: float
+    seconds: float
+
+    @property
+    def intensity(self) -> float:
+        return self.flop / self.moved_bytes
+
+    @property
+    def flop_per_s(self) -> float:
+        return self.flop / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    chip: str
+    precision: str
+    nominal: Roof
+    reached: Roof
+    points: tuple[Point, ...]
+
+
+def roofline(found: Roofline | None) -> Chart | None:
+    if found is None:
+        return None
+    points = [one for one in found.points if _drawable(one.flop, one.moved_bytes, one.seconds)]
+    if not points or not _drawable(found.nominal.flop_per_s, found.nominal.bytes_per_s):
+        return None
+    across = [one.intensity for one in points] + [found.nominal.ridge]
+    left, right = min(min(across) / 3, found.nominal.ridge / 12), max(across) * 4
+    levels = [one.flop_per_s for one in points] + [found.reached.at(left)]
+    low, high = min(levels) / 2, found.nominal.flop_per_s * 2
+    traces = [
+        _roof(found.nominal, left, right, f"data sheet: {_si(found.nominal.flop_per_s, 'FLOP/s')} {found.precision}, "
+                                          f"{_si(found.nominal.bytes_per_s, 'B/s')}", dashed=True),
+        _roof(found.reached, left, right, f"reachable: {_si(found.reached.flop_per_s, 'FLOP/s')}, "
+                                          f"{_si(found.reached.bytes_per_s, 'B/s')}"),
+        *(_dot(one, found, at % len(_COLOURS)) for at, one in enumerate(points)),
+    ]  # fmt: skip
+    layout = _layout(
+        430,
+        xaxis=_axis("FLOP per byte of memory traffic", left, right, ""),
+        yaxis=_axis("FLOP/s of one chip", low, high, "FLOP/s"),
+        margin={"l": 78, "r": 20, "t": 16, "b": 130},
+        legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
+    )
+    return Chart("roofline", tuple(traces), layout)
+
+
+def told(found: Roofline) -> str:
+    """What the picture says of each point, for those who do not see it."""
+    said = []
+    for one in found.points:
+        limit = found.reached.at(one.intensity)
+        what = "memory" if one.intensity < found.reached.ridge else "arithmetic"
+        said.append(f"{one.name[:1].upper()}{one.name[1:]}: {one.flop_per_s / limit:.0%} of what {what} allows there")
+    return f"One {found.chip}. {'. '.join(said)}. The rest goes to links, launches, waiting and smaller kernels."
+
+
+def _drawable(*values: float) -> bool:
+    return all(math.isfinite(value) and value > 0 for value in values)
+
+
+def _roof(roof: Roof, left: float, right: float, name: str, dashed: bool = False) -> Trace:
+    ridge = min(max(roof.ridge, left), right)
+    across = [left, ridge, right]
+    line: dict[str, Any] = {"color": _QUIET if dashed else _INK, "width": 1.5 if dashed else 2}
+    if dashed:
+        line["dash"] = "dash"
+    return {
+        "type": "scatter", "mode": "lines", "x": across, "y": [roof.at(one) for one in across], "line": line,
+        "name": label(name), "hoverinfo": "skip",
+    }  # fmt: skip
+
+
+def _dot(one: Point, found: Roofline, at: int) -> Trace:
+    """Named in the legend: beside the point there may be no room on a narrow screen."""
+    colour = _COLOURS[at]
+    share = one.flop_per_s / found.nominal.flop_per_s
+    lines = (
+        one.name, f"{one.intensity:,.3g} FLOP per byte", f"{_si(one.flop_per_s, 'FLOP/s')}, {share:.1%} of the peak",
+        f"{_time(one.seconds)} a pass",
+    )  # fmt: skip
+    return {
+        "type": "scatter", "mode": "markers", "x": [one.intensity], "y": [one.flop_per_s], "name": label(one.name),
+        "marker": {"size": 12, "color": colour, "symbol": _SYMBOLS[at], "line": {"color": _INK, "width": 1}},
+        "cliponaxis": False, "hoverinfo": "text", "hovertext": "<br>".join(map(label, lines)),
+    }  # fmt: skip
+
+
+def _axis(title: str, low: float, high: float, unit: str) -> dict[str, Any]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        marks = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
+        if len(marks) <= _MARKS:
+            break
+    return {
+        "title": {"text": title, "standoff": 14}, "type": "log", "range": [math.log10(low), math.log10(high)],
+        "tickvals": marks, "ticktext": [_si(mark, "") if unit else f"{mark:,g}" for mark in marks], "tickangle": 0,
+        "gridcolor": _GRID, "linecolor": _QUIET, "zeroline": False, "automargin": True, "fixedrange": True,
+    }  # fmt: skip
+
+
+def _si(value: float, unit: str) -> str:
+    for factor, letter in _PREFIXES:
+        if value >= factor:
+            return f"{value / factor:.3g} {letter}{unit}".rstrip()
+    return f"{value:.3g} {unit}".rstrip()
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"

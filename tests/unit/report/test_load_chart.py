@@ -1,0 +1,42 @@
+"""The duration curve on the page: areas that are the layers, and names that are no markup."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import plans
+from chipwise.money.layering import Layer
+from chipwise.plan.loading import LoadPlan, MachineHours
+from chipwise.report.load_chart import duration, load_table
+
+LOAD = LoadPlan(
+    pattern="bursty", unit="requests/s", mean=4.0, busiest=9.0, peak=10.0, hours_per_week=168.0, provider="aws", machine="m",
+    region="<b>r</b>", chip="L4", per_machine=1.0, replicas_mean=4, replicas_peak=10, machines_mean=4, machines_peak=10,
+    machine_hours=MachineHours(7300.0, 7300.0, 3280.0),
+    layers=(Layer("reserved-1y", 4, 2920.0, 2920.0, 2000.0), Layer("on-demand", 6, 360.0, 360.0, 500.0)), usd=2500.0, alone=(),
+    steps=((4, 670.0), (10, 60.0)), recommendation="Keep <4>.", changed="", tried=3,
+)  # fmt: skip
+
+
+def test_areas_hold_the_machine_hours_of_their_layers() -> None:
+    chart = duration(replace(plans.service(), load=LOAD))
+    assert chart is not None
+    for trace, layer in zip(chart.data, LOAD.layers, strict=True):
+        widths = [after - before for before, after in zip(trace["x"], trace["x"][1:], strict=False)]
+        area = sum(width * height for width, height in zip(widths, trace["y"], strict=False))
+        assert area == pytest.approx(layer.hours_used)
+
+
+def test_a_load_that_never_changes_has_no_chart() -> None:
+    flat = replace(LOAD, steps=((4, 730.0),), layers=LOAD.layers[:1])
+    assert duration(replace(plans.service(), load=flat)) is None
+    assert duration(plans.service()) is None
+
+
+def test_names_are_escaped() -> None:
+    shown = load_table(replace(plans.service(), load=replace(LOAD, changed="<script>")))
+    assert "&lt;4&gt;" in shown
+    assert "<script>" not in shown
+    assert "<b>" not in shown

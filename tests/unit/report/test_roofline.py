@@ -1,0 +1,79 @@
+"""The picture of the winner's limits: points where their numbers say, roofs that bend at their ridge, a text for each point."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+import plans
+from chipwise.report import page as pages
+from chipwise.report.roofline import Point, Roof, Roofline, roofline, told
+
+FOUND = Roofline(
+    "H100-SXM", "bf16", Roof(1e15, 3e12), Roof(7e14, 2.7e12),
+    (Point("prefill of 500 tokens", 8e12, 2e10, 0.02), Point("decode of 16 sequences", 2.6e11, 1.6e10, 0.008)),
+)  # fmt: skip
+
+
+def test_points_stand_at_intensity_and_rate() -> None:
+    chart = roofline(FOUND)
+    assert chart is not None
+    dots = [trace for trace in chart.data if trace["mode"] == "markers"]
+    assert [(dot["x"][0], dot["y"][0]) for dot in dots] == [(400.0, 4e14), (16.25, pytest.approx(3.25e13))]
+    assert "40.0% of the peak" in dots[0]["hovertext"]
+    assert [dot["name"] for dot in dots] == ["prefill of 500 tokens", "decode of 16 sequences"]
+
+
+def test_a_roof_bends_where_arithmetic_takes_over() -> None:
+    chart = roofline(FOUND)
+    assert chart is not None
+    for trace, roof in zip([one for one in chart.data if one["mode"] == "lines"], (FOUND.nominal, FOUND.reached), strict=True):
+        left, ridge, right = trace["x"]
+        assert ridge == pytest.approx(roof.flop_per_s / roof.bytes_per_s)
+        assert trace["y"] == pytest.approx([roof.bytes_per_s * left, roof.flop_per_s, roof.flop_per_s])
+        assert left < 16.25 < 400 < right
+    assert "1 PFLOP/s bf16, 3 TB/s" in chart.data[0]["name"]
+
+
+def test_everything_is_within_the_axes() -> None:
+    chart = roofline(FOUND)
+    assert chart is not None
+    for name, axis in (("x", "xaxis"), ("y", "yaxis")):
+        low, high = chart.layout[axis]["range"]
+        values = [math.log10(value) for trace in chart.data for value in trace[name]]
+        assert low <= min(values) + 1e-9
+        assert max(values) <= high + 1e-9
+        assert 2 <= len(chart.layout[axis]["tickvals"]) <= 7
+
+
+def test_the_text_tells_which_limit_each_point_is_near() -> None:
+    text = told(FOUND)
+    assert "Prefill of 500 tokens: 57% of what arithmetic allows there" in text
+    assert "Decode of 16 sequences: 74% of what memory allows there" in text
+
+
+@pytest.mark.parametrize("points", [(), (Point("none", 0.0, 1.0, 1.0),), (Point("endless", 1.0, 1.0, math.inf),)])
+def test_without_a_point_there_is_no_picture(points: tuple[Point, ...]) -> None:
+    assert roofline(replace(FOUND, points=points)) is None
+    assert roofline(None) is None
+
+
+def test_the_page_has_it_only_where_it_is_known() -> None:
+    pytest.importorskip("plotly", reason="needs plotly: pip install 'chipwise[report]'")
+    day = date(2026, 11, 15)
+    made = pages.page(plans.plan(), day, FOUND)
+    assert 'id="chart-roofline"' in made
+    start = made.index('data-for="roofline">') + len('data-for="roofline">')
+    assert len(json.loads(made[start : made.index("</script>", start)])["data"]) == 4
+    assert "chart-roofline" not in pages.page(plans.plan(), day)
+
+
+def test_names_from_outside_are_text() -> None:
+    bad = replace(FOUND, chip=plans.HOSTILE, precision=plans.HOSTILE, points=(replace(FOUND.points[0], name=plans.HOSTILE),))
+    chart = roofline(bad)
+    assert chart is not None
+    assert not any("<script" in str(trace["name"]) for trace in chart.data)
