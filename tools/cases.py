@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,11 @@ class Asked:
     session: Session
     path: Path
     found: dict[str, Any] = field(default_factory=dict)
+    given: str = ""  # software that must run
 
     def view(self, *limits: str) -> Mapping[str, Any] | str:
         """The plan as JSON has it, or the sentence that it ended with."""
+        limits = (*limits, f"requires=[{self.given}]") if self.given else limits
         key = "|".join(limits)
         if key not in self.found:
             try:
@@ -63,9 +65,8 @@ class Expression:
 
     def holds(self, asked: Asked) -> bool | str:
         """Or why it cannot be said."""
-        if self.given:
-            return f"software as a requirement ({self.given}) is not planned with"
         self.at = 0
+        asked = replace(asked, given=self.given.replace("=", ">="))
         view = asked.view()
         if isinstance(view, str):
             return view
@@ -229,11 +230,13 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
     with (CASES / "expected.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             asked = planned.setdefault(row["workload"], Asked(session, CASES / row["workload"]))
-            found = Expression(row["expectation"]).holds(asked)
+            expected = Expression(row["expectation"])
+            found = expected.holds(asked)
             verdict = "agrees" if found is True else "differs" if found is False else "not planned yet"
             why = "" if found is True else explained().get(row["case"], "open" if found is False else str(found))
-            yield row["case"], row["expectation"], said(asked.view()), verdict, why
-            print(f"{row['case']}: {verdict} | {said(asked.view())}", file=sys.stderr, flush=True)
+            told = said(replace(asked, given=expected.given.replace("=", ">=")).view())
+            yield row["case"], row["expectation"], told, verdict, why
+            print(f"{row['case']}: {verdict} | {told}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

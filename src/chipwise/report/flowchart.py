@@ -20,7 +20,7 @@ def flowchart(plan: Plan, asked: Sequence[Question]) -> str:
     if plan.service is not None:
         one = plan.service
         told = f"paid {one.kind}: {money(one.usd)} a {plan.per}"
-        steps.append(tag("li", _box("end", text(f"{one.provider} {one.name}"), f"{text(told)}<br>{text(one.break_even)}")))
+        steps.append(tag("li", _box("end", text(one.title), f"{text(told)}<br>{text(one.break_even)}")))
     return tag("ol", *steps, class_="flow")
 
 

@@ -9,7 +9,7 @@ from chipwise.report.markup import label, tag, text
 from chipwise.report.tables import simple
 from chipwise.report.words import money, short
 
-_COLOURS = ("#5f6b6d", "#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b")
+_COLOURS = ("#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b", "#5f6b6d")
 _GRID, _INK, _QUIET = "#d8dee4", "#1f2328", "#57606a"
 
 
@@ -36,7 +36,8 @@ def duration(plan: Plan) -> Chart | None:
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
         "xaxis": {"title": {"text": "hours of a month, the busiest first"}, "gridcolor": _GRID, "linecolor": _QUIET,
                   "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "machines"}, "gridcolor": _GRID, "linecolor": _QUIET, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "machines"}, "gridcolor": _GRID, "linecolor": _QUIET, "rangemode": "tozero",
+                  **({"dtick": 1} if max(needed) <= 8 else {})},
         "margin": {"l": 56, "r": 16, "t": 12, "b": 96}, "legend": {"orientation": "h", "y": -0.28, "yanchor": "top", "x": 0},
     }  # fmt: skip
     return Chart("load", tuple(traces), layout)

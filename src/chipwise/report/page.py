@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chipwise.errors import MissingExtra
 from chipwise.plan.decision import Choice, Plan
-from chipwise.plan.explaining import running, sentence
+from chipwise.plan.explaining import emissions, running, sentence
 from chipwise.report.charts import TOP, Chart, costs, memory, pareto
 from chipwise.report.flowchart import flowchart
 from chipwise.report.load_chart import duration, load_table, load_told, regions_table
@@ -119,6 +119,7 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
         _section("providers", "The least cost by provider and chip family", matrix(plan),
                  told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is dearer."),
         _over_time(plan, charts),
+        _carbon(plan, winner),
         _losses(plan),
         _per_use(plan),
         _section("turns", "What would change the answer, and risks", pairs((one.what, one.told) for one in plan.turns))
@@ -132,6 +133,13 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
 def _answered(plan: Plan) -> str:
     told = pairs((one.question, one.told) for one in plan.answers)
     return _section("answers", "Four questions", told) if plan.answers else ""
+
+
+def _carbon(plan: Plan, winner: Choice) -> str:
+    if plan.emitted is None:
+        return ""
+    told = "; ".join(plan.emitted.basis)
+    return _section("carbon", "What the answer emits", pairs(emissions(plan.emitted, winner.unit)), told=told)
 
 
 def _over_time(plan: Plan, charts: list[Chart]) -> str:

@@ -120,7 +120,7 @@ def _per_use(plan: Plan) -> tuple[Question, ...]:
         return ()
     best = plan.services[0]
     if best.refused:
-        away = f"{len(plan.services):,} services paid per use; the cheapest, {best.provider} {best.name}: {best.refused[0]}"
+        away = f"{len(plan.services):,} services paid per use; the cheapest, {best.title}: {best.refused[0]}"
     else:
-        away = f"{best.provider} {best.name}, {best.kind}: {money(best.usd)} a {plan.per}; {best.break_even}"
+        away = f"{best.title}, {best.kind}: {money(best.usd)} a {plan.per}; {best.break_even}"
     return (Question("Machines, or paid per use?", (away,), "machines"),)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chipwise.plan.decision import Choice, Plan
-from chipwise.plan.explaining import duration
+from chipwise.plan.explaining import duration, single
 from chipwise.report.markup import tag, text
 from chipwise.report.words import amount, chips, listed, many, mass, money, rated
 
@@ -24,7 +24,7 @@ class Cell:
 def ranking(plan: Plan) -> str:
     job = plan.per == "job"
     titles = ["#", "where", "chips", "buy", "time" if job else rated(plan), f"USD/{plan.per}"]
-    titles += [f"USD per {_one(plan.choices[0].unit)}", "kg CO2e", "memory", "estimate"]
+    titles += [f"USD per {single(plan.choices[0].unit)}", "kg CO2e", "memory", "estimate"]
     rows = [_row(at, one, job) for at, one in enumerate(plan.choices, start=1)]
     told = [at for at in range(len(titles)) if any(row[at].key is not None for row in rows)]
     titles, rows = [titles[at] for at in told], [[row[at] for at in told] for row in rows]
@@ -57,10 +57,6 @@ def _row(at: int, one: Choice, job: bool) -> list[Cell]:
 
 def _over(first: str, second: str) -> str:
     return f"{text(first)}<br>{tag('small', text(second))}" if second else text(first)
-
-
-def _one(unit: str) -> str:
-    return unit.removesuffix("s")
 
 
 def _head(title: str, number: bool) -> str:
