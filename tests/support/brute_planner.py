@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.api.estimating import own_model
+from chipwise.api.used_model import own_model
 from chipwise.api.wiring import Session
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import NEVER_WIN, Offer, Purchase

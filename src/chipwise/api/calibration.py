@@ -56,7 +56,7 @@ class Stored:
 
 
 def store_path(session: Session) -> Path:
-    return session.config.data_dir / "calibration.json"
+    return session.config.calibration
 
 
 def calibrate(session: Session, path: str, typed: bytes | None, *, dry_run: bool = False, force: bool = False) -> Calibration:

@@ -30,6 +30,16 @@ class Config:
         """One snapshot per refreshed or imported provider."""
         return self.data_dir / "feeds"
 
+    @property
+    def calibration(self) -> Path:
+        """What was fitted to the user's own runs."""
+        return self.data_dir / "calibration.json"
+
+    @property
+    def profiles(self) -> Path:
+        """Of the user's own chips."""
+        return self.data_dir / "profiles"
+
 
 def read_config(environ: dict[str, str] | None = None) -> Config:
     """`CHIPWISE_CONFIG_DIR` and `CHIPWISE_DATA_DIR` win; else what the platform is used to."""

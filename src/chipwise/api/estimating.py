@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipwise.api.used_model import own_model
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf import predict_serving, predict_training
 from chipwise.perf.arrays import Array, Coded, column, pick, some
@@ -103,16 +104,6 @@ def shown_name(session: Session, name: str) -> str:
     known: str | None = session.resolved.get(("name", name))
     if known is None:
         known = session.resolved["name", name] = session.find_model(name).name
-    return known
-
-
-def own_model(session: Session) -> Model:
-    """The packaged model with what the user measured on top, read once."""
-    known: Model | None = session.resolved.get(("model", ""))
-    if known is None:
-        from chipwise.api.calibration import own_model as read
-
-        known = session.resolved["model", ""] = read(session)
     return known
 
 

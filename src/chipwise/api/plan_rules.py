@@ -20,7 +20,6 @@ from chipwise.catalog.compatibility import Answer, Finding
 from chipwise.catalog.machine import Machine
 from chipwise.countries import members
 from chipwise.errors import BadInput, UnknownName
-from chipwise.perf.kernels import transcode
 from chipwise.plan.limits import Granted, Required, Rules
 from chipwise.spelling import fold, nearest
 from chipwise.workload.goals import Limits, Need, Programme, Where, need_of
@@ -149,6 +148,8 @@ def _lack_of_ability(name: str) -> Callable[[Chip, Path], str | None]:
 
 def _engines(chip: Chip) -> tuple[str, str, int, int]:
     """(encoding engine, decoding engine, encoders, decoders): the sheet's counts, else those of its generation."""
+    from chipwise.perf.kernels import transcode
+
     encode, decode, encoders, decoders = transcode.engines_of(chip)
     stated = chip.silicon
     return (
@@ -168,6 +169,8 @@ def _lack_of_nvdec(chip: Chip, data: Path) -> str | None:
 
 
 def _lack_of_av1(chip: Chip, data: Path) -> str | None:
+    from chipwise.perf.kernels import transcode
+
     encode, _, encoders, _ = _engines(chip)
     has = chip.kind is not ChipKind.CPU and encoders > 0 and (encode, "encode", "av1") in transcode.rates()
     return None if has else f"{chip.name} has no engine that encodes AV1"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.api.estimating import own_model
 from chipwise.api.load_place import network_s
 from chipwise.api.plan_ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
 from chipwise.api.plan_rules import rules_of
 from chipwise.api.planning_load import arrivals
 from chipwise.api.predicting_kinds.ask import Ask, known_model
+from chipwise.api.used_model import own_model
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
@@ -42,8 +42,14 @@ _WEEKS = MONTH / (7 * 86400.0)
 def generation_job(session: Session, path: str, work: Serve | Batch) -> tuple[Session, generation.ServingJob]:
     """What is asked of every machine; and a session that knows the model."""
     found, name, shape = known_model(Ask(session, path, "", {}), work)
-    if not isinstance(shape, DecoderShape) or work.input_tokens is None or work.output_tokens is None:
+    if not isinstance(shape, DecoderShape):
         raise BadInput(f"Serving {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
+    if work.input_tokens is None or work.output_tokens is None:
+        lacking = [one for one in ("input_tokens", "output_tokens") if getattr(work, one) is None]
+        raise BadInput(
+            f"{path}: {' and '.join(lacking)} must be given to plan with {name}, which writes its answers token by token.",
+            remedy="Give their mean, such as output_tokens: 300; 1 where only the prompt is read, as to classify it.",
+        )
     rate, concurrency = _arrivals(session, path, work)
     travels = network_s(work)  # machines must be faster by what the round trip takes
     goals = {

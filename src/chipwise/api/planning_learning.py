@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipwise.api.estimating import own_model
 from chipwise.api.plan_ground import asked_goals, ground_for, shapes_offered, stored
 from chipwise.api.plan_rules import rules_of
 from chipwise.api.predicting_kinds.ask import Ask, known_model
+from chipwise.api.used_model import own_model
 from chipwise.errors import BadInput
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import RECOMPUTE

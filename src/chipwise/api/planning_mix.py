@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.api.estimating import own_model
 from chipwise.api.plan_ground import PlanGround, ground_for
 from chipwise.api.planning_generation import generation_job, generation_shapes, serving_hours
 from chipwise.api.planning_load import recorded_pairs, with_recording
+from chipwise.api.used_model import own_model
 from chipwise.api.workloads import check
 from chipwise.catalog.offer import PURCHASES
 from chipwise.errors import BadInput

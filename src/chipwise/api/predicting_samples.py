@@ -15,8 +15,9 @@ import numpy as np
 
 from chipwise.api.batching import Curve
 from chipwise.api.estimate_views import View, estimate_view, power_view
-from chipwise.api.estimating import context_notes, own_model
+from chipwise.api.estimating import context_notes
 from chipwise.api.options import option
+from chipwise.api.used_model import own_model
 from chipwise.catalog.chip import Chip
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf import family_vision

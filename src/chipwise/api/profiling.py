@@ -48,7 +48,7 @@ class Wish:
 
 
 def directory(session: Session) -> Path:
-    return session.config.data_dir / "profiles"
+    return session.config.profiles
 
 
 def measure(session: Session, wish: Wish, report: Report) -> Profiled:

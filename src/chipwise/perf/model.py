@@ -6,7 +6,7 @@ where the chip was measured with that software, `formula` where only the formula
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -90,7 +90,21 @@ class Joining:
         )
 
 
+class _Fitted(Mapping[str, Factors]):
+    """The packaged factors, each family's read when it is asked for."""
+
+    def __getitem__(self, family: str) -> Factors:
+        if family not in FAMILIES:
+            raise KeyError(family)
+        return fitted(family)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FAMILIES)
+
+    def __len__(self) -> int:
+        return len(FAMILIES)
+
+
 @cache
 def packaged() -> Model:
-    found = bands.from_rows(rows("intervals.csv"))
-    return Model({family: fitted(family) for family in FAMILIES}, found)
+    return Model(_Fitted(), bands.from_rows(rows("intervals.csv")))

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chipwise.perf.arrays import Array
 from chipwise.perf.model import Model
-from chipwise.plan import generation, learning
 from chipwise.plan.assembling import family_of
 from chipwise.plan.decision import Missing
 from chipwise.plan.fleet import Fleet, Index
-from chipwise.plan.generation import Serving, ServingJob
-from chipwise.plan.learning import MOST_CHIPS, LearningJob, Ways
+from chipwise.plan.learning import MOST_CHIPS, LearningJob, Ways, search
 from chipwise.plan.limits import Allowed, Refused, Rules, allowed, shown
+
+if TYPE_CHECKING:  # a plan of training does not load what serving needs
+    from chipwise.plan.generation import Serving, ServingJob
 
 _EASED: Mapping[str, Mapping[str, Any]] = {  # by what is said: the fields that lift a limit
     "without limits.clouds": {"providers": None},
@@ -138,7 +139,7 @@ def memory_of_learning(job: LearningJob, ways: Ways, looked: Searched) -> list[M
 
 def _fewest(job: LearningJob, looked: Searched) -> str:
     """The fewest chips on which it fits; empty: on none."""
-    ways = learning.search(job, looked.fleet, looked.model, looked.shapes, looked.chips)
+    ways = search(job, looked.fleet, looked.model, looked.shapes, looked.chips)
     fine = np.flatnonzero(np.isfinite(ways.seconds))
     if not len(fine):
         return ""
@@ -189,6 +190,8 @@ def _memory_of_serving(job: ServingJob, rows: Serving, looked: Searched) -> Miss
 
 def _first_fit(job: ServingJob, looked: Searched) -> str:
     """The narrowest replica that fits; empty: none does. Goals are left aside: they come after memory."""
+    from chipwise.plan import generation
+
     rows = generation.search(replace(job, goals={}), looked.fleet, looked.model, looked.shapes, looked.chips)
     fine = np.flatnonzero(rows.fits > 0)
     if not len(fine):
@@ -224,6 +227,8 @@ def _counts_of(job: ServingJob, rows: Serving, looked: Searched) -> list[Missing
 def _latency_of(job: ServingJob, rows: Serving, looked: Searched) -> Missing:
     """Not even a request alone is answered in time: how near the fastest comes."""
     held = np.flatnonzero(rows.fits > 0)
+    from chipwise.plan import generation
+
     took = generation.lone(job, looked.fleet, looked.model, rows, held)
     if not took:
         return Missing("throughput", "no machine answers at all", "a smaller model")

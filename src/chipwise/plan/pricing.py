@@ -23,6 +23,7 @@ from chipwise.units import HOUR, MONTH, YEAR
 
 BOOT_S = 240.0  # from asking for a machine to the first step: boot, image, framework
 WAIT_S = 600.0  # until a spot machine is had again, where nothing is known
+HOPELESS = 1000.0  # a run that takes so many times its work, and an hour, ends by luck alone
 COMMITTED_H = {
     Purchase.RESERVED_1Y: YEAR / HOUR,
     Purchase.RESERVED_3Y: 3 * YEAR / HOUR,
@@ -113,11 +114,15 @@ def price(
     offer, machine = offers[at], machine[at]
     region = np.frombuffer(catalog.offers.region, dtype=np.int32)[offer].astype(np.intp)
     purchase = np.frombuffer(catalog.offers.purchase, dtype=np.int8)[offer].astype(np.intp)
-    hourly = np.frombuffer(catalog.offers.price, dtype=np.float64)[offer]
     work_s = work.seconds[way]
     is_spot = purchase == PURCHASES.index(Purchase.SPOT)
     risk = _risk(market, work_s, many, machine, region, is_spot, apart, checkpoint)
     run = risk.mean()
+    ends = run.expected_s <= HOPELESS * (work_s + HOUR)
+    if not ends.all():  # expected times that are endless, or as good as: no candidates
+        way, offer, machine, region, purchase = (column[ends] for column in (way, offer, machine, region, purchase))
+        many, work_s, is_spot, risk, run = many[ends], work_s[ends], is_spot[ends], risk.only(ends), run.only(ends)
+    hourly = np.frombuffer(catalog.offers.price, dtype=np.float64)[offer]
     moved_usd, moved_h = _moved(market, region, place, size_bytes)
     expected = np.where(is_spot, run.expected_s, work_s) + BOOT_S
     paid_h = np.where(is_spot, run.expected_s - run.waiting_s + BOOT_S, work_s + BOOT_S) / HOUR
@@ -171,6 +176,9 @@ class _Mean:
     interruptions: Array
     interval_s: Array
 
+    def only(self, kept: Mask) -> _Mean:
+        return _Mean(self.expected_s[kept], self.waiting_s[kept], self.interruptions[kept], self.interval_s[kept])
+
 
 @dataclass(frozen=True)
 class _Risk:
@@ -183,6 +191,14 @@ class _Risk:
     save_s: Array
     every_s: float | None
     apart: Mask
+
+    def only(self, kept: Mask) -> _Risk:
+        mine = kept[self.rows]
+        rows = (np.cumsum(kept) - 1)[self.rows[mine]]
+        return _Risk(
+            self.work_s[kept], rows, self.rate_per_s[mine], self.machines[mine], self.save_s[mine], self.every_s,
+            self.apart[mine],
+        )  # fmt: skip
 
     def run(self, some: Index, together: bool, tail: bool) -> spot.SpotRun:
         """`some` are places among `rows`."""

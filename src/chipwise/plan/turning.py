@@ -19,6 +19,7 @@ from chipwise.plan.fleet import Index
 
 LOOKED_AT = 400  # rows among which another precision is looked for: they are ranked, so it is near the top or far off
 FARTHEST = 10.0  # times the asked load, up and down
+NEAREST = 2000  # loads above and below the asked one that are looked at
 OLD_DAYS = 180
 
 
@@ -95,15 +96,21 @@ def _load(one: Choice, choices: Sequence[Choice]) -> Iterator[Turn]:
     if not others:
         return
     now = mine.rate * max(round(one.usd / mine.usd), 1)
-    bends = sorted({step.rate * count for step in (mine, *others) for count in range(1, 1 + int(FARTHEST * now / step.rate))})
+    bends = sorted({step.rate * count for step in (mine, *others) for count in _near(now, step.rate)})
     above, below = [bend * 1.0001 for bend in bends if bend >= now], [bend for bend in reversed(bends) if bend < now]
     for what, since, rates in (("more load", "from", above), ("less load", "up to", below)):
-        for rate in rates[:2000]:
+        for rate in rates[:NEAREST]:
             best = min(others, key=lambda step: step.cost(rate))
             if best.cost(rate) < 0.99 * mine.cost(rate):
                 less = f"{usd(best.cost(rate))} a month against {usd(mine.cost(rate))}"
                 yield Turn(what, f"{since} {rate:,.3g} requests a second {_named(best.choice, False)} costs less: {less}")
                 break
+
+
+def _near(now: float, rate: float) -> range:
+    """Counts of groups whose rates lie nearest to `now`: more than `NEAREST` of them on one side are not looked at."""
+    here = int(now / rate)
+    return range(max(here - NEAREST, 1), min(here + 2 + NEAREST, 1 + int(FARTHEST * now / rate)))
 
 
 def _precision(one: Choice, rows: Rows) -> Iterator[Turn]:

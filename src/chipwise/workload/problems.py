@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from functools import cache
-from typing import Any, Literal, TypeGuard, get_args, get_origin
+from typing import Any, Literal, TypeGuard, cast, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from chipwise.errors import Problem
 from chipwise.spelling import nearest
+from chipwise.workload.kinds import Common
 from chipwise.workload.overlay import Layered, Spot
 from chipwise.workload.part import Choice, Flaw, shown
 from chipwise.workload.pipeline import KINDS, Workload
@@ -35,8 +37,16 @@ def adapter() -> TypeAdapter[Workload]:
     return TypeAdapter(Workload)
 
 
+def _kind_of(data: object) -> type[Common] | None:
+    name = data.get("kind") if isinstance(data, Mapping) else None
+    return next((kind for kind in KINDS if kind.model_fields["kind"].default == name), None)
+
+
 def check(layered: Layered) -> Workload | list[Problem]:
     """The workload, or everything that is wrong with it."""
+    if (kind := _kind_of(layered.data)) is not None:  # the adapter of all kinds takes long to build: only mistakes need it
+        with suppress(ValidationError):
+            return cast(Workload, kind.model_validate(layered.data))
     try:
         return adapter().validate_python(layered.data)
     except ValidationError as error:

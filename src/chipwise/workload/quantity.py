@@ -24,6 +24,8 @@ ITEMS = (
     "iteration", "shot", "circuit", "simulation",
 )  # fmt: skip
 
+LARGEST, SMALLEST = 1e30, 1e-30  # beyond, products of several quantities outgrow what numbers can hold
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -35,6 +37,7 @@ class Quantity:
     zero: bool = False
     whole: bool = False
     most: float | None = None
+    least: float | None = None
 
     @property
     def allowed(self) -> str:
@@ -49,6 +52,10 @@ class Quantity:
             raise fault(error.message.removesuffix("."), self.allowed) from error
         if number < 0 or (number == 0 and not self.zero):
             raise fault(f"{shown(given)} is not {'at least' if self.zero else 'above'} zero", self.allowed)
+        if number > LARGEST or 0 < number < SMALLEST:
+            raise fault(f"{shown(given)} is too {'large' if number > 1 else 'small'} to be {self.what}", self.allowed)
+        if self.least is not None and number < self.least:
+            raise fault(f"{shown(given)} is below {self.least:g}", self.allowed)
         if self.most is not None and number > self.most:
             raise fault(f"{shown(given)} is above {self.most:g}", self.allowed)
         if self.whole:
@@ -100,7 +107,7 @@ Usd = Annotated[float, Quantity("an amount in USD", units.parse_usd, ("$500", "1
 Count = Annotated[float, Quantity("a count", parse_items, ("250k", "50M documents", 4000))]
 Whole = Annotated[int, Quantity("a whole number", parse_items, (8, "1.2k"), whole=True)]
 WholeOrZero = Annotated[int, Quantity("a whole number or zero", parse_items, (0, 8), whole=True, zero=True)]
-Tokens = Annotated[float, Quantity("a count of tokens", parse_tokens, ("4M tokens", "20B", 8192))]
+Tokens = Annotated[float, Quantity("a count of tokens", parse_tokens, ("4M tokens", "20B", 8192), least=1)]
 Rate = Annotated[float, Quantity("a rate", parse_item_rate, ("12 req/s", "1.2k/min", "5M tokens/day"))]
 FrameRate = Annotated[float, Quantity("a frame rate", parse_frame_rate, (60, "29.97 fps"), most=1000)]
 Bandwidth = Annotated[float, Quantity("a bandwidth", units.parse_bandwidth, ("25 GB/s", "400 Gbit/s"))]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from brute_planner import Brute, Wanted
-from chipwise.api.estimating import own_model
 from chipwise.api.plan_ground import ground_for
 from chipwise.api.planning import plan
+from chipwise.api.used_model import own_model
 from chipwise.api.wiring import Session, open_session
 from chipwise.perf.transformer import layer_of
 from chipwise.plan import generation

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipwise.api.estimate_views import View
 from chipwise.api.predicting_kinds.ask import Ask
-from chipwise.perf.kernels.work import Terms
 from chipwise.workload.kinds import Common
 from chipwise.workload.schedule import HOURS_PER_WEEK, BusinessHours, MarketHours
+
+if TYPE_CHECKING:
+    from chipwise.api.estimate_views import View
+    from chipwise.perf.kernels.work import Terms
 
 _MANY = 4096  # chips that are tried to meet a deadline
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.estimate_views import View, served_view
-from chipwise.api.estimating import own_model, serve
+from chipwise.api.estimating import serve
 from chipwise.api.options import GOALS, LOADS, SERVING_OPTIONS
 from chipwise.api.predicting_kinds.goals import goal_view
 from chipwise.api.predicting_samples import predict_samples, resolve, sample_curve
+from chipwise.api.used_model import own_model
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf.predict_serving import highest_rate
 from chipwise.workload.goals import Goals
