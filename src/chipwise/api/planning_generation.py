@@ -135,7 +135,14 @@ def plan_generation(session: Session, path: str, work: Serve | Batch, objective:
         split = {"tp": int(rows.tp[row]), "pp": int(rows.pp[row]), "replicas": held}
         latency = {name: float(values[at]) for name, values in latencies().items()}  # online, `at` counts rows of `best`
         return Described(
-            rows.precision.at(row), split, None, rows.provenance.at(row), float(rows.rate[row]), held, latency=latency
+            rows.precision.at(row),
+            split,
+            None,
+            rows.provenance.at(row),
+            float(rows.rate[row]),
+            held,
+            latency=latency,
+            rate_spread=float(rows.spread[row]),
         )
 
     tokens = job.input_len + job.output_len

@@ -41,6 +41,7 @@ class Described:
     replicas: int | None = None
     lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
     latency: Mapping[str, float] | None = None  # seconds at the asked load
+    rate_spread: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +349,6 @@ class _Maker:
             kg=float(priced.kg[at]), rate=told.rate, replicas=told.replicas, memory_share=told.memory_share,
             provenance=told.provenance, price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
             interruptions=float(priced.interruptions[at]), checkpoint_s=float(priced.checkpoint_s[at]), storage=tier,
-            latency=told.latency or {},
+            latency=told.latency or {}, rate_spread=told.rate_spread,
         )  # fmt: skip
         return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

@@ -49,6 +49,7 @@ class Choice:
     interruptions: float = 0.0
     checkpoint_s: float = 0.0
     storage: str = ""
+    rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
     latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "ttft p90", at the asked load
 
     @property

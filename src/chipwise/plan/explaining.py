@@ -126,6 +126,9 @@ def running(one: Choice) -> list[tuple[str, str]]:
     found = [("split", split)]
     if one.memory_share is not None:
         found.append(("memory", f"{one.memory_share:.0%} of a chip"))
+    if one.rate is not None and one.rate_spread > 1.0:
+        low, high = one.rate / one.rate_spread, one.rate * one.rate_spread
+        found.append(("rate", f"{one.rate:,.3g} requests a second; 80% between {low:,.3g} and {high:,.3g}"))
     if one.high_s > one.low_s:
         found.append(("time", f"{duration(one.seconds)}; 80% between {duration(one.low_s)} and {duration(one.high_s)}"))
     if one.checkpoint_s and one.rate is None:
