@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.api.fitting_in import fits as fits_verb
+from chipwise.api.pipeline_views import pipeline_view
 from chipwise.api.plan_quick import with_limits
 from chipwise.api.plan_views import plan_view
-from chipwise.api.planning import plan
+from chipwise.api.planning_any import plan_any
 from chipwise.api.wiring import Session, open_session
 from chipwise.api.workloads import check
 from chipwise.errors import ChipwiseError
+from chipwise.plan.decision import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = Path("tests/cases")  # from the root, so that messages name no folder of whoever ran it
@@ -47,11 +49,12 @@ class Asked:
         if key not in self.found:
             try:
                 text = with_limits(self.path.read_text(encoding="utf-8"), str(self.path), limits)
-                self.found[key] = plan_view(plan(self.session, str(self.path), text=text))
+                found = plan_any(self.session, str(self.path), text=text)
+                self.found[key] = plan_view(found) if isinstance(found, Plan) else pipeline_view(found)
             except ChipwiseError as error:
                 self.found[key] = str(error)
-        found: Mapping[str, Any] | str = self.found[key]
-        return found
+        view: Mapping[str, Any] | str = self.found[key]
+        return view
 
 
 class Expression:
@@ -135,6 +138,10 @@ class Expression:
             while (token := self._next()) and token != "}":
                 if token != ",":
                     values.append(token)
+        stage, dot, of_stage = name.partition(".")
+        if dot:
+            name, winner = of_stage, next(one["choice"] for one in view["stages"] if one["name"] == stage)
+            return winner is not None and _matches(asked.session, winner, name, sign, values) != turned
         winner = view["winner"]
         if name == "help":
             remedies = " ".join(one["remedy"] for one in view["missing"])
@@ -206,13 +213,17 @@ def _region(session: Session, winner: Mapping[str, Any]) -> Any:
 def said(view: Mapping[str, Any] | str) -> str:
     if isinstance(view, str):
         return view
+    if "stages" in view:
+        return "; ".join(f"{one['name']}: {_told(one['choice'], one['per'])}" for one in view["stages"] if one["choice"])
     one = view["winner"]
     if one is None:
         return "nothing fits: " + "; ".join(f"{m['what']}: {m['how_much']}" for m in view["missing"])
+    return _told(one, view["per"])
+
+
+def _told(one: Mapping[str, Any], per: str) -> str:
     chips = one["machines"] * one["chips_per_machine"]
-    return (
-        f"{chips:g} {one['chip']} {one['precision']}, {one['purchase']}, {one['provider']}: ${one['usd']:,.0f} a {view['per']}"
-    )
+    return f"{chips:g} {one['chip']} {one['precision']}, {one['purchase']}, {one['provider']}: ${one['usd']:,.0f} a {per}"
 
 
 @cache

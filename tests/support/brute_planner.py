@@ -153,7 +153,7 @@ class Brute:
         file, part = wanted.file, self.fleet.parts[shape.part]
         name, layer, _ = self.layer(file["model"])
         precision = file["precision"]
-        if precision != "fp32" and not part.has(precision):
+        if part.name.startswith(("Inferentia", "Cloud-AI")) or (precision != "fp32" and not part.has(precision)):
             return float("inf"), 0
         seq, batch = file["sequence_length"], max(round(file["batch_tokens"] / file["sequence_length"]), 1)
         rows = list(_splits(layer, shape.chips * count, shape.chips, part.kind != "tpu", seq, batch))

@@ -24,6 +24,8 @@ from chipwise.workload.demand import Trace, TraceFormat
 MOST_ROWS = 5_000_000
 LONGEST_LINE = 4096  # characters; three columns need fifty
 LONGEST_SPAN_S = 400 * DAY
+SHORTEST_SPAN_S = 1.0  # below, a rate says nothing
+LATEST_S = 1e11  # since 1970: the year 5138. Beyond, it is milliseconds that somebody wrote
 MOST_TOKENS = 1e8
 MOST_PAIRS = 20_000  # of prompt and answer that are kept to tell how sizes are spread
 _COLUMNS = {
@@ -109,6 +111,11 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
     if rows < 2 or last <= first:
         told = "has no arrivals" if not rows else "has one moment only"
         raise BadInput(f"{file} {told}, and a rate needs two moments.", remedy=_REMEDY)
+    if last - first < SHORTEST_SPAN_S:
+        raise BadInput(
+            f"{file} spans {last - first:.2g} seconds, too little for a rate.",
+            remedy=f"Give at least {SHORTEST_SPAN_S:g} second; {names[0]} is in seconds or ISO time.",
+        )
     if last - first > LONGEST_SPAN_S:
         raise BadInput(
             f"{file} spans {(last - first) / DAY:,.0f} days, from {first:g} to {last:g} seconds.",
@@ -167,8 +174,8 @@ def _read(
             value = _moment(text) if held is None else float(text)
         except (ValueError, OverflowError):
             value = math.nan
-        if not math.isfinite(value) or (held is not None and not 0 <= value <= MOST_TOKENS):
-            allowed = "seconds or an ISO time" if held is None else f"0 to {MOST_TOKENS:,.0f} tokens"
+        if not (-LATEST_S <= value <= LATEST_S if held is None else 0 <= value <= MOST_TOKENS):  # refuses what is no number
+            allowed = f"seconds up to {LATEST_S:.0e}, or an ISO time" if held is None else f"0 to {MOST_TOKENS:,.0f} tokens"
             raise BadInput(f"{file}, line {line}: {name} is {text[:40]!r}.", remedy=f"Allowed: {allowed}.")
         if held is None:
             moment = value

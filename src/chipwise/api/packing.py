@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 SCHEMA = 1
+MOST_COPIES = 300  # of all models together: beyond, finding who goes with whom takes minutes
 _NOT_HERE = ("cpu", "fpga", "edge")  # kinds that are no accelerators to share; `plan` tells whether a processor is enough
 
 
@@ -111,6 +112,8 @@ def pack(
     limits = f"{packing.MOST_SHARE:.0%} of a chip's speed and {packing.MOST_MEMORY:.0%} of its memory together"
     alone = "each keeps its goals with its share alone. Machines with one chip only."
     notes = [f"Assumed: models in turns take at most {limits}; {alone}"]
+    if any(one.work.goals.budget is not None for one in asked):
+        notes.append("goals.budget is not held against anything here: what a shared machine costs is nobody's alone.")
     if not found.proven:
         notes.append(f"More than {packing.EXACT} models and copies: placed largest first, not proven to be the cheapest.")
     return Packed(machines, found.usd, apart, sum(one.usd for one in apart), found.proven, tuple(notes))
@@ -223,6 +226,11 @@ def _items(market: _Market, asked: Sequence[_Asked]) -> tuple[list[Item], list[i
     cuts = market.cuts()
     items: list[Item] = []
     owners: list[int] = []
+    if (many := sum(int(one.job.least_replicas) for one in asked)) > MOST_COPIES:
+        raise BadInput(
+            f"{many:,} models and copies (replicas.min) are too many to pack.",
+            remedy=f"Pack at most {MOST_COPIES} at once; chipwise plan FILE plans a model with many copies.",
+        )
     for number, one in enumerate(asked):
         copies = int(one.job.least_replicas)
         rate = max(one.job.rate, one.job.least_rate) / copies
@@ -231,8 +239,8 @@ def _items(market: _Market, asked: Sequence[_Asked]) -> tuple[list[Item], list[i
         item = taken(job, cuts, own_model(one.session), number, market.rules_of[number], np.isfinite(usd).tolist())
         if not item.alone.any():
             raise NoResult(
-                f"{one.path}: no machine with one chip holds {one.work.name} and answers {job.rate:g} requests a second within "
-                "its goals.",
+                f"{one.path}: no machine with one chip that its limits allow holds {one.work.name} and answers {job.rate:,.6g} "
+                "requests a second within its goals.",
                 remedy=f"It needs machines of its own: chipwise plan {one.path}",
             )
         items += [item] * copies

@@ -125,6 +125,9 @@ def with_limits_told(session: Session, work: Common, rules: Rules, plan: Plan) -
         notes += [f"Not sure: {one.doubts[chip]}" for one in rules.requires if chip in one.doubts]
     if work.goals.finish_by is not None and plan.per == "job":
         notes.append(f"goals.finish_by is counted from the start of {session.today}, UTC.")
+    if plan.per == "month":
+        ends = [name for name in ("deadline", "finish_by") if getattr(work.goals, name) is not None]
+        notes += [f"goals.{name} is not held against anything: this goes on, month after month." for name in ends]
     if work.goals.throughput is not None and plan.per == "month" and not (isinstance(work, Serve) and work.input_tokens):
         notes.append("goals.throughput is not held against anything here: what arrives says how much must be done.")
     elif work.goals.throughput is not None and plan.per == "job" and items_of(work) is None:

@@ -65,10 +65,18 @@ def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
                 f"--limit {one} has no value.", remedy="Write key=value, such as clouds=[aws, gcp] or interruptible=false."
             )
         try:
-            changed[key.strip()] = read_yaml(f"value: {value}", "--limit").data["value"]
+            found = read_yaml(f"value: {value}", "--limit").data
         except InvalidFile as error:
-            raise BadInput(f"--limit {one} cannot be read.", remedy="Write the value as YAML, such as [aws, gcp].") from error
+            raise _unreadable(one) from error
+        if len(found) > 1:  # a line break, and another field behind it
+            raise _unreadable(one)
+        changed[key.strip()] = found["value"]
     return json.dumps({**data, "limits": changed})
+
+
+def _unreadable(limit: str) -> BadInput:
+    shown = limit if len(limit) <= 60 else f"{limit[:57]}..."
+    return BadInput(f"--limit {shown} cannot be read.", remedy="Write the value as YAML, such as [aws, gcp].")
 
 
 def read(path: str) -> str:

@@ -106,7 +106,7 @@ def required(session: Session, texts: Sequence[str]) -> tuple[Required, ...]:
     chips = list(catalog.chips.values())
     features: dict[str, None] = {}
     software: dict[str, list[Need]] = {}
-    for text in texts:
+    for text in dict.fromkeys(texts):
         found = need_of(_SPELLED.get(fold(text), text))
         if found is None:  # the file was checked; a caller of ours may not have
             raise BadInput(f"limits.requires: {text[:60]!r} does not name what must run.", remedy="Write fp8 or cuda>=12.4.")

@@ -59,7 +59,7 @@ def choice_view(choice: Choice) -> View:
         "seconds": {"value": choice.seconds, "low": choice.low_s, "high": choice.high_s, "p90": choice.p90_s},
         "usd": choice.usd, "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],
         "usd_per_unit": choice.usd_per_unit, "unit": choice.unit, "co2e_kg": choice.kg, "requests_per_s": choice.rate,
-        "requests_per_s_range": None if choice.rate is None else [choice.rate / choice.rate_spread, choice.rate * choice.rate_spread],
+        "requests_per_s_range": choice.rate and [choice.rate / choice.rate_spread, choice.rate * choice.rate_spread],
         "replicas": choice.replicas, "memory_share": choice.memory_share, "provenance": choice.provenance,
         "price_of": choice.price_of, "interruptions": choice.interruptions, "checkpoint_every_s": choice.checkpoint_s or None,
         "storage": choice.storage or None, "latency_s": dict(choice.latency),

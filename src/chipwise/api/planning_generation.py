@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
 from chipwise.perf.rows import model_key
+from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
 from chipwise.plan import generation, missing
 from chipwise.plan.assembling import Case, Described, assemble, family_of
@@ -28,6 +30,7 @@ from chipwise.plan.learning import COUNTS, MOST_CHIPS
 from chipwise.plan.limits import Allowed, allowed
 from chipwise.plan.pricing import Work, price, tally
 from chipwise.units import MONTH
+from chipwise.workload.goals import Precision
 from chipwise.workload.kinds import Batch, Serve
 from chipwise.workload.model.shape import DecoderShape
 
@@ -58,18 +61,36 @@ def generation_job(session: Session, path: str, work: Serve | Batch) -> tuple[Se
         if (stated := getattr(work.goals, kind)) is not None
         for percentile, limit in stated.limits
     }
-    formats = tuple(str(one) for one in work.limits.precision) or ("bf16", "fp8")
     job = generation.ServingJob(
         model=model_key(name), layer=layer_of(shape), input_len=work.input_tokens.mean, output_len=work.output_tokens.mean,
         prefix_len=work.shared_prefix_tokens or 0.0,
-        precisions=(str(work.precision),) if work.precision is not None else formats,
-        kv_precision=str(work.kv_precision) if isinstance(work, Serve) and work.kv_precision else None, goals=goals,
+        precisions=_formats(work), kv_precision=_cache_format(work), goals=goals,
         rate=rate, concurrency=concurrency, longest=_longest(work),
         least_replicas=float(max(work.replicas.min or 1, 1)) if isinstance(work, Serve) else 1.0,
         most_replicas=float(work.replicas.max or math.inf) if isinstance(work, Serve) else math.inf,
         least_rate=work.goals.throughput or 0.0 if isinstance(work, Serve) else 0.0,
     )  # fmt: skip
     return found, job
+
+
+def _formats(work: Serve | Batch) -> tuple[str, ...]:
+    """Of the weights. Among those that limits allow, the ones that no engine has are passed over."""
+    if work.precision is not None:
+        return _served("precision", (str(work.precision),), WEIGHT_BITS)
+    return _served("limits.precision", tuple(map(str, work.limits.precision)) or ("bf16", "fp8"), WEIGHT_BITS)
+
+
+def _cache_format(work: Serve | Batch) -> str | None:
+    asked = work.kv_precision if isinstance(work, Serve) else None
+    return _served("kv_precision", (str(asked),), KV_BITS)[0] if asked is not None else None
+
+
+def _served(field: str, asked: tuple[str, ...], bits: Mapping[str, float]) -> tuple[str, ...]:
+    known = tuple(one for one in asked if one in bits)
+    if not known:
+        formats = ", ".join(one for one in Precision if one in bits)
+        raise BadInput(f"{field}: no engine serves language models in {' or '.join(asked)}.", remedy=f"Allowed: {formats}.")
+    return known
 
 
 def generation_shapes(ground: PlanGround, work: Serve | Batch, session: Session) -> tuple[Allowed, Index]:

@@ -74,7 +74,7 @@ def plan_learning(session: Session, path: str, work: Learning, objective: str | 
         if len(ways.shape)
         else missing.no_way(ground.fleet, looked.shapes, job.precisions, limits)
     )
-    unable = missing.unable(ground.fleet, shapes, ways.shape, ways.short)
+    unable = missing.unable(ground.fleet, shapes, ways.shape, ways.short, trains=True)
     made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, unable)
     return replace(made, notes=(*made.notes, *notes))
 

@@ -15,6 +15,7 @@ import numpy as np
 from chipwise.api.load_kinds import Kinds, answering_of
 from chipwise.api.load_place import placed
 from chipwise.api.load_trace import MOST_ROWS, Recording, read_trace
+from chipwise.money.layering import MOST_MACHINES
 from chipwise.plan.advising import advise
 from chipwise.plan.decision import Plan
 from chipwise.plan.loading import (
@@ -25,6 +26,7 @@ from chipwise.plan.loading import (
     LoadPlan,
     carry,
     hours_of,
+    machines_of,
     pattern_of,
     recorded,
     sessions,
@@ -133,7 +135,7 @@ def load_plan(session: Session, work: Common, plan: Plan, path: str) -> LoadPlan
     carried: list[tuple[Carried, int]] = []
     for rank, at in enumerate(rented or owned):
         kind = kinds.kind(at)
-        if kind is None:
+        if kind is None or machines_of(curve, kind.answering).max() > MOST_MACHINES:
             continue
         above: Sequence[Base | None] = (bases if rank < WITH_BASE else ()) or (None,)
         carried += [(carry(curve, kind, base), at) for base in above]

@@ -26,7 +26,7 @@ from chipwise.perf.kernels import edge
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import FORMULA, Estimate, Model
 from chipwise.perf.networks import GENERATED, STEPS, Net, Size, net_of
-from chipwise.perf.part import Part
+from chipwise.perf.part import SERVES_ONLY, Part
 from chipwise.perf.power import power
 from chipwise.perf.published_vision import ENGINES, FORMATS, VisionCase, case_of
 from chipwise.perf.rows import Row
@@ -61,7 +61,6 @@ ABLE = {
     "hybrid": ("gpu", "cpu"),
     "interactive": ("gpu", "tpu", "neuron", "gaudi"),
 }
-SERVES_ONLY = ("Inferentia", "Cloud-AI")
 _CANNOT = {
     "train": "trains no models", "serve": "runs no models", "hpc": "does no such numerical work",
     "render": "renders no pictures", "hybrid": "does no work between quantum circuits", "interactive": "is not for notebooks",

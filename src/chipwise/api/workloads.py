@@ -87,7 +87,9 @@ class _Look:
                 file = Path(laid.path).parent / text
                 if not file.is_file():
                     allowed = "a CSV file; a relative path starts at the workload file"
-                    yield laid.problem(reference.where, f"there is no file {str(file)!r}", allowed)
+                    there = f"{str(file)!r} is {'a folder' if file.is_dir() else 'no plain file'}"
+                    told = there if file.exists() else f"there is no file {str(file)!r}"
+                    yield laid.problem(reference.where, told, allowed)
 
     def _need(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
         from chipwise.api.plan_rules import required
@@ -95,7 +97,8 @@ class _Look:
         try:
             required(self.session, [reference.text])
         except UnknownName as error:
-            yield laid.problem(reference.where, error.message.rstrip("."), None, error.nearest)
+            known = (error.remedy or "").rpartition("Known: ")[2].rstrip(".")
+            yield laid.problem(reference.where, error.message.rstrip("."), known, error.nearest)
         except BadInput as error:
             yield laid.problem(
                 reference.where, error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip(".")

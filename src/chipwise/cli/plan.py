@@ -64,13 +64,16 @@ def plan(
       chipwise plan examples/batch/workload.yaml --json
       chipwise plan examples/train/workload.yaml --all
       chipwise plan examples/train/workload.yaml --html report.html
+      chipwise plan examples/pipeline/workload.yaml --objective cost
       chipwise plan llama-3.1-70b --serve --rps 10 --input 1000 --output 300 --ttft 800ms --tpot 50ms
     """
     from chipwise.api import reporting
     from chipwise.api.plan_quick import read, text_of, with_limits
-    from chipwise.api.planning import plan as ask
+    from chipwise.api.planning_any import plan_any as ask
+    from chipwise.api.planning_any import refuse_pipeline
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
+    from chipwise.plan.decision import Plan
 
     if html is not None:  # told before the work, not after
         reporting.check(html, workload)
@@ -83,7 +86,15 @@ def plan(
     name = "command line" if quick or not _is_file(workload) else workload
     session, top = open_session(), _EVERY if every else settings["top"]
     many = max(top, reporting.TOP) if html is not None else top
+    one_work = {"--html": html, "--why": why, "--mix": settings["mix"], "--all": every}
+    if asked := [option for option, value in one_work.items() if value]:
+        refuse_pipeline(session, name, settings["environment"], text_of_it, asked)
     found = ask(session, name, settings["objective"], many, settings["environment"], text_of_it)
+    if not isinstance(found, Plan):
+        from chipwise.cli.plan_pipeline import show_pipeline
+
+        show_pipeline(found, as_json, short)
+        ctx.exit(0 if found.fits else 1)
     if settings["mix"]:
         from chipwise.cli.plan_mix import with_mix
 
@@ -192,9 +203,7 @@ def _show_services(found: Plan) -> None:
         why = found.services[0].refused[0]
         text.show_lines(f"  none of {len(found.services)} services may be used; the cheapest because {why}.")
         return
-    text.show_pairs(
-        [(one.title[:34], f"{one.kind}, {_usd(one.usd)} a month; {one.break_even}") for one in able[:4]]
-    )
+    text.show_pairs([(one.title[:34], f"{one.kind}, {_usd(one.usd)} a month; {one.break_even}") for one in able[:4]])
 
 
 def _row(rank: int, one: Choice, per: str) -> list[str]:

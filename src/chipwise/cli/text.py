@@ -55,8 +55,8 @@ def _word(text: str) -> str:
 
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: Sequence[str] = ()) -> None:
-    """A table no wider than the terminal: flexible columns give way, the widest first; numbers never do. `under` has a line
-    for each row that stands below it."""
+    """A table no wider than the terminal: flexible columns give way, the widest first, then other words; numbers never do.
+    `under` has a line for each row that stands below it."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max([_cells(column.title), *(_cells(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     room = width()
@@ -64,12 +64,13 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: 
     spare = room - gap * (len(widths) - 1) - sum(widths)
     while spare < 0:
         candidates = [i for i, column in enumerate(columns) if column.flexible and widths[i] > _LEAST]
+        candidates = candidates or [i for i, column in enumerate(columns) if not column.right and widths[i] > _LEAST]
         if not candidates:
             break
         widths[max(candidates, key=lambda i: widths[i])] -= 1
         spare += 1
     out = [
-        _bold(_line([column.title for column in columns], columns, widths, gap)),
+        _bold(_line([_cut(column.title, size) for column, size in zip(columns, widths, strict=True)], columns, widths, gap)),
         _rule(sum(widths) + gap * (len(widths) - 1)),
     ]
     for number, row in enumerate(cells):
@@ -150,7 +151,7 @@ def show_pairs(pairs: Iterable[tuple[str, str]], indent: int = 2) -> None:
     told = [(printable(word), printable(rest)) for word, rest in pairs]
     if not told:
         return
-    left = min(max(_cells(word) for word, _ in told), width() // 2)
+    left = min(max(_cells(word) for word, _ in told), width() // 2, width() - _NARROWEST // 2 - indent - 2)
     for word, rest in told:
         margin = " " * (indent + left + 2)
         first, *more = _wrapped(rest, width() - len(margin))

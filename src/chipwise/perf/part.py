@@ -16,6 +16,7 @@ from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.perf.tables import rows
 from chipwise.units import GB, GIB
 
+SERVES_ONLY = ("Inferentia", "Cloud-AI")  # chips, by the start of their names, whose software does not train
 PCIE_BYTES_PER_S = {3: 12e9, 4: 24e9, 5: 48e9, 6: 96e9}  # x16, one direction, after framing
 _RATES = ("fp64", "fp64_tensor", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 # Where a format has no unit of its own the work is done in the first of these that has one (int4 weights: in 16 bits).
@@ -57,6 +58,10 @@ class Part:
 
     def has(self, precision: str) -> bool:
         return precision in self.rates or precision in ("int4", "nf4")
+
+    @property
+    def trains(self) -> bool:
+        return not self.name.startswith(SERVES_ONLY)
 
     @property
     def watts_per_tflop(self) -> float | None:

@@ -146,8 +146,8 @@ def _sizes(fleet: Fleet, shapes: Sequence[int], chip_limits: tuple[int, int]) ->
 
 
 def has(part: Part, precision: str, method: str = "full") -> bool:
-    """The arithmetic, and for 4-bit weights their kernels, which GPUs alone have."""
-    if method == "qlora" and part.kind != "gpu":
+    """Software that trains, the arithmetic, and for 4-bit weights their kernels, which GPUs alone have."""
+    if not part.trains or (method == "qlora" and part.kind != "gpu"):
         return False
     return precision == "fp32" or part.has("fp8" if precision == "mxfp8" else precision)
 

@@ -97,13 +97,17 @@ def no_way(fleet: Fleet, shapes: Sequence[int], precisions: Sequence[str], chips
     return [Missing("chips", told, f"limits.chip_count of {least[0]}")]
 
 
-def unable(fleet: Fleet, offered: Index, shape: Index, short: Array, beyond: Mapping[int, str] | None = None) -> dict[str, str]:
+def unable(
+    fleet: Fleet, offered: Index, shape: Index, short: Array, beyond: Mapping[int, str] | None = None, trains: bool = False
+) -> dict[str, str]:
     """Why families that are on offer have no way: no arithmetic of the asked kind, too little memory, too many replicas or
     chips (`beyond`, by shape), or no rate in time. Of a family's shapes the one that comes nearest is told."""
     found: dict[str, tuple[int, float, str]] = {}
     for at in offered.tolist():
         mine = short[shape == at]
-        if not len(mine):
+        if not len(mine) and trains and not fleet.part(at).trains:
+            why = (3, 0.0, "its software serves models and does not train them")
+        elif not len(mine):
             why = (3, 0.0, "no arithmetic in the asked precision, or no split of that many chips")
         elif mine.min() > 0:
             why = (2, float(mine.min()), f"lacks {mine.min() / 1e9:.1f} GB of memory a chip at best")
@@ -213,14 +217,16 @@ def _counts_of(job: ServingJob, rows: Serving, looked: Searched) -> list[Missing
     for what, needed, most, name, alone in asked:
         if alone.any():
             at = int(np.flatnonzero(alone)[np.argmin(needed[alone])])
-            told = f"{_replica(rows, at, looked)} needs {needed[at]:,g} {what}, the fewest of all; {most:g} are allowed"
-            found.append(Missing(what, told, f"{name} of {needed[at]:g} instead of {most:g}"))
+            told = f"{_replica(rows, at, looked)} needs {needed[at]:,.0f} {what}, the fewest of all; {most:,.0f} are allowed"
+            found.append(Missing(what, told, f"{name} of {needed[at]:.0f} instead of {most:.0f}"))
     if found:
         return found
     at = int(np.flatnonzero(able)[np.argmin(chips[able])])
-    told = f"{_replica(rows, at, looked)} needs {rows.replicas[at]:,g} replicas on {chips[at]:,g} chips, the fewest of all"
+    told = f"{_replica(rows, at, looked)} needs {rows.replicas[at]:,.0f} replicas on {chips[at]:,.0f} chips, the fewest of all"
     return [
-        Missing("replicas and chips", told, f"replicas.max of {rows.replicas[at]:g} and limits.chip_count.max of {chips[at]:g}")
+        Missing(
+            "replicas and chips", told, f"replicas.max of {rows.replicas[at]:.0f} and limits.chip_count.max of {chips[at]:.0f}"
+        )
     ]
 
 
@@ -268,9 +274,9 @@ def beyond(job: ServingJob, rows: Serving, fleet: Fleet, most_chips: int) -> dic
         shape, replicas, chips = int(rows.shape[at]), float(rows.replicas[at]), float(rows.machines[at] * each[at])
         over = replicas > job.most_replicas
         told = (
-            f"needs {replicas:g} replicas, {job.most_replicas:g} are allowed"
+            f"needs {replicas:,.0f} replicas, {job.most_replicas:,.0f} are allowed"
             if over
-            else f"needs {chips:g} chips, {most_chips} are allowed"
+            else f"needs {chips:,.0f} chips, {most_chips:,} are allowed"
         )
         if shape not in open_to and (shape not in found or (replicas if over else chips) < found[shape][0]):
             found[shape] = (replicas if over else chips, told)

@@ -254,6 +254,7 @@ class Need(NamedTuple):
     version: str
 
 
+MOST_NEEDS = 40  # each is held against every chip
 _NEED = re.compile(r"([A-Za-z][A-Za-z0-9_.+-]*?)\s*(?:(>=|<=|==|=|<|\s)\s*[vVrR]?(\d{1,6}(?:\.\d{1,6}){0,3}))?")
 
 
@@ -313,6 +314,8 @@ class Limits(Part):
                 yield Flaw(
                     f"avoid.{name}", f"{', '.join(sorted(both))} is asked for in limits.{name} and avoided here", also=(name,)
                 )
+        if len(self.requires) > MOST_NEEDS:
+            yield Flaw("requires", f"{len(self.requires)} requirements are too many", f"at most {MOST_NEEDS}")
         if self.countries and self.residency and not _overlap(self.countries, self.residency):
             yield Flaw("residency", "no country is in both countries and residency, so nothing can fit", also=("countries",))
 

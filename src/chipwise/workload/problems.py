@@ -146,7 +146,9 @@ def _from_detail(
             message = "is empty"
         case "bool_type" | "bool_parsing":
             message, allowed = f"{value} is neither true nor false", "true, false"
-        case "model_type" | "model_attributes_type" | "dict_type" | "mapping_type":
+        case "dict_type" | "mapping_type":
+            message, allowed = f"{value} stands where a mapping belongs", "names with a value each, such as {one: 1, two: 2}"
+        case "model_type" | "model_attributes_type":
             message, allowed = f"{value} stands where a mapping of fields belongs", _mapping(loc)
         case "tuple_type" | "list_type":
             message, allowed = (

@@ -16,7 +16,7 @@ import numpy as np
 from chipwise.api.plan_ground import goals_of, market_of, slowest_s, stored, tiers_of
 from chipwise.api.predicting_kinds.ask import Ask
 from chipwise.api.predicting_kinds.goals import stretch, time_limits
-from chipwise.api.predicting_samples import ABLE, SERVES_ONLY
+from chipwise.api.predicting_samples import ABLE
 from chipwise.money.cost import Line
 from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array
@@ -146,7 +146,7 @@ def ground_on(session: Session, fleet: Fleet, ok: Allowed, unable: Mapping[str, 
 def unable(part: Part, work: str) -> Cannot | None:
     """A part whose kind does no such work."""
     kinds = ABLE[work]
-    if part.kind in kinds and not (work in ("train", "hpc") and part.name.startswith(SERVES_ONLY)):
+    if part.kind in kinds and (part.trains or work not in ("train", "hpc")):
         return None
     return Cannot(f"{part.kind} chips do none of it; {', '.join(kinds)} do")
 
@@ -240,6 +240,15 @@ def _assembled(
     return replace(made, objective=question.aim, notes=(*made.notes, *_notes(question, table, aim)))
 
 
+_LACKS = {
+    KIND: ("a chip that can", "other chips, or none named in limits.chips"),
+    FORMAT: ("precision", "another precision or format, or other chips"),
+    MEMORY: ("memory", "a larger chip, more chips, or a smaller precision or problem"),
+    TIME: ("latency", "a looser goal, a faster chip or a smaller precision"),
+    COUNT: ("chips", "a higher limit, or less to do at once"),
+}
+
+
 def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) -> list[Missing]:
     if ways:
         return []
@@ -248,7 +257,8 @@ def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) 
         told = f"the last {last.offers:,} were refused as {last.rule!r}" if last else "the catalog has none"
         return [Missing("offers", f"no offer is left: {told}", "a looser limit")]
     family, nearest = min(missed.items(), key=lambda item: item[1].distance)
-    return [Missing("a chip that can", f"the nearest is {family}: {nearest.why}", "a looser goal or limit, or less of it")]
+    what, remedy = _LACKS[nearest.passed]
+    return [Missing(what, f"the nearest is {family}: {nearest.why}", remedy)]
 
 
 def _notes(question: Question, table: Table, aim: str) -> tuple[str, ...]:

@@ -1,0 +1,42 @@
+"""The verb `plan` for whatever a file holds: one workload, or a pipeline of them, whose code is loaded only then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.api.planning import TOP, plan_work
+from chipwise.api.workloads import check
+from chipwise.errors import BadInput
+from chipwise.plan.decision import Plan
+from chipwise.workload.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+    from chipwise.plan.pipeline import PipelinePlan
+
+
+def plan_any(
+    session: Session, path: str, objective: str | None = None, top: int = TOP, environment: str | None = None,
+    text: str | None = None,
+) -> Plan | PipelinePlan:  # fmt: skip
+    """What `plan` gives; of a pipeline its stages, planned together."""
+    checked = check(session, path, environment, text=text)
+    if isinstance(checked.workload, Pipeline):
+        from chipwise.api.planning_pipelines import plan_pipeline
+
+        return plan_pipeline(session, path, checked.workload, objective, checked.notes)
+    found = plan_work(session, path, checked.workload, objective, top)
+    return replace(found, notes=(*found.notes, *checked.notes))
+
+
+def refuse_pipeline(session: Session, path: str, environment: str | None, text: str | None, options: Sequence[str]) -> None:
+    """Raises for a pipeline, before anything is planned: what was asked for is of one workload."""
+    work = check(session, path, environment, text=text).workload
+    if isinstance(work, Pipeline):
+        kinds = ", ".join(f"{stage.name} ({stage.kind})" for stage in work.stages)
+        raise BadInput(
+            f"{', '.join(options)} tells of one workload, and {path} is a pipeline.",
+            remedy=f"Put one of its stages into a file of its own and ask for that: {kinds}.",
+        )

@@ -1,0 +1,80 @@
+"""The verb `plan` for pipelines: every stage's candidates, chosen together with what moves between them.
+
+Each stage is planned by itself under its own goals and the limits of both; all of its priced candidates then compete in
+`plan/joint`. Jobs are paid once and services by the month. The whole takes as long as the longest way through its jobs; a
+service ends its way when it is up. Where one number of USD or CO2e is needed, one month of the services is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from chipwise.api.hand_offs import flows_of
+from chipwise.api.pipeline_case import Case, assumptions, counted_months
+from chipwise.api.plan_ground import check_moment, running_s
+from chipwise.api.planning import plan_work
+from chipwise.api.stage_limits import joined_limits
+from chipwise.errors import BadInput
+from chipwise.plan.decision import Plan
+from chipwise.plan.joint import Wanted, single_region, solve
+from chipwise.plan.pipeline import Lack, PipelinePlan
+from chipwise.workload.kinds import Common
+from chipwise.workload.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+
+def plan_pipeline(
+    session: Session, path: str, work: Pipeline, objective: str | None = None, notes: Sequence[str] = ()
+) -> PipelinePlan:
+    """A workload that was checked. Nothing fits is a result: `lacks` says of which stage, or that it is the whole."""
+    check_moment(session, work)
+    aim = objective or str(work.goals.objective)
+    order = _stages(session, work)
+    flows = flows_of(work, order)
+    plans = [_planned(session, path, stage) for stage in order]
+    considered = sum(one.counts.considered for one in plans)
+    told = (*assumptions(work, order, plans, flows), *notes)
+    lacks = [
+        Lack(stage.name, missing)
+        for stage, one in zip(order, plans, strict=True)
+        if one.rows is None or not one.rows.kept
+        for missing in one.missing
+    ]
+    budget = work.goals.budget
+    wanted = Wanted(aim, running_s(session, work), None if budget is None else budget.usd)
+    case = None if lacks else Case.of(session, plans, order, flows, wanted, counted_months(budget))
+    joint = None if case is None else case.settled(solve)
+    if case is None or joint is None:
+        return PipelinePlan(
+            work.name, aim, (), (), None, None, None, tuple(lacks if case is None else case.lacks()), considered, told
+        )
+    alone, together = case.each_alone(), case.settled(single_region)
+    return PipelinePlan(
+        work.name, aim, case.placed(joint, alone), case.moved(joint), case.totals(joint), case.alternative(alone),
+        None if together is None else case.alternative(together), (), considered, told,
+    )  # fmt: skip
+
+
+def _stages(session: Session, work: Pipeline) -> list[Common]:
+    """In the order of hand-offs, under the limits of both. What takes from nobody reads the pipeline's data, if any."""
+    by_name = {stage.name: stage for stage in work.stages}
+    taking = {taker for _, taker in work.edges}
+    found: list[Common] = []
+    for name in work.order:
+        stage: Common = by_name[name]
+        changed: dict[str, Any] = {"limits": joined_limits(session, work.limits, stage.limits, name)}
+        if work.data is not None and stage.data is None and name not in taking:
+            changed["data"] = work.data
+        found.append(stage.model_copy(update=changed))
+    return found
+
+
+def _planned(session: Session, path: str, stage: Common) -> Plan:
+    """All candidates of a stage. By "balanced", because a plan by cost leaves out numbers of machines that are only faster."""
+    try:
+        return plan_work(session, path, stage, "balanced", 1, per_use=False)
+    except BadInput as error:
+        raise BadInput(f"Stage {stage.name}: {error.message}", remedy=error.remedy) from error

@@ -1,0 +1,104 @@
+"""How `chipwise plan` shows a pipeline: a row per stage, what moves between them, totals, and what joint planning changed."""
+
+from __future__ import annotations
+
+from chipwise.cli import text
+from chipwise.plan.explaining import duration, usd
+from chipwise.plan.pipeline import Moved, PipelinePlan, Placed, Totals, why
+from chipwise.units import show_bytes
+
+_PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
+_PATHS |= {"to own site": "to a site of your own", "own site": "from a site of your own", "web": "over the web"}
+
+
+def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
+    if as_json:
+        from chipwise.api.pipeline_views import pipeline_view
+
+        text.show_json(pipeline_view(found))
+        return
+    text.show_title(f"{found.workload}: pipeline, by {found.objective}")
+    if found.totals is None:
+        text.show_lines("Nothing fits.", "")
+        text.show_pairs(
+            [
+                (
+                    f"stage {one.stage}" if one.stage else "the whole",
+                    f"{one.missing.what}: {one.missing.how_much}. Would help: {one.missing.remedy}.",
+                )
+                for one in found.lacks
+            ]
+        )
+        text.show_lines("", *found.notes)
+        return
+    text.show_lines(_sentence(found, found.totals), "")
+    text.show_table(
+        [
+            text.Column("stage"), text.Column("where", flexible=True, fold=True),
+            text.Column("chips", flexible=True, fold=True), text.Column("buy"),
+            text.Column("time", right=True), text.Column("USD", right=True), text.Column("kg", right=True),
+        ],
+        [_row(one) for one in found.stages],
+    )  # fmt: skip
+    if found.hand_offs:
+        text.show_lines("", "What is handed on:")
+        text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in found.hand_offs])
+    text.show_lines("", "In all:")
+    text.show_pairs(_totals(found.totals))
+    text.show_lines("", why(found))
+    if not short:
+        text.show_lines("", f"{found.considered:,} candidates of {text.plural(len(found.stages), 'stage')}.", *found.notes)
+
+
+def _sentence(found: PipelinePlan, totals: Totals) -> str:
+    parts = [usd(totals.once.usd)] if totals.once.lines else []
+    parts += [f"{usd(totals.monthly.usd)} a month"] if totals.monthly.lines else []
+    many = text.plural(len(found.stages), "stage")
+    return f"{many} in {duration(totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {totals.kg:,.1f} kg CO2e."
+
+
+def _row(one: Placed) -> list[str]:
+    choice, monthly = one.choice, one.per == "month"
+    many = f"{choice.machines}x " if choice.machines > 1 else ""
+    return [
+        one.name,
+        f"{many}{choice.provider} {choice.machine}, {choice.region}",
+        f"{choice.chips * choice.machines:g} {choice.chip} {choice.precision}".rstrip(),
+        choice.purchase,
+        "month" if monthly else duration(choice.seconds),
+        f"{_amount(choice.usd)}{'/mo' if monthly else ''}",
+        _amount(choice.kg),
+    ]
+
+
+def _money(value: float) -> str:
+    return usd(value) if value >= 0.005 else "under a cent" if value else "free"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 or not value else f"{value:.1g}"
+
+
+def _moved(one: Moved) -> str:
+    if not one.size_bytes:
+        return one.how
+    size = f"{show_bytes(one.size_bytes, binary=False)}{' a month' if one.per == 'month' else ''}"
+    size += f" ({one.how})" if one.how != "in all" else ""
+    if one.path == "in place":
+        return f"{size} {_PATHS[one.path]}"
+    waits = "as it is made" if one.per == "month" else duration(one.seconds) if one.seconds >= 120 else f"{one.seconds:.0f} s"
+    assumed = f" ({'; '.join(one.assumed)})" if one.assumed else ""
+    return (
+        f"{size} {_PATHS.get(one.path, one.path)}, {waits}, {_money(one.usd)}{'/month' if one.per == 'month' else ''}{assumed}"
+    )
+
+
+def _totals(totals: Totals) -> list[tuple[str, str]]:
+    found = []
+    for name, cost in (("once", totals.once), ("a month", totals.monthly)):
+        if cost.lines:
+            told = ", ".join(f"{line.name} {_money(line.usd)}" for line in cost.lines)
+            found.append((name, f"{usd(cost.usd)}: {told}"))
+    found.append(("time", f"{duration(totals.seconds)} until all jobs are done and all services are up"))
+    monthly = f" and {_amount(totals.kg_monthly)} kg a month" if totals.monthly.lines else ""
+    return [*found, ("CO2e", f"{_amount(totals.kg_once)} kg{monthly}")]
