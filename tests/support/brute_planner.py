@@ -155,6 +155,8 @@ class Brute:
         precision = file["precision"]
         if part.name.startswith(("Inferentia", "Cloud-AI")) or (precision != "fp32" and not part.has(precision)):
             return float("inf"), 0
+        if file.get("method") == "qlora" and part.kind != "gpu":
+            return float("inf"), 0
         seq, batch = file["sequence_length"], max(round(file["batch_tokens"] / file["sequence_length"]), 1)
         rows = list(_splits(layer, shape.chips * count, shape.chips, part.kind != "tpu", seq, batch))
         if not rows:

@@ -22,6 +22,7 @@ from chipwise.plan.loading import (
     Base,
     Carried,
     Floats,
+    Kind,
     LoadCurve,
     LoadPlan,
     carry,
@@ -126,6 +127,8 @@ def load_plan(session: Session, work: Common, plan: Plan, path: str) -> LoadPlan
     """The cheapest layers over all likely machines; None where nothing fits."""
     if plan.rows is None or plan.winner is None or not plan.rows.kept or not isinstance(work, Serve | Interactive):
         return None
+    if isinstance(work, Interactive) and (work.at_once or work.people) > MOST_MACHINES:  # more than are told apart
+        return None
     curve = _curve(session, work, path)
     held = _recording(session, work, path) if isinstance(work, Serve) and work.arrival.trace else None
     kinds = Kinds(session, work, plan.rows, curve, held.span_s if held else None)
@@ -135,7 +138,7 @@ def load_plan(session: Session, work: Common, plan: Plan, path: str) -> LoadPlan
     carried: list[tuple[Carried, int]] = []
     for rank, at in enumerate(rented or owned):
         kind = kinds.kind(at)
-        if kind is None or machines_of(curve, kind.answering).max() > MOST_MACHINES:
+        if kind is None or _beyond(curve, kind):
             continue
         above: Sequence[Base | None] = (bases if rank < WITH_BASE else ()) or (None,)
         carried += [(carry(curve, kind, base), at) for base in above]
@@ -143,6 +146,11 @@ def load_plan(session: Session, work: Common, plan: Plan, path: str) -> LoadPlan
         return None
     best, at = min(carried, key=lambda pair: pair[0].usd)
     return _finished(work, plan, curve, kinds, best, at, len({place for _, place in carried}))
+
+
+def _beyond(curve: LoadCurve, kind: Kind) -> bool:
+    """Layers are told machine by machine, and of more than these nobody could."""
+    return bool(machines_of(curve, kind.answering).max() > MOST_MACHINES)
 
 
 def _curve(session: Session, work: Serve | Interactive, path: str) -> LoadCurve:
@@ -207,7 +215,7 @@ def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
     if winner is None or best.kind.where == winner.where:
         return ""
     first = kinds.kind(int(kinds.rows.ranked[0]))
-    if first is None or first.where != winner.where:
+    if first is None or first.where != winner.where or _beyond(curve, first):
         return f"over the load's curve {best.kind.where} costs less than {winner.where}"
     usd = carry(curve, first).usd
     if usd <= best.usd * (1 + 1e-9):  # as cheap: not another answer

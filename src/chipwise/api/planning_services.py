@@ -10,7 +10,7 @@ nobody states is refused where the place of the data matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from chipwise.api.plan_rules import rules_of
 from chipwise.api.predicting_kinds.ask import Ask, known_model
 from chipwise.api.service_limits import barred, scope
 from chipwise.api.service_speed import Found, Need, speeds
-from chipwise.api.service_ways import Demand, Held, Way, best_way, image_bytes
+from chipwise.api.service_ways import Demand, Held, Way, best_way, image_bytes, lower_bound
 from chipwise.errors import BadInput
 from chipwise.money import managed
 from chipwise.money.break_even import BreakEven, ReplicaSet
@@ -35,6 +35,7 @@ from chipwise.workload.schedule import Bursts
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
+LISTED = 10  # serverless services that may be used, the cheapest
 COMPARED = 3  # serverless services, the cheapest, whose break-even is looked for; that of managed ones is a formula
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 SERVERLESS, PER_TOKEN = "serverless", "per token"
@@ -101,10 +102,31 @@ def services_for(session: Session, work: Serve, dedicated: Dedicated = (), path:
     demand = _demand(found, work, name, dedicated)
     offered = _serverless_services(found)
     fast = speeds(found, name, shape, demand.need, offered)
-    made = [_serverless(found, demand, service, one) for service, one in zip(offered, fast, strict=True)]
+    made = list(_cheapest(found, demand, offered, fast))
     if isinstance(work.model, str) and demand.need.output_tokens:
         made += [(_per_token(found, demand, one), None) for one in _token_services(found, name)]
     return tuple(_compared(demand, sorted(made, key=lambda pair: _rank(pair[0]))))
+
+
+def _cheapest(
+    session: Session, demand: Demand, offered: Sequence[Service], fast: Sequence[Found]
+) -> Iterator[tuple[ServiceOffer, Way | None]]:
+    """The likely cheapest first, until LISTED may be used and none of the others can cost less than they do; those are left
+    out. What cannot run it at all is told in any case."""
+    able = [
+        (lower_bound(demand, one, way), at)
+        for at, (one, way) in enumerate(zip(offered, fast, strict=True))
+        if way and not isinstance(way, str)
+    ]
+    yield from (_serverless(session, demand, one, way) for one, way in zip(offered, fast, strict=True) if isinstance(way, str))
+    found: list[float] = []
+    for bound, at in sorted(able):
+        if len(found) >= LISTED and (bound[0] or bound[2] > sorted(found)[LISTED - 1]):
+            return
+        made = _serverless(session, demand, offered[at], fast[at])
+        if made[0].allowed and made[1] is not None:
+            found.append(made[1].bill.usd_per_hour)
+        yield made
 
 
 def _serverless_services(session: Session) -> tuple[Service, ...]:

@@ -24,7 +24,7 @@ from chipwise.perf.kernels.chips import BYTES
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes, kv_bytes_per_token, weight_bytes
 from chipwise.perf.part import Part
 from chipwise.perf.predict_serving import percentiles
-from chipwise.perf.setup import ServingSetup
+from chipwise.perf.setup import WEIGHT_BITS, ServingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.units import GIB, MIB
 from chipwise.workload.model.shape import DecoderShape, Shape
@@ -97,7 +97,7 @@ def _generation(session: Session, model: str, shape: Shape, need: Need, kinds: S
         if len(known) < len(chips):
             found[kind] = f"no speed is known of {' or '.join(chips)}"
             continue
-        able = [one for one in need.precisions if all(_runs(part, one) for part in known)]
+        able = [one for one in need.precisions if one in WEIGHT_BITS and all(_runs(part, one) for part in known)]
         if not able:
             found[kind] = f"{' or '.join(chips)} has no {' or '.join(need.precisions)} arithmetic"
             continue

@@ -92,14 +92,19 @@ def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | s
     return best or why or "no way to run it"
 
 
-_Order = tuple[bool, float, float]  # misses a goal, by what factor at most, USD per hour
+def lower_bound(demand: Demand, service: Service, fast: Sequence[Speed]) -> Order:
+    """No way to run on the service comes before this."""
+    return min(_bound(demand, service, one) for one in fast)
 
 
-def _order(way: Way) -> _Order:
+Order = tuple[bool, float, float]  # misses a goal, by what factor at most, USD per hour
+
+
+def _order(way: Way) -> Order:
     return len(way.missed) > 0, _excess(way) if way.missed else 0.0, way.bill.usd_per_hour
 
 
-def _bound(demand: Demand, service: Service, speed: Speed) -> _Order:
+def _bound(demand: Demand, service: Service, speed: Speed) -> Order:
     """No way to run at this speed comes before this: every instance is full, and no request but the slowest starts cold."""
     memory = BESIDE_MEMORY_BYTES if service.gpus else speed.memory_bytes
     vcpus = BESIDE_VCPUS if speed.vcpus is None else speed.vcpus

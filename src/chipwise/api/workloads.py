@@ -10,6 +10,7 @@ from chipwise.api.wiring import Session
 from chipwise.catalog.names import find_retired
 from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, UnknownName
 from chipwise.spelling import fold, nearest
+from chipwise.workload.goals import MOST_NEEDS
 from chipwise.workload.parse import Laid, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.references import Reference, ReferenceKind, references
@@ -46,6 +47,7 @@ class _Look:
     online: bool
     parameters: dict[str, int] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
+    needs: dict[str, tuple[str, str, tuple[str, ...]] | None] = field(default_factory=dict)  # what each lacks
 
     def __call__(self, laid: Laid) -> Iterator[Problem]:
         for reference in references(laid.data):
@@ -92,17 +94,26 @@ class _Look:
                     yield laid.problem(reference.where, told, allowed)
 
     def _need(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
+        text = reference.text
+        if text not in self.needs:
+            if len(self.needs) >= MOST_NEEDS:  # each is held against every chip; that they are too many is told elsewhere
+                return
+            self.needs[text] = self._lack(text)
+        told = self.needs[text]
+        if told is not None:
+            yield laid.problem(reference.where, *told)
+
+    def _lack(self, text: str) -> tuple[str, str, tuple[str, ...]] | None:
+        """What is wrong with a requirement, what would do, and what looks like it; None: nothing."""
         from chipwise.api.plan_rules import required
 
         try:
-            required(self.session, [reference.text])
+            required(self.session, [text])
         except UnknownName as error:
-            known = (error.remedy or "").rpartition("Known: ")[2].rstrip(".")
-            yield laid.problem(reference.where, error.message.rstrip("."), known, error.nearest)
+            return error.message.rstrip("."), (error.remedy or "").rpartition("Known: ")[2].rstrip("."), error.nearest
         except BadInput as error:
-            yield laid.problem(
-                reference.where, error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip(".")
-            )
+            return error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip("."), ()
+        return None
 
     def _model(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
         text = reference.text

@@ -242,8 +242,10 @@ def _show_why(found: Plan, name: str) -> None:
 
 
 def _usd(value: float) -> str:
+    if value >= 1e13:  # no money that there is, and no column for it
+        return f"{value:.3g}"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _kg(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    return f"{value:.3g}" if value >= 1e13 else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

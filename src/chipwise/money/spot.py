@@ -139,7 +139,7 @@ def run(
         number = np.maximum(number, 1.0)
         step = np.where(number > 1, (work - save) / number, work) if interval_s is None else np.where(number > 1, every, work)
         kept = number - 1
-        last = work - kept * step
+        last = np.maximum(work - kept * step, 0.0)  # of very many stretches rounding would leave less than nothing
         parts = _Stretches(kept, step + save, last)
         steady = np.isclose(total, 0, atol=1e-300)
         safe = np.where(steady, 1.0, total)

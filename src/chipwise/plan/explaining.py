@@ -8,12 +8,12 @@ from chipwise.units import DAY, HOUR, show_seconds
 
 def duration(seconds: float) -> str:
     if seconds >= 3 * DAY:
-        return f"{seconds / DAY:.1f} d"
+        return f"{seconds / DAY:.1f} d" if seconds < 1e6 * DAY else f"{seconds / DAY:.3g} d"
     return f"{seconds / HOUR:.1f} h" if seconds >= HOUR else f"{seconds / 60:.0f} min"
 
 
 def usd(value: float) -> str:
-    return f"${value:,.0f}" if value >= 100 else f"${value:.2f}"
+    return f"${value:.3g}" if value >= 1e13 else f"${value:,.0f}" if value >= 100 else f"${value:.2f}"
 
 
 def why_lost(winner: Choice, other: Choice, objective: str, per: str) -> str:

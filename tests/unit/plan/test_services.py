@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chipwise.api import planning_services
 from chipwise.api.config import Config
 from chipwise.api.planning import plan
-from chipwise.api.planning_services import PER_TOKEN, SERVERLESS, ServiceOffer, services_for
+from chipwise.api.planning_services import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
 from chipwise.api.wiring import Session
 from chipwise.api.workloads import check
 from chipwise.errors import BadInput
@@ -217,3 +218,12 @@ def test_values_are_frozen() -> None:
     one = found(serve())[0]
     with pytest.raises(AttributeError):
         one.kind = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["chat-8b-low", "chat-8b-busy"])
+def test_what_is_left_out_is_dearer_than_what_is_listed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    listed = [one for one in services_for(SESSION, case(name)) if one.kind == SERVERLESS and one.allowed]
+    monkeypatch.setattr(planning_services, "LISTED", 10**6)
+    every = [one for one in services_for(SESSION, case(name)) if one.kind == SERVERLESS and one.allowed]
+    cheapest = sorted(one.usd or 0.0 for one in every)[:LISTED]
+    assert sorted(one.usd or 0.0 for one in listed)[: len(cheapest)] == cheapest

@@ -39,7 +39,7 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
         return cannot
     if shape.share < 1 and work.sharing is Sharing.NONE:
         return Cannot(f"{part.name} is a slice, and sharing is not allowed")
-    each = math.ceil(work.memory / part.memory_bytes - 1e-9)  # chips of one person
+    each = max(math.ceil(work.memory / part.memory_bytes - 1e-9), 1)  # chips of one person
     if each > 1 and (shape.share < 1 or each > shape.chips):
         told = f"{shape.chips} {part.name} give {shape.chips * part.memory_bytes / GIB:.0f} GiB"
         return Cannot(

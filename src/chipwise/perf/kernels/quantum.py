@@ -118,7 +118,12 @@ def run(work: Circuits, timing: Timing, batches: Numbers = 1.0) -> Terms:
 
 
 def state_bytes(qubits: Numbers, kind: str = "complex128") -> Array:
-    return STATE_BYTES[one_of("kind", kind, STATE_BYTES)] * 2.0 ** at_least("qubits", qubits, 1.0)
+    return STATE_BYTES[one_of("kind", kind, STATE_BYTES)] * _states(at_least("qubits", qubits, 1.0))
+
+
+def _states(qubits: Array) -> Array:
+    """Amplitudes; beyond a thousand qubits the number outgrows what a float holds, and no machine holds them anyway."""
+    return 2.0 ** np.minimum(qubits, 1000.0)
 
 
 def fits(chips: Chips, qubits: Numbers, count: Numbers = 1.0, kind: str = "complex128") -> Flags:
@@ -130,7 +135,7 @@ def fits(chips: Chips, qubits: Numbers, count: Numbers = 1.0, kind: str = "compl
 def simulate(chips: Chips, work: Circuits, count: Numbers = 1.0, kind: str = "complex128", fused: Numbers = FUSED) -> Terms:
     """Seconds of a state-vector simulation on `count` chips, of which the largest power of two is used."""
     state = state_bytes(work.qubits, kind)
-    used = np.minimum(2.0 ** np.floor(np.log2(at_least("chips", count, 1.0))), 2.0 ** (work.qubits - 1))
+    used = np.minimum(2.0 ** np.floor(np.log2(at_least("chips", count, 1.0))), _states(work.qubits - 1))
     reached = chips.achieved("state_vector")
     share = state / used
     passes = work.gates / at_least("fused", fused, 1.0)
