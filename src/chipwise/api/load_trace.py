@@ -213,6 +213,7 @@ def _steps(windows: dict[int, int], first: float, last: float, rows: int) -> tup
     many = int(step[-1]) + 1
     width = np.full(many, float(each))
     width[-1] = max(last / WINDOW_S - start - (many - 1) * each, 1.0)
+    width[0] -= first / WINDOW_S - start  # nothing where rows are in order; else windows began with a later row
     if width[-1] < each / 2:
         many -= 1
         counts, step, width = counts[step < many], step[step < many], width[:many]

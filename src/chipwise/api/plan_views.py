@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from chipwise.api.load_views import load_views
@@ -62,7 +63,8 @@ def choice_view(choice: Choice) -> View:
         "requests_per_s_range": choice.rate and [choice.rate / choice.rate_spread, choice.rate * choice.rate_spread],
         "replicas": choice.replicas, "memory_share": choice.memory_share, "provenance": choice.provenance,
         "price_of": choice.price_of, "interruptions": choice.interruptions, "checkpoint_every_s": choice.checkpoint_s or None,
-        "storage": choice.storage or None, "latency_s": dict(choice.latency),
+        "storage": choice.storage or None,
+        "feeding": asdict(choice.feeding) if choice.feeding else None, "latency_s": dict(choice.latency),
     }  # fmt: skip
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from chipwise.catalog.offer import PURCHASES, iso_day
 from chipwise.money.cost import Cost, Line
-from chipwise.money.storage import Tiers
+from chipwise.money.storage import StorageChoice, Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
-from chipwise.plan.decision import Choice, Counts, Loss, Missing, Plan, Rows
+from chipwise.plan.decision import Choice, Counts, Feeding, Loss, Missing, Plan, Rows
 from chipwise.plan.explaining import duration, usd, why_lost
 from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.limits import Mask, Refused, Rules, shown
@@ -246,6 +246,10 @@ def _verdict(case: Case, fleet: Fleet, choice: Choice) -> str:
     return above(fleet, choice, goals.rules)
 
 
+def _feeding(held: StorageChoice) -> Feeding:
+    return Feeding(held.workers, held.prefetch, held.compression, held.resident, held.feeds, held.why)
+
+
 def _distinct(priced: Priced, ranked: Index) -> list[int]:
     """The best row of every machine type and purchase option at most: the same machine in thirty regions is one answer."""
     key = priced.machine[ranked] * len(PURCHASES) + priced.purchase[ranked]
@@ -262,7 +266,7 @@ class _Maker:
 
     def __init__(self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described]) -> None:
         self.case, self.fleet, self.priced, self.describe = case, fleet, priced, describe
-        self.kept: dict[int, tuple[str, tuple[Line, ...]]] = {}
+        self.kept: dict[int, StorageChoice] = {}
         self.tails: dict[int, float] = {}
 
     def foresee(self, rows: Index) -> None:
@@ -305,7 +309,7 @@ class _Maker:
 
     def _storage(self, at: int) -> float:
         if at in self.kept:
-            return sum(line.usd for line in self.kept[at][1])
+            return self.kept[at].usd
         stored = self.case.stored
         assert stored is not None
         machine = self.fleet.catalog.machines[self.priced.machine[at]]
@@ -317,7 +321,7 @@ class _Maker:
             machine.disk_bytes, machine.memory_bytes, stored.passes,
             stored.size_bytes / stored.files if stored.files else None,
         )  # fmt: skip
-        self.kept[at] = (found.tier, tuple(found.lines))
+        self.kept[at] = found
         return found.usd
 
     def choice(self, at: int) -> Choice:
@@ -327,7 +331,7 @@ class _Maker:
         hourly, many = catalog.offers.price[priced.offer[at]], int(priced.machines[at])
         if self.case.stored is not None and at not in self.kept:
             self._storage(at)
-        tier, lines = self.kept.get(at, ("", ()))
+        held = self.kept.get(at)
         compute = float(priced.compute_usd[at])
         how = f"{compute / max(hourly * many, 1e-9):,.1f} h x {many} x {usd(hourly)}/h"
         told = self.describe(int(priced.way[at]))
@@ -336,7 +340,7 @@ class _Maker:
                 Line("compute", compute, how),
                 Line("restarts", float(priced.restart_usd[at]), f"{priced.interruptions[at]:.1f} interruptions expected"),
                 Line("transfer", float(priced.transfer_usd[at])),
-                *lines,
+                *(held.lines if held else ()),
                 *told.lines,
             )
         )
@@ -348,7 +352,8 @@ class _Maker:
             p90_s=self._tail(at), cost=cost, usd_per_unit=cost.usd / max(self.case.units, 1e-9), unit=self.case.unit,
             kg=float(priced.kg[at]), rate=told.rate, replicas=told.replicas, memory_share=told.memory_share,
             provenance=told.provenance, price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
-            interruptions=float(priced.interruptions[at]), checkpoint_s=float(priced.checkpoint_s[at]), storage=tier,
+            interruptions=float(priced.interruptions[at]), checkpoint_s=float(priced.checkpoint_s[at]),
+            storage=held.tier if held else "", feeding=_feeding(held) if held else None,
             latency=told.latency or {}, rate_spread=told.rate_spread,
         )  # fmt: skip
         return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

@@ -19,6 +19,18 @@ if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load whe
 
 
 @dataclass(frozen=True, slots=True)
+class Feeding:
+    """How a machine reads its data."""
+
+    workers: int  # reading processes
+    prefetch: int  # files that each has under way
+    compression: str  # zstd | none
+    resident: bool  # kept in memory after the first pass
+    keeps_up: bool  # False: the chips wait for data
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One candidate, in full. Times and money are of the whole job, or of a month of serving."""
 
@@ -49,6 +61,7 @@ class Choice:
     interruptions: float = 0.0
     checkpoint_s: float = 0.0
     storage: str = ""
+    feeding: Feeding | None = None  # how data gets from there to the chips
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
     latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "ttft p90", at the asked load
 

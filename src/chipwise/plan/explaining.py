@@ -114,6 +114,22 @@ def emissions(found: Emitted, unit: str) -> list[tuple[str, str]]:
     return told
 
 
+def _fed(one: Choice) -> str:
+    if one.feeding is None:
+        return ""
+    fed = one.feeding
+    parts = [
+        f"{fed.workers} worker{'s' if fed.workers > 1 else ''}",
+        f"{fed.prefetch} files each under way",
+        "" if fed.compression == "none" else fed.compression,
+    ]
+    parts += [
+        "kept in memory after the first pass" if fed.resident else "streamed",
+        "" if fed.keeps_up else "the chips wait for it",
+    ]
+    return f": {', '.join(part for part in parts if part)}; {fed.why}"
+
+
 _RECOMPUTE = {0: "none", 1: "selective", 2: "full"}
 
 
@@ -135,6 +151,6 @@ def running(one: Choice) -> list[tuple[str, str]]:
         every = f"every {duration(one.checkpoint_s)}, {one.interruptions:.1f} interruptions expected"
         found.append(("checkpoint", f"{every}; done within {duration(one.p90_s)} nine times in ten"))
     if one.storage:
-        found.append(("data", f"from {one.storage}"))
+        found.append(("data", f"from {one.storage}{_fed(one)}"))
     found.append(("unit cost", f"${one.usd_per_unit:.4g} per {single(one.unit)}"))
     return [*found, ("price of", one.price_of), ("estimate", one.provenance)]

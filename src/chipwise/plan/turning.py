@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.catalog.offer import MEANINGS, VERDICTS, Verdict, iso_day
+from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict, iso_day
 from chipwise.plan.decision import Choice, Plan, Rows, Turn
 from chipwise.plan.explaining import PORTING, duration, usd
 from chipwise.plan.fleet import Index
@@ -138,11 +138,28 @@ def _risks(one: Choice, rows: Rows) -> Iterator[Turn]:
     age = _days(newest) - _days(offers.as_of[offer])
     if age > OLD_DAYS:
         yield Turn("old price", f"of {one.price_of}, {age:,.0f} days before the newest of the catalog ({iso_day(newest)})")
+    if one.purchase.startswith("reserved"):
+        yield from _promise(one, rows)
     if one.purchase == "spot":
         yield Turn("spot", "the price moves and machines are taken away: without checkpoints this plan does not hold")
     moving = PORTING.get(one.family.split()[-1]) or PORTING.get(one.family.split()[0], "")
     if moving:
         yield Turn("moving there", moving)
+
+
+def _promise(one: Choice, rows: Rows) -> Iterator[Turn]:
+    """From which share of the hours on a promise costs less than paying for those alone, at this place."""
+    priced, offers = rows.priced, rows.fleet.catalog.offers
+    at = int(rows.ranked[0])
+    machine, region = (np.frombuffer(column, dtype=np.int32) for column in (offers.machine, offers.region))
+    same = (machine == priced.machine[at]) & (region == priced.region[at])
+    same &= np.frombuffer(offers.purchase, dtype=np.int8) == PURCHASES.index(Purchase.ON_DEMAND)
+    hourly = np.frombuffer(offers.price, dtype=np.float64)
+    if same.any():
+        share = float(hourly[priced.offer[at]] / hourly[same].min())
+        yield Turn(
+            "promise", f"{one.purchase} is paid for every hour of its term: on-demand costs less below {share:.0%} of the hours"
+        )
 
 
 def _days(day: int) -> int:
