@@ -19,6 +19,7 @@ from chipwise.plan.assembling import Case, Described, assemble
 from chipwise.plan.decision import Counts, Plan
 from chipwise.plan.limits import allowed
 from chipwise.plan.pricing import Checkpoint, Work, price, tally
+from chipwise.plan.splits import LearningJob
 from chipwise.workload.kinds import Finetune, Learning
 from chipwise.workload.model.shape import DecoderShape, EncoderShape
 
@@ -39,7 +40,7 @@ def plan_learning(session: Session, path: str, work: Learning, objective: str | 
     asked = work.batch_samples or (work.batch_tokens or 0.0) / seq
     batch = max(round(asked) if asked else _usual_batch(work, shape.parameters, seq), 1)
     layer = layer_of(shape)
-    job = learning.LearningJob(
+    job = LearningJob(
         model=model_key(name), layer=layer, tokens=tokens, seq=seq, batch=batch,
         method=work.method.value if isinstance(work, Finetune) else "full",
         rank=int(work.rank or 16) if isinstance(work, Finetune) else 16, optimizer=work.optimizer.value,

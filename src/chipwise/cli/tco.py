@@ -106,7 +106,7 @@ def tco(chip: str, as_json: bool, **given: Any) -> None:
       chipwise tco h100 --against p5.48xlarge --country Texas --staff 8000
       chipwise tco l40s --chips 4 --power-price 0.20 --pue 1.3 --json
     """
-    from chipwise.api.tco import Asked, tco_view
+    from chipwise.api.tco import Asked
     from chipwise.api.tco import tco as ask
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
@@ -118,6 +118,8 @@ def tco(chip: str, as_json: bool, **given: Any) -> None:
     }  # fmt: skip
     found = ask(open_session(), Asked(chip, **{names.get(name, name): value for name, value in given.items()}))
     if as_json:
+        from chipwise.api.tco_views import tco_view
+
         text.show_json(tco_view(found))
         return
     _show_own(found)

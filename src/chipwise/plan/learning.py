@@ -3,7 +3,7 @@
 Memory depends on the split and not on the chip, so it is reckoned once per number of chips and held against every chip's own.
 What is provably no better is left out before time is predicted:
 - of two micro-batches of one split without pipeline the larger one that fits is never slower: fewer passes over the same
-  weights, fewer gathers. That holds while no fitted factor grows with the tokens of a micro-batch (`_larger_is_no_slower`).
+  weights, fewer gathers. That holds while no fitted factor grows with the tokens of one (`splits.larger_is_no_slower`).
   More recomputation is more work, yet a fitted factor may fall with it: all ways to recompute are kept.
 - a step takes at least its micro-batches and its bubble, (many + pp - 1) / pp times what one micro-batch takes on a replica of
   tp x cp chips: exchanges between replicas and the optimiser only add. That time depends on the part, tp, cp, ep, micro-batch
@@ -15,10 +15,9 @@ cost grows with time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,70 +25,32 @@ from numpy.typing import NDArray
 from chipwise.perf import predict_training
 from chipwise.perf.arrays import Array, Coded, combinations
 from chipwise.perf.hardware import Hardware
-from chipwise.perf.memory_training import training_memory
 from chipwise.perf.model import Model
 from chipwise.perf.part import Part
 from chipwise.perf.predict_training import Training, TrainingEstimate, usual_framework
-from chipwise.perf.setup import FULL, NONE, SELECTIVE, TrainingSetup
-from chipwise.perf.transformer import Layer, Transformers
+from chipwise.perf.transformer import Transformers
 from chipwise.plan.fleet import Fleet, Index, joins
+from chipwise.plan.splits import (
+    CP,
+    DP,
+    EP,
+    MICRO,
+    PP,
+    RECOMPUTE,
+    TP,
+    Chosen,
+    Found,
+    LearningJob,
+    Split,
+    Splits,
+    setup_of,
+    slopes,
+)  # fmt: skip
 
-WIDEST_TENSOR, DEEPEST_PIPELINE = 8, 16
-MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-LONG = 32768  # tokens of a sequence from which splitting it is worth a try
 MOST_CHIPS = 4096
 _MANY = 2.0**30  # micro-batches beside which an optimiser step is nothing
 _MARGIN = 1e-6  # by which a bound must be passed: more than rounding and that optimiser step
-
-
-@dataclass(frozen=True, slots=True)
-class LearningJob:
-    model: str  # as measurements are pooled
-    layer: Layer
-    tokens: float  # in all, epochs included
-    seq: int
-    batch: int  # sequences per optimiser step
-    method: str
-    rank: int
-    optimizer: str
-    precisions: tuple[str, ...]
-    recompute: tuple[int, ...] = (NONE, SELECTIVE, FULL)
-
-
-class Split(NamedTuple):
-    tp: int
-    pp: int
-    cp: int
-    ep: int
-    dp: int
-    shard: int
-    recompute: int
-    micro_batch: int
-
-
-COLUMNS = Split._fields
-_TP, _PP, _CP, _EP, _DP, _SHARD, _RECOMPUTE, _MICRO = range(len(COLUMNS))
-
-
-class Chosen(Sequence[Split | None]):
-    """Rows of a table of splits by place, made when they are asked for; -1 is none."""
-
-    def __init__(self, table: Array, at: Index) -> None:
-        self._table, self._at = table, at
-
-    def __len__(self) -> int:
-        return len(self._at)
-
-    @overload
-    def __getitem__(self, row: int) -> Split | None: ...
-    @overload
-    def __getitem__(self, row: slice) -> Chosen: ...
-    def __getitem__(self, row: int | slice) -> Split | Chosen | None:
-        if isinstance(row, slice):
-            return Chosen(self._table, self._at[row])
-        at = int(self._at[row])
-        return None if at < 0 else Split(*map(int, self._table[at]))
 
 
 @dataclass(frozen=True)
@@ -152,117 +113,6 @@ def has(part: Part, precision: str, method: str = "full") -> bool:
     return precision == "fp32" or part.has("fp8" if precision == "mxfp8" else precision)
 
 
-class Found(NamedTuple):
-    """Of a number of chips in machines of some size: how many splits there are, which may be the fastest, what is missing."""
-
-    splits: int
-    kept: Index  # rows of `Splits.table`
-    short: float
-
-
-class Splits:
-    """All ways to spread a job over each number of chips; their memory per chip."""
-
-    def __init__(self, job: LearningJob, precision: str, sizes: Sequence[int], model: Model) -> None:
-        blocks = list(_blocks(job, sizes))
-        lengths = np.array([len(inner) for _, inner in blocks], dtype=np.intp)
-        outer = np.array([fixed for fixed, _ in blocks], dtype=np.float64).reshape(-1, 5)
-        inner = np.concatenate([inner for _, inner in blocks]) if blocks else np.zeros((0, 4))
-        spread = np.repeat(outer, lengths, axis=0)
-        # size | tp pp cp ep dp shard recompute micro
-        self.table: Array = np.column_stack([spread[:, 1:4], inner[:, :1], spread[:, 4:], inner[:, 1:]])
-        size = spread[:, 0]
-        first, last = (np.searchsorted(size, sizes, side).tolist() for side in ("left", "right"))
-        self._bounds = dict(zip(sizes, zip(first, last, strict=True), strict=True))
-        if not len(self.table):
-            self.memory, self._last = np.zeros(0), np.zeros(0, dtype=bool)
-            return
-        self.memory = training_memory(Transformers.of([job.layer]), setup_of(job, self.table, precision)).total
-        # Rows of one split come together, micro-batches rising; with a pipeline each row stands for itself.
-        fixed = self.table[:, :_MICRO]
-        fresh = np.any(fixed[1:] != fixed[:-1], axis=1) | (self.table[1:, _PP] > 1) | (size[1:] != size[:-1])
-        self._last = np.append(fresh, True) if _larger_is_no_slower(model) else np.ones(len(self.table), dtype=bool)
-        self._worth: dict[float, NDArray[np.bool_]] = {}
-        self._found: dict[tuple[int, int, bool, float], Found] = {}
-
-    def of(self, size: int, node: int, piped: bool, capacity: float) -> Found:
-        """Nobody cuts layers into stages on TPUs (`piped` False): their stacks shard instead."""
-        first, last = self._bounds[size]
-        if first == last:
-            return Found(0, np.zeros(0, dtype=np.intp), 0.0)
-        key = (size, min(node, WIDEST_TENSOR), piped, capacity)
-        found = self._found.get(key)
-        if found is None:
-            table = self.table[first:last]
-            there = table[:, _TP] <= node
-            if not piped:
-                there &= table[:, _PP] == 1
-            kept = first + np.flatnonzero(there & self._fitting(capacity)[first:last])
-            short = 0.0 if len(kept) or not there.any() else float(self.memory[first:last][there].min()) - capacity
-            found = self._found[key] = Found(int(np.count_nonzero(there)), kept, short)
-        return found
-
-    def _fitting(self, capacity: float) -> NDArray[np.bool_]:
-        """Rows that fit while the next micro-batch of the same split does not."""
-        if capacity not in self._worth:
-            fits = self.memory <= capacity
-            self._worth[capacity] = fits & (self._last | ~np.append(fits[1:], False))
-        return self._worth[capacity]
-
-
-def _blocks(job: LearningJob, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """(chips, tp, pp, cp, dp) with all (ep, shard, recompute, micro-batch) that go with them, the last changing fastest."""
-    layer = job.layer
-    powers = [2**at for at in range(13)]
-    tensor = [t for t in powers if t <= WIDEST_TENSOR and layer.heads % t == 0 and layer.hidden % t == 0]
-    context = [c for c in (1, 2, 4, 8) if c == 1 or job.seq >= LONG]
-    depths = [p for p in powers if p <= min(DEEPEST_PIPELINE, layer.layers)]
-    made: dict[tuple[tuple[int, ...], ...], Array] = {}
-    for chips, pp, tp, cp in product(sizes, depths, tensor, context):
-        dp, rest = divmod(chips, tp * pp * cp)
-        if rest or not dp or dp > job.batch:
-            continue
-        experts = [1]
-        if layer.experts:
-            experts += [e for e in (2, 4, 8, 16, 32, 64) if layer.experts % e == 0 and (tp * cp * dp) % e == 0]
-        shards = (0,) if dp * cp == 1 else (1, 3) if pp == 1 else (1,)
-        micros = tuple(micro for micro in MICRO_BATCHES if micro * dp <= job.batch)
-        key = (tuple(experts), shards, job.recompute, micros)
-        if key not in made:
-            made[key] = np.array(list(product(*key)), dtype=np.float64).reshape(-1, 4)
-        yield (chips, tp, pp, cp, dp), made[key]
-
-
-def setup_of(job: LearningJob, table: Array, precision: str | Coded) -> TrainingSetup:
-    each = dict(zip(COLUMNS, table.T, strict=True))
-    layered = (each["tp"] * each["pp"] * each["ep"]) > 1
-    return TrainingSetup.of(
-        seq=float(job.seq), global_batch=float(job.batch), method=job.method, rank=float(job.rank), precision=precision,
-        optimizer=job.optimizer, states=Coded(("autocast", "master"), layered.astype(np.intp)),
-        sequence_parallel=(each["tp"] > 1).astype(float), **each,
-    )  # fmt: skip
-
-
-def _slopes(model: Model, *pairs: tuple[str, str]) -> tuple[float, float]:
-    """The least and the most that the fitted factors of some kinds of work can lean on a feature, over all names."""
-    factors = model.factors["training"]
-    least = most = 0.0
-    for block in factors.blocks:
-        if (block.base, block.feature) in pairs:
-            values = [value for value, _ in factors.values.get(block.key, {}).values()]
-            if block.level != "all" or not values:
-                values.append(0.0)  # a name never seen
-            least, most = least + min(values), most + max(values)
-    return least, most
-
-
-def _larger_is_no_slower(model: Model) -> bool:
-    leaning = {
-        (block.base, block.feature) for block in model.factors["training"].blocks if block.feature in ("tokens", "grain")
-    }
-    return all(_slopes(model, one)[1] <= 0 for one in leaning)
-
-
 def _fastest(
     job: LearningJob, fleet: Fleet, model: Model, tables: dict[str, Splits], rows: list[tuple[int, int, str, Found]]
 ) -> Ways:
@@ -279,7 +129,7 @@ def _fastest(
     if len(candidates.place):
         least = candidates.least()
         left = np.arange(len(least))
-        for ways in (_PP, _EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
+        for ways in (PP, EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
             best.take(candidates, tried := candidates.promising(left, least, ways))
             left = np.setdiff1d(left, tried, assume_unique=True)
             left = left[least[left] <= best.step[candidates.row[left]] * (1.0 + _MARGIN)]
@@ -350,12 +200,12 @@ class _Candidates:
 
     def least(self) -> Array:
         """Seconds that no step of a candidate can be shorter than; 0 where nothing is known before it is predicted."""
-        if _slopes(self.model, ("*", "nodes"))[0] < 0:  # more machines would be faster than one
+        if slopes(self.model, ("*", "nodes"))[0] < 0:  # more machines would be faster than one
             return np.zeros(len(self.place))
         table = self.table
-        tp, pp, cp, ep, dp, micro = (table[:, at] for at in (_TP, _PP, _CP, _EP, _DP, _MICRO))
+        tp, pp, cp, ep, dp, micro = (table[:, at] for at in (TP, PP, CP, EP, DP, MICRO))
         stack = np.where(tp * pp * ep > 1, 2, np.where(dp * cp > 1, 1, 0))  # what `usual_framework` tells apart
-        kinds, kind = _alike([stack, _power(tp), _power(cp), _power(ep), table[:, _RECOMPUTE].astype(np.intp), _power(micro)])
+        kinds, kind = _alike([stack, _power(tp), _power(cp), _power(ep), table[:, RECOMPUTE].astype(np.intp), _power(micro)])
         parts = Coded.of([one.part for one in self.fleet.shapes])
         domain = hardware_of(self.fleet, np.arange(len(self.fleet.shapes))).domain[self.shape]
         inside = np.maximum(ep, tp * cp)[self.place] <= domain[self.row]  # then it does not matter what joins machines
@@ -385,10 +235,10 @@ class _Candidates:
         )  # fmt: skip
         formats = Coded(self.precision.names, precision)
         like = table.copy()  # a job of that kind, to see which software it would run on
-        like[:, _PP], like[:, _DP] = np.where(stack == 2, 2.0, 1.0), np.where(stack == 1, 2.0, 1.0)
+        like[:, PP], like[:, DP] = np.where(stack == 2, 2.0, 1.0), np.where(stack == 1, 2.0, 1.0)
         model, name = Transformers.of([self.job.layer]), Coded.of(self.job.model)
         software = usual_framework(Training(model, name, hardware, setup_of(self.job, like, formats)))
-        setup = setup_of(self.job, table, formats).change(global_batch=_MANY * table[:, _MICRO])
+        setup = setup_of(self.job, table, formats).change(global_batch=_MANY * table[:, MICRO])
         found = predict_training.predict(Training(model, name, hardware, setup, software), self.model, memory=False).step
         return found.value / _MANY, found.terms["attention"] > 0
 
@@ -422,7 +272,7 @@ class _Best:
         ]
         rows = row[better]
         self.at[rows] = which[better]
-        chips = np.prod(candidates.table[candidates.place[which[better]]][:, [_TP, _PP, _CP, _DP]], axis=1)
+        chips = np.prod(candidates.table[candidates.place[which[better]]][:, [TP, PP, CP, DP]], axis=1)
         self.power[rows] = np.broadcast_to(found.power.chip + found.power.host, row.shape)[better] * chips
         for name, values in (("step", found.step.value), ("low", found.step.low), ("high", found.step.high)):
             getattr(self, name)[rows] = np.broadcast_to(values, row.shape)[better]

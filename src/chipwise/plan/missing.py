@@ -18,8 +18,9 @@ from chipwise.perf.model import Model
 from chipwise.plan.assembling import family_of
 from chipwise.plan.decision import Missing
 from chipwise.plan.fleet import Fleet, Index
-from chipwise.plan.learning import MOST_CHIPS, LearningJob, Ways, search
+from chipwise.plan.learning import MOST_CHIPS, Ways, search
 from chipwise.plan.limits import Allowed, Refused, Rules, allowed, shown
+from chipwise.plan.splits import LearningJob
 
 if TYPE_CHECKING:  # a plan of training does not load what serving needs
     from chipwise.plan.generation import Serving, ServingJob

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.api.config import Config
-from chipwise.api.tco import YEAR_HOURS, Asked, tco, tco_view
+from chipwise.api.tco import YEAR_HOURS, Asked, tco
+from chipwise.api.tco_views import tco_view
 from chipwise.api.wiring import Session
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput

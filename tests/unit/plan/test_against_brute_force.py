@@ -20,7 +20,7 @@ from chipwise.api.planning import plan
 from chipwise.api.wiring import Session, open_session
 from chipwise.perf.arrays import Array
 from chipwise.perf.model import packaged
-from chipwise.plan import learning
+from chipwise.plan import learning, splits
 from chipwise.plan.decision import Plan
 from chipwise.plan.ranking import Values, front
 from chipwise.workload.goals import Objective
@@ -89,11 +89,11 @@ def test_offline_the_split_that_gets_most_out_of_a_machine_wins_not_the_fastest_
 
 def test_a_factor_that_grows_with_the_micro_batch_keeps_all_of_them() -> None:
     model = packaged()
-    assert learning._larger_is_no_slower(model)
+    assert splits.larger_is_no_slower(model)
     known = model.factors["training"]
     steep = {name: {"all": (0.3, 0.0)} if name == "all/matrix/tokens" else values for name, values in known.values.items()}
     leaning = replace(model, factors={**model.factors, "training": replace(known, values=steep)})
-    assert not learning._larger_is_no_slower(leaning)
+    assert not splits.larger_is_no_slower(leaning)
 
 
 @pytest.mark.parametrize("seed", range(6))
