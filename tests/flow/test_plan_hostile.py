@@ -139,6 +139,7 @@ def test_a_mistake_names_its_field_and_what_would_do(ask: Asked, change: dict[st
         (SERVE | {"arrival": {"concurrency": 10**6}, "goals": {"deadline": "1ms"}}, 0),
         (SERVE | {"context": 1e9}, 1),
         (SERVE | {"devices": 10**6}, 0),
+        (SERVE | {"model": "whisper-large-v3", "input_tokens": 5e5, "limits": {"clouds": ["gcp"]}}, 0),
         (SERVE | {"limits": {"chip_count": {"min": 10**9}}}, 0),
         (SERVE | {"limits": {"precision": ["fp64", "bf16"], "clouds": ["aws"]}}, 0),
         (TRAIN | {"tokens": 1e15, "checkpoint_every": "10y"}, 0),
