@@ -148,6 +148,7 @@ def test_a_mistake_names_its_field_and_what_would_do(ask: Asked, change: dict[st
         (PEOPLE | {"memory": 1}, 0),
         (HYBRID, 1),
         (HPC, 0),
+        (HPC | {"steps": 10, "runs": 10**15, "limits": {"clouds": ["aws"]}}, 0),
     ],
 )
 def test_extremes_are_answered_in_numbers(ask: Asked, work: dict[str, Any], code: int) -> None:
@@ -158,6 +159,10 @@ def test_extremes_are_answered_in_numbers(ask: Asked, work: dict[str, Any], code
     assert (found, err) == (code, "")
     assert not NO_NUMBER.search(out), NO_NUMBER.search(out)
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_mix_for_more_than_there_is_fits_nowhere(ask: Asked) -> None:
+    assert ask(SERVE | {"arrival": 1e18, "limits": {"clouds": ["gcp"]}}, "--mix", "--json")[::2] == (1, "")
 
 
 def test_what_goes_on_tells_that_it_has_no_deadline(ask: Asked) -> None:

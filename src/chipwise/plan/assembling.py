@@ -267,6 +267,7 @@ class _Maker:
     def __init__(self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described]) -> None:
         self.case, self.fleet, self.priced, self.describe = case, fleet, priced, describe
         self.kept: dict[int, StorageChoice] = {}
+        self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, float] = {}
 
     def foresee(self, rows: Index) -> None:
@@ -303,9 +304,10 @@ class _Maker:
 
     def in_all(self, rows: Index, values: Values) -> Values:
         """What rows are compared by, with storage."""
-        extra: Array = np.array([self._storage(at) for at in rows.tolist()])
+        for at in rows[np.isnan(self.storage_usd[rows])].tolist():
+            self.storage_usd[at] = self._storage(at)
         picked = _rows(values, rows)
-        return replace(picked, usd=picked.usd + extra)
+        return replace(picked, usd=picked.usd + self.storage_usd[rows])
 
     def _storage(self, at: int) -> float:
         if at in self.kept:

@@ -178,7 +178,9 @@ def worthwhile(types: Types, needs: Needs) -> Index:
 
 def bound(types: Types, needs: Needs) -> float:
     """No mix costs less: every bucket by what answers it cheapest, in parts of machines."""
-    each = np.where(types.rates > 0, types.usd[:, None] / np.maximum(types.rates, 1e-300), np.inf).min(axis=0, initial=np.inf)
+    each = np.where(types.rates > 0, types.usd[:, None] / np.where(types.rates > 0, types.rates, 1.0), np.inf).min(
+        axis=0, initial=np.inf
+    )
     spare = (types.usd / np.maximum(types.replicas, 1.0)).min(initial=np.inf) * needs.replicas
     loaded = needs.load > 0
     return float(max(np.sum(each[loaded] * needs.load[loaded]), spare, types.usd.min(initial=np.inf)))
@@ -186,7 +188,8 @@ def bound(types: Types, needs: Needs) -> float:
 
 def single(types: Types, needs: Needs) -> Solution | None:
     """The best of one type alone."""
-    full = np.where(types.rates > 0, needs.load / np.maximum(types.rates, 1e-300), np.where(needs.load > 0, np.inf, 0.0)).sum(1)
+    answers = types.rates > 0
+    full = np.where(answers, needs.load / np.where(answers, types.rates, 1.0), np.where(needs.load > 0, np.inf, 0.0)).sum(1)
     able = np.isfinite(full) & np.isfinite(types.usd)
     counts = np.ceil(np.where(able, full, 0.0) - _HAIR)
     counts = np.maximum(np.maximum(counts, np.ceil(needs.replicas / np.maximum(types.replicas, 1.0) - _HAIR)), 1.0)

@@ -66,7 +66,7 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
     chips = able * shape.chips
     best = low = high = np.full(len(able), np.inf)
     groups = np.ones(len(able))
-    for side in range(1, int(work.runs) + 1):
+    for side in range(1, int(min(work.runs, chips.max())) + 1):
         fine = (chips % side == 0) & (chips / side * room >= needed)
         if not fine.any():
             continue
