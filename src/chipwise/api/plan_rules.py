@@ -168,6 +168,12 @@ def _lack_of_nvdec(chip: Chip, data: Path) -> str | None:
     return None if has else f"{chip.name} has no NVDEC engine"
 
 
+def _lack_of_licence(chip: Chip, data: Path) -> str | None:
+    """NVIDIA's driver licence does not allow GeForce cards in data centres; its RTX A, Ada and PRO boards are not GeForce."""
+    geforce = re.fullmatch(r"(?:RTX|GTX)-\d{4}(?:-?Ti|-?Super)*", chip.name) is not None and chip.vendor == "NVIDIA"
+    return f"{chip.name} is a GeForce card: its driver's licence excludes data centres" if geforce else None
+
+
 def _lack_of_av1(chip: Chip, data: Path) -> str | None:
     from chipwise.perf.kernels import transcode
 
@@ -187,6 +193,7 @@ _OF_CHIPS: Mapping[str, Callable[[Chip, Path], str | None]] = {
     "nvenc": _lack_of_nvenc,
     "nvdec": _lack_of_nvdec,
     "av1": _lack_of_av1,
+    "data-center-licence": _lack_of_licence,
 }
 
 

@@ -433,3 +433,9 @@ def test_nothing_is_held_where_there_are_no_quotas() -> None:
     assert rows is not None
     assert isinstance(rows.priced, Priced)
     assert quotas.held(rows.fleet, rows.priced, Rules()) == []
+
+
+def test_geforce_cards_are_refused_where_the_driver_must_be_licensed_for_data_centres() -> None:
+    (rule,) = required(session(), ["data-center-licence"])
+    assert {"RTX-4090", "RTX-3090", "RTX-5090"} <= set(rule.chips)
+    assert not {"RTX-A6000", "RTX-6000-Ada", "RTX-PRO-6000-SE", "L4", "H100-SXM", "MI300X"} & set(rule.chips)
