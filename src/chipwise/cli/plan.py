@@ -67,7 +67,6 @@ def plan(
       chipwise plan examples/pipeline/workload.yaml --objective cost
       chipwise plan llama-3.1-70b --serve --rps 10 --input 1000 --output 300 --ttft 800ms --tpot 50ms
     """
-    from chipwise.api import reporting
     from chipwise.api.plan_quick import read, text_of, with_limits
     from chipwise.api.planning_any import plan_any as ask
     from chipwise.api.planning_any import refuse_pipeline
@@ -76,6 +75,8 @@ def plan(
     from chipwise.plan.decision import Plan
 
     if html is not None:  # told before the work, not after
+        from chipwise.api import reporting
+
         reporting.check(html, workload)
     quick = _QUICK & {name for name, value in settings.items() if value}
     if quick or not _is_file(workload):
