@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.api.hand_offs import Flow, Place, Ways, tables
-from chipwise.api.plan_ground import stored, tiers_of
 from chipwise.api.stage_candidates import Candidates, candidates_of
 from chipwise.money.cost import Cost, Line
 from chipwise.money.transfer import Gravity
@@ -88,11 +87,7 @@ class Case:
         codes: dict[Place, int] = {}
         own = {EDGE}
         catalog = session.catalog
-        tiers = tiers_of(catalog)
-        candidates = [
-            candidates_of(plan, stage, codes, own, stored(tiers, stage, plan.rows.units if plan.rows else 0.0))
-            for plan, stage in zip(plans, order, strict=True)
-        ]
+        candidates = [candidates_of(plan, stage, codes, own) for plan, stage in zip(plans, order, strict=True)]
         countries = {region.key: region.country for region in catalog.regions}
         ways = Ways(Gravity(catalog.rows("storage"), catalog.regions), frozenset(own), countries)
         used = [sorted(set(one.region.tolist())) for one in candidates]

@@ -9,13 +9,11 @@ import numpy as np
 from chipwise.api.hand_offs import Place
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
-from chipwise.plan.assembling import Stored
 from chipwise.plan.decision import Choice, Plan, Rows
 from chipwise.plan.fleet import Index
 from chipwise.plan.joint import Stage, worthwhile
 from chipwise.plan.limits import Mask
 from chipwise.plan.pricing import BOOT_S
-from chipwise.units import HOUR
 from chipwise.workload.kinds import Common
 
 
@@ -31,7 +29,6 @@ class Candidates:
     kg: Array
     known: Mask  # storage is in `usd`
     fine: Mask
-    stored: Stored | None
     limited: bool  # the stage has a budget of its own
     choices: dict[int, Choice] = field(default_factory=dict)
 
@@ -49,20 +46,20 @@ class Candidates:
             if self.limited:
                 one = self.choice(row)
                 self.usd[row], self.fine[row] = one.usd, not self.rows.verdict(one)
-            elif self.stored is not None:
-                self.usd[row] += _storage_usd(self.rows, self.stored, int(self.at[row]))
+            elif self.rows.storage_usd is not None:
+                self.usd[row] += self.rows.storage_usd(int(self.at[row]))
 
     def stage(self, name: str, share: float) -> Stage:
         """`share`: of what it costs, how much the budget of the whole counts."""
         return Stage(name, self.region, self.usd, self.seconds, self.kg, self.usd * share)
 
 
-def candidates_of(plan: Plan, work: Common, codes: dict[Place, int], own: set[str], stored: Stored | None) -> Candidates:
+def candidates_of(plan: Plan, work: Common, codes: dict[Place, int], own: set[str]) -> Candidates:
     """Those that keep the stage's goals; where storage does not enter, only those that none in the same region beats. `codes`
     of places and `own` providers, whose machines stand on sites of one's own, grow with every stage."""
     assert plan.rows is not None
     monthly = plan.per == "month"
-    open_storage = stored is not None and not monthly
+    open_storage = plan.rows.storage_usd is not None and not monthly
     rows, priced, regions = plan.rows, plan.rows.priced, plan.rows.fleet.catalog.regions
     at = np.sort(rows.ranked[: rows.kept])
     used, place = np.unique(priced.region[at], return_inverse=True)
@@ -76,18 +73,5 @@ def candidates_of(plan: Plan, work: Common, codes: dict[Place, int], own: set[st
         at, region, cost, seconds, kg = at[kept], region[kept], cost[kept], seconds[kept], kg[kept]
     return Candidates(
         rows, at, region, cost.copy(), seconds, kg, np.full(len(at), not open_storage), np.ones(len(at), dtype=bool),
-        stored if open_storage else None, work.goals.budget is not None,
+        work.goals.budget is not None,
     )  # fmt: skip
-
-
-def _storage_usd(rows: Rows, stored: Stored, at: int) -> float:
-    """What the planner chooses for the same row, without the rest of a choice."""
-    machine = rows.fleet.catalog.machines[rows.priced.machine[at]]
-    region = rows.fleet.catalog.regions[rows.priced.region[at]]
-    seconds = float(rows.priced.seconds[at])
-    found = stored.tiers.choose(
-        machine.provider, region.name, stored.size_bytes, stored.bytes_per_unit * rows.units / max(seconds, 1.0),
-        int(rows.priced.machines[at]), seconds / HOUR, machine.disk_bytes, machine.memory_bytes, stored.passes,
-        stored.size_bytes / stored.files if stored.files else None,
-    )  # fmt: skip
-    return found.usd

@@ -145,7 +145,8 @@ def assemble(
         case.workload, case.kind, case.goals.objective, case.per, tuple(choices), tuple(chosen), tuple(losses),
         tuple(refused), tuple(missing) if choices else (*missing, *late), counts,
         rows=Rows(fleet, priced, np.concatenate([good, rest]), len(good), case.units, maker.choice,
-                  partial(_verdict, case, fleet), lambda at: describe(int(priced.way[at])).precision),
+                  partial(_verdict, case, fleet), lambda at: describe(int(priced.way[at])).precision,
+                  maker.storage_of if case.stored is not None else None),
     )  # fmt: skip
     return replace(made, turns=turns(made))
 
@@ -305,11 +306,11 @@ class _Maker:
     def in_all(self, rows: Index, values: Values) -> Values:
         """What rows are compared by, with storage."""
         for at in rows[np.isnan(self.storage_usd[rows])].tolist():
-            self.storage_usd[at] = self._storage(at)
+            self.storage_usd[at] = self.storage_of(at)
         picked = _rows(values, rows)
         return replace(picked, usd=picked.usd + self.storage_usd[rows])
 
-    def _storage(self, at: int) -> float:
+    def storage_of(self, at: int) -> float:
         if at in self.kept:
             return self.kept[at].usd
         stored = self.case.stored
@@ -332,7 +333,7 @@ class _Maker:
         shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[at]]]
         hourly, many = catalog.offers.price[priced.offer[at]], int(priced.machines[at])
         if self.case.stored is not None and at not in self.kept:
-            self._storage(at)
+            self.storage_of(at)
         held = self.kept.get(at)
         compute = float(priced.compute_usd[at])
         how = f"{compute / max(hourly * many, 1e-9):,.1f} h x {many} x {usd(hourly)}/h"

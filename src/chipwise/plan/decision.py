@@ -143,6 +143,7 @@ class Rows:
     choice: Callable[[int], Choice]  # a position in full, with storage
     verdict: Callable[[Choice], str]  # which goal a choice misses; empty: none
     precision: Callable[[int], str]  # of a position
+    storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
 
 
 @dataclass(frozen=True, slots=True)

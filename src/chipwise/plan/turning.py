@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 
@@ -135,7 +136,7 @@ def _risks(one: Choice, rows: Rows) -> Iterator[Turn]:
     if verdict is not Verdict.FINE:
         yield Turn("doubtful price", f"{MEANINGS[verdict]}: check it with the provider")
     newest = int(np.frombuffer(offers.as_of, dtype=np.int32).max())
-    age = _days(newest) - _days(offers.as_of[offer])
+    age = (date.fromisoformat(iso_day(newest)) - date.fromisoformat(one.price_of)).days
     if age > OLD_DAYS:
         yield Turn("old price", f"of {one.price_of}, {age:,.0f} days before the newest of the catalog ({iso_day(newest)})")
     if one.purchase.startswith("reserved"):
@@ -160,11 +161,6 @@ def _promise(one: Choice, rows: Rows) -> Iterator[Turn]:
         yield Turn(
             "promise", f"{one.purchase} is paid for every hour of its term: on-demand costs less below {share:.0%} of the hours"
         )
-
-
-def _days(day: int) -> int:
-    """Of a day as the columns hold it; for differences only."""
-    return (day // 10000) * 365 + (day // 100 % 100) * 30 + day % 100
 
 
 def _named(one: Choice, count: bool = True) -> str:

@@ -197,12 +197,10 @@ def test_storage_is_what_the_planner_chooses_for_the_row(session: Session) -> No
     text = f"{FIRST[1:-1].replace(', ', chr(10))}\ndata: {{size: 20TB, place: 'aws:eu-west-1', files: 1M}}\n{EU}"
     found = plan(session, "workload.yaml", text=text)
     assert found.rows is not None
-    from chipwise.api.plan_ground import stored, tiers_of
     from chipwise.api.workloads import check
 
     work = check(session, "workload.yaml", text=text).workload
-    kept = stored(tiers_of(session.catalog), work, found.rows.units)
-    some = stage_candidates.candidates_of(found, work, {}, set(), kept)
+    some = stage_candidates.candidates_of(found, work, {}, set())
     rows = np.linspace(0, len(some.at) - 1, 40).astype(np.intp)
     some.settle(rows)
     assert some.usd[rows] == pytest.approx([found.rows.choice(int(at)).usd for at in some.at[rows]])

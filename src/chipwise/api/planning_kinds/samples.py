@@ -57,7 +57,7 @@ STEP_BATCH = 256.0  # samples a copy takes per step where the file does not say
 
 
 def asked(question: Question, ground: Ground, model: str, settings: Mapping[str, Any]) -> Callable[[int], Sampled | Cannot]:
-    """What is asked of a shape's chip. Names are resolved once per chip of the catalog."""
+    """What is asked of a shape's chip, if it can do it. Names are resolved once per chip of the catalog."""
 
     @cache
     def of_chip(chip: str) -> Sampled | Cannot:
@@ -73,7 +73,10 @@ def asked(question: Question, ground: Ground, model: str, settings: Mapping[str,
 
     def of_shape(at: int) -> Sampled | Cannot:
         found = of_chip(ground.fleet.shapes[at].chip)
-        return found if isinstance(found, Cannot) else replace(found, part=placed(ground.fleet, at))
+        if isinstance(found, Cannot):
+            return found
+        ask = replace(found, part=placed(ground.fleet, at))
+        return lacking(ask) or ask
 
     return of_shape
 
@@ -132,8 +135,6 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         ask = of_shape(at)
         if isinstance(ask, Cannot):
             return ask
-        if (short := lacking(ask)) is not None:
-            return short
         if ask.part.name not in known:
             curve = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
@@ -178,8 +179,6 @@ def plan_batch(question: Question, work: Batch) -> Plan:
         ask = of_shape(at)
         if isinstance(ask, Cannot):
             return ask
-        if (short := lacking(ask)) is not None:
-            return short
         counts = machine_counts(question, shape.chips)
         if not len(counts):
             return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
@@ -219,8 +218,6 @@ def plan_learning(question: Question, work: Learning) -> Plan:
         ask = of_shape(at)
         if isinstance(ask, Cannot):
             return ask
-        if (short := lacking(ask)) is not None:
-            return short
         counts = machine_counts(question, shape.chips)
         cores = 2.0 if ask.part.kind == "neuron" else 1.0
         if work.batch_samples is not None:
