@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -90,15 +92,20 @@ def app(debug: bool) -> None:
 
 
 def run() -> None:
-    """Entry point of the `chipwise` command."""
+    """Entry point of the `chipwise` command.
+
+    A command lives for about a second: looking for cycles all the time and taking every object apart at the end would be a
+    sixth of it, and a request that is still out after a failure is nobody's to wait for.
+    """
+    gc.set_threshold(200_000, 20, 20)
     _open_streams()
     code = main()
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):  # `main` has said what could not be written
+        sys.stdout.flush()
     with suppress(OSError, ValueError):
         sys.stderr.flush()
-    threading = sys.modules.get("threading")
-    if threading is not None and threading.active_count() > 1:
-        os._exit(code)  # a request that is still out after a failure is nobody's to wait for
-    sys.exit(code)
+    os._exit(code)
 
 
 def _open_streams() -> None:
