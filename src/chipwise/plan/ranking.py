@@ -51,11 +51,12 @@ def order(values: Values, objective: str) -> Index:
 def front(values: Values) -> Index:
     """Positions of the Pareto front, cheapest first: nothing else is at most as dear, slow and dirty, and better in one."""
     left = np.lexsort((values.kg, values.seconds, values.usd))
+    seconds, kg = values.seconds[left], values.kg[left]
     kept: list[int] = []
     while len(left):  # the cheapest of those that nothing cheaper beats is on the front, and takes out whatever it beats
-        at = left[0]
-        kept.append(int(at))
-        left = left[(values.seconds[left] < values.seconds[at]) | (values.kg[left] < values.kg[at])]
+        kept.append(int(left[0]))
+        stays = np.flatnonzero((seconds < seconds[0]) | (kg < kg[0]))
+        left, seconds, kg = left[stays], seconds[stays], kg[stays]
     return np.array(kept, dtype=np.intp)
 
 
