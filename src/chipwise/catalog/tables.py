@@ -153,6 +153,32 @@ class Quota(NamedTuple):
     fact: Fact
 
 
+class ImageRow(NamedTuple):
+    """A container image by what it is for, the device it drives, and the chips it still runs on."""
+
+    purpose: str
+    device: str  # nvidia, amd, neuron, tpu, cpu
+    capability_low: float | None
+    capability_high: float | None
+    arch: str
+    image: str
+    tag: str
+    version: str
+    cuda: str
+    driver: str
+    fact: Fact
+
+
+class FabricRow(NamedTuple):
+    """Network interfaces of a machine's fabric that one pod or job may take."""
+
+    provider: str
+    machine: str
+    fabric: str
+    interfaces: int | None
+    fact: Fact
+
+
 class Compliance(NamedTuple):
     """`level` says how far a statement reaches: a provider's programme does not prove a region's service is in scope."""
 
@@ -287,7 +313,9 @@ TABLES: dict[str, type[Any]] = {
     "embodied": Embodied,
     "energy": EnergyPrice,
     "fpga_throughput": FpgaThroughput,
+    "fabrics": FabricRow,
     "fpgas": FpgaRates,
+    "images": ImageRow,
     "interruptions": Interruption,
     "quantum": QuantumPrice,
     "quotas": Quota,

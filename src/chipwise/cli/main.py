@@ -28,6 +28,7 @@ COMMANDS = {
     "explain": "Say what a name means: chip, machine, region, model.",
     "check": "Check a workload file and list all its problems.",
     "plan": "Choose hardware for a workload: ranked, priced, explained.",
+    "render": "Write a plan as deployment files.",
     "pack": "Pack several small models onto shared GPUs.",
     "compare": "Set providers, regions or generations side by side.",
     "rate": "Rate hardware families for a workload, with the numbers.",

@@ -17,6 +17,7 @@ from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import AnyPrecision, Goals, Limits, Precision, Range, Text
 from chipwise.workload.media import Resolution, Video
 from chipwise.workload.part import Choice, Flaw, Part, exactly_one, fault, shown
+from chipwise.workload.program import Program
 from chipwise.workload.quantity import Bandwidth, Bytes, Count, Flop, Rate, Seconds, Share, Tokens, Whole, WholeOrZero
 from chipwise.workload.schedule import Always, Schedule
 
@@ -83,6 +84,8 @@ class Common(Part):
     schedule: Schedule = Always()
     goals: Goals = Goals()
     limits: Limits = Limits()
+    program: Program | None = None
+    """What runs: image, command, settings. It changes no plan; `chipwise render` and `chipwise run` use it."""
 
     def flaws(self) -> Iterable[Flaw]:
         total = sum(self.traffic.values())
@@ -100,6 +103,9 @@ class Learning(Common):
     """Samples in the data set (images, sequences), each seen once per epoch."""
     epochs: Annotated[float, Field(gt=0, le=100_000)] = 1.0
     sequence_length: Tokens | None = None
+    """Tokens of a sequence; of an encoder-decoder those of the input."""
+    target_length: Tokens | None = None
+    """Encoder-decoders only: tokens of the target that goes with an input; a sample is such a pair."""
     batch_tokens: Tokens | None = None
     """Tokens per optimiser step over all chips; left open, the plan chooses."""
     batch_samples: Count | None = None

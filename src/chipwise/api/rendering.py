@@ -1,0 +1,147 @@
+"""The verb `render`: a workload, its plan and a target give files. Nothing outside is asked; nothing is written but files."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from chipwise.api.planning_any import plan_any
+from chipwise.api.workloads import check
+from chipwise.errors import BadInput, NoResult, UnknownName
+from chipwise.plan.decision import Choice, Plan
+from chipwise.render import targets
+from chipwise.render.deployment import Deployment
+from chipwise.render.describing import describe, describe_pipeline
+from chipwise.render.file import CannotRender, File
+from chipwise.spelling import nearest
+from chipwise.workload.kinds import Common
+from chipwise.workload.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+    from chipwise.workload.model.registry import Model
+
+GROUP = "chipwise.targets"  # entry points by which other packages add a target
+LOOKED_AT = 50  # choices among which alternatives for a fleet are sought
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to render: which of the plan's choices, which stage of a pipeline."""
+
+    environment: str | None = None
+    text: str | None = None  # stands for the file
+    objective: str | None = None
+    rank: int = 1
+    stage: str | None = None
+
+
+@cache
+def target_names() -> tuple[str, ...]:
+    """As the user types them."""
+    own = [module.name.replace("_", "-") for module in pkgutil.iter_modules(targets.__path__)]
+    return tuple(sorted({*own, *(entry.name for entry in entry_points(group=GROUP))}))
+
+
+def target(name: str) -> ModuleType:
+    if name not in target_names():
+        raise UnknownName("target", name, nearest(name, target_names()), remedy="`chipwise render --list` shows all.")
+    if name.replace("-", "_") in {module.name for module in pkgutil.iter_modules(targets.__path__)}:
+        return import_module(f"chipwise.render.targets.{name.replace('-', '_')}")
+    found = next(iter(entry_points(group=GROUP, name=name)))
+    module = found.load()
+    assert isinstance(module, ModuleType)
+    return module
+
+
+def fits(name: str) -> str:
+    """What a target can express, in one line."""
+    return str(getattr(target(name), "FITS", ""))
+
+
+def deployment_of(session: Session, path: str, asked: Asked | None = None) -> Deployment:
+    """Plans the workload and says what is to be deployed."""
+    asked = asked or Asked()
+    checked = check(session, path, asked.environment, text=asked.text)
+    top = max(asked.rank, LOOKED_AT)
+    found = plan_any(session, path, asked.objective, top, asked.environment, asked.text)
+    if isinstance(found, Plan):
+        if asked.stage is not None:
+            raise BadInput(f"{path} is no pipeline, so it has no stage {asked.stage!r}.", remedy="Leave --stage out.")
+        return describe(checked.workload, found, session.catalog, _model(session, checked.workload), _choice(found, asked.rank))
+    if not found.fits:
+        raise NoResult("Nothing fits, so there is nothing to render.", remedy=f"chipwise plan {path} says what was missing.")
+    assert isinstance(checked.workload, Pipeline)
+    models = {stage.name: _model(session, stage) for stage in checked.workload.stages}
+    whole = describe_pipeline(checked.workload, found, session.catalog, models)
+    return whole if asked.stage is None else _stage(whole, asked.stage)
+
+
+def render(session: Session, path: str, names: Sequence[str], asked: Asked | None = None) -> dict[str, list[File]]:
+    """Files by target. Raises where one of them cannot express the plan: then no file is made."""
+    modules = {name: target(name) for name in names}
+    deployment = deployment_of(session, path, asked)
+    return {name: files(name, module, deployment) for name, module in modules.items()}
+
+
+def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
+    found: list[File] = module.render(deployment)
+    if not found:
+        raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
+    return found
+
+
+def fitting(session: Session, path: str, asked: Asked | None = None) -> dict[str, list[File] | str]:
+    """Every target: its files, or why it cannot express the plan."""
+    deployment = deployment_of(session, path, asked)
+    found: dict[str, list[File] | str] = {}
+    for name in target_names():
+        try:
+            found[name] = files(name, target(name), deployment)
+        except CannotRender as error:
+            found[name] = str(error)
+    return found
+
+
+def write(folder: Path, rendered: dict[str, list[File]], force: bool = False) -> list[str]:
+    """All files or none. Several targets get a directory each."""
+    from chipwise.adapters.stores import whole_set
+
+    several = len(rendered) > 1
+    every = [replace(file, path=f"{name}/{file.path}") if several else file for name, made in rendered.items() for file in made]
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file.", remedy="Give a directory with --out.")
+    whole_set.write(folder, [(file.path, file.text, file.executable) for file in every], force)
+    return [file.path for file in every]
+
+
+def _choice(plan: Plan, rank: int) -> Choice:
+    if plan.winner is None:
+        raise NoResult(
+            "Nothing fits, so there is nothing to render.", remedy=f"chipwise plan says what was missing for {plan.workload}."
+        )
+    if rank > len(plan.choices):
+        raise BadInput(
+            f"There are {len(plan.choices)} choices, and number {rank} was asked for.", remedy="Take a smaller --choice."
+        )
+    return plan.choices[rank - 1]
+
+
+def _stage(whole: Deployment, name: str) -> Deployment:
+    known = {one.title: one for one in whole.stages}
+    if name not in known:
+        raise UnknownName("stage", name, nearest(name, known))
+    return known[name]
+
+
+def _model(session: Session, work: Common) -> Model | None:
+    """A model by name; one that is described inline has no name that could be fetched."""
+    named = getattr(work, "model", None)
+    return session.find_model(named) if isinstance(named, str) else None

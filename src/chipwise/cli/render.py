@@ -1,0 +1,101 @@
+"""`chipwise render`: the plan of a workload as files that tools take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chipwise.cli.options import Whole
+
+if TYPE_CHECKING:
+    from chipwise.render.file import File
+
+
+@click.command()
+@click.argument("workload", metavar="WORKLOAD.yaml", required=False)
+@click.option("--to", "targets", multiple=True, metavar="TARGET", help="What to write for; may be given several times.")
+@click.option("--list", "listed", is_flag=True, help="List the targets; with a workload, which of them fit it.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to write; left out, files are shown.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--choice", type=Whole(1, 1000), default=1, show_default=True, help="Which of the plan's choices, by rank.")
+@click.option("--stage", default=None, metavar="NAME", help="One stage of a pipeline.")
+@click.option("--objective", type=click.Choice(("cost", "time", "carbon", "balanced")), default=None, help="As for plan.")
+@click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
+@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@click.option("--json", "as_json", is_flag=True, help="Files as JSON.")
+def render(
+    workload: str | None, targets: tuple[str, ...], listed: bool, out: Path | None, force: bool, as_json: bool, **settings: Any
+) -> None:
+    """Write the plan of a workload as deployment files: Kubernetes, Terraform, Dockerfile, boto3 and others.
+
+    Nothing is contacted and nothing is started. Files are written all or none; those that are there stay, unless --force.
+
+    \b
+    Examples:
+      chipwise render --list
+      chipwise render examples/serve/workload.yaml --to kubernetes
+      chipwise render examples/train/workload.yaml --to karpenter --limit clouds=[aws] --out deploy
+    """
+    from chipwise.api import rendering
+    from chipwise.api.wiring import open_session
+    from chipwise.errors import BadInput
+
+    if listed and workload is None:
+        _show_list({name: rendering.fits(name) for name in rendering.target_names()}, as_json)
+        return
+    if workload is None or not (targets or listed):
+        raise BadInput(
+            "A workload and a target are needed.", remedy="chipwise render WORKLOAD.yaml --to kubernetes; --list shows targets."
+        )
+    asked = _asked(workload, settings)
+    if listed:
+        found = rendering.fitting(open_session(), workload, asked)
+        _show_list({name: _told(made) for name, made in found.items()}, as_json)
+        return
+    made = rendering.render(open_session(), workload, tuple(dict.fromkeys(targets)), asked)
+    _give(made, out, force, as_json)
+
+
+def _asked(workload: str, settings: dict[str, Any]) -> Any:
+    from chipwise.api.plan_quick import read, with_limits
+    from chipwise.api.rendering import Asked
+
+    text = with_limits(read(workload), workload, settings["limits"]) if settings["limits"] else None
+    return Asked(settings["environment"], text, settings["objective"], settings["choice"], settings["stage"])
+
+
+def _give(made: dict[str, list[File]], out: Path | None, force: bool, as_json: bool) -> None:
+    from chipwise.api import rendering
+    from chipwise.cli import text
+
+    if out is not None:
+        written = rendering.write(out, made, force)
+        if as_json:
+            text.show_json({"out": str(out), "files": written})
+        else:
+            text.say(*(f"Written: {out / path}" for path in written))
+        return
+    if as_json:
+        text.show_json({name: {file.path: file.text for file in files} for name, files in made.items()})
+        return
+    several = sum(map(len, made.values())) > 1
+    for name, files in made.items():
+        for file in files:
+            if several:
+                click.echo(f"# ---- {name}: {file.path}")
+            click.echo(file.text, nl=False)
+
+
+def _told(made: list[File] | str) -> str:
+    return made if isinstance(made, str) else "fits: " + ", ".join(file.path for file in made)
+
+
+def _show_list(found: dict[str, str], as_json: bool) -> None:
+    from chipwise.cli import text
+
+    if as_json:
+        text.show_json(found)
+    else:
+        text.show_pairs(list(found.items()))

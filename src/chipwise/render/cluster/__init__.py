@@ -1,0 +1,1 @@
+"""Pieces of Kubernetes objects that several targets put together."""

@@ -1,0 +1,133 @@
+"""How Kubernetes names what a machine has: resources, node labels, taints, and what a pod of one machine may ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.render.deployment import Deployment, Node
+from chipwise.render.file import CannotRender
+from chipwise.units import GIB
+
+MACHINE = "node.kubernetes.io/instance-type"
+KEPT_BACK = 0.1  # of a machine's processors and memory, for the system and its daemons
+_RESOURCES = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Intel": "gpu.intel.com/i915"}
+# GKE's own names of slices, and the topology of each number of chips (general knowledge of its documentation).
+_TPUS = {"TPU-v4": ("tpu-v4-podslice", 3), "TPU-v5e": ("tpu-v5-lite-podslice", 2), "TPU-v5p": ("tpu-v5p-slice", 3),
+         "TPU-v6e": ("tpu-v6e-slice", 2), "TPU-v7": ("tpu7x", 3)}  # fmt: skip
+_FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
+_CUBE = {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8", 512: "8x8x8"}
+TPU_HOST = 4  # chips of one host of a slice
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+def resource_of(node: Node) -> str | None:
+    """What a pod asks for to be given a chip; None: the machine has none."""
+    if not node.accelerated:
+        return None
+    match node.kind:
+        case "gpu":
+            if node.profile and node.vendor == "NVIDIA":
+                return f"nvidia.com/mig-{node.profile}"
+            return _RESOURCES.get(node.vendor, "nvidia.com/gpu")
+        case "neuron":
+            return "aws.amazon.com/neuron"
+        case "tpu":
+            return "google.com/tpu"
+        case "gaudi":
+            return "habana.ai/gaudi"
+    raise CannotRender(
+        f"{node.chip} ({node.kind}) has no device plugin that we know, so Kubernetes cannot hand it out.",
+        remedy="Take --to ec2, terraform or compose; or plan for another chip with --limit chips=[...].",
+    )
+
+
+def chip_taint(node: Node) -> Taint | None:
+    """What keeps pods without accelerators away from machines that have them."""
+    resource = resource_of(node)
+    if resource is None:
+        return None
+    key = resource if not resource.startswith("nvidia.com/") else "nvidia.com/gpu"
+    return Taint(key, "present" if node.provider != "aws" or node.kind == "gpu" else "true")
+
+
+def spot_taints(node: Node) -> tuple[Taint, ...]:
+    """What providers put on machines that may be taken away."""
+    match node.provider:
+        case "gcp":
+            return (Taint("cloud.google.com/gke-spot", "true"),)
+        case "azure":
+            return (Taint("kubernetes.azure.com/scalesetpriority", "spot"),)
+    return ()
+
+
+def capacity_labels(deployment: Deployment) -> tuple[tuple[str, str], ...]:
+    """Labels of which a node has one, by how it was bought and by what brought it: any of them will do."""
+    spot = deployment.spot
+    match deployment.node.provider:
+        case "aws":
+            return (
+                ("karpenter.sh/capacity-type", "spot" if spot else "on-demand"),
+                ("eks.amazonaws.com/capacityType", "SPOT" if spot else "ON_DEMAND"),
+            )
+        case "gcp" if spot:
+            return (("cloud.google.com/gke-spot", "true"),)
+        case "azure" if spot:
+            return (("kubernetes.azure.com/scalesetpriority", "spot"),)
+    return ()
+
+
+def tpu_selector(node: Node) -> dict[str, str]:
+    """GKE places pods of a slice by these two labels; a slice is several machines of which each pod takes one."""
+    family = next((name for name in _TPUS if node.chip.startswith(name)), None)
+    if family is None:
+        raise CannotRender(f"{node.chip} is not offered on GKE as far as we know.", remedy="Plan for another chip.")
+    name, dimensions = _TPUS[family]
+    topology = (_FLAT if dimensions == 2 else _CUBE).get(node.chips)
+    if topology is None:
+        raise CannotRender(
+            f"GKE has no slice of {node.chips} {node.chip}.", remedy=f"Plan with --limit chip_count={min(_FLAT)}, 4, 8, 16..."
+        )
+    return {"cloud.google.com/gke-tpu-accelerator": name, "cloud.google.com/gke-tpu-topology": topology}
+
+
+def hosts(node: Node) -> int:
+    """Machines that Kubernetes sees where the plan sees one: a TPU slice is made of hosts."""
+    return max(node.chips // TPU_HOST, 1) if node.kind == "tpu" else 1
+
+
+def pod_chips(deployment: Deployment) -> int:
+    """Chips of one pod."""
+    if not deployment.chips_each:
+        return 0
+    return max(deployment.chips_each // hosts(deployment.node), 1)
+
+
+def pod_share(deployment: Deployment) -> float:
+    """Part of a machine that one pod takes."""
+    node = deployment.node
+    if node.chips and deployment.chips_each:
+        return min(deployment.chips_each / node.chips, 1.0)
+    return 1.0 / max(deployment.per_machine, 1)
+
+
+def cpu_request(deployment: Deployment) -> str:
+    """Left after what the system keeps, in whole processors where there is more than one."""
+    vcpus = deployment.node.vcpus
+    if vcpus is None:
+        return str(4 * max(pod_chips(deployment), 1))
+    left = vcpus / hosts(deployment.node) * (1 - KEPT_BACK) * pod_share(deployment)
+    return str(int(left)) if left >= 1 else f"{max(int(left * 1000), 100)}m"
+
+
+def memory_request(deployment: Deployment) -> str:
+    size = deployment.node.memory_bytes
+    if size is None:
+        return f"{16 * max(pod_chips(deployment), 1)}Gi"
+    left = size / hosts(deployment.node) * (1 - KEPT_BACK) * pod_share(deployment) / GIB
+    return f"{int(left)}Gi" if left >= 1 else f"{max(int(left * 1024), 64)}Mi"

@@ -1,0 +1,181 @@
+"""What is to be deployed, as one value: everything that targets write down, and nothing that they must look up or reckon.
+
+`describing` makes it from a workload, a plan and the catalog. A number that nobody knows is None, and targets leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Form(StrEnum):
+    """How something lives: until it is done, until somebody stops it, while a person sits at it, or on a device of its own."""
+
+    JOB = "job"
+    SERVICE = "service"
+    SESSIONS = "sessions"
+    DEVICES = "devices"
+    PIPELINE = "pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One machine of the plan."""
+
+    provider: str
+    region: str
+    machine: str
+    chip: str  # as the catalog names it
+    kind: str  # gpu, neuron, tpu, fpga, gaudi, npu, edge, cpu
+    vendor: str
+    chips: int  # 0 on machines without an accelerator
+    capability: float | None = None  # compute capability of NVIDIA chips
+    cores: int | None = None  # NeuronCores of one chip
+    profile: str = ""  # slice of a chip that each takes, such as 1g.10gb
+    sharing: str = ""  # "", slices or turns
+    held: int = 1  # users of one chip, where it is shared
+    vcpus: int | None = None
+    memory_bytes: float | None = None
+    disk_bytes: float | None = None  # local and fast, lost with the machine
+    arch: str = "amd64"
+    fabric: str = ""  # efa, infiniband, ...; empty: an ordinary network
+    interfaces: int = 0  # of the fabric that a pod may take: EFA devices
+
+    @property
+    def accelerated(self) -> bool:
+        return self.chips > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """What runs in the container."""
+
+    image: str  # what the machine pulls
+    base: str  # what it is built from, where it is built
+    built: bool  # True: from the rendered Dockerfile
+    purpose: str  # vllm, tgi, pytorch, triton, ...: the row of the image table
+    version: str  # of it
+    command: tuple[str, ...]
+    given: bool  # the command is the user's own; False: the usual one of the kind, to be looked at
+    env: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[tuple[str, str, str], ...] = ()  # setting, name of the stored secret, its key
+    port: int | None = None
+    health: str | None = None
+    requirements: str | None = None
+    framework: str = "none"
+    engine: str = ""
+    cuda: str = ""  # of the image; empty: it has none
+    driver: str = ""  # the oldest that runs it
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A directory that outlives a container."""
+
+    name: str  # data, models, checkpoints
+    path: str
+    size_bytes: float
+    shared: bool = False  # written or read by several machines at once
+    url: str | None = None  # where its contents lie already
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How many copies of a service."""
+
+    least: int
+    usual: int
+    most: int
+    per_replica: float | None = None  # requests per second that one answers within the goals
+    slots: int | None = None  # requests that one works on at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What the plan says of it. Targets print it; nothing else depends on it."""
+
+    seconds: float
+    low_s: float
+    high_s: float
+    usd: float
+    per: str  # job or month
+    usd_per_hour: float  # of all machines
+    kg: float
+    watts: float
+    latency: Mapping[str, float] = field(default_factory=dict)
+    sentence: str = ""  # the plan's own answer
+    price_of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What a service or job computes with."""
+
+    name: str
+    hub: str | None  # its id on the hub
+    precision: str
+    context: int | None
+    weight_bytes: float | None
+    generates: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HandOff:
+    source: str
+    target: str
+    size_bytes: float | None
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    name: str  # made for DNS, clouds and labels
+    title: str  # as the user wrote it
+    kind: str
+    form: Form
+    node: Node
+    machines: int
+    purchase: str  # on-demand, spot, reserved-1y, ...
+    software: Software
+    predicted: Predicted
+    labels: Mapping[str, str] = field(default_factory=dict)  # owner, team, project and others, as the user wrote them
+    description: str = ""
+    namespace: str = ""  # in a cluster; empty: its name
+    split: Mapping[str, int] = field(default_factory=dict)
+    chips_each: int = 0  # of one replica or of a job's process group on one machine
+    model: Model | None = None
+    volumes: tuple[Volume, ...] = ()
+    scaling: Scaling | None = None
+    checkpoint_s: float | None = None
+    deadline_s: float | None = None
+    budget_usd: float | None = None
+    starts: str = ""  # cron expression: when a job is started, or a service is scaled up; empty: by hand, or always on
+    stops: str = ""  # when a service is scaled down again
+    time_zone: str = "UTC"  # of both
+    idle_s: float | None = None
+    people: int | None = None
+    trigger: str | None = None
+    others: tuple[Node, ...] = ()  # next best machines of the same place and chip kind: what a fleet may take instead
+    regions: tuple[str, ...] = ()  # all in which it stands, where there are several
+    stages: tuple[Deployment, ...] = ()
+    hand_offs: tuple[HandOff, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def spot(self) -> bool:
+        return self.purchase == "spot"
+
+    @property
+    def replicas(self) -> int:
+        return self.scaling.usual if self.scaling is not None else self.machines
+
+    @property
+    def per_machine(self) -> int:
+        """Replicas that one machine holds."""
+        return max(self.node.chips // self.chips_each, 1) if self.chips_each else 1
+
+    def volume(self, name: str) -> Volume | None:
+        return next((one for one in self.volumes if one.name == name), None)

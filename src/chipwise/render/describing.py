@@ -1,0 +1,271 @@
+"""From a workload, its plan and the catalog to what is deployed: the one place where a plan is read for rendering."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import time
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.chip import ChipKind
+from chipwise.plan.decision import Choice, Plan
+from chipwise.plan.explaining import sentence
+from chipwise.plan.pipeline import PipelinePlan
+from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Volume
+from chipwise.render.quoting import dns_name
+from chipwise.render.software import Asked, software_of
+from chipwise.units import GB, GIB, HOUR
+from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
+from chipwise.workload.model.decoder import DecoderShape
+from chipwise.workload.model.registry import Model as Known
+from chipwise.workload.model.shape import EncoderDecoderShape
+from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.schedule import MARKET_HOURS, BusinessHours, Cron, MarketHours
+
+OTHERS = 4  # machine types that a fleet may take beside the chosen one
+_SLICED = ("MI", "1g", "2g", "3g", "4g", "7g")
+_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5, "nf4": 0.5}
+_DAYS = {"mon": "1", "tue": "2", "wed": "3", "thu": "4", "fri": "5", "sat": "6", "sun": "0"}
+
+
+def describe(work: Common, plan: Plan, catalog: Catalog, model: Known | None, choice: Choice | None = None) -> Deployment:
+    """`choice`: another of the plan's than its winner."""
+    chosen = choice or plan.winner
+    assert chosen is not None
+    name, form = dns_name(work.name), _form(work, chosen)
+    node = node_of(catalog, chosen, work)
+    each = _chips_each(chosen, node, form)
+    scaling = _scaling(work, plan, chosen, form)
+    made = _model(work, chosen, model)
+    asked = Asked(work, form, node, made, chosen.machines, chosen.split, scaling.slots if scaling else None, name)
+    starts, stops, zone = _window(work)
+    goals, budget = work.goals, work.goals.budget
+    return Deployment(
+        name=name, title=work.name, kind=plan.kind, form=form, node=node, machines=chosen.machines, purchase=chosen.purchase,
+        software=software_of(asked, catalog.rows("images")), predicted=_predicted(plan, chosen), labels=_labels(work),
+        description=work.description or "", split=dict(chosen.split), chips_each=each, model=made,
+        volumes=tuple(_volumes(work, chosen, made, form)), scaling=scaling,
+        checkpoint_s=_checkpoint(work, chosen), deadline_s=goals.deadline, budget_usd=budget.usd if budget else None,
+        starts=starts, stops=stops, time_zone=zone, idle_s=getattr(work, "idle_after", None),
+        people=work.people if isinstance(work, Interactive) else None,
+        trigger=work.program.trigger if work.program else None, others=_others(catalog, plan, chosen, work),
+        regions=_regions(plan, chosen), notes=_notes(chosen, node),
+    )  # fmt: skip
+
+
+def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, models: Mapping[str, Known | None]) -> Deployment:
+    """Its own node is that of the stage that costs most; each stage has its own."""
+    assert plan.totals is not None
+    stages = {stage.name: stage for stage in work.stages}
+    made = []
+    for placed in plan.stages:
+        stage = stages[placed.name]
+        inherited = stage.model_copy(
+            update={"labels": stage.labels if stage.labels.model_dump(exclude_none=True) else work.labels}
+        )
+        one = describe(inherited, placed.plan, catalog, models.get(placed.name), placed.choice)
+        name = dns_name(f"{work.name}-{placed.name}", 50)
+        made.append(replace(one, name=name, title=placed.name, namespace=dns_name(work.name)))
+    dearest = max(made, key=lambda one: one.predicted.usd)
+    formats = {(one.source, one.to): one.format or "" for one in work.hand_offs}
+    return replace(
+        dearest, name=dns_name(work.name), title=work.name, kind="pipeline", form=Form.PIPELINE, labels=_labels(work),
+        description=work.description or "", stages=tuple(made), scaling=None, volumes=(), notes=tuple(plan.notes),
+        hand_offs=tuple(
+            HandOff(one.source, one.to, one.size_bytes, formats.get((one.source, one.to), "")) for one in plan.hand_offs
+        ),
+        predicted=replace(
+            dearest.predicted, seconds=plan.totals.seconds, low_s=plan.totals.seconds, high_s=plan.totals.seconds,
+            usd=plan.totals.usd, kg=plan.totals.kg, per="pipeline", sentence="", latency={},
+        ),
+    )  # fmt: skip
+
+
+def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Node:
+    at = catalog.machine_index.get((choice.provider, choice.machine))
+    machine = catalog.machines[at] if at is not None else None
+    name = machine.chip if machine is not None and machine.chip else choice.chip.partition(" (")[0]
+    chip = catalog.chips.get(name)
+    kind = str(chip.kind) if chip is not None else "cpu"
+    chips = 0 if kind == ChipKind.CPU else choice.chips
+    fabric = next(
+        (row for row in catalog.rows("fabrics") if (row.provider, row.machine) == (choice.provider, choice.machine)), None
+    )
+    profile, sharing, held = _shared(choice, work)
+    return Node(
+        provider=choice.provider, region=choice.region, machine=choice.machine, chip=name, kind=kind,
+        vendor=chip.vendor if chip is not None else "", chips=chips,
+        capability=chip.compute_capability if chip is not None else None,
+        cores=chip.silicon.units if chip is not None and kind == ChipKind.NEURON else None,
+        profile=profile, sharing=sharing, held=held,
+        vcpus=int(machine.vcpus) if machine is not None and machine.vcpus else None,
+        memory_bytes=machine.memory_bytes if machine is not None else None,
+        disk_bytes=machine.disk_bytes if machine is not None else None,
+        arch="arm64" if machine is not None and (machine.cpu_arch or "").startswith(("arm", "aarch")) else "amd64",
+        fabric=(machine.fabric or "").lower() if machine is not None and machine.fabric not in (None, "no") else "",
+        interfaces=(fabric.interfaces or 0) if fabric is not None else 0,
+    )  # fmt: skip
+
+
+def _shared(choice: Choice, work: Common | None) -> tuple[str, str, int]:
+    held = int(choice.split.get("seats a chip", 1))
+    if held <= 1:
+        return "", "", 1
+    sliced = str(getattr(work, "sharing", "")) == "slices"
+    return (choice.precision, "slices", held) if sliced and "g." in choice.precision else ("", "turns", held)
+
+
+def _form(work: Common, choice: Choice) -> Form:
+    if choice.family.startswith("edge") or getattr(work, "devices", None):
+        return Form.DEVICES
+    if isinstance(work, Interactive):
+        return Form.SESSIONS
+    lasting = isinstance(work, Serve | Stream) or (isinstance(work, Transcode) and work.streams is not None)
+    return Form.SERVICE if lasting else Form.JOB
+
+
+def _chips_each(choice: Choice, node: Node, form: Form) -> int:
+    if not node.chips:
+        return 0
+    if form is Form.SERVICE or "replicas" in choice.split:
+        return min(max(choice.split.get("tp", 1) * choice.split.get("pp", 1), choice.split.get("tables", 1)), node.chips)
+    return 1 if form is Form.SESSIONS else node.chips
+
+
+def _scaling(work: Common, plan: Plan, choice: Choice, form: Form) -> Scaling | None:
+    if form is not Form.SERVICE:
+        return None
+    usual = choice.replicas or choice.machines
+    asked = work.replicas if isinstance(work, Serve) else None
+    load = plan.load
+    mean = load.replicas_mean if load is not None and choice == plan.winner else usual
+    least = max((asked.min if asked and asked.min else min(mean, usual)), 1)
+    most = asked.max if asked and asked.max else max(2 * usual, usual + 1)
+    rate = choice.rate / usual if choice.rate else None
+    answer = next((seconds for goal, seconds in choice.latency.items() if goal.startswith("latency")), None)
+    slots = None
+    if rate is not None and answer is not None:
+        slots = 1 << max(math.ceil(math.log2(max(rate * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
+    return Scaling(min(least, most), max(usual, least), max(most, usual), rate, slots)
+
+
+def _model(work: Common, choice: Choice, known: Known | None) -> Model | None:
+    if known is None:
+        return None
+    hub = next((name for name in known.aliases if "/" in name), None)
+    written = getattr(work, "model", None)
+    if isinstance(written, str) and written.count("/") == 1 and not written.endswith(".json"):
+        hub = written
+    generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
+    context = getattr(work, "context", None)
+    bytes_each = _BYTES.get(choice.precision, 2.0)
+    return Model(
+        known.name, hub, choice.precision, int(context) if context else known.context if generates else None,
+        known.shape.parameters * bytes_each, generates,
+    )  # fmt: skip
+
+
+def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
+    made = []
+    several = choice.machines > 1 or form is Form.SERVICE
+    if work.data is not None:
+        place = work.data.place
+        made.append(Volume("data", "/data", work.data.size, several, place if place and "//" in place else None,
+                           f"the data set, as the plan keeps it: {choice.storage or 'object store'}"))  # fmt: skip
+    elif isinstance(work, Batch | Transcode) or getattr(work, "kind", "") == "render":
+        made.append(Volume("data", "/data", 100 * GB, several, None, "input and results; its size is not stated"))
+    if model is not None and model.weight_bytes and form is not Form.DEVICES:
+        size = max(2.2 * model.weight_bytes, 10 * GB)
+        made.append(
+            Volume("models", "/models", size, form is Form.SERVICE, None, "weights are fetched once, not at every start")
+        )
+    if isinstance(work, Learning) and model is not None and model.weight_bytes:
+        url = work.program.checkpoints if work.program else None
+        size = (
+            model.weight_bytes / _BYTES.get(choice.precision, 2.0) * 14.0 * 3
+        )  # fp32 weights and two moments, three of them kept
+        if getattr(work, "method", "full") != "full":
+            size = max(model.weight_bytes * 0.1, 20 * GB)
+        made.append(Volume("checkpoints", "/checkpoints", max(size, 20 * GB), several, url, "room for three checkpoints"))
+    elif form is Form.JOB and choice.purchase == "spot":
+        url = work.program.checkpoints if work.program else None
+        made.append(Volume("checkpoints", "/checkpoints", 50 * GB, several, url, "what is done must outlive a lost machine"))
+    return made
+
+
+def _checkpoint(work: Common, choice: Choice) -> float | None:
+    return getattr(work, "checkpoint_every", None) or choice.checkpoint_s or None
+
+
+def _window(work: Common) -> tuple[str, str, str]:
+    """(starts, stops, time zone) as cron expressions."""
+    match work.schedule:
+        case Cron() as cron:
+            return cron.expression, "", cron.time_zone
+        case BusinessHours() as hours:
+            days = [_DAYS[str(day)] for day in hours.days]
+            after = hours.end <= hours.start  # ends on the next day
+            stops = [str((int(day) + 1) % 7) for day in days] if after else days
+            return _cron(hours.start, days), _cron(hours.end, stops), hours.time_zone
+        case MarketHours() as hours if hours.market in MARKET_HOURS:
+            zone, opens, closes = MARKET_HOURS[hours.market]
+            return (
+                _cron(_moved(opens, -(hours.before or 0.0)), list("12345")),
+                _cron(_moved(closes, hours.after or 0.0), list("12345")), zone,
+            )  # fmt: skip
+    return "", "", "UTC"
+
+
+def _cron(moment: time, days: list[str]) -> str:
+    return f"{moment.minute} {moment.hour} * * {','.join(sorted(days))}"
+
+
+def _moved(moment: time, seconds: float) -> time:
+    """Within the day: a market that opens at midnight is not warmed up the day before."""
+    minutes = min(max(moment.hour * 60 + moment.minute + round(seconds / 60), 0), 24 * 60 - 1)
+    return time(minutes // 60, minutes % 60)
+
+
+def _labels(work: Common) -> dict[str, str]:
+    return {key: str(value) for key, value in work.labels.model_dump(exclude_none=True).items()}
+
+
+def _others(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -> tuple[Node, ...]:
+    """The next best of the same place whose machines look the same to the program: same kind of chip, as many of them."""
+    seen, found = {chosen.machine}, []
+    mine = node_of(catalog, chosen, work)
+    for choice in plan.choices:
+        if choice.machine in seen or (choice.provider, choice.region) != (chosen.provider, chosen.region):
+            continue
+        node = node_of(catalog, choice, work)
+        alike = (node.kind, node.vendor, node.chips, node.arch) == (mine.kind, mine.vendor, mine.chips, mine.arch)
+        if alike and choice.machines == chosen.machines and choice.precision == chosen.precision:
+            seen.add(choice.machine)
+            found.append(node)
+    return tuple(found[:OTHERS])
+
+
+def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
+    if plan.placement is None or chosen != plan.winner:
+        return (chosen.region,)
+    return tuple(dict.fromkeys((chosen.region, *(stand.region for stand in plan.placement.stands))))
+
+
+def _predicted(plan: Plan, choice: Choice) -> Predicted:
+    compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
+    hours = choice.seconds / HOUR
+    return Predicted(
+        seconds=choice.seconds, low_s=choice.low_s, high_s=choice.high_s, usd=choice.usd, per=plan.per,
+        usd_per_hour=compute / hours if hours else 0.0, kg=choice.kg, watts=choice.watts, latency=dict(choice.latency),
+        sentence=sentence(plan) if choice == plan.winner else "", price_of=choice.price_of,
+    )  # fmt: skip
+
+
+def _notes(choice: Choice, node: Node) -> tuple[str, ...]:
+    notes = []
+    if choice.quantum is not None:
+        notes.append(f"The circuits run on {choice.quantum.told}; these files are of the machine between them.")
+    if node.memory_bytes is not None and node.memory_bytes < GIB:
+        notes.append("The machine has less than 1 GiB of memory.")
+    return tuple(notes)

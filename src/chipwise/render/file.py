@@ -1,0 +1,20 @@
+"""What rendering gives: files, or the reason why a target cannot say what the plan says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chipwise.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """`path` is relative to where the files go and has no `..`; lines end in a newline."""
+
+    path: str
+    text: str
+    executable: bool = False
+
+
+class CannotRender(BadInput):
+    """A target that cannot express a plan; the remedy names what can."""

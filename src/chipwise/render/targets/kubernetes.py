@@ -1,0 +1,45 @@
+"""Kubernetes: namespace with its guards, and a Job, an Indexed Job or a Deployment with all that belongs to it."""
+
+from __future__ import annotations
+
+from chipwise.render.cluster import guards, jobs, services
+from chipwise.render.cluster.accelerators import resource_of
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import CannotRender, File
+from chipwise.render.heading import heading
+from chipwise.render.yaml_text import document
+
+FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
+
+
+def render(deployment: Deployment) -> list[File]:
+    match deployment.form:
+        case Form.PIPELINE:
+            raise CannotRender(
+                "Plain Kubernetes runs no stages in order.",
+                remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+            )
+        case Form.SESSIONS:
+            raise CannotRender("Notebooks need somebody who starts and stops them.", remedy="Take --to jupyterhub.")
+        case Form.DEVICES:
+            raise CannotRender(
+                f"{deployment.node.chip} stands at the edge, one at each place; a cluster does not reach it.",
+                remedy="Take --to compose for one device, or dockerfile for its image.",
+            )
+    resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+    rules = [
+        guards.namespace(deployment), guards.priority_class(deployment), guards.service_account(deployment),
+        guards.quota(deployment), guards.limit_range(deployment), guards.network_policy(deployment),
+    ]  # fmt: skip
+    work = [*guards.claims(deployment)]
+    if deployment.form is Form.SERVICE:
+        scaler = services.autoscaler(deployment)
+        work += [services.deployment_object(deployment), services.service(deployment), services.disruption_budget(deployment)]
+        work += [scaler] if scaler is not None else []
+    else:
+        work += [jobs.rendezvous(deployment)] if jobs.meets(deployment) else []
+        work.append(jobs.job(deployment))
+    return [
+        File("namespace.yaml", document(*rules, title=heading(deployment, "What surrounds it: apply this first."))),
+        File("workload.yaml", document(*work, title=heading(deployment, "What runs."))),
+    ]

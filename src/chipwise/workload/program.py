@@ -1,0 +1,141 @@
+"""What runs on the hardware that a plan chooses: image, command, settings, and secrets by name.
+
+Nothing here changes a plan. Values of secrets are never part of a workload: it says where each is kept.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from chipwise.workload.goals import Text
+from chipwise.workload.part import Choice, Flaw, Part, fault, shown
+
+MOST_WORDS = 400
+LONGEST_WORD = 16_384
+
+
+class Framework(StrEnum):
+    PYTORCH = "pytorch"
+    JAX = "jax"
+    TENSORFLOW = "tensorflow"
+    MPI = "mpi"
+    NONE = "none"
+
+
+class Engine(StrEnum):
+    """What answers requests, or works through a batch of them."""
+
+    VLLM = "vllm"
+    TGI = "tgi"
+    SGLANG = "sglang"
+    TRITON = "triton"
+    OWN = "own"
+
+
+def _words(value: object) -> object:
+    """A command as a list, or as one line that is taken apart as a shell would, without running anything."""
+    if isinstance(value, str):
+        try:
+            value = shlex.split(value)
+        except ValueError as error:
+            raise fault(f"{shown(value)} cannot be taken apart: {error}", "a list of words, or one line") from None
+    if not isinstance(value, list | tuple) or not value:
+        raise fault(f"{shown(value)} is not a command", "a list of words such as [python, train.py], or one line")
+    words = [str(word) if isinstance(word, int | float) and not isinstance(word, bool) else word for word in value]
+    if bad := next((word for word in words if not isinstance(word, str)), None):
+        raise fault(f"{shown(bad)} is no word of a command", "text; yes, no and dates in quotes")
+    if len(words) > MOST_WORDS or any(len(word) > LONGEST_WORD for word in words):
+        raise fault(
+            "the command is too long", f"at most {MOST_WORDS} words of {LONGEST_WORD:,} characters; put the rest into a file"
+        )
+    if any("\x00" in word for word in words):
+        raise fault("a command cannot hold the character NUL", "text without it")
+    return tuple(words)
+
+
+def _setting(key: object) -> object:
+    if not isinstance(key, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", key):
+        raise fault(f"{shown(key)} is not the name of a setting", "letters, digits and _, such as HF_HOME")
+    return key
+
+
+def _value(value: object) -> object:
+    if isinstance(value, bool):
+        raise fault(f"{shown(value)} may be read as true, True or 1", 'text in quotes, such as "true"')
+    value = str(value) if isinstance(value, int | float) else value
+    if not isinstance(value, str) or len(value) > LONGEST_WORD or "\x00" in value:
+        raise fault(f"{shown(value)} is not the value of a setting", f"text of at most {LONGEST_WORD:,} characters")
+    return value
+
+
+def _kept(value: object) -> object:
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/[A-Za-z0-9._-]{1,253}", value):
+        raise fault(
+            f"{shown(value)} does not say where a secret is kept", "name/key of a stored secret, such as hub-token/token"
+        )
+    return value
+
+
+def _path(value: object) -> object:
+    if not isinstance(value, str) or not re.fullmatch(r"/[\w./~%?&=+-]{0,199}", value, re.ASCII):
+        raise fault(f"{shown(value)} is not a path of a service", "such as /health")
+    return value
+
+
+def _image(value: object) -> object:
+    """Registry, name, tag or digest. What is not written like one would only fail on the machine."""
+    host, part = r"[A-Za-z0-9][A-Za-z0-9._-]*(?::\d{1,5})?", r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
+    known = rf"{host}(?:/{part})*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
+    if not isinstance(value, str) or len(value) > 400 or not re.fullmatch(known, value, re.ASCII):
+        raise fault(f"{shown(value)} is not an image", "such as team/trainer:1.4, with small letters before the colon")
+    return value
+
+
+def _trigger(value: object) -> object:
+    if not isinstance(value, str) or not re.fullmatch(
+        r"(?:s3|gs|az)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](?:/[\w./=-]{0,500})?", value
+    ):
+        raise fault(f"{shown(value)} is no place where objects arrive", "such as s3://uploads/videos/")
+    return value
+
+
+SettingName = Annotated[str, BeforeValidator(_setting)]
+
+
+class Program(Part):
+    """What runs. Left out, the usual program of the kind is written down, and rendered files say where to put yours."""
+
+    image: Annotated[str, BeforeValidator(_image)] | None = None
+    """Container image; left out, a Dockerfile for the chosen chip is rendered and its image is used."""
+    command: Annotated[tuple[str, ...], BeforeValidator(_words)] | None = None
+    """What to run in it, as a list or as one line, such as python train.py --config legal.yaml."""
+    env: Mapping[SettingName, Annotated[str, BeforeValidator(_value)]] = Field(default_factory=dict)
+    """Settings that are no secrets."""
+    secrets: Mapping[SettingName, Annotated[str, BeforeValidator(_kept)]] = Field(default_factory=dict)
+    """Settings that are: where each is kept, as name/key. Their values are never written anywhere."""
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Where a service listens."""
+    health: Annotated[str, BeforeValidator(_path)] | None = None
+    """What a service answers when it is well, such as /health."""
+    framework: Annotated[Framework, Choice(Framework, "a framework", (("torch", "pytorch"), ("tf", "tensorflow")))] | None = (
+        None
+    )
+    engine: Annotated[Engine, Choice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
+    requirements: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w./-]{0,199}$")] | None = None
+    """A file of Python packages beside the program, to be installed into the image."""
+    checkpoints: Text | None = None
+    """Where checkpoints are kept, as s3://bucket/path; left out, a volume of their own."""
+    trigger: Annotated[str, BeforeValidator(_trigger)] | None = None
+    """Objects whose arrival starts the work, as s3://bucket/prefix/."""
+
+    def flaws(self) -> Iterable[Flaw]:
+        if both := sorted(set(self.env) & set(self.secrets)):
+            yield Flaw("secrets", f"{', '.join(both)} is in env as well", "each setting once", ("env",))
+        if self.requirements is not None and ".." in self.requirements:
+            yield Flaw("requirements", "leads out of the program's directory", "a path beside the program")

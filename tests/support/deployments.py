@@ -1,0 +1,27 @@
+"""Deployments of the examples, planned once and kept: what tests of rendering start from."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from chipwise.api.plan_quick import read, with_limits
+from chipwise.api.rendering import Asked, deployment_of
+from chipwise.api.wiring import Session, open_session
+from chipwise.render.deployment import Deployment
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml")))
+
+
+@cache
+def session() -> Session:
+    return open_session()
+
+
+@cache
+def deployment(example: str, *limits: str, stage: str | None = None, environment: str | None = None) -> Deployment:
+    """`limits` as the command line has them: "clouds=[aws]"."""
+    path = str(EXAMPLES / example / "workload.yaml")
+    text = with_limits(read(path), path, limits) if limits else None
+    return deployment_of(session(), path, Asked(environment=environment, text=text, stage=stage))
