@@ -29,6 +29,7 @@ COMMANDS = {
     "check": "Check a workload file and list all its problems.",
     "plan": "Choose hardware for a workload: ranked, priced, explained.",
     "render": "Write a plan as deployment files.",
+    "audit": "Check manifests and Terraform as a careful engineer would.",
     "pack": "Pack several small models onto shared GPUs.",
     "compare": "Set providers, regions or generations side by side.",
     "rate": "Rate hardware families for a workload, with the numbers.",

@@ -15,8 +15,13 @@ from hypothesis import strategies as st
 from chipwise.render.quoting import dns_name, hcl, label_value, one_line, shell
 from chipwise.render.yaml_text import Noted, document, plain
 
-HOSTILE = ["", " ", "no", "null", "1e3", "0x1f", "~", "'", '"', "a: b", "- x", "# c", "${X}", "$(id)", "{{ .Values }}", "a\nb",
-           "a\n b\n", "\tx", "é", "\x00", "\x85", "\u2028", "😀", "%{if}", "!tag", "&a", "*a", "|", ">", "...", "---", "=", "2026-11-15", "12:30:45", "a\n\nb", "a \nb", "\ufeff", "\ud7ff", "line\r\nend"]  # fmt: skip
+HOSTILE = [
+    "", " ", "no", "null", "1e3", "0x1f", "~", "'", '"', "a: b", "- x", "# c", "${X}", "$(id)", "{{ .Values }}", "a\nb",
+    "a\n b\n",
+    "\tx", "é", "\x00", "\x85", "\u2028", "😀", "%{if}", "!tag", "&a", "*a", "|", ">", "...", "---", "=", "2026-11-15",
+    "12:30:45",
+    "a\n\nb", "a \nb", "\ufeff", "\ud7ff", "line\r\nend",
+]  # fmt: skip
 TEXT = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 KEY = TEXT  # YAML itself ends a key at 1,024 characters; names of settings are shorter
 LONG = "x'y\"${z} " * 1_100
@@ -84,6 +89,7 @@ def test_a_comment_is_one_line(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_terraform_strings_hold_no_template(text: str) -> None:
     written = hcl(text)
-    assert "${" not in written.replace("$${", "") and "%{" not in written.replace("%%{", "")
+    assert "${" not in written.replace("$${", "")
+    assert "%{" not in written.replace("%%{", "")
     if "\\U" not in written:
         assert json.loads(written.replace("$${", "${").replace("%%{", "%{")) == text

@@ -1,0 +1,66 @@
+"""Pods, wherever they stand: in a Pod, a Job, a Deployment, a CronJob, or a custom object that carries their template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise.audit.source import Located, Manifest, Sources, listed, look
+
+ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "google.com/tpu", "habana.ai/", "gpu.intel.com/")
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    owner: Manifest
+    spec: Located
+
+    @property
+    def containers(self) -> list[Located]:
+        every = [*listed(self.spec.get("initContainers")), *listed(self.spec.get("containers"))]
+        return [one for one in every if isinstance(one, Located)]
+
+    @property
+    def chips(self) -> dict[str, int]:
+        """Accelerators that its containers ask for."""
+        found: dict[str, int] = {}
+        for container in self.containers:
+            asked = look(container, "resources", "limits") or look(container, "resources", "requests") or {}
+            for name, many in asked.items() if isinstance(asked, dict) else ():
+                if name.startswith(ACCELERATORS) and str(many).isdigit():
+                    found[name] = found.get(name, 0) + int(many)
+        return found
+
+    @property
+    def is_job(self) -> bool:
+        return self.owner.kind in ("Job", "CronJob", "Workflow", "CronWorkflow", "RayJob", "ScaledJob", "Pod")
+
+
+def pods_of(sources: Sources) -> Iterator[Pod]:
+    for manifest in sources.manifests:
+        if manifest.kind == "Pod" and isinstance(manifest.body.get("spec"), Located):
+            yield Pod(manifest, manifest.body["spec"])
+        elif manifest.kind not in ("NodePool", "ConfigMap", "Secret", "CustomResourceDefinition"):
+            yield from (Pod(manifest, spec) for spec in _templates(manifest.body))
+
+
+def _templates(value: Any) -> Iterator[Located]:
+    """Every `template` with a `spec` that has containers."""
+    if isinstance(value, Located):
+        for key, one in value.items():
+            spec = look(one, "spec")
+            if key == "template" and isinstance(spec, Located) and isinstance(spec.get("containers"), list):
+                yield spec
+            else:
+                yield from _templates(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _templates(one)
+
+
+def is_spot(spec: Located) -> bool:
+    """Whether a pod is made for machines that may be taken away."""
+    text = str(spec.get("nodeSelector") or "") + str(look(spec, "affinity", "nodeAffinity") or "")
+    wanted = ("'spot'", "'SPOT'", "gke-spot", "'preemptible'", "gke-preemptible")
+    return any(sign in text for sign in wanted)

@@ -1,0 +1,1 @@
+"""One file per rule. The file's name is the rule's; it defines `check(sources) -> Iterator[Finding]` and `ABOUT`."""

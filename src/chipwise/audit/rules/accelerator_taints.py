@@ -1,0 +1,78 @@
+"""Machines with accelerators cost ten times others: taints keep ordinary pods away, tolerations let the right ones in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chipwise.audit.finding import Finding, Weight
+from chipwise.audit.pods import pods_of
+from chipwise.audit.source import Sources, line_of, listed, look
+from chipwise.audit.terraform import inner
+
+ABOUT = "accelerator nodes are tainted, and pods that use them tolerate it"
+_RULE = "accelerator-taints"
+_FAMILIES = ("p3", "p4", "p5", "p6", "g4", "g5", "g6", "g7", "trn", "inf", "dl1", "dl2", "f2", "vt1")
+
+
+def accelerated(machine: str) -> bool:
+    """Whether a machine of AWS has an accelerator, by its name."""
+    return machine.split(".")[0].startswith(_FAMILIES)
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources):
+        if not pod.chips or pod.owner.kind == "DaemonSet":
+            continue
+        wanted = {"nvidia.com/gpu" if name.startswith("nvidia.com/") else name for name in pod.chips}
+        tolerations = listed(pod.spec.get("tolerations"))
+        open_to = {str(look(one, "key")) for one in tolerations} | {"*" for one in tolerations if not look(one, "key")}
+        for name in sorted(wanted - open_to):
+            if "*" not in open_to:
+                yield _found(
+                    pod.owner.path, line_of(pod.spec, "tolerations"),
+                    f"{pod.owner.title} uses {name} and does not tolerate its taint",
+                    f"Add a toleration: key {name}, operator Exists, effect NoSchedule.",
+                )  # fmt: skip
+    for manifest in sources.manifests:
+        if manifest.kind == "NodePool" and look(manifest.body, "spec", "template", "spec") is not None:
+            spec = look(manifest.body, "spec", "template", "spec")
+            if any(accelerated(name) for name in _machines(spec)) and not listed(look(spec, "taints")):
+                yield _found(
+                    manifest.path, line_of(spec), f"{manifest.title} brings accelerators without a taint", "Add taints."
+                )
+        if manifest.kind == "ClusterConfig":
+            for group in [*listed(manifest.body.get("managedNodeGroups")), *listed(manifest.body.get("nodeGroups"))]:
+                names = [look(group, "instanceType"), *listed(look(group, "instanceTypes"))]
+                if any(accelerated(str(name)) for name in names if name) and not look(group, "taints"):
+                    told = f"node group {look(group, 'name')} has accelerators and no taint"
+                    yield _found(manifest.path, line_of(group), told, "Add taints.")
+    for block in sources.blocks:
+        machines = [str(name).strip('"') for name in listed(block.body.get("instance_types"))]
+        untainted = block.labels[:1] == ("aws_eks_node_group",) and not inner(block.body, "taint")
+        if untainted and any(map(accelerated, machines)):
+            yield _found(block.path, block.line, f"{block.title} has accelerators and no taint", "Add a taint block.")
+        if block.labels[:1] == ("google_container_node_pool",):
+            for config in inner(block.body, "node_config"):
+                if inner(config, "guest_accelerator") and not inner(config, "taint"):
+                    yield _found(
+                        block.path,
+                        block.line,
+                        f"{block.title} has accelerators and no taint",
+                        "Add a taint block to node_config.",
+                    )
+        untainted = block.labels[:1] == ("azurerm_kubernetes_cluster_node_pool",) and not block.body.get("node_taints")
+        if untainted and "Standard_N" in str(block.body.get("vm_size", "")):
+            yield _found(block.path, block.line, f"{block.title} has accelerators and no taint", "Set node_taints.")
+
+
+def _machines(spec: Mapping[str, Any]) -> list[str]:
+    found = []
+    for one in listed(look(spec, "requirements")):
+        if look(one, "key") in ("node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"):
+            found += [str(value) for value in listed(look(one, "values"))]
+    return found
+
+
+def _found(path: str, line: int, what: str, fix: str) -> Finding:
+    return Finding(_RULE, Weight.MEDIUM, path, line, what, fix)

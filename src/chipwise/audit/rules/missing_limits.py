@@ -1,0 +1,29 @@
+"""A container without limits takes its neighbours' memory; without requests it is placed where there is no room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chipwise.audit.finding import Finding, Weight
+from chipwise.audit.pods import pods_of
+from chipwise.audit.source import Sources, line_of, look
+
+ABOUT = "containers say what they need and at most take"
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources):
+        for container in pod.containers:
+            told, line = f"{pod.owner.title}: container {container.get('name', '?')}", line_of(container, "resources")
+            limits = look(container, "resources", "limits") or {}
+            requests = look(container, "resources", "requests") or {}
+            if "memory" not in limits:
+                yield Finding(
+                    "missing-limits", Weight.MEDIUM, pod.owner.path, line, f"{told} has no memory limit",
+                    "Set resources.limits.memory.",
+                )  # fmt: skip
+            if "cpu" not in requests and "cpu" not in limits:
+                yield Finding(
+                    "missing-limits", Weight.LOW, pod.owner.path, line, f"{told} asks for no processors",
+                    "Set resources.requests.cpu.",
+                )  # fmt: skip

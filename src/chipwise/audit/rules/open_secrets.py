@@ -1,0 +1,98 @@
+"""A secret in a file is in every clone of the repository for ever."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chipwise.audit.finding import Finding, Weight
+from chipwise.audit.pods import pods_of
+from chipwise.audit.source import Sources, line_of, listed, look
+
+ABOUT = "no secret stands in a file"
+_RULE = "open-secrets"
+_NAMES = re.compile(
+    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)(?:$|_)", re.IGNORECASE
+)
+_SIGNS = (
+    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), "an AWS access key"),
+    (re.compile(r"-----BEGIN (?:RSA |EC |OPENSSH )?PRIVATE KEY-----"), "a private key"),
+    (re.compile(r"\bhf_[A-Za-z0-9]{30,}\b"), "a Hugging Face token"),
+    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"), "a GitHub token"),
+    (re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"), "a Google API key"),
+)
+_REFERENCE = re.compile(r"^\s*$|^\$|\{\{|^<.*>$|^/run/secrets/|^/|^(?:true|false|\d+)$", re.IGNORECASE)
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for path, text in sources.texts:
+        for sign, what in _SIGNS:
+            for found in sign.finditer(text):
+                line = text.count("\n", 0, found.start()) + 1
+                yield _found(
+                    path,
+                    line,
+                    f"{what} stands in the file",
+                    "Take it out, make it worthless (rotate it), and refer to a stored secret.",
+                )
+    for pod in pods_of(sources):
+        for container in pod.containers:
+            for one in listed(container.get("env")):
+                if _is_open(look(one, "name"), look(one, "value")):
+                    what = f"{pod.owner.title}: {look(one, 'name')} has its value in the manifest"
+                    yield _found(pod.owner.path, line_of(one, "value"), what, "Use valueFrom.secretKeyRef.")
+    for manifest in sources.manifests:
+        if manifest.kind == "Secret" and (manifest.body.get("stringData") or manifest.body.get("data")):
+            key = "stringData" if manifest.body.get("stringData") else "data"
+            yield _found(
+                manifest.path, line_of(manifest.body, key), f"{manifest.title} carries its values",
+                "Make it outside of files: kubectl create secret, External Secrets or Sealed Secrets.",
+            )  # fmt: skip
+    for one in sources.compose:
+        services = one.body.get("services")
+        for name, service in services.items() if isinstance(services, dict) else ():
+            env = look(service, "environment")
+            for key, value in env.items() if isinstance(env, dict) else ():
+                if _is_open(key, value):
+                    yield _found(
+                        one.path,
+                        line_of(env, key),
+                        f"service {name}: {key} has its value in the file",
+                        "Use secrets: or an env_file that is not committed.",
+                    )
+    for file in sources.dockerfiles:
+        for instruction in file:
+            if instruction.word in ("ENV", "ARG"):
+                key, _, value = re.sub(r"^(\w+)\s+", r"\1=", instruction.rest).partition("=")
+                if instruction.word == "ENV" and _is_open(key.strip(), value.strip().strip("\"'")):
+                    yield _found(
+                        instruction.path,
+                        instruction.line,
+                        f"{key.strip()} is baked into the image",
+                        "Use RUN --mount=type=secret, or give it at run time.",
+                    )
+    for block in sources.blocks:
+        for key, value in block.body.items():
+            if block.type in ("resource", "variable") and isinstance(value, str) and _is_open(key, value.strip('"')):
+                yield _found(
+                    block.path,
+                    block.line,
+                    f"{block.title}: {key} has its value in the file",
+                    "Take it from a variable marked sensitive, or a secret store.",
+                )
+
+
+def _is_open(name: object, value: object) -> bool:
+    """A literal under a name that speaks of a secret; names of files, references and switches are none."""
+    return bool(
+        isinstance(name, str)
+        and _NAMES.search(name)
+        and isinstance(value, str)
+        and value
+        and not _REFERENCE.search(value)
+        and "${" not in value
+    )
+
+
+def _found(path: str, line: int, what: str, fix: str) -> Finding:
+    return Finding(_RULE, Weight.HIGH, path, line, what, fix)

@@ -1,0 +1,60 @@
+"""Terraform files as blocks with lines. The reader is python-hcl2, which only those need who audit such files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from chipwise.audit.source import Block, Unreadable
+from chipwise.errors import MissingExtra
+
+
+def read_terraform(path: str, text: str) -> Iterator[Block]:
+    try:
+        import hcl2
+    except ImportError as error:
+        raise MissingExtra("The audit of Terraform files", "audit") from error
+    try:
+        tree = hcl2.loads(text, serialization_options=hcl2.SerializationOptions(strip_string_quotes=True))
+    except RecursionError:
+        raise Unreadable("it is nested too deeply") from None
+    except Exception as error:  # the parser's own tree of errors is no part of its interface
+        raise Unreadable("it is not HCL", int(getattr(error, "line", 1) or 1)) from error
+    lines = text.splitlines()
+    for kind, found in tree.items():
+        if isinstance(found, list):
+            for one in found:
+                yield from _blocks(path, kind, (), one, lines)
+
+
+def _blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Sequence[str]) -> Iterator[Block]:
+    """Labels are nested mappings of one key each; the body says that it is a block."""
+    if not isinstance(value, Mapping):
+        return
+    if value.get("__is_block__"):
+        yield Block(path, kind, labels, value, _line(lines, kind, labels))
+        return
+    for label, inside in value.items():
+        yield from _blocks(path, kind, (*labels, str(label).strip('"')), inside, lines)
+
+
+def _line(lines: Sequence[str], kind: str, labels: tuple[str, ...]) -> int:
+    """The reader keeps no lines: the block's opening is looked for."""
+    opening = re.compile(r"\s*" + r"\s+".join([re.escape(kind), *(f'"{re.escape(label)}"' for label in labels)]) + r"\s*\{")
+    return next((at for at, line in enumerate(lines, start=1) if opening.match(line)), 1)
+
+
+def inner(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Blocks of a name inside a block."""
+    found = body.get(name)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def text_of(value: Any) -> str:
+    """A value as text: quotes of literals taken off."""
+    return str(value).strip('"') if value is not None else ""
+
+
+def is_true(value: Any) -> bool:
+    return value is True or text_of(value).lower() == "true"

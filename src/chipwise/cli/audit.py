@@ -1,0 +1,48 @@
+"""`chipwise audit`: what a careful engineer would object to in manifests and Terraform."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+import click
+
+
+@click.command()
+@click.argument("path", metavar="DIR|FILE|-", required=False)
+@click.option("--rules", "listed", is_flag=True, help="List the rules.")
+@click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
+@click.pass_context
+def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) -> None:
+    """Check manifests, Terraform, Dockerfiles and Compose files: each objection with its line and its mend.
+
+    Exits with 1 when there is one of high or medium weight. Terraform files need the extra: pip install 'chipwise[audit]'.
+
+    \b
+    Examples:
+      chipwise audit deploy/
+      chipwise render examples/serve/workload.yaml --to kubernetes | chipwise audit -
+    """
+    from chipwise.api.auditing import audit as ask
+    from chipwise.audit.auditing import every_rule
+    from chipwise.cli import text
+    from chipwise.errors import BadInput
+
+    if listed:
+        text.show_pairs([(name, rule.ABOUT) for name, rule in every_rule().items()])
+        return
+    if path is None:
+        raise BadInput("Nothing to audit.", remedy="Give a directory or a file, or - for standard input.")
+    found = ask(path, sys.stdin.read() if path == "-" else "")
+    grave = [one for one in found.findings if one.weight != "low"]
+    if as_json:
+        text.show_json({"schema": 1, "files": list(found.looked_at), "findings": [asdict(one) for one in found.findings]})
+    else:
+        for one in found.findings:
+            text.show_lines(f"{one.path}:{one.line}: {one.weight}: {one.what} [{one.rule}]", f"    {one.fix}")
+        many = len(found.findings)
+        told = "no objection" if not many else f"{many} {'objection' if many == 1 else 'objections'}"
+        text.show_lines(f"{len(found.looked_at)} {'file' if len(found.looked_at) == 1 else 'files'}: {told}.")
+    if not found.looked_at and not found.findings:
+        raise BadInput(f"{path} holds nothing that we know.", remedy="YAML, Terraform, Dockerfiles and Compose files are read.")
+    ctx.exit(1 if grave else 0)

@@ -1,0 +1,109 @@
+"""What every target keeps to, whichever it is: files or a reason, the same each time, and no text of a user that breaks out."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from chipwise.api.rendering import files, target, target_names
+from chipwise.audit.auditing import audit, kind_of
+from chipwise.render.deployment import Deployment, Volume
+from chipwise.render.file import CannotRender, File
+from deployments import NAMES, deployment
+from fixed_deployments import CASES
+
+HOSTILE = [
+    'a"b', "a'b", "line\nbreak", "${HOME}", "$(touch owned)", "`id`", "{{ .Values.x }}", "%{ if true }", "$${x}", "a: b # c",
+    "--flag", "- x", "\\", "\\n", "\t", "é😀\u2028", "</script>", "x" * 10_000, "*", "!!python/object", "EOF", "'''", '"""',
+    "#{x}", "${{ secrets.X }}",
+]  # fmt: skip
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def rendered(name: str, what: Deployment) -> list[File] | None:
+    try:
+        return files(name, target(name), what)
+    except CannotRender as error:
+        if not error.remedy:
+            pytest.fail(f"a refusal says what can be done instead: {error}")
+        return None
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_a_target_says_what_it_fits(name: str) -> None:
+    assert 10 <= len(target(name).FITS) <= 120
+
+
+@pytest.mark.parametrize("name", target_names())
+@pytest.mark.parametrize("example", NAMES)
+def test_every_example_is_rendered_or_refused_with_a_reason(name: str, example: str) -> None:
+    what = deployment(example)
+    made = rendered(name, what)
+    assert made == rendered(name, what), "the same each time"
+    for file in made or ():
+        _sound(file)
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_a_target_fits_something(name: str) -> None:
+    assert any(rendered(name, what) for what in CASES.values())
+
+
+@pytest.mark.parametrize("name", target_names())
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
+def test_no_text_of_a_user_breaks_out(name: str, text: str) -> None:
+    """Every file still parses as what it is, and holds the text, where it holds it, as text."""
+    for case in ("train", "serve", "batch", "hpc", "device", "notebooks", "pipeline"):
+        what = CASES[case]
+        for file in rendered(name, _hostile(what, text)) or ():
+            _sound(file)
+
+
+@pytest.mark.parametrize("name", target_names())
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_rendered_passes_our_own_audit(name: str, case: str) -> None:
+    made = rendered(name, CASES[case]) or ()
+    found = audit((file.path, file.text) for file in made if kind_of(file.path)).findings
+    assert [one for one in found if one.weight != "low"] == []
+
+
+def _hostile(what: Deployment, text: str) -> Deployment:
+    software = replace(
+        what.software, command=(*what.software.command, text), env=(*what.software.env, ("SETTING", text)), given=True
+    )
+    labels = dict(what.labels) | {"owner": text, "team": text, "note": text}
+    stages = tuple(_hostile(stage, text) for stage in what.stages)
+    volumes = tuple(
+        replace(one, url=None if one.url is None else f"s3://bucket/{text}") if isinstance(one, Volume) else one
+        for one in what.volumes
+    )
+    return replace(
+        what, title=text, description=text, labels=labels, software=software, stages=stages, volumes=volumes, notes=(text,)
+    )
+
+
+def _sound(file: File) -> None:
+    """It is what its name says, ends in a newline, stays in its directory and hides nothing."""
+    assert file.text.endswith("\n")
+    assert not file.text.endswith("\n\n\n")
+    assert not file.path.startswith("/")
+    assert ".." not in file.path.split("/")
+    assert not _CONTROL.search(file.text), "no control characters"
+    match file.path.rpartition(".")[2]:
+        case "yaml" | "yml":
+            documents = list(yaml.safe_load_all(file.text))
+            assert documents
+            assert all(one is not None for one in documents)
+        case "json":
+            json.loads(file.text)
+        case "py":
+            ast.parse(file.text)
+        case "sh" | "sbatch":
+            assert file.text.startswith("#!")
+            shlex.split(file.text, comments=True)
