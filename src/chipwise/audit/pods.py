@@ -37,6 +37,12 @@ class Pod:
         return self.owner.kind in ("Job", "CronJob", "Workflow", "CronWorkflow", "RayJob", "ScaledJob", "Pod")
 
 
+def is_device_plugin(pod: Pod) -> bool:
+    """It registers with the kubelet through a directory that only root may write."""
+    paths = [str(look(one, "hostPath", "path") or "") for one in listed(pod.spec.get("volumes"))]
+    return pod.owner.kind == "DaemonSet" and any(path.startswith("/var/lib/kubelet/device-plugins") for path in paths)
+
+
 def pods_of(sources: Sources) -> Iterator[Pod]:
     for manifest in sources.manifests:
         if manifest.kind == "Pod" and isinstance(manifest.body.get("spec"), Located):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.audit.finding import Finding, Weight
-from chipwise.audit.pods import pods_of
+from chipwise.audit.pods import is_device_plugin, pods_of
 from chipwise.audit.source import Sources, line_of, look
 
 ABOUT = "containers run as a user without rights"
@@ -27,14 +27,14 @@ def check(sources: Sources) -> Iterator[Finding]:
                     f"{told} is privileged",
                     "Drop privileged.",
                 )
-            if user == 0:
+            if user == 0 and not is_device_plugin(pod):
                 yield _found(
                     pod.owner.path,
                     line,
                     f"{told} runs as root (runAsUser 0)",
                     "Give runAsUser a number above 0, such as 10001.",
                 )
-            elif own.get("runAsNonRoot", whole.get("runAsNonRoot")) is not True:
+            elif own.get("runAsNonRoot", whole.get("runAsNonRoot")) is not True and not is_device_plugin(pod):
                 yield _found(pod.owner.path, line, f"{told} may run as root", "Set runAsNonRoot: true and a runAsUser.")
             if own.get("allowPrivilegeEscalation") is not False:
                 yield _found(
