@@ -12,13 +12,15 @@ BASE := $(VENV)/.base-installed
 REPORT := $(VENV)/.report-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help docs demo test check lint types arrows format e2e bench lock clean
+.PHONY: help docs demo test check lint types arrows format tools cluster e2e bench lock clean
 
 help:
 	@echo "make demo    set up, answer questions from the catalog, plan two workloads, write a report"
 	@echo "make test    set up and run the tests"
 	@echo "make check   tests, linters, types and import arrows"
-	@echo "make e2e     slow proofs: a base install from wheels, every command in it"
+	@echo "make tools   get the programs that the slow proofs use, where they are missing"
+	@echo "make cluster build a real Kubernetes for the slow proofs, once, into the cache (minutes)"
+	@echo "make e2e     slow proofs: a base install, rendered files in the real tools, reports in a browser"
 	@echo "make bench   print the figures, one JSON line each"
 	@echo "make docs    write the reference pages and the outputs shown in the docs anew"
 	@echo "make lock    pin the versions anew in constraints.txt"
@@ -64,8 +66,14 @@ format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+tools: $(DEV)
+	@$(BIN)/python tools/install_tools.py
+
+cluster: $(VENV)/bin/python
+	@$(BIN)/python tools/cluster/build.py
+
 e2e: $(DEV)
-	$(BIN)/python -m pytest -m e2e
+	$(BIN)/python -m pytest -m e2e --no-other-skips
 
 bench: $(DEV)
 	@$(BIN)/python benchmarks/run.py

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -10,8 +12,51 @@ settings.register_profile("chipwise", deadline=None)
 settings.load_profile("chipwise")
 
 
+ALLOWED = Path(__file__).parent / "allowed_skips.txt"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew; read the diff before you commit it")
+    parser.addoption(
+        "--no-other-skips", action="store_true", help="fail when a test is skipped for a reason that is not allowed"
+    )
+
+
+def allowed_skips() -> list[str]:
+    """Beginnings of reasons, one a line."""
+    lines = ALLOWED.read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def skipped_in(reporter: pytest.TerminalReporter) -> list[tuple[str, str]]:
+    """Each as (test, reason)."""
+    found = []
+    for report in reporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        found.append((report.nodeid, reason.removeprefix("Skipped: ")))
+    return found
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was skipped, counted by reason: a missing tool must not look like a proof."""
+    reasons = [reason for _, reason in skipped_in(terminalreporter)]
+    if reasons:
+        terminalreporter.section("not proven here")
+        for reason in sorted(set(reasons)):
+            terminalreporter.line(f"{reasons.count(reason)} x {reason}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not session.config.getoption("--no-other-skips"):
+        return
+    known = tuple(allowed_skips())
+    for test, reason in skipped_in(reporter):
+        if not reason.startswith(known):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            reporter.line(f"\nskipped, and the reason is not in {ALLOWED.name}: {test}: {reason}", red=True)
 
 
 @pytest.fixture

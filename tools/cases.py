@@ -192,6 +192,7 @@ def _matches(session: Session, winner: Mapping[str, Any], name: str, sign: str, 
     numbers: dict[str, Callable[[], float]] = {
         "chips": lambda: winner["machines"] * winner["chips_per_machine"], "machines": lambda: winner["machines"],
         "replicas": lambda: winner["replicas"] or 1, "usd": lambda: winner["usd"],
+        "watts": lambda: winner["watts"]["machine"],
         "grid": lambda: _region(session, winner).grid_g_per_kwh or 1e9,
     }  # fmt: skip
     if name in numbers:
@@ -200,6 +201,8 @@ def _matches(session: Session, winner: Mapping[str, Any], name: str, sign: str, 
         return {">=": found >= wanted[0], "<=": found <= wanted[0]}.get(sign, found in wanted)
     if name == "chip":
         return winner["chip"] in {chip.name for value in values for chip in session.names.chips_or_none(value) or ()}
+    if name == "family" and winner.get("quantum"):  # of a hybrid workload the quantum part
+        return winner["quantum"]["kind"] in values
     if name == "family":
         part = session.parts.find(winner["chip"].partition(" (")[0])
         return (part.kind if part else winner["family"].split()[0].lower()) in values
@@ -223,7 +226,12 @@ def said(view: Mapping[str, Any] | str) -> str:
 
 def _told(one: Mapping[str, Any], per: str) -> str:
     chips = one["machines"] * one["chips_per_machine"]
-    return f"{chips:g} {one['chip']} {one['precision']}, {one['purchase']}, {one['provider']}: ${one['usd']:,.0f} a {per}"
+    part = one.get("quantum")
+    beside = f" with circuits on {part['kind']} {part['device']}" if part and part["managed"] else ""
+    beside = f" with circuits {part['device']}" if part and not part["managed"] else beside
+    return (
+        f"{chips:g} {one['chip']} {one['precision']}{beside}, {one['purchase']}, {one['provider']}: ${one['usd']:,.0f} a {per}"
+    )
 
 
 @cache

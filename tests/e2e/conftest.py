@@ -1,0 +1,58 @@
+"""One real Kubernetes for the whole run, started when the first test asks for it; its logs stand beside a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+import pytest
+
+from kube import control_plane, karpenter, kueue
+from kube.control_plane import Cluster
+
+RUNNING = pytest.StashKey[Cluster]()
+StartKarpenter = Callable[[Sequence[karpenter.MachineType]], None]
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with control_plane.started(tmp_path_factory.mktemp("cluster")) as running:
+        request.config.stash[RUNNING] = running
+        yield running
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A fresh namespace; what the test made in it and the nodes that it made are gone afterwards."""
+    with cluster.namespace() as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def kueued(cluster: Cluster) -> Cluster:
+    """The cluster with Kueue, which stays for the rest of the run: it leaves alone what names no queue."""
+    kueue.start(cluster)
+    return cluster
+
+
+@pytest.fixture
+def start_karpenter(cluster: Cluster) -> Iterator[StartKarpenter]:
+    """Karpenter with the machine types of the test, for the time of the test."""
+    started: list[karpenter.Karpenter] = []
+
+    def start(types: Sequence[karpenter.MachineType]) -> None:
+        started.append(karpenter.start(cluster, types))
+
+    yield start
+    for one in started:
+        one.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    running = item.config.stash.get(RUNNING, None)
+    if report.failed and running is not None and "cluster" in getattr(item, "fixturenames", ()):
+        report.sections += [(f"end of the log of {name}", text) for name, text in running.logs().items()]
+    return report

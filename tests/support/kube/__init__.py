@@ -1,0 +1,1 @@
+"""A real Kubernetes on the loopback, for end-to-end tests; the programs come from `make cluster`."""

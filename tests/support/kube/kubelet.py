@@ -1,0 +1,86 @@
+"""A stand-in for the kubelet: nothing runs, but what the API says about a pod changes as if something did.
+
+Real are the server, the scheduler and every controller; only the last step, a container on a machine, is played here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kube.api import Answer, Api
+
+PAUSE = 0.15
+# An annotation of a pod's template: it ends with success so many seconds after it was started; without it, it runs on.
+RUNS_SECONDS = "test.chipwise.dev/runs-seconds"
+
+
+class PlayedKubelet:
+    """Starts, ends and removes the pods of every node."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._thread = threading.Thread(target=self._tend_all, name="played kubelet", daemon=True)
+        self._over = threading.Event()
+        self._started: dict[str, float] = {}
+        self.problems: list[str] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _tend_all(self) -> None:
+        while not self._over.wait(PAUSE):
+            try:
+                for pod in self._api.list("v1", "Pod", fields="spec.nodeName!="):
+                    self._tend(pod)
+            except (OSError, AssertionError) as problem:
+                # The server may be going down, or busy: as a kubelet does, go on; a test that waits says what it missed.
+                self.problems = [*self.problems[-20:], str(problem)]
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join(10)
+        self._api.close()
+
+    def _tend(self, pod: Mapping[str, Any]) -> None:
+        meta, phase = pod["metadata"], pod["status"].get("phase")
+        if meta.get("deletionTimestamp"):
+            self._api.delete("v1", "Pod", meta["name"], meta["namespace"], at_once=True)
+        elif phase == "Pending":
+            self._started[meta["uid"]] = time.monotonic()
+            _report(self._api, pod, "Running")
+        elif phase == "Running":
+            seconds = meta.get("annotations", {}).get(RUNS_SECONDS)
+            if seconds is not None and time.monotonic() - self._started.get(meta["uid"], 0.0) >= float(seconds):
+                _report(self._api, pod, "Succeeded")
+
+
+def end(api: Api, pod: Mapping[str, Any], *, failed: bool = False) -> None:
+    """Ends a pod's containers now, as a program that returns would."""
+    _report(api, pod, "Failed" if failed else "Succeeded").must()
+
+
+def _report(api: Api, pod: Mapping[str, Any], phase: str) -> Answer:
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    runs = phase == "Running"
+    if runs:
+        state: dict[str, Any] = {"running": {"startedAt": now}}
+    else:
+        state = {"terminated": {"exitCode": int(phase == "Failed"), "reason": "Completed", "startedAt": now, "finishedAt": now}}
+    conditions = [
+        {"type": kind, "status": "True" if runs or kind == "Initialized" else "False", "lastTransitionTime": now}
+        for kind in ("Initialized", "ContainersReady", "Ready")
+    ]
+    scheduled = [one for one in pod["status"].get("conditions", ()) if one["type"] == "PodScheduled"]
+    containers = [
+        {"name": one["name"], "image": one["image"], "imageID": "", "ready": runs, "restartCount": 0, "state": state}
+        for one in pod["spec"]["containers"]
+    ]
+    status = {"phase": phase, "conditions": [*scheduled, *conditions], "containerStatuses": containers}
+    if runs:
+        status["startTime"] = now
+    meta = pod["metadata"]
+    return api.merge("v1", "Pod", meta["name"], {"status": status}, meta["namespace"], status=True)
