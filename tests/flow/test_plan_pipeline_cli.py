@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from command import Chipwise
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,9 +51,25 @@ def test_a_stage_that_cannot_be_placed_ends_in_exit_code_1_and_its_name(chipwise
 
 
 def test_what_tells_of_one_workload_is_refused_with_the_stages(chipwise: Chipwise, tmp_path: Path) -> None:
-    for options in (("--html", str(tmp_path / "report.html")), ("--why", "h100"), ("--all",)):
+    for options in (("--why", "h100"), ("--all",), ("--mix", "--html", str(tmp_path / "report.html"))):
         done = chipwise("plan", EXAMPLE, *options)
         assert done.code == 2
         assert "is a pipeline" in done.err
         assert "train (train)" in done.err
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_report_is_one_page_with_every_stage(chipwise: Chipwise, tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    path = tmp_path / "report.html"
+    done = chipwise("plan", EXAMPLE, "--short", "--html", str(path))
+    assert done.code == 0, done.err
+    page = path.read_text(encoding="utf-8")
+    for part in (
+        "Stages and hand-offs",
+        "120 GB, other region",
+        "Stage optimise: who came next",
+        "Cost against time of the whole",
+    ):
+        assert part in page
+    assert "https://" not in page.split("<main>")[1].split("<script")[0]

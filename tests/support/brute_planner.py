@@ -127,6 +127,18 @@ class Brute:
                 continue
             yield offer, machine, shape
 
+    def _joined(self, machine: Machine, count: int) -> bool:
+        """Whether so many can work on one job: by a network of 10 Gbit/s or one that has a name, a pod or a rack."""
+        part, network = self.session.parts[machine.chip or ""], machine.fabric_bytes_per_s or machine.network_bytes_per_s
+        if count == 1 or part.kind == "tpu":
+            return True
+        if machine.fabric == "no":
+            return False
+        if network is not None or machine.fabric is not None:
+            return network is None or network >= 1.25e9
+        rack = part.domain if part.kind == "gpu" and part.domain > 8 else 0
+        return (machine.chips or 1) > 1 and count * (machine.chips or 1) <= rack
+
     # -- training
 
     def training(self, wanted: Wanted) -> Found:
@@ -136,7 +148,7 @@ class Brute:
         for offer, machine, shape in self.allowed(wanted, spot_too, self.fleet):
             for count in COUNTS:
                 chips = count * self.fleet.shapes[shape].chips
-                if chips > min(wanted.limits["chip_count"]["max"], 4096) or (count > 1 and not _joins(machine)):
+                if chips > min(wanted.limits["chip_count"]["max"], 4096) or not self._joined(machine, count):
                     continue
                 if (shape, count) not in times:
                     times[shape, count] = self._fastest(wanted, self.fleet.shapes[shape], count)
@@ -228,7 +240,7 @@ class Brute:
                 if (shape, precision, tp, pp) not in rates:
                     continue
                 across = -(-tp * pp // chips)
-                if across > 1 and not _joins(machine):
+                if not self._joined(machine, across):
                     continue
                 rate = rates[shape, precision, tp, pp]
                 for count in range(1, most // chips + 1) if online else COUNTS:
@@ -288,11 +300,6 @@ def _interrupted(
     """(expected seconds, of which waited for a machine)."""
     run = spot.run(seconds, rate, count, save, BOOT_S + save, every, wait_s=WAIT_S, together=together, tail=False)
     return float(run.expected_s), float(run.waiting_s)
-
-
-def _joins(machine: Machine) -> bool:
-    network = machine.fabric_bytes_per_s or machine.network_bytes_per_s
-    return machine.fabric != "no" and (network is None or network >= 1.25e9)
 
 
 def _splits(layer: Layer, chips: int, node: int, piped: bool, seq: int, batch: int) -> Iterator[tuple[int, ...]]:

@@ -39,13 +39,12 @@ class Curve:
         each = rate / self.copies
         if each >= self.most / self.copies:
             return None
-        low, high = 1.0, float(self.batches[-1])
-        if each * self.at(low) <= low:
-            return low
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if each * self.at(middle) > middle else (low, middle)
-        return high
+        left = each * self.seconds - self.batches  # requests that come during a pass, less those it takes
+        at = int(np.argmax(left <= 0))  # the first batch that keeps up; there is one, as `most` says
+        if at == 0:  # below the first of them, a pass takes as long as that one
+            return max(each * float(self.seconds[0]), 1.0)
+        before, after = float(left[at - 1]), float(left[at])
+        return float(self.batches[at - 1] + (self.batches[at] - self.batches[at - 1]) * before / (before - after))
 
     def latency(self, rate: float, share: float, burstiness: float = 1.0) -> float | None:
         """Seconds that `share` of the requests stay below."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipwise.api.pairing import pairs_of
 from chipwise.api.used_model import own_model
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf import predict_serving, predict_training
@@ -141,12 +142,18 @@ def estimate(
 
 def train(
     session: Session, model: str, *, on: str | Sequence[str], chips: Numbers = 1.0, framework: str | None = None,
-    chips_per_node: Numbers | None = None, accumulate: Numbers | None = None, fit: bool | None = None, **settings: Values,
+    chips_per_node: Numbers | None = None, accumulate: Numbers | None = None, fit: bool | None = None,
+    target: Numbers | None = None, **settings: Values,
 ) -> Trained:  # fmt: skip
-    """Settings are the columns of `perf.setup.TrainingSetup`; `dp` follows from `chips` and the other splits."""
+    """Settings are the columns of `perf.setup.TrainingSetup`; `dp` follows from `chips` and the other splits. `target`: tokens
+    of an encoder-decoder's targets, beside `seq` of its inputs."""
     key, layer = layer_named(session, model)
     hardware = _hardware(session, on, chips_per_node)
     shape = Transformers.of([layer])
+    seq = _counts("seq", settings["seq"]) if "seq" in settings else None
+    pairs = pairs_of(session.find_model(model), seq, None if target is None else _counts("target", target))
+    if pairs is not None:
+        shape, settings["seq"] = pairs.model, pairs.tokens
     if "precision" not in settings:
         settings["precision"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
     if framework in EAGER_FRAMEWORKS:
@@ -174,7 +181,8 @@ def train(
             checked = fits(shape, part, setup, larger=larger_parts(session, part))
     fitted = own_model(session)
     found = predict_training.predict(asked, fitted, memory=False)
-    notes = (*notes, *context_notes(session, model, setup.seq))
+    notes = (*notes, *context_notes(session, model, setup.seq if pairs is None else pairs.longest))
+    notes = notes if pairs is None else (*notes, *pairs.notes)
     return Trained(shown_name(session, model), asked, found.step, found, fitted, part, checked, notes)
 
 

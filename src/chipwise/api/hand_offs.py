@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.money.transfer import Gravity, Transfer
+from chipwise.money.transfer import Gravity, Path, Transfer
+from chipwise.plan.fleet import Index
 from chipwise.plan.joint import HandOff
 from chipwise.units import HOUR, MONTH, WEEK, show_bytes
 from chipwise.workload.kinds import Batch, Common, Hpc, Hybrid, Learning, Render, Serve, Stream, Transcode
@@ -32,6 +33,18 @@ class Flow:
     how: str
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """From one place to another. Between a cloud and a site the slower line counts, which is the site's."""
+
+    path: Path
+    slower: Path | None = None
+
+    def seconds(self, size_bytes: float) -> float:
+        slow = 0.0 if self.slower is None else self.slower.hours(size_bytes)
+        return max(self.path.hours(size_bytes), slow) * HOUR
+
+
 @dataclass(frozen=True)
 class Ways:
     """Ways between places. Providers in `own` stand on sites of one's own: what leaves them costs nothing."""
@@ -40,20 +53,36 @@ class Ways:
     own: frozenset[str]
     countries: Mapping[Place, str | None]
 
-    def move(self, giver: Place, taker: Place, size_bytes: float) -> tuple[Transfer, float]:
-        """(what it costs, seconds). Between a cloud and a site the slower line counts, which is the site's."""
-        if giver == taker:
-            return self.gravity.hand_off(giver, giver, size_bytes), 0.0
-        if giver[0] in self.own:
-            found = self.gravity.bring(_OWN_SITE, *taker, size_bytes)
-            return found, found.hours * HOUR
-        found = self.gravity.hand_off(giver, taker, size_bytes)
-        slow = self.gravity.bring(_OWN_SITE, *taker, size_bytes).hours if taker[0] in self.own else 0.0
-        return found, max(found.hours, slow) * HOUR
+    def between(self, giver: Place, taker: Place) -> Way:
+        if giver[0] in self.own and giver != taker:
+            return Way(self.gravity.path(_OWN_SITE, *taker))
+        to_own = taker[0] in self.own and giver != taker
+        return Way(self.gravity.between(giver, taker), self.gravity.path(_OWN_SITE, *taker) if to_own else None)
 
-    def alike(self, giver: Place, taker: Place) -> tuple[object, ...]:
-        """Takers for which this is the same are the same to the giver: egress has a price by country, not by place."""
-        return giver == taker, giver[0] == taker[0], taker[0] in self.own, self.countries.get(taker)
+    def move(self, giver: Place, taker: Place, size_bytes: float) -> tuple[Transfer, float]:
+        """(what it costs, seconds)."""
+        from_own = giver[0] in self.own and giver != taker
+        bring, hand_off = self.gravity.bring, self.gravity.hand_off
+        found = bring(_OWN_SITE, *taker, size_bytes) if from_own else hand_off(giver, taker, size_bytes)
+        return found, self.between(giver, taker).seconds(size_bytes)
+
+    def laid(self, givers: Sequence[int], places: Sequence[Place]) -> tuple[list[Way], Index]:
+        """(ways, of every giver to every place which of them it is). Takers that a giver pays the same for share a way: egress
+        has a price by provider and, to few countries, by country."""
+        ways: list[Way] = []
+        which = np.zeros((len(places), len(places)), np.intp)
+        for here in givers:
+            giver = places[here]
+            apart = self.gravity.priced_apart(giver[0])
+            known: dict[tuple[object, ...], int] = {}
+            for there, taker in enumerate(places):
+                country = self.countries.get(taker)
+                alike = giver == taker, giver[0] == taker[0], taker[0] in self.own, country if country in apart else None
+                if alike not in known:
+                    known[alike] = len(ways)
+                    ways.append(self.between(giver, taker))
+                which[here, there] = known[alike]
+        return ways, which
 
 
 def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
@@ -114,16 +143,14 @@ def tables(
 ) -> list[HandOff]:
     """Cost and time of every flow by the codes of both places; `used` are those that each stage may run in. `months` is what a
     budget counts of money that is paid monthly."""
+    givers = sorted({here for flow in flows if flow.size_bytes for here in used[flow.giver]})
+    laid, which = ways.laid(givers, places)
     found = []
     for flow in flows:
         usd, seconds = np.zeros((len(places), len(places))), np.zeros((len(places), len(places)))
-        for here in used[flow.giver] if flow.size_bytes else ():
-            known: dict[tuple[object, ...], tuple[float, float]] = {}
-            for there in used[flow.taker]:
-                alike = ways.alike(places[here], places[there])
-                if alike not in known:
-                    moved, taken = ways.move(places[here], places[there], flow.size_bytes)
-                    known[alike] = moved.usd, 0.0 if flow.monthly else taken
-                usd[here, there], seconds[here, there] = known[alike]
+        if flow.size_bytes:
+            usd[givers] = np.array([way.path.usd(flow.size_bytes) for way in laid])[which[givers]]
+            if not flow.monthly:
+                seconds[givers] = np.array([way.seconds(flow.size_bytes) for way in laid])[which[givers]]
         found.append(HandOff(flow.giver, flow.taker, usd, seconds, usd * (months if flow.monthly else 1.0)))
     return found

@@ -30,7 +30,8 @@ def answering_of(choice: Choice, work: Serve | Interactive, curve: LoadCurve) ->
     if isinstance(work, Interactive):
         inside = choice.chips * choice.split.get("seats a chip", 1) // choice.split.get("chips a seat", 1)
         return Answering(1.0, max(inside, 1), 1)
-    replicas, width = choice.replicas or choice.machines, choice.split.get("tp", 1) * choice.split.get("pp", 1)
+    replicas = choice.replicas or choice.machines
+    width = choice.split.get("tp", 1) * choice.split.get("pp", 1) * choice.split.get("tables", 1)
     each = (choice.rate or curve.peak) / replicas if curve.unit == "requests/s" else curve.peak / replicas
     least = max(work.replicas.min or 1, 1)
     found = Answering(each, choice.chips, width, least)

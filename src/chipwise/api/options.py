@@ -14,7 +14,7 @@ from chipwise.errors import BadInput
 
 LEARNING_OPTIONS = {
     "seq": "seq", "micro_batch": "micro_batch", "zero": "shard", "interleave": "interleave", "method": "method",
-    "optimizer": "optimizer", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "precision": "precision",
+    "optimizer": "optimizer", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "precision": "precision", "target": "target",
 }  # fmt: skip
 SERVING_OPTIONS = {
     "tp": "tp", "pp": "pp", "ep": "ep", "precision": "precision_weights", "kv": "precision_kv", "input_tokens": "input_len",
@@ -24,7 +24,8 @@ LOADS = ("concurrency", "rate", "batch")  # ways of loading a replica; they excl
 GOALS = ("ttft", "tpot", "latency")  # seconds that a share of the requests must keep
 ONLY = {  # options that mean nothing to the other task
     "train": (
-        "seq", "micro_batch", "global_batch", "zero", "interleave", "recompute", "method", "optimizer", "framework", "cp",
+        "seq", "target", "micro_batch", "global_batch", "zero", "interleave", "recompute", "method", "optimizer", "framework",
+        "cp",
     ),
     "serve": (
         "engine", *LOADS, "input_tokens", "output_tokens", "prefix", "kv", "replicas", "cuda_graphs", *GOALS, "percentile",
@@ -34,7 +35,8 @@ _AS_NAMED = ("global_batch", "recompute", "framework", "chips", "chips_per_node"
 _COLUMNS = {column: key for options in (LEARNING_OPTIONS, SERVING_OPTIONS) for key, column in options.items()}
 _COLUMNS |= {name: name for name in _AS_NAMED}
 _FIELDS = {
-    "seq": "sequence_length", "global_batch": "batch", "precision": "precision", "precision_weights": "precision",
+    "seq": "sequence_length", "target": "target_length",
+    "global_batch": "batch", "precision": "precision", "precision_weights": "precision",
     "precision_kv": "kv_precision", "optimizer": "optimizer", "method": "method", "recompute": "recompute",
     "input_len": "input_tokens", "output_len": "output_tokens", "prefix_len": "shared_prefix_tokens", "rate": "arrival.rate",
     "concurrency": "arrival.concurrency", "replicas": "replicas.min",

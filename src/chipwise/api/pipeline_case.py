@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.api.hand_offs import Flow, Place, Ways, tables
-from chipwise.api.stage_candidates import Candidates, candidates_of
+from chipwise.api.stage_candidates import Candidates, Counts, candidates_of, machines_of
+from chipwise.api.stage_quotas import shared_quotas
+from chipwise.api.stage_services import Offered
 from chipwise.money.cost import Cost, Line
 from chipwise.money.transfer import Gravity
+from chipwise.plan.beside import Excess
 from chipwise.plan.decision import Missing, Plan
 from chipwise.plan.devices import PROVIDER as EDGE
 from chipwise.plan.explaining import duration, usd
 from chipwise.plan.fleet import Index
-from chipwise.plan.joint import HandOff, Joint, Stage, Wanted, able, reckon, single_region, solve, swapped
-from chipwise.plan.pipeline import Alternative, Lack, Moved, Placed, Totals
+from chipwise.plan.joint import HandOff, Joint, Stage, Wanted, able, beyond, reckon, single_region, solve, swapped
+from chipwise.plan.pipeline import Alternative, Lack, Moved, Placed, Totals, by_use, what
+from chipwise.plan.quotas import Held
 from chipwise.units import DAY, HOUR, MONTH
 from chipwise.workload.goals import Budget, Period
 from chipwise.workload.kinds import Common
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
     from chipwise.workload.pipeline import Pipeline
 
-AHEAD = 1000  # candidates whose storage is chosen at a time; twice as many with every round
+AHEAD = 250  # candidates whose storage is chosen at a time; twice as many with every round
 _MONTHS = {Period.HOUR: HOUR / MONTH, Period.DAY: DAY / MONTH, Period.YEAR: 12.0}
 _OF_A_STAGE = ("latency", "ttft", "tpot", "throughput")
 Solver = Callable[[Sequence[Stage], Sequence[HandOff], Wanted], Joint | None]
@@ -81,18 +85,25 @@ class Case:
 
     @classmethod
     def of(
-        cls, session: Session, plans: Sequence[Plan], order: Sequence[Common], flows: Sequence[Flow], wanted: Wanted,
-        months: float,
+        cls, session: Session, work: Pipeline, plans: Sequence[Plan], order: Sequence[Common], flows: Sequence[Flow],
+        offered: Sequence[Sequence[Offered]], wanted: Wanted, every: bool = False,
     ) -> Case:  # fmt: skip
+        """`every`: with candidates that cannot win, for those who list them."""
         codes: dict[Place, int] = {}
         own = {EDGE}
-        catalog = session.catalog
-        candidates = [candidates_of(plan, stage, codes, own) for plan, stage in zip(plans, order, strict=True)]
+        catalog, months = session.catalog, counted_months(work.goals.budget)
+        rows = [machines_of(plan) for plan in plans]
+        quotas, draws = shared_quotas(session, work.limits, order, plans, flows, rows)
+        counts = None if every else Counts.of(wanted, bool(quotas))
+        candidates = [
+            candidates_of(*of_one, counts, codes, own) for of_one in zip(plans, order, rows, draws, offered, strict=True)
+        ]
         countries = {region.key: region.country for region in catalog.regions}
         ways = Ways(Gravity(catalog.rows("storage"), catalog.regions), frozenset(own), countries)
         used = [sorted(set(one.region.tolist())) for one in candidates]
         made = tables(flows, used, list(codes), ways, months)
-        return cls(order, plans, flows, wanted, months, list(codes), ways, candidates, made)
+        goals = replace(wanted, quotas=quotas)
+        return cls(order, plans, flows, goals, months, list(codes), ways, candidates, made)
 
     def _stage(self, at: int) -> Stage:
         return self.candidates[at].stage(self.order[at].name, self.months if self.plans[at].per == "month" else 1.0)
@@ -103,9 +114,11 @@ class Case:
         Costs without storage are never too high, so that what cannot beat an answer whose storage is known is out for good.
         """
         asked = wanted or self.wanted
+        if only is not None:  # alone it is within all quotas: its own plan has seen to that
+            asked = replace(asked, quotas=())
         places = list(range(len(self.candidates))) if only is None else [only]
         hand_offs = self.hand_offs if only is None else ()
-        left = [np.arange(len(self.candidates[at].at)) for at in places]
+        left = [np.arange(len(self.candidates[at].usd)) for at in places]
         best: Joint | None = None
         ahead = AHEAD
         while True:
@@ -152,21 +165,63 @@ class Case:
             Lack(stage.name, dear) for stage, one in zip(self.order, self.candidates, strict=True) if not one.fine.any()
         ]:
             return spent
-        found = []
-        goals = self.wanted
+        goals, found = self.wanted, []
+        if goals.quotas:
+            free = self.settled(solve, replace(goals, quotas=()))
+            if free is not None:
+                found += [self._too_much(one) for one in beyond(self.stages, goals, free)]
+            if self.settled(solve, Wanted("time", quotas=goals.quotas)) is None:
+                return [Lack("", one) for one in found]
         if goals.deadline_s is not None:
-            fastest = self.settled(solve, Wanted("time"))
+            fastest = self.settled(solve, Wanted("time", quotas=goals.quotas))
             if fastest is not None and fastest.seconds > goals.deadline_s:
                 told, later = duration(fastest.seconds), duration(fastest.seconds - goals.deadline_s)
                 found.append(Missing("deadline", f"the fastest of the whole takes {told}", f"deadline {later} later"))
         if goals.budget_usd is not None:
-            cheapest = self.settled(_by_charge, Wanted())
+            cheapest = self.settled(_by_charge, Wanted(quotas=goals.quotas))
             if cheapest is not None and cheapest.charged > goals.budget_usd:
                 told, more = usd(cheapest.charged), usd(cheapest.charged - goals.budget_usd)
                 found.append(Missing("budget", f"the cheapest of the whole costs {told}", f"budget {more} higher"))
         if not found:
             found.append(Missing("budget and deadline", "each can be kept, not both at once", "a later deadline"))
         return [Lack("", one) for one in found]
+
+    @property
+    def stages(self) -> list[Stage]:
+        return [self._stage(at) for at in range(len(self.candidates))]
+
+    def excess(self, joint: Joint) -> str:
+        """Which quota of the whole a combination exceeds, with the numbers; empty: none."""
+        return next((self._crowded(one, one.needed) for one in beyond(self.stages, self.wanted, joint)), "")
+
+    def _held(self, one: Excess) -> Held:
+        quota = self.wanted.quotas[one.cap.quota]
+        where = "" if one.cap.region is None else f" in {self.places[one.cap.region][1]}"
+        return Held(f"{quota.told}{where}", quota.unit, quota.most, np.zeros(0), quota.own)
+
+    def _crowded(self, one: Excess, needed: float) -> str:
+        names = " and ".join(self.order[at].name for at, _ in one.by_stage)
+        each = ", ".join(f"{self.order[at].name} {need:,g}" for at, need in one.by_stage)
+        return f"{names} can run at the same time, which {self._held(one).miss(needed)} ({each})"
+
+    def _too_much(self, one: Excess) -> Missing:
+        """With the least that any combination within the other goals needs of it."""
+        cap, quotas = one.cap, self.wanted.quotas
+
+        def by_need(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+            needing = [replace(stage, usd=cap.needed(at, stage.draws, stage.region)) for at, stage in enumerate(stages)]
+            return solve(needing, [replace(way, usd=np.zeros_like(way.usd)) for way in hand_offs], wanted)
+
+        others = tuple(replace(quota, crowds=()) if at == cap.quota else quota for at, quota in enumerate(quotas))
+        least = self.settled(by_need, replace(self.wanted, objective="cost", quotas=others))
+        needed = one.needed
+        if least is not None:
+            draws = [stage.draws[pick : pick + 1] for stage, pick in zip(self.stages, least.picks, strict=True)]
+            regions = [stage.region[pick : pick + 1] for stage, pick in zip(self.stages, least.picks, strict=True)]
+            each = [float(cap.needed(at, *pair)[0]) for at, pair in enumerate(zip(draws, regions, strict=True))]
+            needed = max(sum(each), min(needed, self._held(one).most))
+            one = replace(one, needed=needed, by_stage=tuple((at, need) for at, need in enumerate(each) if need))
+        return Missing("quota", self._crowded(one, needed), self._held(one).remedy(needed))
 
     def placed(self, joint: Joint, alone: Joint) -> tuple[Placed, ...]:
         after = [
@@ -177,6 +232,7 @@ class Case:
             Placed(
                 stage.name, plan.kind, plan.per, after[at], self.candidates[at].choice(joint.picks[at]), joint.starts[at],
                 joint.ends[at], self.candidates[at].choice(alone.picks[at]), plan,
+                () if (service := self.candidates[at].service(joint.picks[at])) is None else service.assumed,
             )
             for at, (stage, plan) in enumerate(zip(self.order, self.plans, strict=True))
         )  # fmt: skip
@@ -201,34 +257,47 @@ class Case:
         once: list[Line] = []
         monthly: list[Line] = []
         kg = {"job": 0.0, "month": 0.0}
+        unknown = []
         for stage, plan, one, pick in zip(self.order, self.plans, self.candidates, joint.picks, strict=True):
             choice = one.choice(pick)
             (monthly if plan.per == "month" else once).append(Line(stage.name, choice.usd, choice.where))
             kg[plan.per] += choice.kg
+            if by_use(choice):
+                unknown.append(stage.name)
         for move in self.moved(joint):
             line = Line(f"{move.source} to {move.to}", move.usd, move.how)
             (monthly if move.per == "month" else once).append(line)
-        return Totals(Cost.of(once), Cost.of(monthly), joint.seconds, kg["job"], kg["month"])
+        return Totals(Cost.of(once), Cost.of(monthly), joint.seconds, kg["job"], kg["month"], tuple(unknown))
+
+    def told(self, joint: Joint) -> str:
+        """In a few words: what it runs on, and what it comes to."""
+        chosen = [one.choice(pick) for one, pick in zip(self.candidates, joint.picks, strict=True)]
+        runs = (f"{stage.name} on {what(one)}" for stage, one in zip(self.order, chosen, strict=True))
+        return f"{', '.join(runs)} ({usd(joint.usd)}, {duration(joint.seconds)}, {joint.kg:,.1f} kg CO2e)"
 
     def alternative(self, joint: Joint) -> Alternative:
         where = tuple(
             (stage.name, one.choice(pick).where)
             for stage, one, pick in zip(self.order, self.candidates, joint.picks, strict=True)
         )
-        misses = ""
+        return Alternative(self.totals(joint), where, self.misses(joint))
+
+    def misses(self, joint: Joint) -> str:
+        """Which goal or quota of the whole a combination misses; empty: none."""
         if self.wanted.deadline_s is not None and not joint.keeps(Wanted(deadline_s=self.wanted.deadline_s)):
-            misses = f"misses the deadline of {duration(self.wanted.deadline_s)}: {duration(joint.seconds)}"
-        elif self.wanted.budget_usd is not None and not joint.keeps(Wanted(budget_usd=self.wanted.budget_usd)):
-            misses = f"exceeds the budget of {usd(self.wanted.budget_usd)}: {usd(joint.charged)}"
-        return Alternative(self.totals(joint), where, misses)
+            return f"misses the deadline of {duration(self.wanted.deadline_s)}: {duration(joint.seconds)}"
+        if self.wanted.budget_usd is not None and not joint.keeps(Wanted(budget_usd=self.wanted.budget_usd)):
+            return f"exceeds the budget of {usd(self.wanted.budget_usd)}: {usd(joint.charged)}"
+        above = self.excess(joint)
+        return f"exceeds a quota: {above}" if above else ""
 
 
 def _some(stage: Stage, rows: Index) -> Stage:
-    columns = (stage.usd[rows], stage.seconds[rows], stage.kg[rows], stage.charged[rows])
+    columns = (stage.usd[rows], stage.seconds[rows], stage.kg[rows], stage.charged[rows], stage.draws[rows])
     return Stage(stage.name, stage.region[rows], *columns)
 
 
 def _by_charge(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
     """The least that a budget would be charged with; time does not count."""
     charged = [replace(one, usd=one.charged) for one in stages]
-    return solve(charged, [replace(one, usd=one.charged) for one in hand_offs], Wanted("cost"))
+    return solve(charged, [replace(one, usd=one.charged) for one in hand_offs], Wanted("cost", quotas=wanted.quotas))

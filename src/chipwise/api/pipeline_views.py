@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chipwise.api.plan_views import SCHEMA, View, choice_view
 from chipwise.money.cost import Cost
-from chipwise.plan.pipeline import Alternative, PipelinePlan, Totals, why
+from chipwise.plan.decision import Choice
+from chipwise.plan.pipeline import Alternative, PipelinePlan, Totals, by_use, why
 
 
 def pipeline_view(plan: PipelinePlan) -> View:
@@ -13,7 +14,8 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "stages": [
             {
                 "name": one.name, "kind": one.kind, "per": one.per, "after": list(one.after), "starts_s": one.starts_s,
-                "ready_s": one.ready_s, "choice": choice_view(one.choice), "alone": choice_view(one.alone),
+                "ready_s": one.ready_s, "choice": _choice(one.choice), "alone": _choice(one.alone),
+                "paid_by_use": one.per_use, "assumed": list(one.assumed),
             }
             for one in plan.stages
         ],
@@ -28,6 +30,7 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "each_stage_alone": None if plan.alone is None else _alternative(plan.alone),
         "one_region": None if plan.one_region is None else _alternative(plan.one_region),
         "why": why(plan) if plan.fits else None,
+        "refused": list(plan.refused),
         "missing": [
             {
                 "stage": one.stage or None, "what": one.missing.what, "how_much": one.missing.how_much,
@@ -39,11 +42,15 @@ def pipeline_view(plan: PipelinePlan) -> View:
     }  # fmt: skip
 
 
+def _choice(one: Choice) -> View:
+    return choice_view(one) | ({"co2e_kg": None} if by_use(one) else {})
+
+
 def _totals(totals: Totals) -> View:
     return {
         "usd_once": totals.once.usd, "usd_per_month": totals.monthly.usd, "usd_with_one_month": totals.usd,
         "once": _lines(totals.once), "monthly": _lines(totals.monthly), "seconds": totals.seconds,
-        "co2e_kg_once": totals.kg_once, "co2e_kg_per_month": totals.kg_monthly,
+        "co2e_kg_once": totals.kg_once, "co2e_kg_per_month": totals.kg_monthly, "co2e_not_known_of": list(totals.unknown_kg),
     }  # fmt: skip
 
 

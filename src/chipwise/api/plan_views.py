@@ -65,6 +65,8 @@ def choice_view(choice: Choice) -> View:
         "price_of": choice.price_of, "interruptions": choice.interruptions, "checkpoint_every_s": choice.checkpoint_s or None,
         "storage": choice.storage or None,
         "feeding": asdict(choice.feeding) if choice.feeding else None, "latency_s": dict(choice.latency),
+        "watts": {"machine": choice.machine_watts, "all": choice.watts, "stated": choice.watts_stated},
+        "quantum": asdict(choice.quantum) if choice.quantum else None, "layered_usd": choice.layered_usd,
     }  # fmt: skip
 
 

@@ -12,13 +12,13 @@ from chipwise.api import planning_kinds
 from chipwise.api.plan_asked import asked_of
 from chipwise.api.plan_ground import check_moment, with_limits_told
 from chipwise.api.plan_rules import rules_of
-from chipwise.api.workloads import check
+from chipwise.api.workloads import Checked, check
 from chipwise.errors import BadInput
 from chipwise.money.carbon import Making
 from chipwise.plan.asking import answers
-from chipwise.plan.decision import Emitted, Plan, Service
+from chipwise.plan.decision import Emitted, Plan, Service, unstated
 from chipwise.plan.greening import emitted
-from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve
+from chipwise.workload.kinds import Batch, Common, Hpc, Interactive, Learning, Serve
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
@@ -31,7 +31,11 @@ def plan(
     text: str | None = None,
 ) -> Plan:  # fmt: skip
     """`objective` over the file's own. A file with mistakes is told as `check` tells it; `text` stands for the file."""
-    checked = check(session, path, environment, text=text)
+    return plan_checked(session, path, check(session, path, environment, text=text), objective, top)
+
+
+def plan_checked(session: Session, path: str, checked: Checked, objective: str | None = None, top: int = TOP) -> Plan:
+    """Of a file that was read already, with what is worth knowing of it."""
     found = plan_work(session, path, checked.workload, objective, top)
     return replace(found, notes=(*found.notes, *checked.notes))
 
@@ -61,12 +65,27 @@ def plan_work(session: Session, path: str, work: Common, objective: str | None, 
             f"A {kind} has no single answer: its stages run on hardware of their own.",
             remedy=f"chipwise plan {path} plans it as a whole; a file with one of its stages can be asked for here.",
         )
-    found = with_limits_told(session, work, rules, found)
+    found = _with_networks_told(work, with_limits_told(session, work, rules, found))
     if goes_on:
         found = with_load(session, path, work, found)
     if per_use and isinstance(work, Serve) and not work.devices and work.arrival.rate is not None:
         found = replace(found, services=_services(session, work, found, path))
     return replace(found, answers=answers(found, asked_of(session, work, found.per)), emitted=_emitted(session, found))
+
+
+def _with_networks_told(work: Common, plan: Plan) -> Plan:
+    """Machines whose network nobody states are not joined: told of jobs that may take several, and where nothing is left."""
+    if plan.winner is None and not plan.missing:
+        from chipwise.plan.missing import not_joined
+
+        return replace(plan, missing=(not_joined(),))
+    width = plan.winner.split.get("tp", 1) * plan.winner.split.get("pp", 1) if plan.winner is not None else 1
+    across = isinstance(work, Learning | Hpc) or (plan.winner is not None and width > plan.winner.chips)
+    alone = unstated(plan.rows) if across and plan.rows is not None else 0
+    if not alone:
+        return plan
+    told = f"{alone:,} machine types were tried one at a time only: nobody states the network between such machines."
+    return replace(plan, notes=(*plan.notes, told))
 
 
 def _emitted(session: Session, found: Plan) -> Emitted | None:

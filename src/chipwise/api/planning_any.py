@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipwise.api.planning import TOP, plan_work
-from chipwise.api.workloads import check
+from chipwise.api.planning import TOP, plan_checked
+from chipwise.api.workloads import Checked, check
 from chipwise.errors import BadInput
 from chipwise.plan.decision import Plan
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.pipeline import Pipeline, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
@@ -22,18 +21,23 @@ def plan_any(
     text: str | None = None,
 ) -> Plan | PipelinePlan:  # fmt: skip
     """What `plan` gives; of a pipeline its stages, planned together."""
-    checked = check(session, path, environment, text=text)
+    return plan_any_checked(session, path, check(session, path, environment, text=text), objective, top)
+
+
+def plan_any_checked(
+    session: Session, path: str, checked: Checked, objective: str | None = None, top: int = TOP, reported: bool = False
+) -> Plan | PipelinePlan:
+    """Of a file that was read already: whoever needs the workload besides its plan reads it once. `reported`: of a pipeline
+    also what its report lists."""
     if isinstance(checked.workload, Pipeline):
         from chipwise.api.planning_pipelines import plan_pipeline
 
-        return plan_pipeline(session, path, checked.workload, objective, checked.notes)
-    found = plan_work(session, path, checked.workload, objective, top)
-    return replace(found, notes=(*found.notes, *checked.notes))
+        return plan_pipeline(session, path, checked.workload, objective, checked.notes, reported)
+    return plan_checked(session, path, checked, objective, top)
 
 
-def refuse_pipeline(session: Session, path: str, environment: str | None, text: str | None, options: Sequence[str]) -> None:
+def refuse_pipeline(work: Workload, path: str, options: Sequence[str]) -> None:
     """Raises for a pipeline, before anything is planned: what was asked for is of one workload."""
-    work = check(session, path, environment, text=text).workload
     if isinstance(work, Pipeline):
         kinds = ", ".join(f"{stage.name} ({stage.kind})" for stage in work.stages)
         raise BadInput(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipwise.api.load_budget import layered_of
 from chipwise.api.load_place import network_s
 from chipwise.api.plan_ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
 from chipwise.api.plan_rules import rules_of
@@ -172,7 +173,7 @@ def plan_generation(session: Session, path: str, work: Serve | Batch, objective:
     units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
     case = Case(work.name, work.kind, "month" if online else "job", units / 1e6, "million tokens",
                 asked_goals(found, work, rules, objective, online),
-                None if online else stored(ground.tiers, work, units / 1e6))  # fmt: skip
+                None if online else stored(ground.tiers, work, units / 1e6), layered_of(found, work, path))  # fmt: skip
     each = rows.counts if online else np.array([sum(n * k <= most for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
     held = (rows.tried > 0).astype(np.intp)
     over = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from chipwise.api.pairing import pairs_of
 from chipwise.api.plan_ground import asked_goals, ground_for, shapes_offered, stored
 from chipwise.api.plan_rules import rules_of
 from chipwise.api.predicting_kinds.ask import Ask, known_model
@@ -13,7 +14,7 @@ from chipwise.api.used_model import own_model
 from chipwise.errors import BadInput
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import RECOMPUTE
-from chipwise.perf.transformer import layer_of
+from chipwise.perf.transformer import layer_of, pair_layer
 from chipwise.plan import learning, missing
 from chipwise.plan.assembling import Case, Described, assemble
 from chipwise.plan.decision import Counts, Plan
@@ -21,7 +22,7 @@ from chipwise.plan.limits import allowed
 from chipwise.plan.pricing import Checkpoint, Work, price, tally
 from chipwise.plan.splits import LearningJob
 from chipwise.workload.kinds import Finetune, Learning
-from chipwise.workload.model.shape import DecoderShape, EncoderShape
+from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
@@ -32,14 +33,15 @@ ADAPTED = 64  # sequences per step of a fine-tuning that says nothing
 
 def plan_learning(session: Session, path: str, work: Learning, objective: str | None, top: int) -> Plan:
     found, name, shape = known_model(Ask(session, path, "", {}), work)
-    if not isinstance(shape, DecoderShape | EncoderShape):
+    if not isinstance(shape, DecoderShape | EncoderShape | EncoderDecoderShape):
         raise BadInput(f"Training of {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
     ground = ground_for(found)
-    seq = int(work.sequence_length or SEQUENCE)
+    pairs = pairs_of(found.find_model(name), work.sequence_length, work.target_length)
+    seq = int(work.sequence_length or SEQUENCE) if pairs is None else int(pairs.tokens[0])
     tokens = (work.tokens or (work.samples or 0.0) * seq) * work.epochs
     asked = work.batch_samples or (work.batch_tokens or 0.0) / seq
     batch = max(round(asked) if asked else _usual_batch(work, shape.parameters, seq), 1)
-    layer = layer_of(shape)
+    layer = layer_of(shape) if pairs is None else pair_layer(pairs.shape, float(pairs.inputs[0]), float(pairs.targets[0]))
     job = LearningJob(
         model=model_key(name), layer=layer, tokens=tokens, seq=seq, batch=batch,
         method=work.method.value if isinstance(work, Finetune) else "full",
@@ -65,10 +67,13 @@ def plan_learning(session: Session, path: str, work: Learning, objective: str | 
         return Described(ways.precision.at(at), split._asdict() if split else {}, share, ways.provenance[at])
 
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
-    case = Case(work.name, work.kind if isinstance(work, Finetune) else "train", "job", tokens / 1e6, "million tokens",
-                asked_goals(found, work, rules, objective, False), stored(ground.tiers, work, tokens / 1e6))  # fmt: skip
+    units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")
+    case = Case(work.name, work.kind if isinstance(work, Finetune) else "train", "job", units, unit,
+                asked_goals(found, work, rules, objective, False), stored(ground.tiers, work, units))  # fmt: skip
     counts = Counts(considered, considered - estimated, estimated)
-    notes = () if asked else (f"Batch of {batch:,} sequences assumed: {batch * seq:,} tokens a step.",)
+    what = "sequences" if pairs is None else "pairs"
+    notes = () if asked else (f"Batch of {batch:,} {what} assumed: {batch * seq:,} tokens a step.",)
+    notes = notes if pairs is None else (*notes, *pairs.notes)
     looked = missing.Searched(ground.fleet, own_model(found), shapes.tolist(), limits)
     lacks = missing.none_offered(ok, rules, ground.fleet) or (
         missing.memory_of_learning(job, ways, looked)

@@ -19,10 +19,10 @@ from chipwise.money.layering import MOST_MACHINES
 from chipwise.plan.advising import advise
 from chipwise.plan.decision import Plan
 from chipwise.plan.loading import (
+    Answering,
     Base,
     Carried,
     Floats,
-    Kind,
     LoadCurve,
     LoadPlan,
     carry,
@@ -109,7 +109,13 @@ def with_load(session: Session, path: str, work: Common, plan: Plan) -> Plan:
     notes = plan.notes
     if isinstance(work, Serve) and work.arrival.trace is not None:
         notes = (*notes, _told(arrivals(session, work, path)))
-    return replace(plan, load=load_plan(session, work, plan, path), placement=placement(session, work, plan, path), notes=notes)
+    load, first = load_plan(session, work, plan, path), plan.winner
+    if load is not None and first is not None and first.layered_usd is not None and load.usd < 0.995 * first.usd:
+        told = (
+            f"{load.where} in layers takes ${load.usd:,.0f} a month; {first.where}, {first.purchase}, for the peak at all times"
+        )
+        notes = (*notes, f"The budget is held against what the load takes over time: {told} would take ${first.usd:,.0f}.")
+    return replace(plan, load=load, placement=placement(session, work, plan, path), notes=notes)
 
 
 def _told(found: Arrivals) -> str:
@@ -127,9 +133,9 @@ def load_plan(session: Session, work: Common, plan: Plan, path: str) -> LoadPlan
     """The cheapest layers over all likely machines; None where nothing fits."""
     if plan.rows is None or plan.winner is None or not plan.rows.kept or not isinstance(work, Serve | Interactive):
         return None
-    if isinstance(work, Interactive) and (work.at_once or work.people) > MOST_MACHINES:  # more than are told apart
+    if not told_apart(work):
         return None
-    curve = _curve(session, work, path)
+    curve = curve_of(session, work, path)
     held = _recording(session, work, path) if isinstance(work, Serve) and work.arrival.trace else None
     kinds = Kinds(session, work, plan.rows, curve, held.span_s if held else None)
     many = 1 if plan.objective != "cost" else MOST_FLAT if curve.flat else MOST_KINDS
@@ -138,7 +144,7 @@ def load_plan(session: Session, work: Common, plan: Plan, path: str) -> LoadPlan
     carried: list[tuple[Carried, int]] = []
     for rank, at in enumerate(rented or owned):
         kind = kinds.kind(at)
-        if kind is None or _beyond(curve, kind):
+        if kind is None or beyond(curve, kind.answering):
             continue
         above: Sequence[Base | None] = (bases if rank < WITH_BASE else ()) or (None,)
         carried += [(carry(curve, kind, base), at) for base in above]
@@ -148,12 +154,17 @@ def load_plan(session: Session, work: Common, plan: Plan, path: str) -> LoadPlan
     return _finished(work, plan, curve, kinds, best, at, len({place for _, place in carried}))
 
 
-def _beyond(curve: LoadCurve, kind: Kind) -> bool:
+def told_apart(work: Serve | Interactive) -> bool:
+    """Whether layers are reckoned at all: of more people than these machines are not told apart."""
+    return not isinstance(work, Interactive) or (work.at_once or work.people) <= MOST_MACHINES
+
+
+def beyond(curve: LoadCurve, answering: Answering) -> bool:
     """Layers are told machine by machine, and of more than these nobody could."""
-    return bool(machines_of(curve, kind.answering).max() > MOST_MACHINES)
+    return bool(machines_of(curve, answering).max() > MOST_MACHINES)
 
 
-def _curve(session: Session, work: Serve | Interactive, path: str) -> LoadCurve:
+def curve_of(session: Session, work: Serve | Interactive, path: str) -> LoadCurve:
     if isinstance(work, Serve):
         return arrivals(session, work, path).curve
     return sessions(int(work.at_once or work.people), work.busy, work.idle_after, work.schedule)
@@ -215,7 +226,7 @@ def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
     if winner is None or best.kind.where == winner.where:
         return ""
     first = kinds.kind(int(kinds.rows.ranked[0]))
-    if first is None or first.where != winner.where or _beyond(curve, first):
+    if first is None or first.where != winner.where or beyond(curve, first.answering):
         return f"over the load's curve {best.kind.where} costs less than {winner.where}"
     usd = carry(curve, first).usd
     if usd <= best.usd * (1 + 1e-9):  # as cheap: not another answer

@@ -8,13 +8,15 @@ service ends its way when it is up. Where one number of USD or CO2e is needed, o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.hand_offs import flows_of
-from chipwise.api.pipeline_case import Case, assumptions, counted_months
+from chipwise.api.pipeline_case import Case, assumptions
 from chipwise.api.plan_ground import check_moment, running_s
 from chipwise.api.planning import plan_work
 from chipwise.api.stage_limits import joined_limits
+from chipwise.api.stage_services import services_of
 from chipwise.errors import BadInput
 from chipwise.plan.decision import Plan
 from chipwise.plan.joint import Wanted, single_region, solve
@@ -27,9 +29,10 @@ if TYPE_CHECKING:
 
 
 def plan_pipeline(
-    session: Session, path: str, work: Pipeline, objective: str | None = None, notes: Sequence[str] = ()
+    session: Session, path: str, work: Pipeline, objective: str | None = None, notes: Sequence[str] = (), reported: bool = False
 ) -> PipelinePlan:
-    """A workload that was checked. Nothing fits is a result: `lacks` says of which stage, or that it is the whole."""
+    """A workload that was checked. Nothing fits is a result: `lacks` says of which stage, or that it is the whole. `reported`:
+    with what a report lists besides, which takes a few searches more."""
     check_moment(session, work)
     aim = objective or str(work.goals.objective)
     order = _stages(session, work)
@@ -37,25 +40,35 @@ def plan_pipeline(
     plans = [_planned(session, path, stage) for stage in order]
     considered = sum(one.counts.considered for one in plans)
     told = (*assumptions(work, order, plans, flows), *notes)
+    offered = services_of(session, path, order, flows, plans, aim)
     lacks = [
         Lack(stage.name, missing)
-        for stage, one in zip(order, plans, strict=True)
-        if one.rows is None or not one.rows.kept
+        for stage, one, services in zip(order, plans, offered, strict=True)
+        if (one.rows is None or not one.rows.kept) and not services
         for missing in one.missing
     ]
     budget = work.goals.budget
     wanted = Wanted(aim, running_s(session, work), None if budget is None else budget.usd)
-    case = None if lacks else Case.of(session, plans, order, flows, wanted, counted_months(budget))
-    joint = None if case is None else case.settled(solve)
+    case = None if lacks else Case.of(session, work, plans, order, flows, offered, wanted, every=reported)
+    free = None if case is None else case.settled(solve, replace(case.wanted, quotas=()))
+    crowded = case.excess(free) if case is not None and free is not None else ""
+    joint = case.settled(solve) if case is not None and crowded else free
     if case is None or joint is None:
         return PipelinePlan(
             work.name, aim, (), (), None, None, None, tuple(lacks if case is None else case.lacks()), considered, told
         )
     alone, together = case.each_alone(), case.settled(single_region)
-    return PipelinePlan(
+    told += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
+    refused = (f"{case.told(free)}: {crowded}",) if crowded and free is not None else ()
+    found = PipelinePlan(
         work.name, aim, case.placed(joint, alone), case.moved(joint), case.totals(joint), case.alternative(alone),
-        None if together is None else case.alternative(together), (), considered, told,
+        None if together is None else case.alternative(together), (), considered, told, refused=refused,
     )  # fmt: skip
+    if reported:
+        from chipwise.api.pipeline_rivals import with_rivals
+
+        return with_rivals(case, joint, found)
+    return found
 
 
 def _stages(session: Session, work: Pipeline) -> list[Common]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.plan_rules import rules_of
 from chipwise.api.predicting_kinds.ask import Ask, known_model
-from chipwise.api.service_limits import barred, scope
+from chipwise.api.service_limits import barred, region_of, scope
 from chipwise.api.service_speed import Found, Need, speeds
 from chipwise.api.service_ways import Demand, Held, Way, best_way, image_bytes, lower_bound
 from chipwise.errors import BadInput
@@ -67,6 +67,7 @@ class ServiceOffer:
     cold_share: float = 0.0  # of the requests
     cold_start_s: Spread | None = None
     break_even: BreakEven | None = None  # of a dedicated machine; None: not looked for, or no machine to compare with
+    region: str = ""  # that its price is of; empty: not stated
 
     @property
     def allowed(self) -> bool:
@@ -203,6 +204,7 @@ def _serverless(session: Session, demand: Demand, service: Service, fast: Found)
     blank = ServiceOffer(
         SERVERLESS, provider, service.name, service.hardware, service.chips, demand.model, None, None, None, (), (),
         tuple(refused), (*service.assumed, *scope(demand.rules, provider, service.name)), service.certain, service.fact.as_of,
+        region=region_of(session, provider, f"{service.hardware} {service.fact.notes}"),
     )  # fmt: skip
     if isinstance(way, str):
         return replace(blank, refused=(*refused, way)), None
@@ -272,6 +274,7 @@ def _per_token(session: Session, demand: Demand, service: TokenService) -> Servi
         _per_million(demand, month), (), unchecked, tuple(refused), tuple(assumed),
         "usd" not in " ".join(service.fact.inferred), service.fact.as_of,
         break_even=_least(managed.break_even(service, request, _for_peak(fleet, demand.peak)) for fleet in demand.fleets),
+        region=region_of(session, provider or service.provider, service.fact.notes),
     )  # fmt: skip
 
 

@@ -2,12 +2,17 @@
 
 Memory is a rule of thumb: in training, 0.6 of the values that norms and activations touch are kept for the backward pass, and
 16 bytes of state per parameter.
+
+Embedding tables that no single chip holds are split evenly over chips, whole or by columns, while every chip has the dense
+networks and samples of its own (Naumov et al. 2019, arXiv:1906.00091, section 4): per chip tables / k + dense + activations,
+and two exchanges per pass (`perf/vision`). In training they are split over all chips of the job, for replicas would have to
+tell each other the gradient of every row. Chips that share tables answer together: k of them are one copy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +22,10 @@ from chipwise.api.batching import Curve
 from chipwise.api.estimate_views import View, estimate_view, power_view
 from chipwise.api.estimating import context_notes
 from chipwise.api.options import option
+from chipwise.api.sample_formats import usual_engine, usual_precision
 from chipwise.api.used_model import own_model
 from chipwise.catalog.chip import Chip
-from chipwise.errors import BadInput, InvalidSettings, Problem
+from chipwise.errors import BadInput
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.kernels import edge
@@ -28,10 +34,9 @@ from chipwise.perf.model import FORMULA, Estimate, Model
 from chipwise.perf.networks import GENERATED, STEPS, Net, Size, net_of
 from chipwise.perf.part import SERVES_ONLY, Part
 from chipwise.perf.power import power
-from chipwise.perf.published_vision import ENGINES, FORMATS, VisionCase, case_of
+from chipwise.perf.published_vision import FORMATS, VisionCase, case_of
 from chipwise.perf.rows import Row
 from chipwise.perf.steadiness import steadiness
-from chipwise.spelling import fold, nearest
 from chipwise.workload.model.shape import (
     ConvShape,
     DiffusionShape,
@@ -66,7 +71,7 @@ _CANNOT = {
     "render": "renders no pictures", "hybrid": "does no work between quantum circuits", "interactive": "is not for notebooks",
 }  # fmt: skip
 _FOR_EXAMPLE = ("H100-SXM", "L4", "MI300X", "TPU-v5e", "Trainium2", "Xeon-Sapphire-Rapids", "Jetson-Orin-Nano-Super")
-_UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer")
+_UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer", "target")
 _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
 
 
@@ -95,7 +100,7 @@ def check_sample_options(session: Session, model: str, given: Mapping[str, Any])
     known = session.find_model(model)
     lengths = {EncoderShape: ("input_tokens",), EncoderDecoderShape: ("input_tokens", "output_tokens")}
     used = lengths.get(type(known.shape), ())
-    unused = [name for name in ("input_tokens", "output_tokens", "seq") if name in given and name not in used]
+    unused = [name for name in ("input_tokens", "output_tokens", "seq", "target") if name in given and name not in used]
     if unused:
         _refuse(known.name, unused)
     if "micro_batch" in given and "global_batch" in given:
@@ -127,6 +132,17 @@ class Sampled:
     watts: float | None
     fitted: Model
     alike: bool  # networks like it were measured
+    tables: float = 0.0  # parameters in embedding tables
+    table_ways: float = 1.0  # chips that these are split over
+
+    @property
+    def together(self) -> float:
+        """Chips that answer as one: they share tables, so each pass is one of all of them."""
+        return self.table_ways if self.task == "serve" else 1.0
+
+    def split(self, ways: float) -> Sampled:
+        """With tables over so many chips."""
+        return replace(self, table_ways=float(ways))
 
     def case(self, batch: float, metric: str) -> VisionCase:
         """As a row of measurements would tell it, for the family fills in the rest; the network is our own."""
@@ -145,6 +161,7 @@ class Sampled:
             engine=self.engine,
             version=self.engine,
             source="user",
+            table_ways=self.table_ways,
         )
 
     def passes(self, batches: Sequence[float], metric: str = "latency_ms") -> Estimate:
@@ -162,13 +179,17 @@ class Sampled:
         if self.part.kind == "edge":
             return ["Edge devices: rules of thumb throughout; measure before buying many."]
         if not self.alike:
-            return [f"Nothing like {self.model} was measured: the formula alone, with a wide interval."]
+            return [f"Nothing like {self.model} was measured: the formula alone, with a wide interval.", *self._shared]
         name = f"{self.model} training" if self.task == "train" else self.model
         return (
             []
             if name in measured_names(self.fitted, "model")
             else [f"{self.model} itself was not measured for this, others like it were."]
         )
+
+    @property
+    def _shared(self) -> list[str]:
+        return [shared_tables(self.table_ways)] if self.table_ways > 1 else []
 
     def _frame(self, batches: Sequence[float]) -> Terms:
         device = edge.Devices.of([self.part], self.precision)
@@ -184,16 +205,28 @@ class Sampled:
     def memory(self, batch: float) -> dict[str, float]:
         """Bytes per chip, by line."""
         value, weight = FORMATS.get(self.precision, (1.0, 1.0))
+        beside = {}
+        stored = self.stored
+        if self.table_ways > 1:
+            each = STATE_BYTES if self.task == "train" else weight
+            beside, stored = {"tables": self.tables * each / self.table_ways}, self.stored - self.tables
         if self.task == "train":
             kept = KEPT * (self.net.touched + self.net.score_map) * max(value, 2.0)
-            return {"weights and states": self.stored * STATE_BYTES, "activations": kept * batch}
+            return beside | {"weights and states": stored * STATE_BYTES, "activations": kept * batch}
         largest = max(
             (one.rows * one.groups * (one.columns + one.depth / one.window) for one in self.net.products), default=0.0
         )
-        return {"weights": self.stored * weight / self.tensor, "activations": 2.0 * largest * value * batch}
+        return beside | {"weights": stored * weight / self.tensor, "activations": 2.0 * largest * value * batch}
 
     def fits(self, batch: float) -> bool:
         return sum(self.memory(batch).values()) <= ROOM * self.part.memory_bytes
+
+
+def shared_tables(ways: float) -> str:
+    return (
+        f"Embedding tables are split evenly over {ways:g} chips, whole or by columns; their exchange is by formula: rows that "
+        "samples name go out, pooled rows come back, one all-to-all each."
+    )
 
 
 def measured_names(fitted: Model, level: str) -> Mapping[str, object]:
@@ -221,46 +254,27 @@ def resolve(session: Session, model: str, on: str, settings: Mapping[str, Any]) 
     )  # fmt: skip
     net, fitted = net_of(known.shape, size), own_model(session)
     alike = net.kind in measured_names(fitted, "kind") and not isinstance(known.shape, EncoderDecoderShape)
-    return Sampled(
+    ask = Sampled(
         model=known.name, net=net, stored=float(known.shape.parameters), part=part, task=task,
         chips=chips, tensor=tensor, node=settings.get("chips_per_node"),
         watts=settings.get("power_watts") if part.kind == "edge" else None,
         fitted=fitted, alike=alike,
-        precision=_precision(settings.get("precision"), part, task),
-        engine=_engine(settings.get("framework" if task == "train" else "engine"), part, task),
+        precision=usual_precision(settings.get("precision"), part, task),
+        engine=usual_engine(settings.get("framework" if task == "train" else "engine"), part, task),
+        tables=float(known.shape.embedding_parameters) if isinstance(known.shape, RecommenderShape) else 0.0,
     )  # fmt: skip
+    return ask.split(_table_ways(ask, node=float(settings.get("chips_per_node") or part.domain)))
 
 
-def _one_of(name: str, given: str, allowed: Iterable[str]) -> str:
-    known = {fold(one): one for one in allowed}
-    if fold(given) not in known:
-        near = tuple(known[one] for one in nearest(fold(given), known))
-        raise InvalidSettings(Problem(name, f"{given[:60]!r} is not known", None, ", ".join(known.values()), near))
-    return known[fold(given)]
-
-
-def _precision(given: str | None, part: Part, task: str) -> str:
-    allowed = edge.PRECISIONS if part.kind == "edge" else tuple(FORMATS)
-    if given is None:
-        if part.kind in ("edge", "cpu") and task == "serve":
-            return "int8" if part.has("int8") else "fp16" if part.kind == "edge" else "fp32"
-        return (
-            "bf16" if part.has("bf16") and (task == "train" or part.kind != "gpu") else "fp16" if part.has("fp16") else "fp32"
-        )
-    name = _one_of("precision", given, allowed)
-    usable = [one for one in allowed if part.has(one) or one == "fp32"]
-    if name not in usable:
-        raise InvalidSettings(Problem("precision", f"{part.name} has no {name} arithmetic", None, ", ".join(usable)))
-    return name
-
-
-def _engine(given: str | None, part: Part, task: str) -> str:
-    if given is not None:
-        if part.kind == "edge":
-            raise BadInput(f"--engine does not go with {part.name}: its compiler is the engine.", remedy="Leave it out.")
-        return _one_of("framework" if task == "train" else "engine", given, ENGINES)
-    usual = {"edge": "compiled", "cpu": "openvino", "tpu": "flax", "neuron": "neuron", "gaudi": "habana"}
-    return usual.get(part.kind, "pytorch" if task == "train" or part.vendor != "NVIDIA" else "tensorrt")
+def _table_ways(ask: Sampled, node: float) -> float:
+    """Over how many of its chips a job's tables are split: in training over all; to answer over the fewest of a machine that
+    hold them, over as many as there are where none do. Who asks for --tp splits all of the model instead."""
+    if not ask.tables or ask.tensor > 1 or ask.part.kind == "edge":
+        return 1.0
+    if ask.task == "train":
+        return ask.chips
+    ways = [float(many) for many in range(1, int(min(ask.chips, max(node, 1.0))) + 1) if ask.chips % many == 0]
+    return next((many for many in ways if ask.split(many).fits(1.0)), ways[-1])
 
 
 def predict_samples(session: Session, model: str, on: str, settings: Mapping[str, Any]) -> View:
@@ -268,19 +282,20 @@ def predict_samples(session: Session, model: str, on: str, settings: Mapping[str
     ask = resolve(session, model, on, settings)
     curve = sample_curve(ask)
     batch, notes = _batch(ask, curve, settings)
-    rate, took = (ask.passes([batch], metric) for metric in ("samples_per_s", "latency_ms"))
+    each = batch / ask.together  # of one chip
+    rate, took = (ask.passes([each], metric) for metric in ("samples_per_s", "latency_ms"))
     per_s = float(rate.value[0])
     notes += [*ask.told, *_longer(session, model, settings)]
     peak = ask.part.rate(ask.precision)
     used = ask.net.flop * (3.0 if ask.task == "train" else 1.0) * per_s / ask.chips / peak
-    moved = (ask.net.parameters / batch + ask.net.touched) * per_s / ask.chips * 2.0 / ask.part.bandwidth
+    moved = (ask.net.parameters / each + ask.net.touched) * per_s / ask.chips * 2.0 / ask.part.bandwidth
     limit = min(ask.part.power_w, ask.watts or math.inf)
     drawn = power(Coded.of(ask.part.kind), column(limit), column(min(used, 1.0)), column(min(moved, 1.0)))
-    lines = ask.memory(batch)
+    lines = ask.memory(each)
     room, total = ROOM * ask.part.memory_bytes, sum(lines.values())
     view: View = {
         "task": "samples", "doing": ask.task, "model": ask.model, "chip": ask.part.name, "chips": ask.chips,
-        "engine": ask.engine, "precision": ask.precision, "batch": batch, "copies": ask.copies, "tp": ask.tensor,
+        "engine": ask.engine, "precision": ask.precision, "batch": batch, "copies": ask.copies / ask.together, "tp": ask.tensor,
         "sample": _sample(session.find_model(model).shape, settings, ask), "samples_per_s": estimate_view(rate, "1/s"),
         "latency_ms": estimate_view(took, "ms"), "provenance": rate.provenance.texts()[0],
         "terms_s": estimate_view(took, "ms")["terms_s"],
@@ -306,7 +321,8 @@ def _longer(session: Session, model: str, settings: Mapping[str, Any]) -> tuple[
 
 def sample_curve(ask: Sampled) -> Curve:
     batches = [float(2**power) for power in range(int(math.log2(LARGEST_BATCH)) + 1) if power == 0 or ask.fits(2.0**power)]
-    return Curve(column(batches), ask.passes(batches).seconds + np.zeros(len(batches)), ask.copies)
+    seconds = ask.passes(batches).seconds + np.zeros(len(batches))
+    return Curve(column(batches) * ask.together, seconds, ask.copies / ask.together)
 
 
 def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[float, list[str]]:

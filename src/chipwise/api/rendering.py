@@ -12,10 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from chipwise.api.planning_any import plan_any
+from chipwise.api.planning_any import plan_any_checked
 from chipwise.api.workloads import check
 from chipwise.errors import BadInput, NoResult, UnknownName
 from chipwise.plan.decision import Choice, Plan
+from chipwise.plan.pipeline import PipelinePlan
 from chipwise.render import targets
 from chipwise.render.deployment import Deployment
 from chipwise.render.describing import describe, describe_pipeline
@@ -70,25 +71,36 @@ def deployment_of(session: Session, path: str, asked: Asked | None = None) -> De
     """Plans the workload and says what is to be deployed."""
     asked = asked or Asked()
     checked = check(session, path, asked.environment, text=asked.text)
-    top = max(asked.rank, LOOKED_AT)
-    found = plan_any(session, path, asked.objective, top, asked.environment, asked.text)
+    found = plan_any_checked(session, path, checked, asked.objective, max(asked.rank, LOOKED_AT))
+    return deployment_from(session, checked.workload, found, asked)
+
+
+def deployment_from(session: Session, work: Common, found: Plan | PipelinePlan, asked: Asked | None = None) -> Deployment:
+    """What a plan that is there already deploys."""
+    asked = asked or Asked()
     if isinstance(found, Plan):
         if asked.stage is not None:
-            raise BadInput(f"{path} is no pipeline, so it has no stage {asked.stage!r}.", remedy="Leave --stage out.")
-        return describe(checked.workload, found, session.catalog, _model(session, checked.workload), _choice(found, asked.rank))
+            raise BadInput(f"{work.name} is no pipeline, so it has no stage {asked.stage!r}.", remedy="Leave --stage out.")
+        return describe(work, found, session.catalog, _model(session, work), _choice(found, asked.rank))
     if not found.fits:
-        raise NoResult("Nothing fits, so there is nothing to render.", remedy=f"chipwise plan {path} says what was missing.")
-    assert isinstance(checked.workload, Pipeline)
-    models = {stage.name: _model(session, stage) for stage in checked.workload.stages}
-    whole = describe_pipeline(checked.workload, found, session.catalog, models)
+        raise _nothing(found.workload)
+    assert isinstance(work, Pipeline)
+    models = {stage.name: _model(session, stage) for stage in work.stages}
+    whole = describe_pipeline(work, found, session.catalog, models)
     return whole if asked.stage is None else _stage(whole, asked.stage)
 
 
 def render(session: Session, path: str, names: Sequence[str], asked: Asked | None = None) -> dict[str, list[File]]:
     """Files by target. Raises where one of them cannot express the plan: then no file is made."""
-    modules = {name: target(name) for name in names}
+    modules = {name: target(name) for name in names}  # an unknown name is told before anything is planned
     deployment = deployment_of(session, path, asked)
     return {name: files(name, module, deployment) for name, module in modules.items()}
+
+
+def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, names: Sequence[str]) -> dict[str, list[File]]:
+    """As `render`, of a plan that is there already."""
+    deployment = deployment_from(session, work, found)
+    return {name: files(name, target(name), deployment) for name in names}
 
 
 def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
@@ -124,14 +136,18 @@ def write(folder: Path, rendered: dict[str, list[File]], force: bool = False) ->
 
 def _choice(plan: Plan, rank: int) -> Choice:
     if plan.winner is None:
-        raise NoResult(
-            "Nothing fits, so there is nothing to render.", remedy=f"chipwise plan says what was missing for {plan.workload}."
-        )
+        raise _nothing(plan.workload)
     if rank > len(plan.choices):
         raise BadInput(
             f"There are {len(plan.choices)} choices, and number {rank} was asked for.", remedy="Take a smaller --choice."
         )
     return plan.choices[rank - 1]
+
+
+def _nothing(workload: str) -> NoResult:
+    return NoResult(
+        "Nothing fits, so there is nothing to render.", remedy=f"chipwise plan says what was missing for {workload}."
+    )
 
 
 def _stage(whole: Deployment, name: str) -> Deployment:

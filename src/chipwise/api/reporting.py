@@ -7,6 +7,7 @@ from pathlib import Path
 
 from chipwise.errors import BadInput
 from chipwise.plan.decision import Plan
+from chipwise.plan.pipeline import PipelinePlan
 from chipwise.report.roofline import Roofline
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
@@ -21,6 +22,13 @@ def check(path: Path, workload: str) -> None:
     if path.exists() and Path(workload).exists() and path.samefile(workload):
         raise BadInput(f"{path} is the workload's own file.", remedy="Give the report another name.")
     plotly_script()
+
+
+def write_pipeline(plan: PipelinePlan, path: Path, today: date) -> None:
+    from chipwise.adapters.stores import whole
+    from chipwise.report.pipeline_page import pipeline_page
+
+    whole.write(path, pipeline_page(plan, today))
 
 
 def write(plan: Plan, path: Path, today: date, limits: Roofline | None = None) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.api.estimating import Served, Trained, serve, train
+from chipwise.api.pairing import pairs_of
 from chipwise.api.workloads import check
 from chipwise.errors import ChipwiseError
 from chipwise.perf.arrays import Array, column
@@ -43,12 +44,16 @@ def roofline_of(
     session: Session, path: str, plan: Plan, environment: str | None = None, text: str | None = None
 ) -> Roofline | None:
     """None where there is no winner, or nothing to draw of its kind of work."""
+    return roofline_of_work(session, check(session, path, environment, text=text).workload, plan)
+
+
+def roofline_of_work(session: Session, work: Common, plan: Plan) -> Roofline | None:
+    """Of a workload that was read already."""
     one = plan.winner
     part = None if one is None else session.parts.find(one.chip)
     if one is None or part is None:  # parts of chips are not drawn: their share of the bandwidth is no ceiling
         return None
     try:
-        work = check(session, path, environment, text=text).workload
         return _of(session, work, one, part)
     except ChipwiseError:  # what can be planned and not estimated alone: the report does without the picture
         return None
@@ -68,7 +73,8 @@ def _step(session: Session, work: Learning, one: Choice, part: Part) -> Roofline
     """The whole optimiser step, and its matrix products."""
     split = {name: float(value) for name, value in one.split.items()}
     chips = float(one.chips * one.machines)
-    seq = float(work.sequence_length or 2048)
+    pairs = pairs_of(session.find_model(str(work.model)), work.sequence_length, work.target_length)
+    seq = float(work.sequence_length or 2048) if pairs is None else float(pairs.tokens[0])
     asked = work.batch_samples or (work.batch_tokens or 0.0) / seq
     micro = split.get("micro_batch", 1.0)
     whole = micro * split.get("dp", 1.0)  # sequences that all replicas take at once; the plan's last round may be a part of it
@@ -76,8 +82,9 @@ def _step(session: Session, work: Learning, one: Choice, part: Part) -> Roofline
     chosen: dict[str, Any] = {name: split[name] for name in ("tp", "pp", "cp", "ep", "shard", "recompute") if name in split}
     if isinstance(work, Finetune):
         chosen |= {"method": work.method.value, "rank": float(work.rank or 16)}
+    chosen |= {"seq": seq} if pairs is None else {"seq": float(pairs.inputs[0]), "target": float(pairs.targets[0])}
     found = train(
-        session, str(work.model), on=part.name, chips=chips, chips_per_node=float(one.chips), seq=seq, micro_batch=micro,
+        session, str(work.model), on=part.name, chips=chips, chips_per_node=float(one.chips), micro_batch=micro,
         global_batch=batch, precision=one.precision, optimizer=work.optimizer.value, fit=False, **chosen,
     )  # fmt: skip
     return _trained(found, one, part)
@@ -93,7 +100,8 @@ def _trained(found: Trained, one: Choice, part: Part) -> Roofline:
 
     flop = _one(flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))) * _one(run.tokens) / _one(run.chips)
     model = run.model
-    products = 2.0 * (model.layers * (model.attention_weights + model.mlp_weights) + model.head)
+    layers = model.layers * (model.attention_weights + model.mlp_weights)
+    products = 2.0 * (layers * model.passed + model.head * model.headed)
     passes = 3.0 - _one(run.frozen) + _one(run.recompute)
     matrix = _one(products) * passes * _one(run.tokens) / _one(run.chips)
     whole = moved("matrix", "attention", "elementwise", "dispatch", "unpack") + _one(bytes_only["optimizer"]) * speed

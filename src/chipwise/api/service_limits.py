@@ -7,8 +7,10 @@ keeps a limit on the place only if all of them do, and a provider whose regions 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from chipwise.catalog.region import Region
 from chipwise.plan.limits import Rules
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def _misplaced(session: Session, rules: Rules, provider: str, notes: str) -> lis
     if rules.countries is None and rules.regions is None and not rules.avoided_countries and not rules.avoided_regions:
         return []
     mine = [region for region in session.catalog.regions if region.provider == provider]
-    named = [one for one in mine if re.search(rf"(?<![\w-]){re.escape(one.name)}(?![\w-])", notes)]
+    named = _named(mine, notes)
     places = named or mine  # where no region is named, it may run in any of them
     known = {region.country for region in places}
     shown = ", ".join(sorted(str(one) for one in known if one)[:4])
@@ -59,6 +61,16 @@ def _misplaced(session: Session, rules: Rules, provider: str, notes: str) -> lis
     if rules.avoided_regions and (not places or {one.key for one in places} & rules.avoided_regions):
         told.append(f"may run in a region to be avoided ({where})")
     return told
+
+
+def region_of(session: Session, provider: str, notes: str) -> str:
+    """The one region that the notes of a price name; empty: none, or several."""
+    named = _named([region for region in session.catalog.regions if region.provider == provider], notes)
+    return named[0].name if len(named) == 1 else ""
+
+
+def _named(regions: Sequence[Region], notes: str) -> list[Region]:
+    return [one for one in regions if re.search(rf"(?<![\w-]){re.escape(one.name)}(?![\w-])", notes)]
 
 
 def scope(rules: Rules, provider: str, service: str) -> list[str]:

@@ -1,46 +1,74 @@
-"""Candidates of one stage of a pipeline: those of its plan that keep its own goals, with storage once it is asked for."""
+"""Candidates of one stage of a pipeline: machines of its plan that keep its own goals, with storage once it is asked for, and
+services that are paid by use."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from chipwise.api.hand_offs import Place
+from chipwise.api.stage_services import Offered
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.plan.decision import Choice, Plan, Rows
 from chipwise.plan.fleet import Index
-from chipwise.plan.joint import Stage, worthwhile
+from chipwise.plan.joint import Stage, Wanted, worthwhile
 from chipwise.plan.limits import Mask
 from chipwise.plan.pricing import BOOT_S
 from chipwise.workload.kinds import Common
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What candidates are compared by beside cost."""
+
+    time: bool = True
+    carbon: bool = True
+
+    @classmethod
+    def of(cls, wanted: Wanted, quotas: bool) -> Counts:
+        """Where something cannot be kept, what the fastest would do is told."""
+        timed = quotas or wanted.deadline_s is not None or wanted.objective in ("time", "balanced")
+        return cls(timed, wanted.objective in ("carbon", "balanced"))
+
+
 @dataclass(slots=True)
 class Candidates:
-    """`usd` grows when storage is chosen, which takes long for many; what then misses a goal of the stage is out."""
+    """Machines first, then services. `usd` grows when storage is chosen, which takes long for many; what then misses a goal of
+    the stage is out."""
 
-    rows: Rows
-    at: Index  # positions among the rows
+    rows: Rows | None  # None: no machine can do it
+    at: Index  # positions of machines among the rows
+    offered: Sequence[Offered]
     region: Index  # codes that all stages share
     usd: Array
     seconds: Array  # until what follows can start: a job is done, a service is up
-    kg: Array
+    kg: Array  # of services, whose emissions nobody states, 0
+    draws: Array  # of quotas that stages share
     known: Mask  # storage is in `usd`
     fine: Mask
     limited: bool  # the stage has a budget of its own
     choices: dict[int, Choice] = field(default_factory=dict)
 
+    def service(self, row: int) -> Offered | None:
+        return self.offered[row - len(self.at)] if row >= len(self.at) else None
+
     def choice(self, row: int) -> Choice:
         if row not in self.choices:
-            self.choices[row] = self.rows.choice(int(self.at[row]))
+            service = self.service(row)
+            self.choices[row] = service.choice if service is not None else self._machine(row)
         return self.choices[row]
+
+    def _machine(self, row: int) -> Choice:
+        assert self.rows is not None
+        return self.rows.choice(int(self.at[row]))
 
     def settle(self, rows: Index) -> None:
         """With storage. A choice in full is made only to hold it against a budget: how bad one run in ten is takes long."""
         for row in rows.tolist():
-            if self.known[row]:
+            if self.known[row] or self.rows is None:
                 continue
             self.known[row] = True
             if self.limited:
@@ -51,27 +79,39 @@ class Candidates:
 
     def stage(self, name: str, share: float) -> Stage:
         """`share`: of what it costs, how much the budget of the whole counts."""
-        return Stage(name, self.region, self.usd, self.seconds, self.kg, self.usd * share)
+        return Stage(name, self.region, self.usd, self.seconds, self.kg, self.usd * share, self.draws)
 
 
-def candidates_of(plan: Plan, work: Common, codes: dict[Place, int], own: set[str]) -> Candidates:
-    """Those that keep the stage's goals; where storage does not enter, only those that none in the same region beats. `codes`
-    of places and `own` providers, whose machines stand on sites of one's own, grow with every stage."""
-    assert plan.rows is not None
+def machines_of(plan: Plan) -> Index:
+    """Positions of those that keep the stage's goals."""
+    return np.zeros(0, np.intp) if plan.rows is None else np.sort(plan.rows.ranked[: plan.rows.kept])
+
+
+def candidates_of(
+    plan: Plan, work: Common, at: Index, draws: Array, offered: Sequence[Offered], counts: Counts | None,
+    codes: dict[Place, int], own: set[str],
+) -> Candidates:  # fmt: skip
+    """Of machines `at`, and services; where storage does not enter, only those that none in the same region beats in what
+    counts; None: all. `codes` of places and `own` providers, who stand on sites of one's own, grow with every stage."""
     monthly = plan.per == "month"
-    open_storage = plan.rows.storage_usd is not None and not monthly
-    rows, priced, regions = plan.rows, plan.rows.priced, plan.rows.fleet.catalog.regions
-    at = np.sort(rows.ranked[: rows.kept])
-    used, place = np.unique(priced.region[at], return_inverse=True)
-    region = np.array([codes.setdefault(regions[one].key, len(codes)) for one in used.tolist()], np.intp)[place]
-    owned = np.unique(priced.region[at][priced.purchase[at] == PURCHASES.index(Purchase.OWNED)])
-    own.update(regions[one].provider for one in owned.tolist())
-    seconds = BOOT_S + priced.tails.moved[at] if monthly else priced.seconds[at]
-    cost, kg = priced.usd[at], priced.kg[at]
-    if not open_storage:
-        kept = worthwhile(Stage("", region, cost, seconds, kg, cost))
-        at, region, cost, seconds, kg = at[kept], region[kept], cost[kept], seconds[kept], kg[kept]
+    open_storage = plan.rows is not None and plan.rows.storage_usd is not None and not monthly
+    region, cost, seconds, kg = np.zeros(0, np.intp), np.zeros(0), np.zeros(0), np.zeros(0)
+    if plan.rows is not None:
+        priced, regions = plan.rows.priced, plan.rows.fleet.catalog.regions
+        used, place = np.unique(priced.region[at], return_inverse=True)
+        region = np.array([codes.setdefault(regions[one].key, len(codes)) for one in used.tolist()], np.intp)[place]
+        owned = np.unique(priced.region[at][priced.purchase[at] == PURCHASES.index(Purchase.OWNED)])
+        own.update(regions[one].provider for one in owned.tolist())
+        seconds = BOOT_S + priced.tails.moved[at] if monthly else priced.seconds[at]
+        cost, kg = priced.usd[at], priced.kg[at]
+    if not open_storage and counts is not None:
+        kept = worthwhile(Stage("", region, cost, seconds, kg, cost, draws), counts.time, counts.carbon)
+        at, region, cost, seconds, kg, draws = at[kept], region[kept], cost[kept], seconds[kept], kg[kept], draws[kept]
+    known = np.concatenate([np.full(len(at), not open_storage), np.ones(len(offered), dtype=bool)])
+    places = np.array([codes.setdefault(one.place, len(codes)) for one in offered], np.intp)
     return Candidates(
-        rows, at, region, cost.copy(), seconds, kg, np.full(len(at), not open_storage), np.ones(len(at), dtype=bool),
+        plan.rows, at, offered, np.concatenate([region, places]), np.concatenate([cost, [one.choice.usd for one in offered]]),
+        np.concatenate([seconds, [one.ready_s for one in offered]]), np.concatenate([kg, np.zeros(len(offered))]),
+        np.concatenate([draws, np.zeros((len(offered), draws.shape[1]))]), known, np.ones(len(known), dtype=bool),
         work.goals.budget is not None,
     )  # fmt: skip

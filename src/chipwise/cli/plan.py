@@ -11,7 +11,10 @@ import click
 from chipwise.cli.options import AboveZero, Whole
 
 if TYPE_CHECKING:
-    from chipwise.plan.decision import Choice, Plan
+    from chipwise.api.wiring import Session
+    from chipwise.plan.decision import Choice, Loss, Plan
+    from chipwise.plan.pipeline import PipelinePlan
+    from chipwise.workload.kinds import Common
 
 _QUICK = {"serve", "rps", "input", "output", "ttft", "tpot", "latency", "train", "finetune", "tokens", "seq", "precision",
           "deadline", "budget"}  # fmt: skip
@@ -48,10 +51,12 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a report: one page that opens offline."
 )
+@click.option("--render", "targets", multiple=True, metavar="TARGET", help="Also write it as files for TARGET, into --out.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where --render writes.")
 @click.pass_context
 def plan(
     ctx: click.Context, /, workload: str, as_json: bool, html: Path | None, why: str | None, limits: tuple[str, ...],
-    every: bool, short: bool, **settings: Any,
+    every: bool, short: bool, targets: tuple[str, ...], out: Path | None, **settings: Any,
 ) -> None:  # fmt: skip
     """Choose hardware for a workload: rank all machines, regions, splits and purchase options by cost, time or carbon.
 
@@ -65,12 +70,13 @@ def plan(
       chipwise plan examples/train/workload.yaml --all
       chipwise plan examples/train/workload.yaml --html report.html
       chipwise plan examples/pipeline/workload.yaml --objective cost
+      chipwise plan examples/serve/workload.yaml --render kubernetes --out deploy
       chipwise plan llama-3.1-70b --serve --rps 10 --input 1000 --output 300 --ttft 800ms --tpot 50ms
     """
     from chipwise.api.plan_quick import read, text_of, with_limits
-    from chipwise.api.planning_any import plan_any as ask
-    from chipwise.api.planning_any import refuse_pipeline
+    from chipwise.api.planning_any import plan_any_checked, refuse_pipeline
     from chipwise.api.wiring import open_session
+    from chipwise.api.workloads import check
     from chipwise.cli import text
     from chipwise.plan.decision import Plan
 
@@ -78,6 +84,7 @@ def plan(
         from chipwise.api import reporting
 
         reporting.check(html, workload)
+    _check_targets(targets, out)
     quick = _QUICK & {name for name, value in settings.items() if value}
     if quick or not _is_file(workload):
         _refuse_both(workload, quick)
@@ -87,24 +94,30 @@ def plan(
     name = "command line" if quick or not _is_file(workload) else workload
     session, top = open_session(), _EVERY if every else settings["top"]
     many = max(top, reporting.TOP) if html is not None else top
-    one_work = {"--html": html, "--why": why, "--mix": settings["mix"], "--all": every}
+    one_work = {"--why": why, "--mix": settings["mix"], "--all": every}
+    checked = check(session, name, settings["environment"], text=text_of_it)
     if asked := [option for option, value in one_work.items() if value]:
-        refuse_pipeline(session, name, settings["environment"], text_of_it, asked)
-    found = ask(session, name, settings["objective"], many, settings["environment"], text_of_it)
+        refuse_pipeline(checked.workload, name, asked)
+    found = plan_any_checked(session, name, checked, settings["objective"], many, reported=html is not None)
     if not isinstance(found, Plan):
         from chipwise.cli.plan_pipeline import show_pipeline
 
+        if html is not None:
+            reporting.write_pipeline(found, html, session.today)
         show_pipeline(found, as_json, short)
+        if html is not None:
+            text.say(f"Written: {html}")
+        if out is not None and found.fits:
+            _render(session, checked.workload, found, targets, out)
         ctx.exit(0 if found.fits else 1)
     if settings["mix"]:
         from chipwise.cli.plan_mix import with_mix
 
         found = with_mix(session, name, found, settings["environment"], text_of_it)
     if html is not None:
-        from chipwise.api.rooflines import roofline_of
+        from chipwise.api.rooflines import roofline_of_work
 
-        limits_of_it = roofline_of(session, name, found, settings["environment"], text_of_it)
-        reporting.write(found, html, session.today, limits_of_it)
+        reporting.write(found, html, session.today, roofline_of_work(session, checked.workload, found))
         found = replace(found, choices=found.choices[:top])
     if as_json:
         from chipwise.api.mix_views import mixed_view
@@ -121,6 +134,28 @@ def plan(
         text.say(f"Written: {html}")
     if found.winner is None:
         ctx.exit(1)
+    if out is not None:
+        _render(session, checked.workload, found, targets, out)
+
+
+def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
+    """What is wrong with them is told before the work, not after."""
+    if targets or out is not None:
+        from chipwise.api.rendering import target
+        from chipwise.errors import BadInput
+
+        if not targets or out is None:
+            raise BadInput("--render and --out go together.", remedy="--render kubernetes --out deploy, for example.")
+        for name in targets:
+            target(name)
+
+
+def _render(session: Session, work: Common, found: Plan | PipelinePlan, targets: tuple[str, ...], out: Path) -> None:
+    from chipwise.api import rendering
+    from chipwise.cli import text
+
+    written = rendering.write(out, rendering.render_plan(session, work, found, tuple(dict.fromkeys(targets))))
+    text.say(*(f"Written: {out / path}" for path in written))
 
 
 def _is_file(workload: str) -> bool:
@@ -192,7 +227,8 @@ def _show_explanation(found: Plan, why: str | None) -> None:
         reasons = dict.fromkeys(one.why for one in unable)
         text.show_lines(*(f"  {why}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
     told = [f"{one.offers:,} {one.rule}" for one in found.refused]
-    text.show_lines("", f"{found.counts.considered:,} candidates; offers left out: {', '.join(told)}.", *found.notes)
+    left_out = f"; offers left out: {', '.join(told)}" if told else ""
+    text.show_lines("", f"{found.counts.considered:,} candidates{left_out}.", *found.notes)
 
 
 def _show_services(found: Plan) -> None:
@@ -238,8 +274,14 @@ def _show_why(found: Plan, name: str) -> None:
 
     wanted = fold(name)
     told = [one for one in found.losses if wanted in fold(one.family) or (one.choice and wanted in fold(one.choice.where))]
-    lines = [f"{one.family}: {one.why}" for one in told] or [f"{name} is not among the best of any family; try --all --json."]
+    lines = [_lost(one) for one in told] or [f"{name} is not among the best of any family; try --all --json."]
     text.show_lines("", *lines)
+
+
+def _lost(one: Loss) -> str:
+    from chipwise.plan.explaining import watts
+
+    return f"{one.family}: {one.why}" + (f"; draws {watts(one.choice)}" if one.choice is not None else "")
 
 
 def _usd(value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.cli import text
 from chipwise.plan.explaining import duration, usd
-from chipwise.plan.pipeline import Moved, PipelinePlan, Placed, Totals, why
+from chipwise.plan.pipeline import Moved, PipelinePlan, Placed, Totals, why, without
 from chipwise.units import show_bytes
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
@@ -45,7 +45,7 @@ def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
         text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in found.hand_offs])
     text.show_lines("", "In all:")
     text.show_pairs(_totals(found.totals))
-    text.show_lines("", why(found))
+    text.show_lines("", why(found), *(f"Left out: {one}." for one in found.refused))
     if not short:
         text.show_lines("", f"{found.considered:,} candidates of {text.plural(len(found.stages), 'stage')}.", *found.notes)
 
@@ -54,7 +54,8 @@ def _sentence(found: PipelinePlan, totals: Totals) -> str:
     parts = [usd(totals.once.usd)] if totals.once.lines else []
     parts += [f"{usd(totals.monthly.usd)} a month"] if totals.monthly.lines else []
     many = text.plural(len(found.stages), "stage")
-    return f"{many} in {duration(totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {totals.kg:,.1f} kg CO2e."
+    carbon = f"{totals.kg:,.1f} kg CO2e{without(totals)}"
+    return f"{many} in {duration(totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {carbon}."
 
 
 def _row(one: Placed) -> list[str]:
@@ -63,11 +64,11 @@ def _row(one: Placed) -> list[str]:
     return [
         one.name,
         f"{many}{choice.provider} {choice.machine}, {choice.region}",
-        f"{choice.chips * choice.machines:g} {choice.chip} {choice.precision}".rstrip(),
+        f"{f'{choice.chips * choice.machines:g} ' if choice.chips else ''}{choice.chip} {choice.precision}".rstrip(),
         choice.purchase,
         "month" if monthly else duration(choice.seconds),
         f"{_amount(choice.usd)}{'/mo' if monthly else ''}",
-        _amount(choice.kg),
+        "not known" if one.per_use else _amount(choice.kg),
     ]
 
 
@@ -100,5 +101,6 @@ def _totals(totals: Totals) -> list[tuple[str, str]]:
             told = ", ".join(f"{line.name} {_money(line.usd)}" for line in cost.lines)
             found.append((name, f"{usd(cost.usd)}: {told}"))
     found.append(("time", f"{duration(totals.seconds)} until all jobs are done and all services are up"))
-    monthly = f" and {_amount(totals.kg_monthly)} kg a month" if totals.monthly.lines else ""
-    return [*found, ("CO2e", f"{_amount(totals.kg_once)} kg{monthly}")]
+    known = totals.monthly.lines and (totals.kg_monthly or not totals.unknown_kg)
+    monthly = f" and {_amount(totals.kg_monthly)} kg a month" if known else ""
+    return [*found, ("CO2e", f"{_amount(totals.kg_once)} kg{monthly}{without(totals)}")]

@@ -194,7 +194,15 @@ class Gravity:
         self, giver: tuple[str, str], taker: tuple[str, str], size_bytes: float, file_bytes: float | None = None
     ) -> Transfer:
         """What one stage makes, from its (provider, region) to the next stage's."""
-        return self._moved(self._path(Origin("cloud", *giver), *taker), size_bytes, file_bytes)
+        return self._moved(self.between(giver, taker), size_bytes, file_bytes)
+
+    def between(self, giver: tuple[str, str], taker: tuple[str, str]) -> Path:
+        """The way from one (provider, region) to another."""
+        return self._path(Origin("cloud", *giver), *taker)
+
+    def priced_apart(self, provider: str) -> frozenset[str]:
+        """Countries to which egress of a provider has a price of its own."""
+        return frozenset(to for giver, to in self._bands if giver == provider and to)
 
     def columns(
         self, place: str | None, destinations: Sequence[tuple[str, str]], size_bytes: float, file_bytes: float | None = None

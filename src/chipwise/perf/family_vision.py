@@ -35,7 +35,7 @@ from chipwise.perf.vision import (
 TERM_OF = {
     "matrix": "matrix", "stream": "memory", "attention": "attention", "element": "elementwise", "start": "starts",
     "launch": "launches", "feed": "input", "fixed": "fixed", "link": "communication", "optimizer": "optimizer",
-    "lookup": "lookup",
+    "lookup": "lookup", "exchange": "communication",
 }  # fmt: skip
 _FULL = ("fp32", "tf32")  # formats whose attention is not done in 16 bits
 _USUAL_CLOCK = 0.7  # guaranteed over boost
@@ -182,4 +182,6 @@ def pass_of(cases: Sequence[VisionCase]) -> Pass:
         decoded=column(lambda case: case.decoded),
         input_width=column(lambda case: case.input_width),
         overlapped=column(lambda case: float(case.overlapped)),
+        table_ways=column(lambda case: case.table_ways),
+        copies_per_chip=column(lambda case: 1.0 / case.share),
     )

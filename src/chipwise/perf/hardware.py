@@ -48,10 +48,16 @@ class Hardware:
 
     @property
     def domain(self) -> Array:
-        """Chips that fast links join: the part's own, or those of one machine where that is what holds them together."""
+        """Chips that fast links join: the part's own, or those of one machine where that is what holds them together.
+
+        Links reach beyond a machine in pods of TPUs and in racks of several chips a machine (GB200): a single GH200 is rented
+        alone, and what joins the chips of a Trainium machine ends with it.
+        """
         usual = self.get("domain")
-        inside = self.part.look_up(lambda key: float(self.parts[key].kind == "tpu" or self.parts[key].domain > 8))
-        return np.where((self.node > 0) & (inside == 0), self.node, usual)
+        pods = self.part.look_up(lambda key: float(self.parts[key].kind == "tpu")) > 0
+        racks = self.part.look_up(lambda key: float(self.parts[key].kind == "gpu" and self.parts[key].domain > 8)) > 0
+        inside = np.where(usual > 8, np.minimum(self.node, usual), self.node)
+        return np.where((self.node <= 0) | pods | (racks & (self.node > 1)), usual, inside)
 
     def network(self) -> Network:
         return Network(self.get("link"), self.domain, np.where(self.fabric > 0, self.fabric, self.get("fabric")))

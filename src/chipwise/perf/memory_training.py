@@ -33,6 +33,11 @@ Adapters leave the embedding and the head frozen, so the first block keeps no in
 H200, 23 runs, six of them not looked at before). The two gradients of a tied matrix are added into a third where autocast does
 not copy one of them (fp32).
 
+Encoder-decoders over pairs (`transformer.pair_layer`): t is what an average layer sees, the loss has the target's tokens, and
+what is there for one layer at a time has the longer side's. A decoder's second attention keeps, of each target token,
+r*h + c*(h + 3w) + 4 per head, and the keys and values of each input token, c*k (selective: r*h + 2c*w, and c*k). That follows
+from the table above; no run was measured.
+
 Assumes even layers, even routing, gradients as views of communication buckets, a fused optimiser step, 1F1B pipelines.
 Left out: offloading, dropout masks, chunked or fused losses (they need far less for logits).
 """
@@ -123,9 +128,13 @@ def formats(setup: TrainingSetup, hidden: Array) -> Formats:
 
 
 class Kept(NamedTuple):
-    """Bytes per token that one layer keeps, and what it needs beside that while it is computed again."""
+    """Bytes per token that one layer keeps, and what it needs beside that while it is computed again.
+
+    Of pairs `forward` is per token that an average layer sees; the others are of the layer that keeps most, per token of both
+    sides."""
 
     forward: Array
+    block: Array  # as `forward`, of one layer
     again: Array
 
 
@@ -158,7 +167,16 @@ def kept(model: Transformers, setup: TrainingSetup, use: Formats) -> Kept:
     forward = np.where(
         setup.recompute == FULL, inputs, np.where(setup.recompute == SELECTIVE, np.minimum(selective, everything), everything)
     )
-    return Kept(forward, everything - forward)  # fmt: skip
+    if not model.paired:
+        return Kept(forward, forward, everything - forward)
+    asks, held = (r + c) * h / along + 3.0 * c * w / tp + 4.0 * heads, r * h / along + 2.0 * c * w / tp
+    asked = np.where(setup.recompute == FULL, 0.0, np.where(setup.recompute == SELECTIVE, held, asks))
+    looked = np.where(setup.recompute == FULL, 0.0, c * k)
+    average = forward + model.crossing * asked + model.crossed * looked
+    writes = model.headed * (everything + asks) + model.source * c * k > model.source * everything  # the decoder keeps more
+    block = np.where(writes, model.headed * (forward + asked) + model.source * looked, model.source * forward)
+    whole = np.where(writes, model.headed * (everything + asks) + model.source * c * k, model.source * everything)
+    return Kept(average, block, whole - block)
 
 
 def training_memory(model: Transformers, setup: TrainingSetup, kind: str = "gpu") -> Memory:
@@ -213,7 +231,7 @@ def _fuller(first: Stage, last: Stage) -> Stage:
 
 
 def _run(model: Transformers, setup: TrainingSetup) -> Run:
-    tp, replicas, t, h = setup.tp, setup.dp * setup.cp, setup.tokens, model.hidden
+    tp, replicas, t, h = setup.tp, setup.dp * setup.cp, setup.tokens * model.fullest, model.hidden
     held = shares(model, tp, setup.ep, tp * replicas)
     use = formats(setup, h)
     copied = np.maximum(tp * replicas / held.expert_ways, 1.0)
@@ -249,7 +267,7 @@ def _stage(run: Run, last: bool) -> Stage:
     gradients = use.gradient * (dense / run.dense_ways[1] + routed / run.expert_ways[1])
     flying = _in_flight(setup, last)
     first = (alone if last else 1.0) * (1.0 - whole) * (1.0 - run.again)  # its input needs no gradient, so it is not kept
-    unkept = first * flying * setup.tokens * use.residual * run.model.hidden / run.along
+    unkept = first * flying * setup.tokens * run.model.fullest * use.residual * run.model.hidden / run.along
     moments = _moments(run, table, head, gradients, flying * layers, unkept)
     return Stage(weights, optimizer, use.kept_copies * (matrices + experts), peak(moments))
 
@@ -258,7 +276,8 @@ def _adapters(model: Transformers, setup: TrainingSetup) -> Array:
     """Parameters of low-rank pairs beside every matrix of a layer, rank x (inputs + outputs) each; not beside experts."""
     attention = 4.0 * model.hidden + 2.0 * model.query_width + model.kv_width
     mlp = model.mlp_weights / np.maximum(model.mlp_width, 1.0) + model.mlp_weights / model.hidden
-    return setup.rank * (attention + np.where(model.experts > 0, 0.0, mlp)) / setup.tp
+    attentions = 2.0 * model.sublayers - 1.0  # of a layer
+    return setup.rank * (attention * attentions + np.where(model.experts > 0, 0.0, mlp)) / setup.tp
 
 
 def _in_flight(setup: TrainingSetup, last: bool) -> Array:
@@ -273,35 +292,38 @@ def _in_flight(setup: TrainingSetup, last: bool) -> Array:
 def _moments(run: Run, table: Array, head: Array, gradients: Array, flying: Array, unkept: Array) -> list[Moment]:
     """The loss; the head's gradient; the backward pass of the last block, of the first block; the end of it."""
     model, setup, held, use = run.model, run.setup, run.held, run.use
-    t, h, c, whole = setup.tokens, model.hidden, use.compute, use.trainable_all
+    h, c, whole = model.hidden, use.compute, use.trainable_all
+    t, last = setup.tokens * model.passed, setup.tokens * model.headed
     block = held.matrices + held.experts
-    stored, again = t * run.kept.forward * flying - unkept, t * run.kept.again
+    stored, again = t * run.kept.forward * flying - unkept, setup.tokens * run.kept.again
     copy = use.copies * block + use.adapter_copies * _adapters(model, setup)
     copies = copy * flying * (1.0 - run.again)
-    logit = t * model.vocab / setup.tp * (head > 0)
-    after_blocks = stored + (head > 0) * t * (use.residual + whole * c) * h / run.along  # the last block's output and its norm
+    logit = last * model.vocab / setup.tp * (head > 0)
+    after_blocks = (
+        stored + (head > 0) * last * (use.residual + whole * c) * h / run.along
+    )  # the last block's output and its norm
     with_head = copies + use.copies * head
     earlier = (setup.micro_batches > 1) * gradients  # of the micro-batches before this one
     each = whole * use.gradient
     head_gradient = each * head / run.dense_ways[1]
     own = each * ((held.matrices + table) / run.dense_ways[1] + held.experts / run.expert_ways[1])
     before = gradients - own  # without those of the first block and of the embedding, which come last
-    sorting = whole * 4.0 * (t > SORTED_TOKENS)
+    sorting = whole * 4.0 * (setup.tokens > SORTED_TOKENS)
     traffic = run.traffic + (setup.shard >= 3) * c * (table + head)
     nothing = column(0.0)
-    one_block = t * run.kept.forward + again
+    one_block = setup.tokens * run.kept.block + again
     late = gradients + held.tied * head_gradient * (1.0 + use.wide)  # both gradients of a tied matrix, before they are added
     return [
         Moment(earlier, with_head, after_blocks, use.logit * logit, traffic, run.quiet),
         Moment(np.maximum(earlier, head_gradient), copies, after_blocks, nothing, traffic, run.quiet + whole * c * head),
         Moment(np.maximum(earlier, head_gradient), copies + run.again * copy, stored + again, nothing, traffic, run.backward),
         Moment(np.maximum(earlier, before), copy, one_block, nothing, traffic, run.backward),
-        Moment(late, nothing, t * h * (2.0 * use.residual + sorting) / run.along, nothing, traffic, run.quiet),
+        Moment(late, nothing, setup.tokens * h * (2.0 * use.residual + sorting) / run.along, nothing, traffic, run.quiet),
     ]  # fmt: skip
 
 
 def _communication(model: Transformers, setup: TrainingSetup, held: Shares, use: Formats, along: Array) -> Array:
-    t, h, c, tp = setup.tokens, model.hidden, use.compute, setup.tp
+    t, h, c, tp = setup.tokens * model.fullest, model.hidden, use.compute, setup.tp
     several = (setup.dp * setup.cp > 1) * 1.0
     gathered = (setup.shard >= 3) * 1.0
     block = held.matrices + held.experts

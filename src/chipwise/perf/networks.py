@@ -77,6 +77,8 @@ class Net:
     touched: float = 0.0  # values that norms, activations and sums read and write where nothing is fused
     lookups: float = 0.0  # values of embedding tables that are read
     inputs: float = 0.0  # values that come from the host
+    pooled: float = 0.0  # values that all tables give a sample: what chips exchange where the tables are split over them
+    rows_read: float = 0.0  # rows of tables that a sample names
     depth: float = 0.0  # kernels one after the other, where that is not the number of products
 
     @property
@@ -101,6 +103,8 @@ def joined(nets: Iterable[Net]) -> Net:
         touched=sum(net.touched for net in nets),
         lookups=sum(net.lookups for net in nets),
         inputs=max(net.inputs for net in nets),
+        pooled=sum(net.pooled for net in nets),
+        rows_read=sum(net.rows_read for net in nets),
         depth=sum(net.kernels for net in nets),
     )
 
@@ -125,7 +129,7 @@ def repeated(net: Net, times: float, samples: float = 1.0, wide: bool | None = N
         ),
         parameters=net.parameters, score_flop=net.score_flop * many, score_values=net.score_values * many,
         score_map=net.score_map * many, touched=net.touched * many, lookups=net.lookups * many, inputs=net.inputs,
-        depth=net.kernels * times,
+        pooled=net.pooled * many, rows_read=net.rows_read * many, depth=net.kernels * times,
     )  # fmt: skip
 
 
@@ -380,4 +384,7 @@ def _recommender(shape: RecommenderShape) -> Net:
     looked = float(shape.rows_read * shape.embedding_width)
     touched = 2.0 * sum(one.columns for one in products)
     inputs = float(shape.dense_inputs + shape.rows_read)
-    return Net(TABLE, merged(products), float(shape.dense_parameters), touched=touched, lookups=looked, inputs=inputs)
+    return Net(
+        TABLE, merged(products), float(shape.dense_parameters), touched=touched, lookups=looked, inputs=inputs,
+        pooled=float(len(shape.tables) * shape.embedding_width), rows_read=float(shape.rows_read),
+    )  # fmt: skip

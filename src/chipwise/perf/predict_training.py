@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BY
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
 from chipwise.perf.memory_training import training_memory
-from chipwise.perf.model import Estimate, Joining, Model
+from chipwise.perf.model import FORMULA, Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
@@ -159,7 +159,9 @@ def _predict(ask: Training, alike: Groups, model: Model, memory: bool) -> Traini
     hardware = ask.hardware
     node = np.maximum(pick(hardware.node > 0, hardware.node, np.minimum(run.chips, run.network.domain)), 1.0)
     asked = Question(bases(run), partial(compose, run), _ONE, _ONE, alike, features(run, node), TERM_OF, floors=FLOORS)
-    found = model.estimate("training", asked, Coded.of("training"))
+    found = model.estimate("training", asked, Coded.of("never measured" if ask.model.paired else "training"))
+    if ask.model.paired:  # pairs were measured as one stack only, so nothing tells how far the formula is off
+        found = replace(found, provenance=found.provenance.map(lambda name: FORMULA))
     rate = run.tokens / found.seconds
     flop = flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))
     used = flop * rate / run.chips

@@ -98,6 +98,7 @@ class VisionCase:
     input_width: float  # bytes of an input value on its way to the chip
     overlapped: bool  # the next batch comes in while this one is worked on
     guessed: int  # settings the row left open
+    table_ways: float = 1.0  # chips that embedding tables are split over
 
     @property
     def training(self) -> bool:

@@ -12,6 +12,8 @@ With b sequences of s tokens per micro-batch, m micro-batches, t tensor, p pipel
                all-to-alls; context: ring of keys and values, mostly hidden
   bubble       (p - 1) / (m v) of the work of the micro-batches, v = interleaving (Narayanan 2021, arXiv:2104.04473)
   host         launches the chip waits for when its kernels are short
+Of an encoder-decoder s is an input and its target together; a layer has p n rows, the head those of the target, and cross
+attention half as many norms, all-reduces and launches again as a layer has (`transformer.pair_layer`).
 Limits: stages are even, routing is balanced, nothing is offloaded unless the stack's factor has learnt it.
 """
 
@@ -100,7 +102,8 @@ class Steps:
 def bases(run: Steps) -> dict[str, Array]:
     """Seconds per micro-batch and stage of each kind of work, before overlap: what `compose` joins into a step."""
     model, hidden = run.model, run.model.hidden
-    rows = run.micro_batch * run.seq * run.filled / run.cp
+    tokens = run.micro_batch * run.seq * run.filled / run.cp
+    rows = tokens * model.passed
     width = np.maximum(run.tp, 0.5)
     group = np.maximum(width, 1.0)
     layers = model.layers / run.pp
@@ -121,6 +124,8 @@ def bases(run: Steps) -> dict[str, Array]:
     sharded = np.where(run.shard >= 1, replicas, 1.0)
     speed = pick(run.offload > 0, _HOST, run.bandwidth)
     tensor = EXPOSED_TENSOR * layers * trained_again * run.network.group(group).all_reduce(activations)
+    if model.paired:
+        tensor = tensor * (1.0 + model.crossing / 2.0)
     if some(run.cp > 1):
         ring = run.network.gather(rows * model.kv_width * 2.0 / width * run.cp, run.cp, width)
         tensor = tensor + EXPOSED_TENSOR * 3.0 * layers * ring
@@ -128,23 +133,23 @@ def bases(run: Steps) -> dict[str, Array]:
     if some(run.packed):
         unpack = pick(run.packed > 0, worked / layers * passes(held * 4.6, run.bandwidth), unpack)
     return {
-        "matrix": worked * _products(run, rows, width),
+        "matrix": worked * _products(run, rows, tokens * model.headed, width),
         "attention": layers * _attention(run, rows, width),
         "elementwise": worked * passes(_touched(run, rows, width), run.bandwidth),
         "optimizer": passes(trained * 28.0 / sharded, speed),
         "tensor": tensor, "data": _shared(run, held, trained, run.network.group(replicas, group)), "expert": expert,
-        "dispatch": dispatch, "unpack": unpack, "host": worked * (_LAUNCHES * _LAUNCH_S),
+        "dispatch": dispatch, "unpack": unpack, "host": worked * (_LAUNCHES * _LAUNCH_S) * model.sublayers,
     }  # fmt: skip
 
 
-def _products(run: Steps, rows: Array, width: Array) -> Array:
-    """One layer's matrices in one pass, with its share of the head."""
+def _products(run: Steps, rows: Array, headed: Array, width: Array) -> Array:
+    """One layer's matrices in one pass, with its share of the head, which `headed` rows meet."""
     model, hidden = run.model, run.model.hidden
 
     def gemm(m: Array, n: Array) -> Array:
         return product(m, n, hidden, run.peak, run.bandwidth, run.weight_bytes)
 
-    found = gemm(rows, model.attention_columns / width) + gemm(rows, model.head_columns / width) / model.layers
+    found = gemm(rows, model.attention_columns / width) + gemm(headed, model.head_columns / width) / model.layers
     if not model.routed:
         return found + gemm(rows, model.mlp_columns / width)
     ways = np.maximum(run.ep, 1.0)
@@ -163,6 +168,8 @@ def _attention(run: Steps, rows: Array, width: Array) -> Array:
     here = rows / width
     score = 2.0 * model.score_width * seen * here
     cache = here * ((2 * model.query_width + model.kv_width) * 2.0)
+    if model.paired:
+        cache = cache + here * ((2 * model.query_width * model.crossing + model.kv_width * model.crossed) * 2.0)
     again = np.minimum(run.recompute * 3.0, 1.0)
     return (1.0 + _BACKWARD_ATTENTION + again) * attention(score, cache, run.half_peak, run.bandwidth)
 
@@ -171,10 +178,16 @@ def _touched(run: Steps, rows: Array, width: Array) -> Array:
     """Bytes that one layer's element-wise work reads and writes in one pass, with its share of the logits."""
     model = run.model
     norms = 36.0 * model.hidden / np.maximum(width, 1.0)  # split over the sequence too, as Megatron does
-    each = norms + (4.0 * model.mlp_columns + 10.0 * model.vocab / model.layers) / width
+    logits = 10.0 * model.vocab / model.layers
+    if model.paired:
+        norms, logits = norms * (1.0 + model.crossing / 2.0), logits * model.headed / model.passed
+    each = norms + (4.0 * model.mlp_columns + logits) / width
     if some(run.unfused):
         heads = model.query_width / np.maximum(model.kv_width / (2.0 * np.maximum(model.kv_heads, 1.0)), 1.0)
-        each = each + run.unfused * _SCORE_PASSES * heads / width * model.seen(run.seq) * 2.0
+        pairs = model.seen(run.seq)
+        if model.paired:
+            pairs = pairs * model.score_width / (2.0 * model.query_width)
+        each = each + run.unfused * _SCORE_PASSES * heads / width * pairs * 2.0
     return rows * each
 
 
@@ -217,6 +230,6 @@ def compose(run: Steps, base: dict[str, Array]) -> dict[str, Array]:
 
 def flop_per_token(model: Transformers, seq: Array, frozen: Array, full_attention: Array) -> Array:
     """Model FLOP of training one token: 6 per active weight (4 with frozen weights) and 6 or 3 times the scores."""
-    weights = model.layers * (model.attention_weights + model.mlp_weights) + model.head
+    weights = model.layers * (model.attention_weights + model.mlp_weights) * model.passed + model.head * model.headed
     pairs = model.seen(pick(model.is_causal & (full_attention < 0.5), seq / 2, seq))
-    return (6.0 - 2.0 * frozen) * weights + 6.0 * model.score_width * model.layers * pairs
+    return (6.0 - 2.0 * frozen) * weights + 6.0 * model.score_width * model.layers * pairs * model.passed

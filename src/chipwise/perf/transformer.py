@@ -3,12 +3,17 @@
 Symbols: L layers, h hidden, a heads, g kv heads, d head width, f feed-forward width, E experts of which k are active,
 V vocabulary. Counts are averages over the layers where layers differ (dense layers before experts, sliding windows), so
 that L times a column is exact.
+
+Encoder-decoders trained on pairs: a sequence is an input and its target, n = s + u tokens. With L_e of L layers in the
+encoder, a layer sees on average p n of them, p = (L_e s + L_d u) / (L n); the head sees u. `pair_layer` has the columns such
+that L p n times a column is exact: cross attention, whose queries and outputs are of the target and whose keys and values are
+of the input, and the squares of scores, s s in the encoder, u u / 2 + u s in the decoder, are in its averages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -43,6 +48,8 @@ class Layer:
     parameters: float
     table: float  # embedding parameters that a step does not multiply with (looked up)
     head: float  # matrix elements of the output head
+    reading: float = 0.0  # share of the layers that are an encoder's, where a sequence is a pair
+    source: float = 0.0  # share of the tokens of a pair that the encoder reads; 0: all layers see all tokens
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ class Transformers:
     parameters: Array
     table: Array
     head: Array
+    reading: Array
+    source: Array
 
     @classmethod
     def of(cls, rows: Sequence[Layer], index: Index | None = None) -> Transformers:
@@ -97,6 +106,41 @@ class Transformers:
     @cached_property
     def is_causal(self) -> NDArray[np.bool_]:
         return np.asarray(self.causal > 0)
+
+    @cached_property
+    def paired(self) -> bool:
+        """Whether any is an encoder-decoder whose sequences are pairs."""
+        return bool(np.any(self.source))
+
+    @cached_property
+    def passed(self) -> Array:
+        """Share of a sequence's tokens that a layer sees, averaged over layers."""
+        return self.reading * self.source + (1.0 - self.reading) * (1.0 - self.source)
+
+    @cached_property
+    def headed(self) -> Array:
+        """Share of a sequence's tokens that the head sees."""
+        return 1.0 - self.source
+
+    @cached_property
+    def fullest(self) -> Array:
+        """Share of a sequence's tokens that the layer with most of them sees."""
+        return np.maximum(self.source, 1.0 - self.source)
+
+    @cached_property
+    def crossing(self) -> Array:
+        """Cross attentions for each layer and token that it sees: of the side that asks."""
+        return np.where(self.source > 0, (1.0 - self.reading) * (1.0 - self.source) / self.passed, 0.0)
+
+    @cached_property
+    def crossed(self) -> Array:
+        """The same of the side that is looked at: keys and values of the input in every layer of the decoder."""
+        return (1.0 - self.reading) * self.source / self.passed
+
+    @cached_property
+    def sublayers(self) -> Array:
+        """What a layer runs, in layers of one attention and one feed-forward: a decoder's has a second attention."""
+        return 1.0 + np.where(self.source > 0, 0.5 * (1.0 - self.reading), 0.0)
 
     @cached_property
     def attention_columns(self) -> Array:
@@ -208,4 +252,28 @@ def _encoder_decoder(shape: EncoderDecoderShape) -> Layer:
         mlp_stored=mlp, experts=0, active=0, expert_layers=0,
         score_width=encoder.attention.score_width, window=np.inf, windowed=0, causal=0,
         parameters=shape.parameters, table=max(shape.parameters - layers * (attention + mlp) - head, 0), head=head,
+    )  # fmt: skip
+
+
+@cache
+def pair_layer(shape: EncoderDecoderShape, inputs: float, targets: float) -> Layer:
+    """An encoder-decoder over pairs of `inputs` and `targets` tokens; a sequence of the setup has both.
+
+    What is stored stays what it is: where a token meets more or less of the second attention than is stored for an average
+    layer, the feed-forward's `mlp_stored` takes up the difference. A convolution stem counts with the layers.
+    """
+    whole, encoder, decoder = _encoder_decoder(shape), shape.encoder, shape.decoder
+    attention = decoder.attention
+    seen = encoder.layers * inputs + decoder.layers * targets  # tokens of all layers
+    own = encoder.layers * inputs * encoder.attention.weights + decoder.layers * targets * attention.weights
+    across = decoder.layers * (targets * attention.query_weights + inputs * attention.key_value_weights) * decoder.cross
+    mlp = encoder.layers * inputs * encoder.mlp.weights + decoder.layers * targets * decoder.mlp.weights
+    stem = shape.encoder_flop_per_token() / 2.0 - encoder.weights - decoder.cross_weights
+    pairs = encoder.layers * inputs * inputs + decoder.layers * (targets * targets / 2.0 + targets * inputs * decoder.cross)
+    met = (own + across) / seen
+    return replace(
+        whole, attention_weights=met, mlp_weights=(mlp + inputs * stem) / seen,
+        mlp_stored=whole.mlp_stored + whole.attention_weights - met,
+        score_width=whole.score_width * pairs / (seen * (inputs + targets)),
+        reading=encoder.layers / whole.layers, source=inputs / (inputs + targets),
     )  # fmt: skip

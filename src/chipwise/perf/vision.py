@@ -9,6 +9,8 @@ For b samples in one pass of a network of products (m rows per sample, n columns
   launch     what it costs on the host, hidden while kernels are long
   feed       samples over PCIe and their decoding, hidden likewise where the next batch comes in beside the work
   fixed      per call;  link   tensor-parallel sums or gradients;  optimizer, lookup   state and embedding rows, over W
+  exchange   where embedding tables are split over chips: what a sample names goes out, what the tables give comes back
+             (two all-to-alls), in training its gradient too; nothing is hidden
 A step of training is three forward passes, a pass over the optimiser's state, and an all-reduce of the gradients that hides
 behind the backward pass. A pipeline of p stages over q pieces of a batch takes (q + p - 1) / p passes of one piece.
 What is left between engines, chips and networks is fitted (see `family_vision.py`).
@@ -18,16 +20,19 @@ Limits: data-parallel copies do not slow each other; tensor-parallel ways share 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded, Index, soft_max
+from chipwise.perf.arrays import Array, Coded, Index, column, soft_max
 from chipwise.perf.collective import Network
 from chipwise.perf.networks import Net, Product
 from chipwise.perf.operators import ATTENTION_EFFICIENCY, COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY, exposed
 
-BASES = ("matrix", "stream", "attention", "element", "start", "launch", "feed", "fixed", "link", "optimizer", "lookup")
+BASES = (
+    "matrix", "stream", "attention", "element", "start", "launch", "feed", "fixed", "link", "optimizer", "lookup", "exchange",
+)  # fmt: skip
 TERMS = (
     "matrix", "memory", "attention", "elementwise", "starts", "launches", "input", "fixed", "communication", "optimizer",
     "lookup",
@@ -46,6 +51,7 @@ SCORE_PASSES = 4.0  # over the square of scores where attention is not fused: ou
 BACKWARD_ATTENTION = 2.5  # forward equivalents (Dao 2023, arXiv:2307.08691)
 STATE_BYTES = 20.0  # per parameter that the optimiser reads and writes
 GATHERED = 0.5  # of the bandwidth that scattered rows reach
+NAME_BYTES = 8.0  # of a row's number on its way to the chip that holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,8 @@ class Pass:
     decoded: Array  # host seconds per sample of an input pipeline; 0: none
     input_width: Array  # bytes of an input value on its way
     overlapped: Array  # 1: the next batch comes in beside this one's work
+    table_ways: Array = field(default_factory=partial(column, 1.0))  # chips that share the tables; 1: each has all
+    copies_per_chip: Array = field(default_factory=partial(column, 1.0))  # that share its link in that exchange
 
     def __len__(self) -> int:
         return max(len(self.network.link), *(len(getattr(self, name)) for name in self._columns()))
@@ -135,7 +143,27 @@ def _of(net: Net, run: Pass) -> dict[str, Array]:
         "link": np.where(training > 0, gradients, sums) * turns,
         "optimizer": training * net.parameters * STATE_BYTES / bandwidth,
         "lookup": net.lookups * batch * value / (GATHERED * bandwidth * tensor) * passes,
+        "exchange": _exchanged(net, run) * np.ones_like(batch),
     }
+
+
+def exchanged_bytes(net: Net, batch: Array, value: Array) -> tuple[Array, Array]:
+    """What one chip sends in all for `batch` samples of its own: rows that they name, and what its tables give to others.
+
+    With k chips, each with T/k of the T tables (or, of tables that are too large, 1/k of their columns) and b samples, a chip
+    answers all k b samples for its share: k b T/k pooled vectors, b T in all, whatever k is; 1/k of them stay. Tables cut by
+    rows would send k times as much, partial sums.
+    """
+    return NAME_BYTES * net.rows_read * batch, net.pooled * batch * value
+
+
+def _exchanged(net: Net, run: Pass) -> Array:
+    if not net.pooled or not np.any(run.table_ways > 1):
+        return np.zeros(1)
+    names, pooled = exchanged_bytes(net, run.batch * run.copies_per_chip, run.value_bytes)
+    ways = np.maximum(run.table_ways, 1.0)
+    out, back = run.network.all_to_all(names, ways), run.network.all_to_all(pooled, ways)
+    return np.where(run.table_ways > 1, out + back * (1.0 + run.training), 0.0)
 
 
 def _compute(one: Product, batch: Array, run: Pass) -> Array:
@@ -166,6 +194,7 @@ def compose(run: Pass, base: Mapping[str, Array]) -> dict[str, Array]:
     chip = work + base["attention"] + base["element"] + base["lookup"] + base["start"]
     hidden = exposed(base["link"], chip * 2.0 / 3.0, OVERLAP)
     link = np.where(run.training > 0, hidden, base["link"])
+    link = link + base["exchange"]
     busy = chip + link + base["optimizer"]
     waits = soft_max(busy, base["launch"]) - busy
     beside = soft_max(busy + waits, base["feed"]) - busy - waits

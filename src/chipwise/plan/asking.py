@@ -152,7 +152,7 @@ def _side_by_side(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
         return [f"Yes: each is worked on by itself; {on} take {_amount(_room(one))} {unit}."]
-    width = one.split.get("tp", 1) * one.split.get("pp", 1)
+    width = one.split.get("tp", 1) * one.split.get("pp", 1) * one.split.get("tables", 1)
     over = f" over {width} chips each" if width > 1 else ""
     each = f", {_amount(one.rate / many)} {unit} {'each' if many > 1 else 'in all'}" if one.rate else ""
     told = [f"Yes: requests are independent; {_counted(many, 'copy', 'copies')} of the model{over}{each}."]
@@ -277,6 +277,9 @@ def _budget(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     if asked.budget_usd and asked.period_s:
         spent = one.usd * min(asked.period_s / max(one.seconds, 1.0), 1.0)
         told = [f"{usd(spent)} of the {usd(asked.budget_usd)} allowed in each {asked.budget_per}, {usd(one.usd)} in all."]
+    elif asked.budget_usd and (layered := plan.layered_usd) is not None and one.usd > asked.budget_usd:
+        follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this takes {usd(one.usd)}"
+        told = [f"{layered / asked.budget_usd:.0%} of the {usd(asked.budget_usd)} a {plan.per}, {follows}."]
     elif asked.budget_usd:
         told = [f"{one.usd / asked.budget_usd:.0%} of the {usd(asked.budget_usd)} a {plan.per}."]
     if plan.service is not None:

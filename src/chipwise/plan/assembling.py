@@ -14,7 +14,7 @@ from chipwise.money.cost import Cost, Line
 from chipwise.money.storage import StorageChoice, Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
-from chipwise.plan.decision import Choice, Counts, Feeding, Loss, Missing, Plan, Rows
+from chipwise.plan.decision import Choice, Counts, Feeding, Loss, Missing, Plan, QuantumPart, Rows
 from chipwise.plan.explaining import duration, usd, why_lost
 from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.limits import Mask, Refused, Rules, shown
@@ -42,6 +42,7 @@ class Described:
     lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
     latency: Mapping[str, float] | None = None  # seconds at the asked load
     rate_spread: float = 1.0
+    quantum: QuantumPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class Case:
     unit: str
     goals: Goals
     stored: Stored | None = None
+    layered: Callable[[Rows], Array] | None = None  # USD by row over the load's curve, which a budget is held against
 
 
 def family_of(part: Part) -> str:
@@ -109,9 +111,11 @@ def assemble(
 ) -> Plan:  # fmt: skip
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all."""
-    fine, late = _within(case, fleet, priced)
-    values = Values(priced.usd, priced.seconds, priced.kg, priced.high_s / np.maximum(priced.low_s, 1e-9), priced.machines)
     maker = _Maker(case, fleet, priced, describe)
+    if case.layered is not None and case.goals.budget_usd is not None and len(priced):
+        maker.layered = case.layered(maker.rows(np.arange(len(priced)), len(priced)))
+    fine, late = _within(case, fleet, priced, maker.layered)
+    values = Values(priced.usd, priced.seconds, priced.kg, priced.high_s / np.maximum(priced.low_s, 1e-9), priced.machines)
     ranked = order(values, case.goals.objective)
     good, rest = ranked[fine[ranked]], ranked[~fine[ranked]]
     if case.stored is not None and len(good):
@@ -144,9 +148,7 @@ def assemble(
     made = Plan(
         case.workload, case.kind, case.goals.objective, case.per, tuple(choices), tuple(chosen), tuple(losses),
         tuple(refused), tuple(missing) if choices else (*missing, *late), counts,
-        rows=Rows(fleet, priced, np.concatenate([good, rest]), len(good), case.units, maker.choice,
-                  partial(_verdict, case, fleet), lambda at: describe(int(priced.way[at])).precision,
-                  maker.storage_of if case.stored is not None else None),
+        rows=maker.rows(np.concatenate([good, rest]), len(good)),
     )  # fmt: skip
     return replace(made, turns=turns(made))
 
@@ -166,7 +168,7 @@ class _Test:
         return found
 
 
-def _tests(case: Case, fleet: Fleet, priced: Priced) -> list[_Test]:
+def _tests(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> list[_Test]:
     goals, seconds = case.goals, priced.seconds
     found = []
     if (deadline := goals.deadline_s) is not None:
@@ -183,11 +185,11 @@ def _tests(case: Case, fleet: Fleet, priced: Priced) -> list[_Test]:
 
         found.append(_Test("throughput", seconds, goals.items / rate, slow))
     if (budget := goals.budget_usd) is not None:
-        spent = goals.spent(priced.usd, seconds)
+        spent = goals.spent(priced.usd, seconds) if layered is None else layered
 
         def dear(at: int) -> tuple[str, str]:
-            more = f"budget {usd(float(spent[at]) - budget)}{goals.period} higher"
-            return f"costs {usd(float(spent[at]))}{goals.period}", more
+            over, how = float(spent[at]) - budget, "" if layered is None else " over the load's curve"
+            return f"costs {usd(float(spent[at]))}{goals.period}{how}", f"budget {usd(over)}{goals.period} higher"
 
         found.append(_Test("budget", spent, budget, dear))
     for quota in held(fleet, priced, goals.rules):
@@ -199,13 +201,13 @@ def _tests(case: Case, fleet: Fleet, priced: Priced) -> list[_Test]:
     return found
 
 
-def _within(case: Case, fleet: Fleet, priced: Priced) -> tuple[Mask, tuple[Missing, ...]]:
+def _within(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> tuple[Mask, tuple[Missing, ...]]:
     """Rows that keep everything; and, should there be none, the smallest changes after which there would be one.
 
     A change of one goal alone comes first: of the rows that keep all others, the one nearest to it. Where no single change
     helps, the row that is least off, by the product of its excesses, tells all that it misses.
     """
-    tests = _tests(case, fleet, priced)
+    tests = _tests(case, fleet, priced, layered)
     masks = [one.fine for one in tests]
     fine = np.logical_and.reduce([np.ones(len(priced), dtype=bool), *masks])
     if fine.any() or not len(priced):
@@ -241,7 +243,7 @@ def _verdict(case: Case, fleet: Fleet, choice: Choice) -> str:
     if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
         does = goals.items / max(choice.seconds, 1e-9)
         return f"misses the throughput of {goals.throughput:,.4g} {goals.item}s/s: {does:,.4g}"
-    spent = float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
+    spent = choice.layered_usd or float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
     if goals.budget_usd is not None and spent > goals.budget_usd:
         return f"exceeds the budget of {usd(goals.budget_usd)}{goals.period}: {usd(spent)}"
     return above(fleet, choice, goals.rules)
@@ -270,6 +272,14 @@ class _Maker:
         self.kept: dict[int, StorageChoice] = {}
         self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, float] = {}
+        self.layered: Array | None = None  # USD by row, where a budget is held against the load's curve
+
+    def rows(self, ranked: Index, kept: int) -> Rows:
+        case, way = self.case, self.priced.way
+        return Rows(
+            self.fleet, self.priced, ranked, kept, case.units, self.choice, partial(_verdict, case, self.fleet),
+            lambda at: self.describe(int(way[at])).precision, self.storage_of if case.stored is not None else None,
+        )  # fmt: skip
 
     def foresee(self, rows: Index) -> None:
         """How bad one run in ten is, for many rows at once."""
@@ -357,6 +367,8 @@ class _Maker:
             provenance=told.provenance, price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
             interruptions=float(priced.interruptions[at]), checkpoint_s=float(priced.checkpoint_s[at]),
             storage=held.tier if held else "", feeding=_feeding(held) if held else None,
-            latency=told.latency or {}, rate_spread=told.rate_spread,
+            latency=told.latency or {}, rate_spread=told.rate_spread, watts=float(priced.power_w[at]),
+            watts_stated=self.fleet.parts[shape.part].power_stated, quantum=told.quantum,
+            layered_usd=None if self.layered is None else float(self.layered[at]),
         )  # fmt: skip
         return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

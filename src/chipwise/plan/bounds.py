@@ -24,11 +24,12 @@ import numpy as np
 
 from chipwise.perf.arrays import Array
 from chipwise.plan.fleet import Index
+from chipwise.plan.grouped import first_least, least_by, runs_of
 from chipwise.plan.limits import Mask
 
 TIE = 1e-9  # of a score: what differs by less differs by rounding
 ROUNDING = 1e-12  # relative: sums of the same numbers in another order
-ADDED = 3  # columns that are summed: usd, kg, charged; mixes follow them
+ADDED = 3  # columns that are summed: usd, kg, charged; what caps count and mixes follow them
 SPAN, THIRDS = 5.0, 9  # weights are sought within e^5 of a guess, to a tenth
 USD, KG, CHARGED = range(ADDED)
 
@@ -84,11 +85,17 @@ class Space:
     objective: str
     deadline_s: float | None
     budget_usd: float | None
+    caps: tuple[float, ...] = ()  # the most that each of the columns behind the first may come to
     mixes: tuple[Mix, ...] = ()
 
     @property
+    def summed(self) -> int:
+        """Columns that are sums of what candidates have; behind them stand the mixes."""
+        return ADDED + len(self.caps)
+
+    @property
     def columns(self) -> int:
-        return ADDED + len(self.mixes)
+        return self.summed + len(self.mixes)
 
     @property
     def money(self) -> int:
@@ -105,7 +112,7 @@ class Space:
 
         def wider(adds: Array, seconds: Array, ways: Sequence[bool]) -> Array:
             more = [one.of(adds, seconds, on) for one, on in zip(mixes, ways, strict=True)]
-            return np.concatenate([adds[..., :ADDED], *(one[..., None] for one in more)], axis=-1)
+            return np.concatenate([adds[..., : self.summed], *(one[..., None] for one in more)], axis=-1)
 
         nodes = [
             replace(node, adds=wider(node.adds, node.seconds, [at in one.stages for one in mixes]))
@@ -126,12 +133,31 @@ class Space:
         ]
         return replace(self, nodes=self.nodes[::-1], edges=tuple(edges))
 
-    def within(self, code: int) -> Space:
-        """What is in one region, which becomes the only one."""
-        nodes = [replace(one := node.some(np.flatnonzero(node.region == code)), region=one.region * 0) for node in self.nodes]
+    def apart(self) -> list[Space]:
+        """One space for every region in which each stage has a candidate; it becomes the only one there."""
+        rows = []
+        for node in self.nodes:
+            order = np.argsort(node.region, kind="stable")
+            _, starts = runs_of(node.region[order])
+            rows.append(dict(zip(node.region[order[starts]].tolist(), np.split(order, starts[1:]), strict=True)))
+        return [self._within(code, [one[code] for one in rows]) for code in sorted(set(rows[0]).intersection(*rows[1:]))]
+
+    def _within(self, code: int, rows: Sequence[Index]) -> Space:
+        nodes = [replace(one := node.some(mine), region=one.region * 0) for node, mine in zip(self.nodes, rows, strict=True)]
         here = slice(code, code + 1)
         edges = [replace(edge, adds=edge.adds[here, here], seconds=edge.seconds[here, here]) for edge in self.edges]
         return replace(self, nodes=tuple(nodes), edges=tuple(edges))
+
+    def sampled(self) -> Space:
+        """A few candidates of every stage and region: the least of everything that counts, and of all of it together."""
+        nodes = []
+        for node in self.nodes:
+            order = np.argsort(node.region, kind="stable")
+            runs, starts = runs_of(node.region[order])
+            columns = [node.seconds, *node.adds[:, : self.summed].T]
+            columns.append(np.log(np.maximum([node.seconds, node.adds[:, USD], node.adds[:, KG]], 1e-12)).sum(axis=0))
+            nodes.append(node.some(np.unique([order[first_least(one[order], runs, starts)] for one in columns])))
+        return replace(self, nodes=tuple(nodes))
 
     def trimmed(self, limit: tuple[float, float]) -> Space:
         """Without candidates that no answer better than `limit` can hold: each with the least of all that stands around it."""
@@ -148,8 +174,7 @@ class Space:
             for number, edge in enumerate(self.edges):
                 if edge.taker == at:
                     giver = self.nodes[edge.giver]
-                    done = np.full(len(early[at]), inf)
-                    np.minimum.at(done, giver.region, early[edge.giver][giver.region] + giver.seconds)
+                    done = least_by(early[edge.giver][giver.region] + giver.seconds, giver.region, len(early[at]))
                     early[at] = np.maximum(early[at], (done[:, None] + edge.seconds[: len(done), : len(done)]).min(axis=0))
                     if number in self._tree:
                         rest = above[edge.giver] + suffix[edge.giver] - reach[number]
@@ -183,11 +208,11 @@ class Space:
     def _least_of(self, mix: Mix) -> float:
         """The least that a weighted sum can be along the tree."""
         regions = 1 + max(int(node.region.max()) for node in self.nodes)
-        suffix = [np.full(regions, inf) for _ in self.nodes]
+        suffix = [np.zeros(0) for _ in self.nodes]
         total = 0.0
         for at in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[at]
-            np.minimum.at(suffix[at], node.region, mix.of(node.adds, node.seconds, at in mix.stages))
+            suffix[at] = least_by(mix.of(node.adds, node.seconds, at in mix.stages), node.region, regions)
             for number, edge in enumerate(self.edges):
                 if edge.giver == at and number in self._tree:
                     moved = mix.of(edge.adds[:regions, :regions], edge.seconds[:regions, :regions], number in mix.edges)
@@ -199,6 +224,11 @@ class Space:
     def open_after(self, at: int) -> list[int]:
         """Stages up to `at` that have something to hand on to a later one."""
         return sorted({edge.giver for edge in self.edges if edge.giver <= at < edge.taker})
+
+    def capped_after(self, at: int) -> frozenset[int]:
+        """Columns of caps to which a stage behind `at` may add."""
+        later = self.nodes[at + 1 :]
+        return frozenset(one for one in range(ADDED, self.summed) if any(node.adds[:, one].any() for node in later))
 
     def ahead(self, at: int, region: Index, end: Array) -> tuple[Array, Array]:
         """What is left beside and behind a stage `at` at the least, by label: (the latest end, sums)."""
@@ -243,6 +273,8 @@ class Space:
             fine &= seconds <= self.deadline_s * (1 + ROUNDING)
         if self.budget_usd is not None:
             fine &= adds[..., CHARGED] <= self.budget_usd * (1 + ROUNDING)
+        for at, most in enumerate(self.caps, start=ADDED):
+            fine &= adds[..., at] <= most * (1 + ROUNDING)
         return score, fine
 
     def _score(self, adds: Array, seconds: Array) -> Array:
@@ -258,14 +290,14 @@ class Space:
                 for name in ("usd", "kg", "charged", "seconds")
                 if name != aim and (weight := getattr(mix, name))
             )
-            found = np.maximum(found, (adds[..., ADDED + at] - rest) / getattr(mix, aim))
+            found = np.maximum(found, (adds[..., self.summed + at] - rest) / getattr(mix, aim))
         return found
 
     def _product(self, usd: Array, seconds: Array, kg: Array, adds: Array) -> Array:
         found = usd * seconds * kg
         for at, mix in enumerate(self.mixes):
             least = ((usd, mix.usd), (seconds, mix.seconds), (kg, mix.kg))
-            lacking = np.maximum(adds[..., ADDED + at] - sum(weight * value for value, weight in least), 0.0)
+            lacking = np.maximum(adds[..., self.summed + at] - sum(weight * value for value, weight in least), 0.0)
             cases = [
                 (usd + lacking / mix.usd) * seconds * kg,
                 usd * (seconds + lacking / mix.seconds) * kg,
@@ -288,14 +320,12 @@ class Space:
     def _bounds(self) -> tuple[list[Array], list[Array], dict[int, Array], dict[int, Array]]:
         """(sums by stage and region, seconds likewise, sums by hand-off and the giver's region, seconds likewise)."""
         regions = 1 + max(int(node.region.max()) for node in self.nodes)
-        suffix = [np.full((regions, self.columns), inf) for _ in self.nodes]
-        late = [np.full(regions, inf) for _ in self.nodes]
+        suffix, late = [np.zeros(0) for _ in self.nodes], [np.zeros(0) for _ in self.nodes]
         reach: dict[int, Array] = {}
         way: dict[int, Array] = {}
         for at in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[at]
-            np.minimum.at(suffix[at], node.region, node.adds)
-            np.minimum.at(late[at], node.region, node.seconds)
+            suffix[at], late[at] = least_by(node.adds, node.region, regions), least_by(node.seconds, node.region, regions)
             after = np.zeros(regions)
             for number, edge in enumerate(self.edges):
                 if edge.giver == at:

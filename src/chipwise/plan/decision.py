@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
 from chipwise.plan.fleet import Fleet, Index
@@ -28,6 +30,26 @@ class Feeding:
     resident: bool  # kept in memory after the first pass
     keeps_up: bool  # False: the chips wait for data
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuantumPart:
+    """The quantum part of a choice: what runs the circuits between which the machine computes."""
+
+    device: str
+    kind: str  # qpu | simulator
+    managed: bool  # run by a provider; False: on the machine of the choice
+    qubits: int
+    tasks: int  # circuits, of all iterations
+    shots: int  # of each
+    usd: float  # beside the machine
+    seconds: float  # of all circuits, a queue included
+
+    @property
+    def told(self) -> str:
+        if self.kind == "qpu":
+            return f"QPU {self.device}"
+        return f"simulator {self.device}" if self.managed else self.device
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +86,19 @@ class Choice:
     feeding: Feeding | None = None  # how data gets from there to the chips
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
     latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "ttft p90", at the asked load
+    watts: float = 0.0  # of all machines while they work, chips and hosts, without cooling: what `kg` is reckoned from
+    watts_stated: bool = True  # False: nobody states the chip's power, and what is usual for its kind counts
+    quantum: QuantumPart | None = None  # of a hybrid workload
+    layered_usd: float | None = None  # a month of the load in layers, at most; only where a budget is held against it
 
     @property
     def usd(self) -> float:
         return self.cost.usd
+
+    @property
+    def machine_watts(self) -> float:
+        """Of one machine."""
+        return self.watts / self.machines
 
     @property
     def where(self) -> str:
@@ -146,6 +177,13 @@ class Rows:
     storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
 
 
+def unstated(rows: Rows) -> int:
+    """How many of the machine types that have a candidate stand alone because nobody states the network between them."""
+    used = np.flatnonzero(np.bincount(rows.priced.machine, minlength=len(rows.fleet.reach)))
+    could = rows.fleet.as_if_joined().reach
+    return int(np.count_nonzero(rows.fleet.reach[used] < could[used]))
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What is paid per use instead of per machine: a serverless accelerator or function, or a price per token."""
@@ -194,9 +232,21 @@ class Plan:
         return self.choices[0] if self.choices else None
 
     @property
+    def layered_usd(self) -> float | None:
+        """What the winner takes a month over the load's curve, at most; None where no budget is held against that."""
+        one = self.winner
+        if one is None or one.layered_usd is None:
+            return None
+        same = self.load is not None and self.load.where == one.where
+        return min(one.layered_usd, self.load.usd) if self.load is not None and same else one.layered_usd
+
+    @property
     def service(self) -> Service | None:
         """One that may be used and costs less than the best machines, where cost is what counts."""
         best = next((one for one in self.services if not one.refused), None)
         if best is None or self.objective != "cost":
             return None
-        return best if self.winner is None or best.usd < self.winner.usd else None
+        if self.winner is None:
+            return best
+        held = self.load.usd if self.load is not None and self.winner.layered_usd is not None else self.winner.usd
+        return best if best.usd < min(held, self.winner.usd) else None

@@ -44,6 +44,7 @@ class Joined:
     catalog: Catalog
     unpriced: tuple[str, ...]  # chips of devices that nobody prices
     least_w: Mapping[str, float]  # by chip: what a device draws at least while it works, with the board that it needs
+    drawn_w: Mapping[str, float]  # by chip: what its electricity is paid for, board included, at most what it may draw
 
 
 def chip_of(device: EdgeDevice, catalog: Catalog) -> str | None:
@@ -59,7 +60,7 @@ def usd_per_kwh(catalog: Catalog) -> float:
 
 
 def with_devices(catalog: Catalog, use: Use) -> Joined:
-    machines, offers, unpriced, least = [], [], [], {}
+    machines, offers, unpriced, least, drawn_w = [], [], [], {}, {}
     energy = usd_per_kwh(catalog)
     host = next((row for row in catalog.rows("edge_devices") if row.device == HOST), None)
     for row in catalog.rows("edge_devices"):
@@ -73,6 +74,7 @@ def with_devices(catalog: Catalog, use: Use) -> Joined:
         own = row.power_max_w or 10.0
         least[chip] = own + (board.power_min_w or 0.0) if board is not None else row.power_min_w or 0.0
         drawn = min(own + (board.power_max_w or 0.0 if board is not None else 0.0), use.watts or float("inf"))
+        drawn_w[chip] = drawn
         bought = _middle(row) + (_middle(board) if board is not None else 0.0)
         capital = bought / (LIFETIME_S / HOUR) * (MONTH / HOUR / use.hours_per_month)
         hourly = capital + drawn / 1e3 * energy
@@ -81,7 +83,7 @@ def with_devices(catalog: Catalog, use: Use) -> Joined:
         machines.append(Machine(PROVIDER, row.device, chip, 1.0, fact=row.fact, purchase_usd=bought, power_w=drawn))
         offers.append(Offer(PROVIDER, row.device, PLACE, Purchase.OWNED, hourly, _day(row.fact), notes=how))
     where = Region(PROVIDER, PLACE, pue=1.0, pue_basis="no cooling")
-    return Joined(_joined(catalog, machines, where, offers), tuple(unpriced), least)
+    return Joined(_joined(catalog, machines, where, offers), tuple(unpriced), least, drawn_w)
 
 
 def _middle(row: EdgeDevice) -> float:

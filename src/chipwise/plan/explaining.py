@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from chipwise.plan.decision import Choice, Emitted, Plan
+from chipwise.plan.decision import Choice, Emitted, Plan, QuantumPart
 from chipwise.units import DAY, HOUR, show_seconds
+
+EDGE = "edge"  # the provider of small devices, as `devices` names it
 
 
 def duration(seconds: float) -> str:
@@ -67,20 +69,52 @@ def sentence(plan: Plan) -> str:
     many = f"{one.machines} x " if one.machines > 1 else ""
     precision = f", {one.precision}" if one.precision else ""
     what = f"{many}{one.provider} {one.machine} ({one.chips * one.machines} {one.chip}{precision}) in {one.region}"
+    if one.quantum is not None:
+        what += _circuits(one.quantum)
     second = plan.choices[1] if len(plan.choices) > 1 else None
     beats = f"; next best {usd(second.usd)}" if second is not None else ""
     if plan.per == "month":
         able = f" for up to {one.rate:,.3g} {RATES[plan.kind]}" if one.rate and plan.kind in RATES else ""
-        return f"Rent {what}, {one.purchase}: {usd(one.usd)} a month{able}{beats}.{_service(plan)}"
+        over = _over_time(plan, one)
+        return f"Rent {what}, {one.purchase}: {usd(one.usd)} a month{over}{able}{beats}.{_service(plan)}"
     return f"Run on {what}, {one.purchase}: {duration(one.seconds)} for {usd(one.usd)}, {one.kg:,.0f} kg CO2e{beats}."
 
 
+def _over_time(plan: Plan, one: Choice) -> str:
+    """Where a budget was held against the load's curve, so that the first figure may be above it."""
+    layered = plan.layered_usd
+    return (
+        "" if layered is None or layered >= 0.995 * one.usd else f" for the peak at all times, {usd(layered)} as the load goes"
+    )
+
+
+def _circuits(part: QuantumPart) -> str:
+    paid = f" ({usd(part.usd)})" if part.usd else ""
+    return f" with circuits on {part.told}{paid}" if part.managed else f" with circuits {part.told}"
+
+
+def watts(one: Choice) -> str:
+    """What the machines draw while they work, and how that is known."""
+    many = f"{_w(one.machine_watts)} a machine, {_w(one.watts)} in all" if one.machines > 1 else _w(one.watts)
+    what = "its board included" if one.provider == EDGE else "chips and host, without cooling"
+    return f"{many} while it works ({what}{'' if one.watts_stated else '; assumed, nobody states it of the chip'})"
+
+
+def _w(value: float) -> str:
+    return f"{value / 1e3:,.3g} kW" if value >= 1e4 else f"{value:,.3g} W" if value < 100 else f"{value:,.0f} W"
+
+
 def brief(one: Choice, per: str) -> str:
-    """What a ranking has no column for, in one line: purchase, split, speed or latency, cost of a unit."""
+    """What a ranking has no column for, in one line: purchase, split, speed or latency, cost of a unit; circuits, and the
+    watts of a small device."""
     split = ", ".join(
-        f"{name} {value}" for name, value in one.split.items() if value > 1 and name not in ("recompute", "replicas")
+        _way(name, value) for name, value in one.split.items() if value > 1 and name not in ("recompute", "replicas")
     )
     parts = [one.purchase, split, f"${one.usd_per_unit:.3g}/{one.unit.replace('million ', 'M').removesuffix('s')}"]
+    if one.quantum is not None:
+        parts.append(one.quantum.told)
+    if one.provider == EDGE:
+        parts.append(f"{_w(one.machine_watts)} a device")
     if one.latency:
         parts.append(", ".join(f"{name} {show_seconds(seconds)}" for name, seconds in one.latency.items()))
     elif per == "job" and one.usd_per_unit > 0:
@@ -133,12 +167,17 @@ def _fed(one: Choice) -> str:
 _RECOMPUTE = {0: "none", 1: "selective", 2: "full"}
 
 
+def _way(name: str, value: object) -> str:
+    """Tables are cut, not copied: each chip has its part of them."""
+    return f"{name}/{value}" if name == "tables" else f"{name} {value}"
+
+
 def running(one: Choice) -> list[tuple[str, str]]:
     """How to run a choice, by name: the split, memory, time, checkpoints, where the data lies, what a unit costs."""
     shown = {name: str(value) for name, value in one.split.items() if value not in (0, 1) or name == "tp"}
     if "recompute" in one.split:
         shown["recompute"] = _RECOMPUTE[one.split["recompute"]]
-    split = ", ".join(f"{name} {value}" for name, value in shown.items())
+    split = ", ".join(_way(name, value) for name, value in shown.items())
     found = [("split", split)]
     if one.memory_share is not None:
         found.append(("memory", f"{one.memory_share:.0%} of a chip"))
@@ -150,7 +189,14 @@ def running(one: Choice) -> list[tuple[str, str]]:
     if one.checkpoint_s and one.rate is None:
         every = f"every {duration(one.checkpoint_s)}, {one.interruptions:.1f} interruptions expected"
         found.append(("checkpoint", f"{every}; done within {duration(one.p90_s)} nine times in ten"))
+    if one.quantum is not None:
+        part = one.quantum
+        runs = (
+            f"{part.tasks:,} circuits x {part.shots:,} shots of {part.qubits} qubits: {duration(part.seconds)}, {usd(part.usd)}"
+        )
+        found.append(("circuits", f"{part.told}; {runs}"))
     if one.storage:
         found.append(("data", f"from {one.storage}{_fed(one)}"))
+    found.append(("power", watts(one)))
     found.append(("unit cost", f"${one.usd_per_unit:.4g} per {single(one.unit)}"))
     return [*found, ("price of", one.price_of), ("estimate", one.provenance)]

@@ -35,7 +35,7 @@ SLOWEST_FABRIC = 1.25e9  # bytes/s of one machine: below 10 Gbit/s nobody trains
 class Shape:
     part: str  # a name in the fleet's `Parts`
     chips: int
-    fabric: float  # bytes/s per chip between machines; 0: what is usual for the part
+    fabric: float  # bytes/s per chip between machines; 0: nobody states any
     memory_bytes: float  # of one chip
     share: float = 1.0  # of the catalog's chip that one chip of the shape is; of a socket, which may be more than one
     of: str = ""  # the catalog's chip, where the part is made of it
@@ -65,9 +65,22 @@ class Fleet:
     shapes: tuple[Shape, ...]
     shape_of: Index  # by machine: position in `shapes`, or -1
     unusable: tuple[Unusable, ...]
+    reach: NDArray[np.float64]  # by machine: the most of them that can work on one job (`reach_of`)
 
     def part(self, shape: int) -> Part:
         return self.parts[self.shapes[shape].part]
+
+    def shape_reach(self) -> NDArray[np.float64]:
+        """By shape: that of its machine that reaches farthest."""
+        found = np.ones(len(self.shapes))
+        known = self.shape_of >= 0
+        np.maximum.at(found, self.shape_of[known], self.reach[known])
+        return found
+
+    def as_if_joined(self) -> Fleet:
+        """With every network that nobody states taken for one that joins: to see what stating it would change."""
+        unstated = np.array([not _stated(one) and not one.fabric for one in self.catalog.machines], dtype=bool)
+        return replace(self, reach=np.where(unstated, np.inf, self.reach))
 
 
 def fleet_of(catalog: Catalog, parts: Parts, wide: bool = False) -> Fleet:
@@ -83,7 +96,9 @@ def fleet_of(catalog: Catalog, parts: Parts, wide: bool = False) -> Fleet:
             unusable.append(Unusable(at, found))
         else:
             shape_of[at] = places.setdefault(found, len(places))
-    return Fleet(catalog, parts.joined(made.values()) if made else parts, tuple(places), shape_of, tuple(unusable))
+    joined = parts.joined(made.values()) if made else parts
+    reach = np.array([reach_of(one, parts.find(one.chip) if one.chip else None) for one in catalog.machines])
+    return Fleet(catalog, joined, tuple(places), shape_of, tuple(unusable), reach)
 
 
 def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:
@@ -99,7 +114,7 @@ def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:
     memory = chip_memory(catalog, machine)
     if memory is not None and memory < 0.9 * part.memory_bytes:
         return f"gives {memory / 2**30:.0f} GiB of the chip's {part.memory_bytes / 2**30:.0f}"
-    return Shape(machine.chip, int(machine.chips), _fabric(machine), part.memory_bytes)
+    return Shape(machine.chip, int(machine.chips), _fabric(machine, part), part.memory_bytes)
 
 
 def _wide_shape(
@@ -116,7 +131,7 @@ def _wide_shape(
     if machine.chips is None:
         return "nobody counted its chips"
     if part.kind in ("fpga", "edge"):
-        return Shape(machine.chip, max(int(machine.chips), 1), _fabric(machine), part.memory_bytes)
+        return Shape(machine.chip, max(int(machine.chips), 1), _fabric(machine, part), part.memory_bytes)
     return found if part.unstated else _slices(catalog, machine, part, made)
 
 
@@ -151,7 +166,7 @@ def _slices(catalog: Catalog, machine: Machine, part: Part, made: dict[str, Part
     told = str(Fraction(share).limit_denominator(32)) if share < 1 else f"{memory / GIB:.0f} GiB"
     name = f"{part.name} ({told})"
     made.setdefault(name, scaled(part, name, share, memory))
-    return Shape(name, many, _fabric(machine), made[name].memory_bytes, share, part.name)
+    return Shape(name, many, _fabric(machine, part), made[name].memory_bytes, share, part.name)
 
 
 def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:
@@ -169,33 +184,62 @@ def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:
 def placed(fleet: Fleet, at: int) -> Part:
     """A shape's part with the network that its machines have: chips of one machine by their links, others by the fabric.
 
-    Links that reach beyond a machine (racks of GB200, TPU pods) count where it has several chips: a single GH200 is rented
-    alone. Nobody builds a cluster of small machines whose network is not stated: theirs counts as the slowest that joins.
+    Of machines whose network nobody states copies stand side by side: what they exchange goes over the slowest that joins.
     """
     shape, part = fleet.shapes[at], fleet.part(at)
-    domain = part.domain if part.kind == "tpu" or (part.domain > 8 and shape.chips > 1) else shape.chips
     usual = part.fabric if shape.chips >= 8 or part.kind == "tpu" else SLOWEST_FABRIC / shape.chips
-    return replace(part, fabric=shape.fabric or usual, domain=max(domain, 1))
+    return replace(part, fabric=shape.fabric or usual, domain=max(linked(part, shape.chips), 1))
+
+
+def linked(part: Part, chips: int) -> int:
+    """Chips that fast links join, of machines with `chips` each: as `perf.hardware` has it.
+
+    Links reach beyond a machine in pods of TPUs and racks of several chips a machine (GB200); a single GH200 is rented alone,
+    and what joins the chips of a Trainium machine ends with it.
+    """
+    if part.kind == "tpu" or (part.kind == "gpu" and part.domain > 8 and chips > 1):
+        return part.domain
+    return min(chips, part.domain) if part.domain > 8 else chips
 
 
 def _network(machine: Machine) -> float:
-    stated = machine.fabric_bytes_per_s or machine.network_bytes_per_s
+    stated = _stated(machine)
     return _in_steps(stated) if stated else 0.0
 
 
-def _fabric(machine: Machine) -> float:
-    """Per chip. A stated network counts where the fabric is not told apart; both in steps, so that shapes stay few."""
-    stated = machine.fabric_bytes_per_s or machine.network_bytes_per_s
-    if not stated or not machine.chips:
+def _fabric(machine: Machine, part: Part) -> float:
+    """Per chip. A stated network counts where the fabric is not told apart; both in steps, so that shapes stay few.
+
+    A fabric that has a name and no number (RoCE, InfiniBand) counts as usual for the part, on small machines as the slowest
+    that joins.
+    """
+    stated = _stated(machine)
+    if not machine.chips:
         return 0.0
-    return _in_steps(stated / machine.chips)
+    if stated:
+        return _in_steps(stated / machine.chips)
+    named = machine.fabric not in (None, "", "no")
+    return _in_steps(part.fabric if machine.chips >= 8 else SLOWEST_FABRIC / machine.chips) if named else 0.0
 
 
 def _in_steps(value: float) -> float:
     return float(2.0 ** (round(2.0 * np.log2(value)) / 2.0))
 
 
-def joins(machine: Machine) -> bool:
-    """Whether several of them can work on one job."""
-    network = machine.fabric_bytes_per_s or machine.network_bytes_per_s
-    return machine.fabric != "no" and (network is None or network >= SLOWEST_FABRIC)
+def _stated(machine: Machine) -> float | None:
+    return machine.fabric_bytes_per_s or machine.network_bytes_per_s
+
+
+def reach_of(machine: Machine, part: Part | None) -> float:
+    """The most of these machines that can work on one job; copies that need no network between them are not bound by it.
+
+    Without end over a network that is fast enough or a fabric that has a name, and for TPUs, which are sold as pods. Where
+    nobody states a network, machines are not taken to have one: as many as fast links join, and else one.
+    """
+    network = _stated(machine)
+    if machine.fabric == "no" or (network is not None and network < SLOWEST_FABRIC):
+        return 1.0
+    if network is not None or machine.fabric or (part is not None and part.kind == "tpu"):
+        return float("inf")
+    chips = int(machine.chips or 1)
+    return float(max(linked(part, chips) // max(chips, 1), 1)) if part is not None else 1.0

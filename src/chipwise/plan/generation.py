@@ -75,10 +75,11 @@ class Serving:
 
 def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Serving:
     """`chip_limits` are the fewest and most chips at one time."""
+    reach = fleet.shape_reach()
     rows = [
         (at, precision, tp, pp)
         for at in shapes
-        for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[at]))
+        for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[at], float(reach[at])))
         if _runs(fleet.part(at), precision) and max(fleet.shapes[at].chips, tp * pp) <= chip_limits[1]
     ]
     if not rows:
@@ -164,7 +165,8 @@ def _hopeless(job: ServingJob, ask: Generation) -> Mask:
     return lost
 
 
-def _splits(job: ServingJob, shape: Shape) -> list[tuple[int, int]]:
+def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]]:
+    """`reach` is the most machines that one replica can be spread over."""
     layer, chips = job.layer, shape.chips
     if not shape.whole:  # slices do not reach each other, and a processor's sockets count as one
         return [(1, 1)]
@@ -173,7 +175,7 @@ def _splits(job: ServingJob, shape: Shape) -> list[tuple[int, int]]:
     inside = [(tp, pp) for tp, pp in product(widths, depths) if tp * pp <= chips]
     # Over several machines only in stages, each as wide as a machine: what one machine holds is better served by it.
     across = [(widths[-1], pp) for pp in depths if widths and widths[-1] * pp > chips >= 4 and chips == widths[-1]]
-    return inside + across
+    return inside + [(tp, pp) for tp, pp in across if -(-tp * pp // chips) <= reach]
 
 
 def _runs(part: Part, precision: str) -> bool:

@@ -12,16 +12,18 @@ answer comes from the same search with few labels. Nothing else is dropped: the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
 from chipwise.perf.arrays import Array
-from chipwise.plan.bounds import ROUNDING, Edge, Mix, Node, Space, ties
+from chipwise.plan.beside import Cap, Excess, SharedQuota, excesses
+from chipwise.plan.bounds import ROUNDING, TIE, Edge, Mix, Node, Space, ties
 from chipwise.plan.fleet import Index
-from chipwise.plan.labelling import counted, search, unbeaten
+from chipwise.plan.grouped import unbeaten
+from chipwise.plan.labelling import counted, search
 
 BEAMS = (8, 64)  # labels kept of a step when an answer is only looked for, not proved
 TILTS = (0.5, 1.0, 2.0)  # of the weights of mixes: which one bounds best is not known before
@@ -37,6 +39,7 @@ class Stage:
     seconds: Array  # until what follows can start
     kg: Array
     charged: Array  # USD that count against the budget of the whole
+    draws: Array  # [candidate, quota]: what it needs of the quotas that stages share
 
     def __len__(self) -> int:
         return len(self.region)
@@ -58,6 +61,7 @@ class Wanted:
     objective: str = "cost"
     deadline_s: float | None = None
     budget_usd: float | None = None
+    quotas: tuple[SharedQuota, ...] = ()
 
     def money(self, joint: Joint) -> float:
         """By which ties are decided: as the budget counts it, where there is one."""
@@ -92,10 +96,11 @@ class Joint:
         return not late and (wanted.budget_usd is None or self.charged <= wanted.budget_usd * (1 + ROUNDING))
 
 
-def worthwhile(stage: Stage) -> Index:
-    """Candidates that no other in the same region beats in cost, time and carbon, whatever is wanted."""
-    values = np.column_stack([stage.usd, stage.seconds, stage.kg, stage.charged])
-    return unbeaten(values, stage.region)
+def worthwhile(stage: Stage, timed: bool = True, carbon: bool = True) -> Index:
+    """Candidates that no other in the same region beats in cost and need of quotas, and in time and carbon where they count.
+    (What a budget counts of a stage is a share of its cost, the same for all.)"""
+    columns = [stage.usd, *([stage.seconds] if timed else ()), *([stage.kg] if carbon else ()), stage.draws]
+    return unbeaten(np.column_stack(columns), stage.region, (stage.seconds, stage.kg))
 
 
 def reckon(stages: Sequence[Stage], hand_offs: Sequence[HandOff], picks: Sequence[int]) -> Joint:
@@ -117,11 +122,55 @@ def reckon(stages: Sequence[Stage], hand_offs: Sequence[HandOff], picks: Sequenc
 
 
 def solve(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
-    """The best combination that keeps deadline and budget; None: there is none."""
+    """The best combination that keeps deadline, budget and quotas; None: there is none."""
     assert all(one.giver < one.taker for one in hand_offs), "stages come in the order of their hand-offs"
     if not stages or not all(map(len, stages)):
         return None
-    return _solved(stages, hand_offs, wanted, _space(stages, hand_offs, wanted), None)
+    return _within_quotas(_anywhere, stages, hand_offs, wanted)
+
+
+def single_region(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+    """The best where all stages run in the same region."""
+    return _within_quotas(_in_one_region, stages, hand_offs, wanted)
+
+
+def beyond(stages: Sequence[Stage], wanted: Wanted, joint: Joint) -> list[Excess]:
+    """Quotas that a combination exceeds."""
+    draws = [stage.draws[pick] for stage, pick in zip(stages, joint.picks, strict=True)]
+    return excesses(wanted.quotas, draws, [int(stage.region[pick]) for stage, pick in zip(stages, joint.picks, strict=True)])
+
+
+Capped = Callable[[Sequence[Stage], Sequence[HandOff], Wanted, Sequence[Cap]], Joint | None]
+
+
+def _within_quotas(answer: Capped, stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+    """Most quotas never bind, and each that is watched makes the search wider: one is watched once the best without it has
+    exceeded it. An answer that exceeds none is the best of all that do not."""
+    caps: tuple[Cap, ...] = ()
+    while True:
+        found = answer(stages, hand_offs, wanted, caps)
+        if found is None:
+            return None
+        more = tuple(one.cap for one in beyond(stages, wanted, found))
+        if not more:
+            return found
+        assert not set(more) & set(caps), "a cap that is watched is kept"
+        caps += more
+
+
+def _anywhere(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, caps: Sequence[Cap]) -> Joint | None:
+    return _solved(stages, hand_offs, wanted, _space(stages, hand_offs, wanted, caps), None)
+
+
+def _in_one_region(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, caps: Sequence[Cap]) -> Joint | None:
+    if not stages or not all(map(len, stages)):
+        return None
+    inside = _space(stages, hand_offs, wanted, caps).apart()
+    best: Joint | None = None
+    for least, _, space in sorted((space.least(), number, space) for number, space in enumerate(inside)):
+        if best is None or least < best.score(wanted.objective):
+            best = _solved(stages, hand_offs, wanted, space, best)
+    return best
 
 
 def _solved(
@@ -129,7 +178,11 @@ def _solved(
 ) -> Joint | None:
     """The best, `best` among them if there is one already. Answers are looked for until looking brings no better one, then the
     last is proved to be the best, or beaten."""
-    plain = space
+    # A quick answer out of few, without which too many would have to be compared.
+    best = _better(stages, hand_offs, wanted, best, search(space.sampled(), _limit(best, wanted), BEAMS[-1]))
+    space = plain = _lean(_narrowed(stages, hand_offs, wanted, space, best))
+    if not all(len(node.row) for node in space.nodes):
+        return best
     for beam in BEAMS:
         best = _better(stages, hand_offs, wanted, best, search(space, _limit(best, wanted), beam))
     if best is None:  # what is sought is hard to keep: look where it is easiest to keep
@@ -154,32 +207,31 @@ def _found(space: Space, best: Joint | None, wanted: Wanted, beam: int | None, b
     return found[::-1] if found and backwards else found
 
 
-def single_region(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
-    """The best where all stages run in the same region."""
-    whole = _space(stages, hand_offs, wanted)
-    inside = [whole.within(code) for code in _shared(stages)]
-    best: Joint | None = None
-    for least, _, space in sorted((space.least(), number, space) for number, space in enumerate(inside)):
-        if best is None or least < best.score(wanted.objective):
-            best = _solved(stages, hand_offs, wanted, space, best)
-    return best
-
-
 def able(
     stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, best: Joint, together: bool = False
 ) -> list[Index]:
     """Of every stage the candidates that an answer better than `best` may hold, whatever more others should cost; and those of
     `best`. `together`: of answers in one region."""
-    whole, lean = _space(stages, hand_offs, wanted, every=True), _space(stages, hand_offs, wanted)
-    spaces = [(whole, lean)]
-    if together:
-        spaces = [(whole.within(code), lean.within(code)) for code in _shared(stages)]
+    whole = _space(stages, hand_offs, wanted)  # without quotas: they drop none here
     kept: list[list[Index]] = [[np.array([pick])] for pick in best.picks]
-    for all_rows, few in spaces:
-        mixes = tuple(_mixes(stages, hand_offs, wanted, few, best)) if not together else ()
-        for rows, node in zip(kept, all_rows.mixed(mixes).trimmed(_limit(best, wanted)).nodes, strict=True):
+    least = best.score(wanted.objective) * (1 + TIE)
+    for every in [one for one in whole.apart() if one.least() <= least] if together else [whole]:
+        space = _narrowed(stages, hand_offs, wanted, every, best)
+        if not together and all(len(node.row) for node in space.nodes):
+            mixes = tuple(_mixes(stages, hand_offs, wanted, _lean(space), best))
+            space = space.mixed(mixes).trimmed(_limit(best, wanted))
+        for rows, node in zip(kept, space.nodes, strict=True):
             rows.append(node.row)
     return [np.unique(np.concatenate(rows)) for rows in kept]
+
+
+def _narrowed(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, space: Space, best: Joint | None) -> Space:
+    """Without what cannot beat `best`, by bounds that need no search."""
+    if best is None:
+        return space
+    if wanted.objective != "balanced":
+        return space.trimmed(_limit(best, wanted))
+    return space.mixed((next(_slopes(stages, hand_offs, best)),)).trimmed(_limit(best, wanted)).mixed(())
 
 
 def swapped(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, joint: Joint, at: int) -> Array:
@@ -225,40 +277,36 @@ def _limit(best: Joint | None, wanted: Wanted) -> tuple[float, float]:
     return (inf, inf) if best is None else (best.score(wanted.objective), wanted.money(best))
 
 
-def _shared(stages: Sequence[Stage]) -> list[int]:
-    """Regions in which every stage has a candidate."""
-    return sorted(set(stages[0].region.tolist()).intersection(*(stage.region.tolist() for stage in stages)))
+def _space(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, caps: Sequence[Cap] = ()) -> Space:
+    """Stages by what counts of them."""
+    nodes, edges = [], []
+    for at, one in enumerate(stages):
+        needs = (cap.needed(at, one.draws, one.region) for cap in caps)
+        adds = np.column_stack([one.usd, one.kg, one.charged, *needs])
+        nodes.append(Node(np.arange(len(one)), one.region, adds, one.seconds))
+    for way in hand_offs:
+        none = np.zeros_like(way.usd)
+        adds = np.stack([way.usd, none, way.charged, *(none for _ in caps)], axis=-1)
+        edges.append(Edge(way.giver, way.taker, adds, way.seconds))
+    most = tuple(wanted.quotas[cap.quota].most for cap in caps)
+    return Space(tuple(nodes), tuple(edges), wanted.objective, wanted.deadline_s, wanted.budget_usd, most)
 
 
-def _space(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, every: bool = False) -> Space:
-    """Stages by what counts of them, each without candidates that another in the same region beats; or with them too."""
-    nodes = [
-        Node(np.arange(len(one)), one.region, np.column_stack([one.usd, one.kg, one.charged]), one.seconds) for one in stages
-    ]
-    edges = [
-        Edge(one.giver, one.taker, np.stack([one.usd, np.zeros_like(one.usd), one.charged], axis=-1), one.seconds)
-        for one in hand_offs
-    ]
-    space = Space(tuple(nodes), tuple(edges), wanted.objective, wanted.deadline_s, wanted.budget_usd)
-    if every:
-        return space
+def _lean(space: Space) -> Space:
+    """Without candidates that another in the same region beats."""
+    every_cap = range(space.summed)
     kept = [
-        unbeaten(counted(space, node.adds, node.seconds[:, None]), node.region, (node.seconds, node.adds[:, 1]))
-        for node in nodes
+        unbeaten(counted(space, node.adds, node.seconds[:, None], every_cap), node.region, (node.seconds, node.adds[:, 1]))
+        for node in space.nodes
     ]
-    return replace(space, nodes=tuple(node.some(rows) for node, rows in zip(nodes, kept, strict=True)))
+    return replace(space, nodes=tuple(node.some(rows) for node, rows in zip(space.nodes, kept, strict=True)))
 
 
 def _mixes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, space: Space, best: Joint) -> Iterator[Mix]:
     """Weighted sums that bound well. Balanced: by the slopes at the best known answer, than which none has a lesser sum. Under
     goals: by what a second or a dollar less is worth, first guessed from the best without the goal."""
     if wanted.objective == "balanced":
-        on, through = _longest(stages, hand_offs, best)
-        flat = {"usd": 1 / max(best.usd, 1e-9), "kg": 1 / max(best.kg, 1e-9), "seconds": 1 / max(best.seconds, 1e-9)}
-        yield Mix(**flat, charged=0.0, stages=on, edges=through)
-        for name in flat:
-            for tilt in (TILTS[0], TILTS[-1]):
-                yield Mix(**(flat | {name: flat[name] * tilt}), charged=0.0, stages=on, edges=through)
+        yield from _slopes(stages, hand_offs, best)
         return
     aim = {"time": "seconds", "carbon": "kg"}.get(wanted.objective, "usd")
     goals = {"seconds": ("deadline_s", wanted.deadline_s), "charged": ("budget_usd", wanted.budget_usd)}
@@ -279,6 +327,15 @@ def _mixes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted
         mix = space.tightened(mix, limits)
         for tilt in TILTS:
             yield replace(mix, **{name: getattr(mix, name) * tilt for name in worth})
+
+
+def _slopes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], best: Joint) -> Iterator[Mix]:
+    on, through = _longest(stages, hand_offs, best)
+    flat = {"usd": 1 / max(best.usd, 1e-9), "kg": 1 / max(best.kg, 1e-9), "seconds": 1 / max(best.seconds, 1e-9)}
+    yield Mix(**flat, charged=0.0, stages=on, edges=through)
+    for name in flat:
+        for tilt in (TILTS[0], TILTS[-1]):
+            yield Mix(**(flat | {name: flat[name] * tilt}), charged=0.0, stages=on, edges=through)
 
 
 def _longest(stages: Sequence[Stage], hand_offs: Sequence[HandOff], joint: Joint) -> tuple[frozenset[int], frozenset[int]]:

@@ -7,7 +7,7 @@ better than what is known. Chains and trees keep one region open, other graphs a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from chipwise.perf.arrays import Array
 from chipwise.plan.bounds import ADDED, KG, USD, Space, ties
 from chipwise.plan.fleet import Index
+from chipwise.plan.grouped import unbeaten
 
 CELLS = 200_000  # label x candidate pairs reckoned at once
 
@@ -58,41 +59,9 @@ def search(space: Space, limit: tuple[float, float], beam: int | None) -> tuple[
     return tuple(reversed(picks))
 
 
-def unbeaten(values: Array, group: Index, ties_by: Sequence[Array] = ()) -> Index:
-    """Rows that no other of their group is as good as in every column; of equal ones the first by `ties_by`."""
-    same = [
-        at for at in range(1, values.shape[1]) if any(np.array_equal(values[:, at], values[:, one]) for one in range(at))
-    ]  # in a chain the stage decided last is the one that ends last  # fmt: skip
-    values = np.delete(values, same, axis=1)
-    order = np.lexsort((*reversed(ties_by), *values.T[::-1], group))
-    starts = np.flatnonzero(np.diff(group[order])) + 1
-    kept: list[Index] = []
-    for left in np.split(order, starts) if len(order) else ():
-        if values.shape[1] == 1:
-            kept.append(left[:1])
-        elif values.shape[1] == 2:
-            second = values[left, 1]
-            kept.append(left[np.concatenate([[True], second[1:] < np.minimum.accumulate(second)[:-1]])])
-        else:
-            kept.extend(_peeled(values, left))
-    return np.sort(np.concatenate(kept)) if kept else np.zeros(0, np.intp)
-
-
-def _peeled(values: Array, left: Index) -> list[Index]:
-    """The least by the sum of logarithms is beaten by none, and takes out whatever it beats: much, being good at everything."""
-    kept = []
-    columns = values[left]
-    order = np.argsort(np.log(np.maximum(columns, np.finfo(float).tiny)).sum(axis=1), kind="stable")
-    left, columns = left[order], columns[order]
-    while len(left):
-        kept.append(left[:1])
-        stays = (columns < columns[0]).any(axis=1)
-        left, columns = left[stays], columns[stays]
-    return kept
-
-
-def counted(space: Space, adds: Array, times: Array) -> Array:
-    """Columns by which candidates and labels are compared: what neither objective nor goals ask for does not count."""
+def counted(space: Space, adds: Array, times: Array, capped: Container[int]) -> Array:
+    """Columns by which candidates and labels are compared: what neither objective nor goals ask for does not count.
+    `capped`: columns of caps that a later choice may exceed."""
     columns = [adds[:, [space.money]]]
     if space.timed:
         columns.append(times)
@@ -100,6 +69,7 @@ def counted(space: Space, adds: Array, times: Array) -> Array:
         columns.append(adds[:, [KG]])
     if space.objective in ("cost", "balanced") and space.money != USD:
         columns.append(adds[:, [USD]])
+    columns.append(adds[:, [at for at in range(ADDED, space.summed) if at in capped]])
     return np.concatenate(columns, axis=1)
 
 
@@ -161,7 +131,7 @@ def _unbeaten_labels(space: Space, labels: _Labels, at: int) -> Index:
         wide = int(labels.region[:, one].max()) + 1
         group = np.unique(group * wide + labels.region[:, one], return_inverse=True)[1]
     times = np.column_stack([labels.latest, *(labels.end[:, one] for one in opened)])
-    return unbeaten(counted(space, labels.adds[:, :ADDED], times), group)
+    return unbeaten(counted(space, labels.adds[:, : space.summed], times, space.capped_after(at)), group)
 
 
 def _joined(parts: Sequence[_Labels]) -> _Labels:

@@ -29,7 +29,7 @@ from chipwise.perf.model import Model
 from chipwise.perf.part import Part
 from chipwise.perf.predict_training import Training, TrainingEstimate, usual_framework
 from chipwise.perf.transformer import Transformers
-from chipwise.plan.fleet import Fleet, Index, joins
+from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.splits import (
     CP,
     DP,
@@ -83,22 +83,16 @@ class Ways:
 def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Ways:
     """`chip_limits` are the fewest and most chips at one time."""
     tables = {precision: Splits(job, precision, _sizes(fleet, shapes, chip_limits), model) for precision in job.precisions}
-    joining = joining_shapes(fleet)
+    reach = fleet.shape_reach()
     rows = []
     for at in shapes:
         part, chips = fleet.part(at), fleet.shapes[at].chips
-        for count, precision in product(COUNTS if at in joining else (1,), job.precisions):
+        for count, precision in product([one for one in COUNTS if one <= reach[at]], job.precisions):
             if chip_limits[0] <= count * chips <= min(chip_limits[1], MOST_CHIPS) and has(part, precision, job.method):
                 found = tables[precision].of(count * chips, chips, part.kind != "tpu", fleet.shapes[at].memory_bytes)
                 if found.splits:
                     rows.append((at, count, precision, found))
     return _fastest(job, fleet, model, tables, rows)
-
-
-def joining_shapes(fleet: Fleet) -> frozenset[int]:
-    """Those of which several machines can work on one job."""
-    machines = zip(fleet.shape_of.tolist(), fleet.catalog.machines, strict=True)
-    return frozenset(at for at, machine in machines if joins(machine))
 
 
 def _sizes(fleet: Fleet, shapes: Sequence[int], chip_limits: tuple[int, int]) -> list[int]:

@@ -42,6 +42,7 @@ _EASED: Mapping[str, Mapping[str, Any]] = {  # by what is said: the fields that 
 }
 _SOFT = ("fp32", "int8", "int4")  # every chip computes with them, by its own units or in another format
 _LIGHTER_WEIGHTS = ("fp8", "int8", "int4")
+UNSTATED = "once the network between these machines is stated (`network` in a catalog file of your own)"
 _BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
 
 
@@ -57,6 +58,10 @@ class Searched:
     def wider(self) -> Searched:
         return replace(self, chips=(self.chips[0], MOST_CHIPS))
 
+    def joined(self) -> Searched:
+        """With machines joined whose network nobody states."""
+        return replace(self, fleet=self.fleet.as_if_joined())
+
     @property
     def bound(self) -> bool:
         """Whether a limit on chips is what could be eased."""
@@ -64,6 +69,14 @@ class Searched:
 
     def name(self, shape: int, machines: float) -> str:
         return f"{machines * self.fleet.shapes[shape].chips:g} x {self.fleet.shapes[shape].part}"
+
+
+def not_joined() -> Missing:
+    """Every way needs several machines at once, and none of the offers that are left can be joined."""
+    return Missing(
+        "network", "every way needs several machines at once, and the network between those on offer is not stated or too slow",
+        f"machines with a network, or these {UNSTATED}",
+    )  # fmt: skip
 
 
 def none_offered(ok: Allowed, rules: Rules, fleet: Fleet) -> list[Missing]:
@@ -136,6 +149,8 @@ def memory_of_learning(job: LearningJob, ways: Ways, looked: Searched) -> list[M
     helps = []
     if looked.bound and (more := _fewest(job, looked.wider())):
         helps.append(f"{more} instead of {looked.chips[1]}")
+    elif more := _fewest(job, looked.joined()):
+        helps.append(f"{more}, {UNSTATED}")
     for name, lighter in _lighter(job):
         if fewest := _fewest(lighter, looked):
             helps.append(f"{name} ({fewest})")
@@ -161,7 +176,7 @@ def _lighter(job: LearningJob) -> Iterator[tuple[str, LearningJob]]:
         yield "optimizer: adamw-8bit", replace(job, optimizer="adamw-8bit")
     for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(job.method, ()):
         yield f"finetune with method: {method}", replace(job, method=method)
-    if job.seq >= 1024:
+    if job.seq >= 1024 and not job.layer.source:  # of a pair it is both lengths
         yield f"sequence_length: {job.seq // 2}", replace(job, seq=job.seq // 2, batch=job.batch * 2)
 
 
@@ -183,6 +198,8 @@ def _memory_of_serving(job: ServingJob, rows: Serving, looked: Searched) -> Miss
     helps = []
     if looked.bound and (more := _first_fit(job, looked.wider())):
         helps.append(f"{more} instead of {looked.chips[1]}")
+    elif more := _first_fit(job, looked.joined()):
+        helps.append(f"{more}, {UNSTATED}")
     least = min((_BITS.get(one, 16) for one in job.precisions), default=16)
     for precision in _LIGHTER_WEIGHTS:
         if _BITS[precision] < least and (more := _first_fit(replace(job, precisions=(precision,)), looked)):

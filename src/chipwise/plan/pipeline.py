@@ -14,6 +14,25 @@ from chipwise.plan.explaining import duration, usd
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """Another candidate of a stage: what the whole comes to with it, all other stages as they are."""
+
+    choice: Choice
+    usd: float
+    seconds: float
+    kg: float
+    misses: str  # goal or quota of the whole; empty: none
+
+
+BY_USE = frozenset({"serverless", "per token"})  # ways to buy that are no machine's
+
+
+def by_use(one: Choice) -> bool:
+    """A service that is paid by use: what it emits is not known."""
+    return one.purchase in BY_USE
+
+
+@dataclass(frozen=True, slots=True)
 class Placed:
     """A stage and what it runs on. Seconds count from the start of the whole."""
 
@@ -26,6 +45,12 @@ class Placed:
     ready_s: float  # a job is done, a service is up
     alone: Choice  # what it would run on were there no other stages
     plan: Plan = field(compare=False, repr=False)
+    assumed: tuple[str, ...] = ()  # of a service that is paid by use; empty: machines
+    rivals: tuple[Rival, ...] = ()  # the best first, the choice among them; only where a report is asked for
+
+    @property
+    def per_use(self) -> bool:
+        return by_use(self.choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +75,7 @@ class Totals:
     seconds: float  # from the start until all jobs are done and all services are up
     kg_once: float
     kg_monthly: float
+    unknown_kg: tuple[str, ...] = ()  # stages whose emissions nobody states: not in the sums
 
     @property
     def usd(self) -> float:
@@ -95,6 +121,8 @@ class PipelinePlan:
     lacks: tuple[Lack, ...]
     considered: int  # candidates of all stages
     notes: tuple[str, ...] = ()
+    front: tuple[tuple[str, Alternative], ...] = ()  # what each is best at; only where a report is asked for
+    refused: tuple[str, ...] = ()  # better combinations that exceed a quota which stages share, with the numbers
 
     @property
     def fits(self) -> bool:
@@ -114,7 +142,7 @@ def why(plan: PipelinePlan) -> str:
     if not moved:
         told.append("Every stage runs on what it would run on alone.")
     else:
-        changes = "; ".join(f"{one.name} on {_what(one.choice)}, alone on {_what(one.alone)}" for one in moved)
+        changes = "; ".join(f"{one.name} on {what(one.choice)}, alone on {what(one.alone)}" for one in moved)
         many = "1 stage runs" if len(moved) == 1 else f"{len(moved)} stages run"
         told.append(f"Planned together, {many} on something else than alone: {changes}.")
     if plan.alone is not None and moved:
@@ -133,14 +161,19 @@ def why(plan: PipelinePlan) -> str:
     return " ".join(told)
 
 
-def _what(one: Choice) -> str:
+def without(totals: Totals) -> str:
+    """What the sum of emissions does not hold."""
+    return f" without {' and '.join(totals.unknown_kg)}" if totals.unknown_kg else ""
+
+
+def what(one: Choice) -> str:
     return f"{one.machines} x {one.where}" if one.machines > 1 else one.where
 
 
 def _against(plan: PipelinePlan, other: Alternative) -> str:
     assert plan.totals is not None
     mine, theirs = plan.totals, other.totals
-    told = f"{usd(theirs.usd)}, {duration(theirs.seconds)}, {theirs.kg:,.1f} kg CO2e"
+    told = f"{usd(theirs.usd)}, {duration(theirs.seconds)}, {theirs.kg:,.1f} kg CO2e{without(theirs)}"
     values = {"cost": (mine.usd, theirs.usd), "time": (mine.seconds, theirs.seconds), "carbon": (mine.kg, theirs.kg)}
     ours, its = values.get(plan.objective, (mine.balanced, theirs.balanced))
     more = its / max(ours, 1e-9) - 1

@@ -17,7 +17,7 @@ from chipwise.money.carbon import Grids
 from chipwise.money.interruption import Rates
 from chipwise.money.transfer import Gravity
 from chipwise.perf.arrays import Array
-from chipwise.plan.fleet import Fleet, Index, joins
+from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.limits import Mask
 from chipwise.units import HOUR, MONTH, YEAR
 
@@ -64,6 +64,7 @@ class Priced:
     interruptions: Array
     checkpoint_s: Array  # between checkpoints; 0 where nothing is interrupted
     beside_usd: Array  # what is bought besides machines, such as tasks of a quantum processor
+    power_w: Array  # of all machines of a row while they work
 
     def __len__(self) -> int:
         return len(self.way)
@@ -107,9 +108,8 @@ def price(
     machine = np.frombuffer(catalog.offers.machine, dtype=np.int32)[offers].astype(np.intp)
     way, at = _joined(work, fleet.shape_of[machine])
     many = work.machines[way]
-    alone = np.array([not joins(one) for one in catalog.machines])
     apart = np.broadcast_to(work.apart, work.machines.shape)[way]
-    fine = np.isfinite(work.seconds[way]) & (apart | ~((many > 1) & alone[machine[at]]))
+    fine = np.isfinite(work.seconds[way]) & (apart | (many <= fleet.reach[machine[at]]))
     way, at, many, apart = way[fine], at[fine], many[fine], apart[fine]
     offer, machine = offers[at], machine[at]
     region = np.frombuffer(catalog.offers.region, dtype=np.int32)[offer].astype(np.intp)
@@ -141,7 +141,7 @@ def price(
         low_s=work.low[way] * stretch + shown, high_s=work.high[way] * stretch + shown, compute_usd=compute,
         restart_usd=restarts, transfer_usd=moved_usd, kg=kg, interruptions=np.where(is_spot, run.interruptions, 0.0),
         checkpoint_s=np.where(is_spot, run.interval_s, 0.0),
-        beside_usd=np.zeros(len(way)) if work.beside_usd is None else work.beside_usd[way],
+        beside_usd=np.zeros(len(way)) if work.beside_usd is None else work.beside_usd[way], power_w=work.power_w[way],
     )  # fmt: skip
 
 
@@ -149,11 +149,13 @@ def tally(fleet: Fleet, offers: Index, work: Work, each: Index) -> int:
     """Distinct candidates, where every row of `work` stands for `each` splits, batches and so on: each with every offer, which
     is a machine, a region and a purchase, unless it needs several machines that cannot be joined."""
     machine = np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]
-    join = np.array([joins(one) for one in fleet.catalog.machines])[machine]
-    shape = fleet.shape_of[machine]
-    every, joined = (np.bincount(shape[one], minlength=len(fleet.shapes)) for one in (slice(None), join))
-    alone = (work.machines > 1) & ~np.broadcast_to(work.apart, work.machines.shape)
-    return int(np.sum(np.where(alone, joined[work.shape], every[work.shape]) * each))
+    shape, reach = fleet.shape_of[machine], fleet.reach[machine]
+    needed = np.where(np.broadcast_to(work.apart, work.machines.shape), 1.0, work.machines)
+    able = np.zeros(len(work.machines), dtype=np.intp)
+    for level in set(fleet.reach.tolist()):  # a handful: one, all, and what a rack holds
+        there = np.bincount(shape[reach == level], minlength=len(fleet.shapes))
+        able += np.where(needed <= level, there[work.shape], 0)
+    return int(np.sum(able * each))
 
 
 def _joined(work: Work, shape: Index) -> tuple[Index, Index]:

@@ -163,7 +163,7 @@ def _performance(rows: Rows, mine: Index, per: str) -> Figure:
 
 def _working(one: Choice) -> int:
     """Chips that answer: of a machine that is larger than its replicas, some do nothing."""
-    per_replica = one.split.get("tp", 1) * one.split.get("pp", 1)
+    per_replica = one.split.get("tp", 1) * one.split.get("pp", 1) * one.split.get("tables", 1)
     return max(per_replica * one.replicas if one.replicas else one.chips * one.machines, 1)
 
 

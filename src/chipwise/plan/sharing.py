@@ -90,7 +90,7 @@ def cuts_of(fleet: Fleet, shapes: Sequence[int], hosts: Sequence[Host], slices: 
         for place, one in enumerate(host.profiles):
             cut = scaled(part, f"{part.name} {one.name}", one.compute / host.compute, slices[part.name, one.name])
             add(replace(cut, bandwidth=part.bandwidth * one.memory / units), Cut(at, 1.0, place))
-    small = Fleet(fleet.catalog, fleet.parts.joined(made.values()), tuple(places), np.zeros(0, dtype=np.intp), ())
+    small = Fleet(fleet.catalog, fleet.parts.joined(made.values()), tuple(places), np.zeros(0, dtype=np.intp), (), np.zeros(0))
     return Cuts(tuple(hosts), small, tuple(of))
 
 

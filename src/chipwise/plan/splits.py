@@ -136,7 +136,8 @@ def _blocks(job: LearningJob, sizes: Sequence[int]) -> Iterator[tuple[tuple[int,
     powers = [2**at for at in range(13)]
     tensor = [t for t in powers if t <= WIDEST_TENSOR and layer.heads % t == 0 and layer.hidden % t == 0]
     context = [c for c in (1, 2, 4, 8) if c == 1 or job.seq >= LONG]
-    depths = [p for p in powers if p <= min(DEEPEST_PIPELINE, layer.layers)]
+    # Stages are taken to be even; those of a pair's two stacks, of other lengths, are not.
+    depths = [1] if layer.source else [p for p in powers if p <= min(DEEPEST_PIPELINE, layer.layers)]
     made: dict[tuple[tuple[int, ...], ...], Array] = {}
     for chips, pp, tp, cp in product(sizes, depths, tensor, context):
         dp, rest = divmod(chips, tp * pp * cp)

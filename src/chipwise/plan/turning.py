@@ -22,6 +22,7 @@ LOOKED_AT = 400  # rows among which another precision is looked for: they are ra
 FARTHEST = 10.0  # times the asked load, up and down
 NEAREST = 2000  # loads above and below the asked one that are looked at
 OLD_DAYS = 180
+SCARCE = 256  # chips of one kind in one region above which somebody must be asked
 
 
 def turns(plan: Plan) -> tuple[Turn, ...]:
@@ -90,7 +91,7 @@ class _Steps:
 
 def _load(one: Choice, choices: Sequence[Choice]) -> Iterator[Turn]:
     """The nearest higher and lower rates at which another of the best machine types is cheaper, both in whole machines."""
-    if not one.rate or one.machines < 1:
+    if not one.rate or one.machines < 1 or one.split.get("devices a place"):  # a place has its load, and its device
         return
     mine = _Steps.of(one)
     others = [_Steps.of(other) for other in choices[1:] if other.rate and other.machine != one.machine]
@@ -139,6 +140,10 @@ def _risks(one: Choice, rows: Rows) -> Iterator[Turn]:
     age = (date.fromisoformat(iso_day(newest)) - date.fromisoformat(one.price_of)).days
     if age > OLD_DAYS:
         yield Turn("old price", f"of {one.price_of}, {age:,.0f} days before the newest of the catalog ({iso_day(newest)})")
+    many = one.machines * one.chips
+    if many > SCARCE and one.purchase != "owned":
+        told = f"{many:,} {one.chip.partition(' (')[0]} in one region at once are more than most accounts are given"
+        yield Turn("capacity", f"{told}: ask the provider first, or set limits.chip_count")
     if one.purchase.startswith("reserved"):
         yield from _promise(one, rows)
     if one.purchase == "spot":

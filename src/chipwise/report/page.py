@@ -7,7 +7,7 @@ as markup could neither run nor load anything. What a plan does not hold gets no
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from hashlib import sha256
 from importlib import import_module
@@ -33,24 +33,30 @@ _STATIC = Path(__file__).parent / "static"
 
 def page(plan: Plan, today: date, limits: Roofline | None = None) -> str:
     """Raises MissingExtra where plotly is not installed."""
-    plotly = plotly_script()
-    own = (_STATIC / "report.js").read_text(encoding="utf-8")
-    style = (_STATIC / "report.css").read_text(encoding="utf-8")
     charts = [
         chart for chart in (pareto(plan), costs(plan), memory(plan), roofline(limits), duration(plan)) if chart is not None
     ]
+    inside = _answer(plan, charts, limits) if plan.winner is not None else _nothing(plan)
+    return document(plan.workload, _header(plan), inside, charts, today)
+
+
+def document(title: str, header: str, inside: Iterable[str], charts: Sequence[Chart], today: date) -> str:
+    """The page around what a plan says. Raises MissingExtra where plotly is not installed."""
+    plotly = plotly_script()
+    own = (_STATIC / "report.js").read_text(encoding="utf-8")
+    style = (_STATIC / "report.css").read_text(encoding="utf-8")
     scripts = [plotly, own] if charts else [own]
     head = [
         '<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<link rel="icon" href="data:,">',
-        tag("title", text(f"{plan.workload}: chipwise plan")),
+        tag("title", text(f"{title}: chipwise plan")),
         f"<style>{style}</style>",
     ]
     body = [
-        _header(plan),
-        tag("main", *(_answer(plan, charts, limits) if plan.winner is not None else _nothing(plan))),
+        header,
+        tag("main", *inside),
         tag("footer", text(f"Made by chipwise on {today.isoformat()}. {_CAUTION}")),
         *(f'<script type="application/json" class="chart" data-for="{one.name}">{_figure(one)}</script>' for one in charts),
         *(f"<script>{script}</script>" for script in scripts),
@@ -83,18 +89,18 @@ def _header(plan: Plan) -> str:
     return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer)
 
 
-def _section(name: str, title: str, *inside: str, told: str = "") -> str:
+def section(name: str, title: str, *inside: str, told: str = "") -> str:
     return tag("section", tag("h2", text(title)), tag("p", text(told)) if told else "", *inside, id=name)
 
 
-def _drawn(charts: Iterable[Chart], name: str, title: str, told: str) -> str:
+def drawn(charts: Iterable[Chart], name: str, title: str, told: str) -> str:
     """A section for the chart of that name, if there is one. Its place is kept free, so that nothing jumps."""
     chart = next((one for one in charts if one.name == name), None)
     if chart is None:
         return ""
     place = tag("div", id=f"chart-{name}", class_="plot", style=f"height:{chart.height}px", role="img", aria_label=title)
     missing = tag("noscript", tag("p", "The charts need JavaScript; the tables do not."))
-    return _section(name, title, place, missing, told=told)
+    return section(name, title, place, missing, told=told)
 
 
 def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[str]:
@@ -105,24 +111,24 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
     return [
         _answered(plan),
         tag("div", _how(winner), _money(winner), class_="two"),
-        _section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
-        _section("choices", "Ranking", ranking(plan),
+        section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
+        section("choices", "Ranking", ranking(plan),
                  told=f"The best offer of every machine type and way to buy, {many:,} in all. A click on a heading sorts."),
-        _drawn(charts, "pareto", f"Cost against {against}",
+        drawn(charts, "pareto", f"Cost against {against}",
                "Large points with a dark rim are on the front: nothing else is better in cost, time and carbon at once. "
                "A click on the legend hides a way to buy."),
         tag("div",
-            _drawn(charts, "costs", f"Where the money goes, {best}", "The numbers are those of the ranking."),
-            _drawn(charts, "memory", f"How full the memory is, {best}", "Brown: above 90%."),
+            drawn(charts, "costs", f"Where the money goes, {best}", "The numbers are those of the ranking."),
+            drawn(charts, "memory", f"How full the memory is, {best}", "Brown: above 90%."),
             class_="two"),
-        _drawn(charts, "roofline", "Roofline of the answer", roofline_told(limits)) if limits is not None else "",
-        _section("providers", "The least cost by provider and chip family", matrix(plan),
+        drawn(charts, "roofline", "Roofline of the answer", roofline_told(limits)) if limits is not None else "",
+        section("providers", "The least cost by provider and chip family", matrix(plan),
                  told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is dearer."),
         _over_time(plan, charts),
         _carbon(plan, winner),
         _losses(plan),
         _per_use(plan),
-        _section("turns", "What would change the answer, and risks", pairs((one.what, one.told) for one in plan.turns))
+        section("turns", "What would change the answer, and risks", pairs((one.what, one.told) for one in plan.turns))
         if plan.turns
         else "",
         _refusals(plan),
@@ -132,38 +138,38 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
 
 def _answered(plan: Plan) -> str:
     told = pairs((one.question, one.told) for one in plan.answers)
-    return _section("answers", "Four questions", told) if plan.answers else ""
+    return section("answers", "Four questions", told) if plan.answers else ""
 
 
 def _carbon(plan: Plan, winner: Choice) -> str:
     if plan.emitted is None:
         return ""
     told = "; ".join(plan.emitted.basis)
-    return _section("carbon", "What the answer emits", pairs(emissions(plan.emitted, winner.unit)), told=told)
+    return section("carbon", "What the answer emits", pairs(emissions(plan.emitted, winner.unit)), told=told)
 
 
 def _over_time(plan: Plan, charts: list[Chart]) -> str:
-    drawn = _drawn(charts, "load", "The load's duration curve", "Machines up in a month, the busiest hours first, by layer.")
-    told = _section("over-time", "Load over time", load_table(plan), told=load_told(plan)) if plan.load else ""
-    where = _section("regions", "Regions for the traffic", regions_table(plan)) if plan.placement else ""
-    return told + drawn + where
+    curve = drawn(charts, "load", "The load's duration curve", "Machines up in a month, the busiest hours first, by layer.")
+    told = section("over-time", "Load over time", load_table(plan), told=load_told(plan)) if plan.load else ""
+    where = section("regions", "Regions for the traffic", regions_table(plan)) if plan.placement else ""
+    return told + curve + where
 
 
 def _how(winner: Choice) -> str:
-    return _section("how", "How to run it", pairs(running(winner)))
+    return section("how", "How to run it", pairs(running(winner)))
 
 
 def _money(winner: Choice) -> str:
-    return _section("money", "What the answer costs", cost_lines(winner))
+    return section("money", "What the answer costs", cost_lines(winner))
 
 
 def _nothing(plan: Plan) -> list[str]:
     missing = [[text(one.what), text(one.how_much), text(one.remedy)] for one in plan.missing]
     return [
-        _section("missing", "What was missing", simple(("what", "how much", "would help"), missing, stacks=True))
+        section("missing", "What was missing", simple(("what", "how much", "would help"), missing, stacks=True))
         if missing
         else "",
-        _section("decision", "What decided", flowchart(plan, questions(plan))),
+        section("decision", "What decided", flowchart(plan, questions(plan))),
         _losses(plan),
         _per_use(plan),
         _refusals(plan),
@@ -173,19 +179,19 @@ def _nothing(plan: Plan) -> list[str]:
 
 def _losses(plan: Plan) -> str:
     title = "Why every other family lost" if plan.winner is not None else "Why every family is out"
-    return _section("losses", title, losses(plan)) if plan.losses else ""
+    return section("losses", title, losses(plan)) if plan.losses else ""
 
 
 def _per_use(plan: Plan) -> str:
     told = f"{len(plan.services):,} services; those that may be used stand first, the cheapest of each."
-    return _section("services", "Paid per use instead of per machine", services(plan), told=told) if plan.services else ""
+    return section("services", "Paid per use instead of per machine", services(plan), told=told) if plan.services else ""
 
 
 def _refusals(plan: Plan) -> str:
     counts = plan.counts
     told = f"{counts.considered:,} candidates were considered, {counts.estimated:,} estimated, {counts.pruned:,} could not win."
-    return _section("refused", "Left out before", refusals(plan) if plan.refused else "", told=told)
+    return section("refused", "Left out before", refusals(plan) if plan.refused else "", told=told)
 
 
 def _notes(plan: Plan) -> str:
-    return _section("notes", "Notes", tag("ul", *(tag("li", text(one)) for one in plan.notes))) if plan.notes else ""
+    return section("notes", "Notes", tag("ul", *(tag("li", text(one)) for one in plan.notes))) if plan.notes else ""

@@ -85,7 +85,7 @@ class Common(Part):
     goals: Goals = Goals()
     limits: Limits = Limits()
     program: Program | None = None
-    """What runs: image, command, settings. It changes no plan; `chipwise render` and `chipwise run` use it."""
+    """What runs: image, command, settings. It changes no plan; `chipwise render` writes it down."""
 
     def flaws(self) -> Iterable[Flaw]:
         total = sum(self.traffic.values())

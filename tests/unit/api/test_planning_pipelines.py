@@ -1,88 +1,53 @@
-"""Pipelines planned as a whole: limits of both, money once and by the month, hand-offs, and stages that cannot be placed."""
+"""Pipelines planned as a whole: money once and by the month, hand-offs, goals, and stages that cannot be placed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from chipwise.api import stage_candidates
-from chipwise.api.hand_offs import flows_of
+from chipwise.api.hand_offs import Flow, Ways, flows_of, tables
 from chipwise.api.pipeline_views import pipeline_view
 from chipwise.api.planning import plan
-from chipwise.api.planning_any import plan_any
-from chipwise.api.stage_limits import joined_limits
+from chipwise.api.planning_any import plan_any, plan_any_checked
 from chipwise.api.wiring import Session, open_session
+from chipwise.api.workloads import check
 from chipwise.errors import BadInput, InvalidFile
+from chipwise.money.transfer import Gravity
 from chipwise.plan.pipeline import PipelinePlan
-from chipwise.workload.goals import Limits
 from chipwise.workload.parse import parse
 from chipwise.workload.pipeline import Pipeline
+from pipelines import EU, FIRST, SECOND, SERVICE, checked, pipeline, planned, stages_planned_once
 
 EXAMPLE = str(Path(__file__).resolve().parents[3] / "examples" / "pipeline" / "workload.yaml")
-FIRST = "{kind: hpc, name: first, steps: 10, flop_per_step: 1e17, precision: fp32}"
-SECOND = "{kind: batch, name: second, model: llama-3.1-8b, items: 1000, input_tokens: 100, output_tokens: 10}"
-SERVICE = "{kind: serve, name: service, model: resnet-50, arrival: {rate: 40 req/s}, goals: {latency: {p99: 100ms}}}"
-EU = "limits: {residency: EU, clouds: [aws, gcp]}\n"
 
 
 @pytest.fixture(scope="module")
-def session() -> Session:
-    return open_session()
-
-
-def pipeline(*stages: str, rest: str = EU) -> str:
-    listed = "".join(f"- {one}\n" for one in stages)
-    return f"kind: pipeline\nname: p\nstages:\n{listed}{rest}"
-
-
-def planned(session: Session, text: str, objective: str | None = None) -> PipelinePlan:
-    found = plan_any(session, "workload.yaml", objective, text=text)
-    assert isinstance(found, PipelinePlan)
-    return checked(found)
-
-
-def checked(found: PipelinePlan) -> PipelinePlan:
-    """What holds for every plan of a pipeline."""
-    assert found.fits or found.lacks
-    if found.totals is None:
-        return found
-    jobs = [one.choice.usd for one in found.stages if one.per == "job"]
-    services = [one.choice.usd for one in found.stages if one.per == "month"]
-    assert found.totals.once.usd == pytest.approx(sum(jobs) + sum(one.usd for one in found.hand_offs if one.per == "once"))
-    assert found.totals.monthly.usd == pytest.approx(
-        sum(services) + sum(one.usd for one in found.hand_offs if one.per == "month")
-    )
-    assert found.totals.seconds == pytest.approx(max(one.ready_s for one in found.stages))
-    by_name = {one.name: one for one in found.stages}
-    for move in found.hand_offs:
-        giver, taker = by_name[move.source], by_name[move.to]
-        assert taker.starts_s >= giver.ready_s + move.seconds - 1e-6
-        same = (giver.choice.provider, giver.choice.region) == (taker.choice.provider, taker.choice.region)
-        assert (move.path == "in place") == same
-        assert move.usd == 0 or not same
-    for one in found.stages:
-        if one.per == "job":
-            assert one.ready_s - one.starts_s == pytest.approx(one.choice.seconds)
-    for other in (found.alone, found.one_region):
-        if other is not None and not other.misses:
-            mine = {"cost": found.totals.usd, "time": found.totals.seconds, "carbon": found.totals.kg}
-            its = {"cost": other.totals.usd, "time": other.totals.seconds, "carbon": other.totals.kg}
-            score = mine.get(found.objective, found.totals.balanced)
-            assert score <= its.get(found.objective, other.totals.balanced) * (1 + 1e-6)
-    return found
+def session() -> Iterator[Session]:
+    with stages_planned_once():
+        yield open_session()
 
 
 # --- the example
 
 
-@pytest.fixture(scope="module", params=["cost", "time", "carbon", "balanced"])
-def example(request: pytest.FixtureRequest, session: Session) -> PipelinePlan:
-    found = plan_any(session, EXAMPLE, request.param)
-    assert isinstance(found, PipelinePlan)
-    return checked(found)
+OBJECTIVES = ("cost", "time", "carbon", "balanced")
+
+
+@pytest.fixture(scope="module")
+def examples(session: Session) -> dict[str, PipelinePlan]:
+    """By objective."""
+    made = {objective: plan_any(session, EXAMPLE, objective) for objective in OBJECTIVES}
+    return {objective: checked(one) for objective, one in made.items() if isinstance(one, PipelinePlan)}
+
+
+@pytest.fixture(params=OBJECTIVES)
+def example(request: pytest.FixtureRequest, examples: dict[str, PipelinePlan]) -> PipelinePlan:
+    return examples[request.param]
 
 
 def test_the_example_keeps_limits_and_goals_of_both(example: PipelinePlan) -> None:
@@ -106,17 +71,39 @@ def test_the_view_is_plain_data_with_money_once_and_by_the_month(example: Pipeli
     assert view["why"]
 
 
-def test_each_objective_is_best_at_its_own(session: Session) -> None:
-    found = {}
-    for objective in ("cost", "time", "carbon", "balanced"):
-        one = plan_any(session, EXAMPLE, objective)
-        assert isinstance(one, PipelinePlan)
-        assert one.totals is not None
-        found[objective] = one.totals
+def test_each_objective_is_best_at_its_own(examples: dict[str, PipelinePlan]) -> None:
+    found = {objective: one.totals for objective, one in examples.items() if one.totals is not None}
+    assert set(found) == set(OBJECTIVES)
     assert found["cost"].usd == min(one.usd for one in found.values())
     assert found["time"].seconds == min(one.seconds for one in found.values())
     assert found["carbon"].kg == min(one.kg for one in found.values())
     assert found["balanced"].balanced == min(one.balanced for one in found.values())
+
+
+def test_a_report_lists_rivals_that_are_no_better_and_a_front_that_nothing_on_it_beats(session: Session) -> None:
+    checked_file = check(session, EXAMPLE)
+    found = plan_any_checked(session, EXAMPLE, checked_file, "balanced", reported=True)
+    assert isinstance(found, PipelinePlan)
+    checked(found)
+    plain = plan_any(session, EXAMPLE, "balanced")
+    assert isinstance(plain, PipelinePlan)
+    assert found.totals is not None
+    assert plain.totals is not None
+    assert found.totals.balanced == pytest.approx(plain.totals.balanced)
+    best = (found.totals.usd * found.totals.seconds * found.totals.kg) ** (1 / 3)
+    for one in found.stages:
+        assert one.rivals[0].choice == one.choice
+        assert (
+            len({(each.choice.machine, each.choice.purchase, each.choice.provider) for each in one.rivals})
+            == len(one.rivals)
+            > 3
+        )
+        scores = [(each.usd * each.seconds * each.kg) ** (1 / 3) for each in one.rivals]
+        assert scores == sorted(scores)
+        assert scores[0] == pytest.approx(best)
+    points = [(each.totals.usd, each.totals.seconds, each.totals.kg) for _, each in found.front]
+    assert len(points) > 3
+    assert not any(all(a < b for a, b in zip(one, other, strict=True)) for one in points for other in points)
 
 
 # --- stages and hand-offs
@@ -197,10 +184,9 @@ def test_storage_is_what_the_planner_chooses_for_the_row(session: Session) -> No
     text = f"{FIRST[1:-1].replace(', ', chr(10))}\ndata: {{size: 20TB, place: 'aws:eu-west-1', files: 1M}}\n{EU}"
     found = plan(session, "workload.yaml", text=text)
     assert found.rows is not None
-    from chipwise.api.workloads import check
-
     work = check(session, "workload.yaml", text=text).workload
-    some = stage_candidates.candidates_of(found, work, {}, set())
+    at = stage_candidates.machines_of(found)
+    some = stage_candidates.candidates_of(found, work, at, np.zeros((len(at), 0)), (), stage_candidates.Counts(), {}, set())
     rows = np.linspace(0, len(some.at) - 1, 40).astype(np.intp)
     some.settle(rows)
     assert some.usd[rows] == pytest.approx([found.rows.choice(int(at)).usd for at in some.at[rows]])
@@ -245,58 +231,18 @@ def test_a_stage_that_cannot_be_placed_is_named_with_what_it_lacks(session: Sess
     assert "T4" in found.lacks[0].missing.how_much
 
 
-# --- limits of both
-
-
-def test_lists_of_both_are_intersected_by_what_names_mean(session: Session) -> None:
-    whole = Limits(clouds=("aws", "gcp"), residency=("EU",), chips=("h100", "a100"), precision=("bf16", "fp8"))
-    own = Limits(clouds=("amazon",), residency=("Germany", "USA"), chips=("H100-SXM",), precision=("fp8",))
-    found = joined_limits(session, whole, own, "s")
-    assert found.clouds == ("aws",)
-    assert found.residency == ("DEU",)
-    assert found.chips == ("H100-SXM",)
-    assert found.precision == ("fp8",)
-
-
-def test_regions_are_intersected_with_their_cloud(session: Session) -> None:
-    found = joined_limits(session, Limits(regions=("eu-west-1", "eu-north-1")), Limits(regions=("aws:eu-north-1",)), "s")
-    assert found.regions == ("aws:eu-north-1",)
-
-
-def test_the_stricter_of_both_holds(session: Session) -> None:
-    whole = Limits(power_watts=500, interruptible=True, chip_count={"min": 2, "max": 64}, quotas={"h100": 8, "a100": 4})
-    own = Limits(power_watts=300, interruptible=False, chip_count={"min": 4}, quotas={"h100": 16}, compliance=("hipaa",))
-    found = joined_limits(session, whole, own, "s")
-    assert found.power_watts == 300
-    assert found.interruptible is False
-    assert (found.chip_count.min, found.chip_count.max) == (4, 64)
-    assert dict(found.quotas) == {"h100": 8, "a100": 4}
-    assert found.compliance == ("hipaa",)
-    both = joined_limits(session, Limits(avoid={"clouds": "ovh"}), Limits(avoid={"clouds": "gcp", "chips": "t4"}), "s")
-    assert both.avoid.clouds == ("ovh", "gcp")
-    assert both.avoid.chips == ("t4",)
-
-
-SET = {
-    "clouds": "aws", "regions": "aws:eu-west-1", "countries": "DEU", "residency": "DEU", "compliance": "hipaa",
-    "chips": "H100-SXM", "chip_count": {"min": 2, "max": 3}, "precision": "fp8", "interruptible": True, "where": "cloud",
-    "power_watts": 300, "quotas": {"h100": 8}, "default_quotas": True, "requires": "cuda>=12.4", "avoid": {"chips": "t4"},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", sorted(Limits.model_fields))
-def test_every_limit_of_either_holds(session: Session, name: str) -> None:
-    one, none = Limits.model_validate({name: SET[name]}), Limits()
-    for found in (joined_limits(session, one, none, "s"), joined_limits(session, none, one, "s")):
-        assert getattr(found, name) == getattr(one, name)
-    assert joined_limits(session, none, none, "s") == none
-
-
-def test_limits_that_exclude_each_other_are_told_with_stage_and_field(session: Session) -> None:
-    with pytest.raises(BadInput, match=r"limits.clouds of stage s allows gcp, and that of the pipeline aws"):
-        joined_limits(session, Limits(clouds=("aws",)), Limits(clouds=("gcp",)), "s")
-    with pytest.raises(BadInput, match=r"limits\.chip_count of stage s"):
-        joined_limits(session, Limits(chip_count={"max": 2}), Limits(chip_count={"min": 4}), "s")
+def test_ways_laid_by_kind_are_those_of_every_pair(session: Session) -> None:
+    places = [region.key for region in session.catalog.regions[::7]] + [("nebius", ""), ("edge", "here")]
+    countries = {region.key: region.country for region in session.catalog.regions}
+    ways = Ways(Gravity(session.catalog.rows("storage"), session.catalog.regions), frozenset({"edge"}), countries)
+    flow = Flow(0, 1, 3e13, False, "")
+    codes = list(range(len(places)))
+    table = tables([flow], [codes, codes], places, ways, 1.0)[0]
+    for here, giver in enumerate(places):
+        for there, taker in enumerate(places):
+            moved, seconds = ways.move(giver, taker, flow.size_bytes)
+            assert table.usd[here, there] == pytest.approx(moved.usd)
+            assert table.seconds[here, there] == pytest.approx(seconds)
 
 
 def test_limits_of_the_pipeline_hold_for_every_stage(session: Session) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from chipwise.plan import joint as joint_plan
-from chipwise.plan.joint import HandOff, Joint, Stage, Wanted, reckon, single_region, solve, swapped
+from chipwise.plan.beside import SharedQuota, crowds
+from chipwise.plan.joint import HandOff, Joint, Stage, Wanted, beyond, reckon, single_region, solve, swapped
 
 OBJECTIVES = ("cost", "time", "carbon", "balanced")
 Totals = tuple[float, float, float, float]  # usd, seconds, kg, charged
@@ -49,6 +50,13 @@ class Case:
             for giver, taker in pairs
         ]
 
+        draw = random.Random(
+            7000 + seed
+        )  # what stages need of quotas, in whole chips; one quota holds in each region by itself
+        self.lasting = [draw.random() < 0.3 for _ in range(many)]
+        self.draws = [[(float(draw.randint(0, 4)), float(draw.choice((0, 0, 1, 2)))) for _ in rows] for rows in self.stages]
+        self.granted = (float(draw.randint(3, 7)), float(draw.randint(1, 3)))  # in all; in each region
+
     def _table(self, number: Callable[[], float], scale: float) -> list[list[float]]:
         return [[0.0 if here == there else scale * number() for there in range(self.regions)] for here in range(self.regions)]
 
@@ -56,7 +64,8 @@ class Case:
         stages = []
         for at, rows in enumerate(self.stages):
             region, usd, seconds, kg, share = (np.array(one) for one in zip(*rows, strict=True))
-            stages.append(Stage(f"s{at}", region.astype(np.intp), usd, seconds, kg, usd * share))
+            draws = np.array(self.draws[at])
+            stages.append(Stage(f"s{at}", region.astype(np.intp), usd, seconds, kg, usd * share, draws))
         edges = [
             HandOff(giver, taker, np.array(usd), np.array(seconds), np.array(usd)) for giver, taker, usd, seconds in self.edges
         ]
@@ -77,6 +86,38 @@ class Case:
             done.append(start + takes)
             seconds = max(seconds, done[-1])
         return usd, seconds, kg, charged
+
+    def quotas(self) -> tuple[SharedQuota, ...]:
+        together = crowds(len(self.stages), [edge[:2] for edge in self.edges], self.lasting)
+        everywhere, each = self.granted
+        return (
+            SharedQuota("h100", "chips", everywhere, True, False, together),
+            SharedQuota("G", "vCPU", each, False, True, together),
+        )
+
+    def leads(self, one: int, other: int) -> bool:
+        return any(giver == one and (taker == other or self.leads(taker, other)) for giver, taker, _, _ in self.edges)
+
+    def may_overlap(self, one: int, other: int) -> bool:
+        """`one` comes first in the order of stages."""
+        return self.lasting[one] or not self.leads(one, other)
+
+    def crowded(self) -> list[tuple[int, ...]]:
+        """Every set of stages, however small, that may run at one time."""
+        many = range(len(self.stages))
+        sets = itertools.chain.from_iterable(itertools.combinations(many, size) for size in range(1, len(self.stages) + 1))
+        return [one for one in sets if all(self.may_overlap(*pair) for pair in itertools.combinations(one, 2))]
+
+    def within_quotas(self, picks: tuple[int, ...], crowded: list[tuple[int, ...]]) -> bool:
+        everywhere, each = self.granted
+        for some in crowded:
+            if sum(self.draws[at][picks[at]][0] for at in some) > everywhere:
+                return False
+            for region in range(self.regions):
+                here = [at for at in some if self.stages[at][picks[at]][0] == region]
+                if sum(self.draws[at][picks[at]][1] for at in here) > each:
+                    return False
+        return True
 
     def every(self) -> list[tuple[tuple[int, ...], Totals]]:
         return [(picks, self.totals(picks)) for picks in itertools.product(*(range(len(rows)) for rows in self.stages))]
@@ -142,6 +183,64 @@ def test_the_joint_plan_is_the_best_of_all_combinations(
         assert found.keeps(wanted)
 
 
+@pytest.mark.parametrize("seed", range(240))
+def test_the_joint_plan_is_the_best_of_all_combinations_within_quotas(seed: int) -> None:
+    case = Case(seed)
+    every, crowded = case.every(), case.crowded()
+    within = [one for one in every if case.within_quotas(one[0], crowded)]
+    stages, hand_offs = case.as_columns()
+    for goals in (goals_of(case, every, seed), Wanted(OBJECTIVES[(seed // 4) % 4])):
+        wanted = replace(goals, quotas=case.quotas())
+        expected, found = best_by_trying(within, wanted), solve(stages, hand_offs, wanted)
+        assert (found is None) == (expected is None)
+        if found is None or expected is None:
+            continue
+        assert case.within_quotas(found.picks, crowded)
+        assert found.keeps(wanted)
+        assert found.score(wanted.objective) == pytest.approx(score_of(expected, wanted.objective), rel=2e-9)
+        assert wanted.money(found) == pytest.approx(expected[0] if wanted.budget_usd is None else expected[3], rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_one_region_within_quotas_is_the_best_of_such_combinations(seed: int) -> None:
+    case = Case(seed)
+    crowded = case.crowded()
+    within = [
+        one
+        for one in case.every()
+        if case.within_quotas(one[0], crowded) and len({case.stages[at][pick][0] for at, pick in enumerate(one[0])}) == 1
+    ]
+    wanted = Wanted(OBJECTIVES[seed % 4], quotas=case.quotas())
+    expected, found = best_by_trying(within, wanted), single_region(*case.as_columns(), wanted)
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert found.score(wanted.objective) == pytest.approx(score_of(expected, wanted.objective), rel=2e-9)
+
+
+def test_quotas_bind_in_many_of_the_cases_and_leave_nothing_in_some() -> None:
+    bound = none = 0
+    for seed in range(240):
+        case, wanted = Case(seed), Wanted(OBJECTIVES[(seed // 4) % 4])
+        every, crowded = case.every(), case.crowded()
+        free = best_by_trying(every, wanted)
+        kept = best_by_trying([one for one in every if case.within_quotas(one[0], crowded)], wanted)
+        none += kept is None
+        bound += kept is not None and kept != free
+    assert bound > 60
+    assert none > 5
+
+
+def test_an_excess_tells_who_needs_how_much() -> None:
+    stages, _ = Case(5).as_columns()
+    one = replace(stages[0], draws=np.full((len(stages[0]), 1), 6.0))
+    quota = SharedQuota("h100", "chips", 8.0, True, False, ((0, 1),))
+    wanted = Wanted(quotas=(quota,))
+    found = beyond([one, one], wanted, reckon([one, one], [], [0, 0]))
+    assert [(each.needed, each.by_stage) for each in found] == [(12.0, ((0, 6.0), (1, 6.0)))]
+    assert solve([one, one], [], wanted) is None
+    assert solve([one, one], [], replace(wanted, quotas=(replace(quota, crowds=((0,), (1,))),))) is not None
+
+
 def test_the_cases_cover_what_they_are_meant_to() -> None:
     cases = [Case(seed) for seed in range(240)]
     joins = sum(any(sum(edge[1] == at for edge in case.edges) > 1 for at in range(len(case.stages))) for case in cases)
@@ -182,7 +281,7 @@ def test_a_swap_is_scored_as_the_combination_it_makes(seed: int) -> None:
 
 def test_dear_egress_keeps_stages_together_and_cheap_egress_lets_them_part() -> None:
     def stage(name: str, usd: list[float]) -> Stage:
-        return Stage(name, np.array([0, 1]), np.array(usd), np.ones(2), np.ones(2), np.array(usd))
+        return Stage(name, np.array([0, 1]), np.array(usd), np.ones(2), np.ones(2), np.array(usd), np.zeros((2, 0)))
 
     stages = [stage("first", [10.0, 12.0]), stage("second", [9.0, 5.0])]
 
@@ -214,7 +313,7 @@ def test_a_looser_goal_never_makes_the_plan_worse() -> None:
 def test_a_stage_without_candidates_leaves_no_plan() -> None:
     empty = np.zeros(0)
     stages, _ = Case(4).as_columns()
-    nothing = Stage("nothing", np.zeros(0, np.intp), empty, empty, empty, empty)
+    nothing = Stage("nothing", np.zeros(0, np.intp), empty, empty, empty, empty, np.zeros((0, 2)))
     assert solve([*stages, nothing], [], Wanted()) is None
     assert solve([], [], Wanted()) is None
 

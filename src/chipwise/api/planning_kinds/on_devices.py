@@ -71,7 +71,7 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         found = one(at)
         if isinstance(found, Cannot):
             return found
-        watts = min(ground.fleet.part(at).power_w, work.limits.power_watts or math.inf)
+        watts = joined.drawn_w.get(chip.name)
         return [
             replace(
                 way, machines=int(way.machines * places), replicas=int(way.machines * places), watts=watts,

@@ -2,6 +2,7 @@
 
 Serving: a chip answers so many requests a second while the latency goals hold (`Curve.highest_rate`), or 80% of what it can
 at most where there are none. Training: copies side by side; where the batch of a copy has no room it is passed in pieces.
+A recommender whose tables no chip holds alone is split over the chips of a machine, in training of the job (`tables`).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.api.pairing import pairs_of
+from chipwise.api.planning_kinds.tables import held, noted, split_of, trained
 from chipwise.api.planning_kinds.ways import (
     COUNT,
     FORMAT,
-    MEMORY,
     TIME,
     Cannot,
     Ground,
@@ -35,7 +37,7 @@ from chipwise.api.planning_kinds.ways import (
 from chipwise.api.predicting_kinds.answering import load_of
 from chipwise.api.predicting_kinds.ask import Ask, known_model
 from chipwise.api.predicting_kinds.latencies import wanted_goals
-from chipwise.api.predicting_samples import ROOM, Sampled, resolve, sample_curve
+from chipwise.api.predicting_samples import Sampled, resolve, sample_curve
 from chipwise.errors import BadInput
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
@@ -44,7 +46,6 @@ from chipwise.perf.model import FORMULA
 from chipwise.plan.decision import Plan
 from chipwise.plan.fleet import placed
 from chipwise.plan.pricing import Checkpoint
-from chipwise.units import GIB
 from chipwise.workload.kinds import Batch, Learning, Serve
 from chipwise.workload.model.shape import ConvShape, Shape, VisionShape
 from chipwise.workload.schedule import Bursts
@@ -76,19 +77,11 @@ def asked(question: Question, ground: Ground, model: str, settings: Mapping[str,
         if isinstance(found, Cannot):
             return found
         ask = replace(found, part=placed(ground.fleet, at))
-        return lacking(ask) or ask
+        if ask.task == "train" and ask.tables:
+            return ask  # it depends on the number of machines
+        return held(ask, ground.fleet.shapes[at].chips)
 
     return of_shape
-
-
-def lacking(ask: Sampled) -> Cannot | None:
-    """Too little memory for a single sample."""
-    needed, room = sum(ask.memory(1.0).values()), ROOM * ask.part.memory_bytes
-    if needed <= room:
-        return None
-    return Cannot(
-        f"{ask.model} takes {needed / GIB:.3g} GiB, {ask.part.name} has room for {room / GIB:.3g}", needed / room, MEMORY
-    )
 
 
 def rate_of(work: Serve, settings: Mapping[str, Any], goals: Mapping[float, float]) -> float:
@@ -110,7 +103,7 @@ def plan_serving(question: Question, work: Serve) -> Plan:
         notes.append(f"Machines are counted for the bursts, {peak:g} times the mean rate, and stay on between them.")
     rate = rate_of(work, load, goals) * (work.devices or 1)
     table = Table("serve", "month", rate * question.month_s / 1e6, "million requests", notes=tuple(notes))
-    return plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak))
+    return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak)))
 
 
 def _steady(question: Question) -> Question:
@@ -128,34 +121,36 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     of_shape = asked(question, ground, model, settings)
     goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
     burst, month, least = work.arrival.burstiness, question.month_s, work.replicas.min or 1
-    known: dict[str, tuple[float, float]] = {}
+    known: dict[tuple[str, float], tuple[float, float]] = {}
 
     def ways_of(at: int) -> Ways:
         shape = ground.fleet.shapes[at]
         ask = of_shape(at)
         if isinstance(ask, Cannot):
             return ask
-        if ask.part.name not in known:
+        place = (ask.part.name, ask.together)
+        if place not in known:
             curve = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
-            known[ask.part.name] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.most, fastest)
-        each, fastest = known[ask.part.name]
+            known[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.most, fastest)
+        each, fastest = known[place]
         if goals and each <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
             return Cannot(
                 f"a single sample takes {fastest * 1e3:.3g} ms, and {limit * 1e3:g} ms are allowed", fastest / limit, TIME
             )
-        chips = max(math.ceil(rate / each - 1e-9), least)
-        if work.replicas.max is not None and chips > work.replicas.max:
-            return Cannot(f"{chips} replicas are needed, {work.replicas.max} allowed", chips / work.replicas.max, COUNT)
-        machines = math.ceil(chips / shape.chips)
+        copies = max(math.ceil(rate / each - 1e-9), least)
+        if work.replicas.max is not None and copies > work.replicas.max:
+            return Cannot(f"{copies} replicas are needed, {work.replicas.max} allowed", copies / work.replicas.max, COUNT)
+        chips, most_copies = copies * int(ask.together), shape.chips // int(ask.together)  # copies on one machine
+        machines = math.ceil(copies / most_copies)
         if question.work.limits.chip_count.max is not None and machines * shape.chips > question.work.limits.chip_count.max:
             most = question.work.limits.chip_count.max
             return Cannot(f"{chips} {ask.part.name} are needed, {most} allowed", chips / most, COUNT)
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         return [
-            Way(at, machines, month, month, month, ask.precision, {"replicas": machines * shape.chips}, share,
-                _provenance(ask), rate=each, replicas=machines * shape.chips)
+            Way(at, machines, month, month, month, ask.precision, {"replicas": machines * most_copies} | split_of(ask), share,
+                _provenance(ask), rate=each, replicas=machines * most_copies)
         ]  # fmt: skip
 
     return ways_of
@@ -172,7 +167,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
     load, notes = load_of(Ask(session, question.path, "", {}), work)
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
     of_shape = asked(question, ground, model, settings | {"task": "serve"})
-    known: dict[str, tuple[float, float, float]] = {}
+    known: dict[tuple[str, float], tuple[float, float, float]] = {}
 
     def ways_of(at: int) -> Ways:
         shape = ground.fleet.shapes[at]
@@ -182,29 +177,32 @@ def plan_batch(question: Question, work: Batch) -> Plan:
         counts = machine_counts(question, shape.chips)
         if not len(counts):
             return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
-        if ask.part.name not in known:
+        place = (ask.part.name, ask.together)
+        if place not in known:
             curve = sample_curve(ask)
             batch = float(curve.batches[int(np.argmax(curve.batches / curve.seconds))])
-            rate = ask.passes([batch], "samples_per_s")
-            known[ask.part.name] = (float(rate.value[0]), float(rate.low[0]), float(rate.high[0]))
-        value, low, high = known[ask.part.name]
-        each_s, reading = work.items / (shape.chips * counts), reading_s(question, ground, at, counts)
+            rate = ask.passes([batch / ask.together], "samples_per_s")
+            known[place] = (float(rate.value[0]), float(rate.low[0]), float(rate.high[0]))
+        value, low, high = known[place]
+        copies = shape.chips // int(ask.together)  # on one machine
+        each_s, reading = work.items / (copies * counts), reading_s(question, ground, at, counts)
         seconds, least, most = (np.maximum(each_s / rate, reading) for rate in (value, high, low))
         return [
             Way(at, int(counts[row]), float(seconds[row]), float(least[row]), float(most[row]), ask.precision,
-                {"replicas": int(counts[row]) * shape.chips}, None, _provenance(ask), rate=value,
-                replicas=int(counts[row]) * shape.chips)
+                {"replicas": int(counts[row]) * copies} | split_of(ask), None, _provenance(ask), rate=value,
+                replicas=int(counts[row]) * copies)
             for row in range(worthwhile(question, seconds))
         ]  # fmt: skip
 
     table = Table("batch", "job", work.items / 1e6, "million items", notes=tuple(notes))
-    return plan_ways(question, ground, table, ways_of)
+    return noted(plan_ways(question, ground, table, ways_of))
 
 
 def plan_learning(question: Question, work: Learning) -> Plan:
     session, model, shape_of_model = known_model(Ask(question.session, question.path, "", {}), work)
     if work.samples is None:
         raise BadInput(f"tokens: {model} learns from samples.", remedy="Write samples: and their number instead of tokens:.")
+    pairs_of(session.find_model(model), None, work.target_length)  # refuses a length that would change nothing
     question = replace(question, session=session)
     ground = ground_of(session, question.rules)
     settings: dict[str, Any] = {"task": "train"}
@@ -224,9 +222,12 @@ def plan_learning(question: Question, work: Learning) -> Plan:
             counts = counts[counts * shape.chips * cores <= work.batch_samples]
         if not len(counts):
             return Cannot(f"{shape.chips} chips a machine leave no number within limits.chip_count and the batch", passed=COUNT)
-        wanted = [(work.batch_samples or STEP_BATCH * many * shape.chips) / (many * shape.chips * cores) for many in counts]
-        sizes = [_roomy(ask, size) for size in wanted]
-        asks = [replace(ask, chips=float(many * shape.chips), node=float(shape.chips)) for many in counts]
+        asks = trained(ask, shape, counts.tolist())
+        if isinstance(asks, Cannot):
+            return asks
+        counts = np.array([one.chips for one in asks]) / shape.chips
+        wanted = [(work.batch_samples or STEP_BATCH * one.chips) / (one.chips * cores) for one in asks]
+        sizes = [_roomy(one, size) for one, size in zip(asks, wanted, strict=True)]
         question_ = family_vision.question_of([one.case(size, "samples_per_s") for one, size in zip(asks, sizes, strict=True)])
         found = ask.fitted.estimate("vision", question_, Coded.of("vision" if ask.alike else "never measured"))
         slower = _slower(work, ask, shape_of_model, counts * shape.chips / found.value, float(shape.chips))
@@ -234,15 +235,15 @@ def plan_learning(question: Question, work: Learning) -> Plan:
         return [
             Way(at, int(counts[row]), float(seconds[row]), float(total / found.high[row] * slower[row]),
                 float(total / found.low[row] * slower[row]), ask.precision,
-                {"dp": int(counts[row]) * shape.chips, "batch": int(sizes[row])},
-                sum(ask.memory(sizes[row]).values()) / ask.part.memory_bytes,
+                {"dp": int(counts[row]) * shape.chips, "batch": int(sizes[row])} | split_of(asks[row]),
+                sum(asks[row].memory(sizes[row]).values()) / ask.part.memory_bytes,
                 found.provenance.at(row) if ask.alike else FORMULA)
             for row in range(worthwhile(question, seconds))
         ]  # fmt: skip
 
     table = Table(str(getattr(work, "kind", "train")), "job", total / 1e6, "million samples", apart=False,
                   checkpoint=Checkpoint(14.0 * shape_of_model.parameters, every_s=work.checkpoint_every))  # fmt: skip
-    made = plan_ways(question, ground, table, ways_of)
+    made = noted(plan_ways(question, ground, table, ways_of))
     if work.data is None or not isinstance(shape_of_model, ConvShape | VisionShape):
         return made
     return replace(made, notes=(*made.notes, f"{WORKERS:g} vCPUs a chip decode the pictures; that is in the time."))

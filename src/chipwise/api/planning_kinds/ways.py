@@ -22,7 +22,7 @@ from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
 from chipwise.plan.assembling import Case, Described, assemble, family_of
-from chipwise.plan.decision import Choice, Counts, Missing, Plan
+from chipwise.plan.decision import Choice, Counts, Missing, Plan, QuantumPart, Rows
 from chipwise.plan.explaining import duration
 from chipwise.plan.fleet import SLOWEST_FABRIC, Fleet, fleet_of
 from chipwise.plan.learning import COUNTS, MOST_CHIPS
@@ -57,6 +57,7 @@ class Way:
     replicas: int | None = None
     watts: float | None = None  # of one chip; None: what its sheet says
     lines: tuple[Line, ...] = ()  # bought besides machines
+    quantum: QuantumPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,10 @@ def _assembled(
 
     def describe(at: int) -> Described:
         way = ways[at]
-        return Described(way.precision, dict(way.split), way.memory_share, way.provenance, way.rate, way.replicas, way.lines)
+        return Described(
+            way.precision, dict(way.split), way.memory_share, way.provenance, way.rate, way.replicas, way.lines,
+            quantum=way.quantum,
+        )  # fmt: skip
 
     monthly = table.per == "month"
     # Every row of a month lasts the month: among those that keep the goals, cost decides where time was asked for.
@@ -230,14 +234,30 @@ def _assembled(
     case = Case(
         question.work.name, table.kind, table.per, table.units, table.unit,
         goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly),
-        None if monthly else stored(ground.tiers, question.work, table.units),
+        None if monthly else stored(ground.tiers, question.work, table.units), _layered(question) if monthly else None,
     )  # fmt: skip
     counts = Counts(len(priced) + tried, tried - len({way.shape for way in ways}), len(ways))
-    reasons = {**ground.unable, **{family: one.why for family, one in missed.items()}}
+    reasons = {**_apart(ground, ways), **ground.unable, **{family: one.why for family, one in missed.items()}}
     made = assemble(
         case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons
     )
     return replace(made, objective=question.aim, notes=(*made.notes, *_notes(question, table, aim)))
+
+
+def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, str]:
+    """Families that do it on several machines at once only; told where no offer of them can be joined."""
+    fewest: dict[str, int] = {}
+    for way in ways:
+        family = family_of(ground.fleet.part(way.shape))
+        fewest[family] = min(way.machines, fewest.get(family, way.machines))
+    told = "machines at least, and the network between them is not stated or too slow"
+    return {family: f"{many} {told}" for family, many in fewest.items() if many > 1}
+
+
+def _layered(question: Question) -> Callable[[Rows], Array] | None:
+    from chipwise.api.load_budget import layered_of
+
+    return layered_of(question.session, question.work, question.path)
 
 
 _LACKS = {

@@ -12,6 +12,7 @@ import numpy as np
 from chipwise.api.estimate_views import View, trained_view
 from chipwise.api.estimating import train
 from chipwise.api.options import LEARNING_OPTIONS
+from chipwise.api.pairing import pairs_of
 from chipwise.api.predicting_kinds.ask import Ask, by_samples, known_model
 from chipwise.api.predicting_kinds.goals import whole_job
 from chipwise.api.predicting_samples import able_chip, predict_samples
@@ -39,14 +40,17 @@ def predict_learning(ask: Ask, work: Learning) -> View:
     if by_samples(shape, "train"):
         return _learn_samples(replace(ask, session=session), work, model, shape, precision)
     given, notes = ask.given, []
-    seq = float(given.get("seq") or work.sequence_length or 0.0)
+    known, asked_seq, asked_target = session.find_model(model), given.get("seq") or work.sequence_length, work.target_length
+    pairs = pairs_of(known, asked_seq, given.get("target") or asked_target)
+    seq = float(asked_seq or 0.0) if pairs is None else float(pairs.tokens[0])
     if not seq:
-        seq = min(SEQUENCE, float(session.find_model(model).context or SEQUENCE))
+        seq = min(SEQUENCE, float(known.context or SEQUENCE))
         notes.append(f"sequence_length is not given: {seq:g} tokens are assumed.")
-    chosen: dict[str, Any] = {"seq": seq, "precision": precision, "optimizer": work.optimizer.value}
+    chosen: dict[str, Any] = {"precision": precision, "optimizer": work.optimizer.value}
+    lengths = {"seq": seq} if pairs is None else {"seq": float(pairs.inputs[0]), "target": float(pairs.targets[0])}
     if isinstance(work, Finetune):
         chosen |= {"method": work.method.value, "rank": float(work.rank or 16)}
-    chosen |= {name: given[key] for key, name in LEARNING_OPTIONS.items() if key in given}
+    chosen |= {name: given[key] for key, name in LEARNING_OPTIONS.items() if key in given} | lengths
     recompute = given.get("recompute") or (work.recompute.value if work.recompute is not None else None)
     if recompute is not None:
         chosen["recompute"] = float(RECOMPUTE[recompute])
@@ -75,7 +79,7 @@ def predict_learning(ask: Ask, work: Learning) -> View:
     fed = _fed(
         ask, work, found.part, view["step_time"]["value"], view["setup"]["global_batch"], chips, tokens / seq, 8.0 * seq, shape
     )
-    view["notes"] += notes
+    view["notes"] += [*notes, *(pairs.assumed if pairs is not None else ())]
     return view | whole_job(view, fed, tokens * work.epochs, view["tokens_per_s"])
 
 
@@ -94,6 +98,7 @@ def _micro_batch(session: Session, model: str, run: Mapping[str, Any], chosen: M
 def _learn_samples(ask: Ask, work: Learning, model: str, shape: Shape, precision: str) -> View:
     if work.samples is None:
         raise BadInput(f"tokens: {model} learns from samples.", remedy="Write samples: and their number instead of tokens:.")
+    pairs_of(ask.session.find_model(model), None, work.target_length)  # refuses a length that would change nothing
     settings: dict[str, Any] = {"precision": precision, "task": "train"}
     if work.batch_samples is not None:
         settings["global_batch"] = work.batch_samples

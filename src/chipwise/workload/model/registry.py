@@ -53,6 +53,7 @@ class Registry:
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows: dict[str, Row] = {}
         self._names: dict[str, str] = {}
+        self._models: dict[str, Model] = {}  # those that were asked for: a plan asks thousands of times for one
         bare: dict[str, str] = {}
         for row in rows:
             self._rows[row.name] = row
@@ -73,9 +74,14 @@ class Registry:
 
     def model(self, name: str) -> Model:
         """The model of exactly this name; `find` is for names that people type."""
+        known = self._models.get(name)
+        if known is None:
+            known = self._models[name] = self._built(self._rows[name])
+        return known
+
+    def _built(self, row: Row) -> Model:
         from chipwise.workload.model.inline import shape_from_mapping  # who only lists names need not load the shapes
 
-        row = self._rows[name]
         return Model(
             name=row.name,
             aliases=row.aliases,

@@ -1,0 +1,144 @@
+"""The page of a pipeline: its stages as a picture, what each costs and when it runs, who came next, and what planning them
+together changed."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from chipwise.plan.explaining import duration
+from chipwise.plan.pipeline import Alternative, PipelinePlan, Placed, Totals, by_use, what, why, without
+from chipwise.report.markup import tag, text
+from chipwise.report.page import document, drawn, section
+from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
+from chipwise.report.stage_flow import moved_told, stage_flow, width_of
+from chipwise.report.tables import pairs, simple
+from chipwise.report.words import chips, listed, many, mass, money
+
+
+def pipeline_page(plan: PipelinePlan, today: date) -> str:
+    """Raises MissingExtra where plotly is not installed."""
+    if plan.totals is None:
+        return document(plan.workload, _header(plan), _nothing(plan), [], today)
+    charts = [one for one in (stage_costs(plan), stage_times(plan), stage_front(plan)) if one is not None]
+    picture = section("stages", "Stages and hand-offs", stage_flow(plan),
+                      told="Down the page in the order of hand-offs. A blue rim: a service, which goes on.")  # fmt: skip
+    beside = [
+        section("totals", "In all", pairs(_totals(plan.totals))),
+        drawn(charts, "stage-costs", "Where the money goes", "Cost lines by stage; services by the month."),
+        drawn(charts, "stage-times", "When each stage runs", "A service is drawn until it is up."),
+    ]
+    chain = width_of(plan) == 1
+    inside = [
+        tag("div", picture, tag("div", *beside), class_="two") if chain else picture,
+        *(() if chain else (beside[0], tag("div", *beside[1:], class_="two"))),
+        section("moved", "What is handed on", _moves(plan)) if plan.hand_offs else "",
+        section("together", "Planned together, and otherwise", _alternatives(plan, plan.totals), told=why(plan)),
+        drawn(charts, "stage-front", "Cost against time of the whole",
+              "Each point is best by something: no other is cheaper, faster and cleaner at once. The red ring is the answer."),
+        *(_ranking(one) for one in plan.stages),
+        section("refused", "Left out", tag("ul", *(tag("li", text(one)) for one in plan.refused))) if plan.refused else "",
+        _notes(plan),
+    ]  # fmt: skip
+    return document(plan.workload, _header(plan), inside, charts, today)
+
+
+def _header(plan: PipelinePlan) -> str:
+    about = f"pipeline, by {plan.objective}; jobs and hand-offs are paid once, services by the month"
+    if plan.totals is None:
+        return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"),
+                   tag("p", "Nothing fits.", class_="answer none"))  # fmt: skip
+    parts = [money(plan.totals.once.usd)] if plan.totals.once.lines else []
+    parts += [f"{money(plan.totals.monthly.usd)} a month"] if plan.totals.monthly.lines else []
+    stages = "1 stage" if len(plan.stages) == 1 else f"{len(plan.stages)} stages"
+    told = f"{stages} in {duration(plan.totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {_carbon(plan.totals)}."
+    answer = tag("p", text(told), class_="answer")
+    return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer)
+
+
+def _carbon(totals: Totals) -> str:
+    return f"{mass(totals.kg)} kg CO2e{without(totals)}"
+
+
+def _moves(plan: PipelinePlan) -> str:
+    """The same as the arrows, with how it was reckoned: what is drawn cannot be copied."""
+    rows = [
+        [text(f"{one.source} to {one.to}"), text(", ".join(moved_told(one))), text("; ".join((one.how, *one.assumed)))]
+        for one in plan.hand_offs
+    ]
+    return simple(("hand-off", "what moves", "reckoned as"), rows, stacks=True)
+
+
+def _totals(totals: Totals) -> list[tuple[str, str]]:
+    found = [
+        (name, f"{money(cost.usd)}: {', '.join(f'{line.name} {money(line.usd)}' for line in cost.lines)}")
+        for name, cost in (("once", totals.once), ("a month", totals.monthly))
+        if cost.lines
+    ]
+    found.append(("time", f"{duration(totals.seconds)} until all jobs are done and all services are up"))
+    monthly = f" and {mass(totals.kg_monthly)} kg a month" if totals.kg_monthly else ""
+    return [*found, ("CO2e", f"{mass(totals.kg_once)} kg once{monthly}{without(totals)}")]
+
+
+def _alternatives(plan: PipelinePlan, totals: Totals) -> str:
+    rows = [_way("this plan", totals, "", [(one.name, what(one.choice)) for one in plan.stages], best=True)]
+    for name, other in (("each stage by itself", plan.alone), ("all in one region", plan.one_region)):
+        if other is not None:
+            rows.append(_other(name, other))
+    return simple(("", "USD", "time", "CO2e", "goals", "on"), rows, numbers=(1, 2, 3), stacks=True)
+
+
+def _other(name: str, other: Alternative) -> list[str]:
+    return _way(name, other.totals, other.misses, list(other.where))
+
+
+def _way(name: str, totals: Totals, misses: str, where: list[tuple[str, str]], best: bool = False) -> list[str]:
+    runs = "<br>".join(text(f"{stage}: {what}") for stage, what in where)
+    carbon = f"{mass(totals.kg)} kg{without(totals)}"
+    first = tag("b", text(name)) if best else text(name)
+    return [
+        first,
+        text(money(totals.usd)),
+        text(duration(totals.seconds)),
+        text(carbon),
+        text(misses or "keeps all goals"),
+        runs,
+    ]
+
+
+def _ranking(one: Placed) -> str:
+    """Of a stage the best candidates, by what the whole comes to with each."""
+    if not one.rivals:
+        return ""
+    per = "month" if one.per == "month" else "job"
+    rows = []
+    for rank, rival in enumerate(one.rivals, start=1):
+        choice = rival.choice
+        where = f"{tag('b', text(f'{many(choice)}{choice.machine}'))}<br>{text(listed(choice.provider, choice.region))}"
+        own = "-" if by_use(choice) else mass(choice.kg)
+        rows.append([
+            str(rank), where, text(listed(chips(choice), choice.precision)), text(choice.purchase), text(money(choice.usd)),
+            text(own), text(money(rival.usd)), text(duration(rival.seconds)), text(mass(rival.kg)), text(rival.misses),
+        ])  # fmt: skip
+    titles = ["#", "runs on", "chips", "buy", f"USD/{per}", "kg", "whole: USD", "whole: time", "whole: kg", "misses"]
+    if not any(rival.misses for rival in one.rivals):
+        titles, rows = titles[:-1], [row[:-1] for row in rows]
+    told = "The choice first, then the best machine types and ways to buy, all other stages as they are."
+    table = simple(titles, rows, numbers=(0, 4, 5, 6, 7, 8))
+    return section(f"stage-{one.name}", f"Stage {one.name}: who came next", table, told=told)
+
+
+def _nothing(plan: PipelinePlan) -> list[str]:
+    rows = [
+        [text(f"stage {one.stage}" if one.stage else "the whole"), text(one.missing.what), text(one.missing.how_much),
+         text(one.missing.remedy)]
+        for one in plan.lacks
+    ]  # fmt: skip
+    return [
+        section("missing", "What was missing", simple(("of", "what", "how much", "would help"), rows, stacks=True)),
+        _notes(plan),
+    ]
+
+
+def _notes(plan: PipelinePlan) -> str:
+    counted = f"{plan.considered:,} candidates of all stages were considered."
+    return section("notes", "Notes", tag("ul", *(tag("li", text(one)) for one in (counted, *plan.notes))))

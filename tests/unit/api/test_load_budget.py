@@ -1,0 +1,127 @@
+"""A budget is held against what a load takes over time, not against machines for its peak at all times."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.config import Config
+from chipwise.api.planning import plan
+from chipwise.api.wiring import Session
+from chipwise.plan.decision import Plan
+from chipwise.plan.explaining import sentence
+
+CHAT = """kind: serve
+name: chat
+model: llama-3.1-8b
+arrival: {rate: 20 req/s, burstiness: 2}
+schedule: {kind: bursts, times: 6, lasts: 2h, every: 1d}
+input_tokens: 500
+output_tokens: 200
+limits: {clouds: [aws, gcp, azure]}
+"""
+STEADY = """kind: serve
+name: steady
+model: resnet-50
+arrival: 50 req/s
+limits: {clouds: aws}
+"""
+PEOPLE = """kind: interactive
+name: people
+people: 40
+busy: 0.2
+idle_after: 30min
+memory: 20GiB
+limits: {clouds: aws, interruptible: false}
+"""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    home: Path = tmp_path_factory.mktemp("home")
+    return Session(Config(home / "config", home / "data"), date(2026, 11, 15), [])
+
+
+def asked(session: Session, text: str, budget: float | None = None, goals: str = "") -> Plan:
+    parts = [goals] if goals else []
+    parts += [f"budget: ${budget:.2f}/month"] if budget is not None else []
+    return plan(session, "workload.yaml", text=f"{text}goals: {{{', '.join(parts)}}}\n" if parts else text)
+
+
+def layers(found: Plan) -> float:
+    assert found.load is not None
+    return found.load.usd
+
+
+@pytest.mark.parametrize("text", [CHAT, PEOPLE])
+def test_a_budget_between_the_layers_and_the_peak_finds_a_plan(session: Session, text: str) -> None:
+    free = asked(session, text)
+    assert free.winner is not None
+    assert layers(free) < 0.8 * free.winner.usd
+    budget = (layers(free) + free.winner.usd) / 2
+    found = asked(session, text, budget)
+    assert found.winner is not None
+    assert found.winner.usd > budget
+    assert found.winner.layered_usd is not None
+    assert found.winner.layered_usd <= budget
+    assert layers(found) <= budget
+    assert "as the load goes" in sentence(found)
+    assert any("budget is held against what the load takes over time" in note for note in found.notes)
+
+
+def test_a_budget_under_the_layers_is_refused_with_their_cost(session: Session) -> None:
+    free = asked(session, CHAT)
+    found = asked(session, CHAT, layers(free) - 100)
+    assert found.winner is None
+    missing = next(one for one in found.missing if one.what == "budget")
+    assert f"costs ${layers(free):,.0f} over the load's curve" in missing.how_much
+    assert "budget $100.00 higher" in missing.remedy
+    assert asked(session, CHAT, layers(free) + 1).winner is not None
+
+
+def test_everything_that_is_kept_can_be_paid(session: Session) -> None:
+    budget = 4000.0
+    found = asked(session, CHAT, budget)
+    assert found.rows is not None
+    assert 0 < found.rows.kept < len(found.rows.ranked)
+    for at in found.rows.ranked[: found.rows.kept].tolist():
+        one = found.rows.choice(at)
+        assert one.layered_usd is not None
+        assert one.layered_usd <= budget
+    for loss in found.losses:
+        if loss.choice is not None and "exceeds the budget" in loss.why:
+            assert loss.choice.layered_usd is not None
+            assert loss.choice.layered_usd > budget
+
+
+def test_another_goal_still_refuses_what_the_budget_lets_pass(session: Session) -> None:
+    found = asked(session, CHAT, 4000, "tpot: {p90: 1ms}")
+    assert found.winner is None
+    assert {one.what for one in found.missing} == {"latency"}
+
+
+def test_of_a_load_that_never_changes_only_ways_to_pay_within_the_budget_are_shown(session: Session) -> None:
+    free = asked(session, STEADY)
+    assert free.winner is not None
+    budget = 1.5 * free.winner.usd
+    found = asked(session, STEADY, budget)
+    assert found.winner is not None
+    assert found.winner.where == free.winner.where
+    assert all(one.layered_usd is not None and one.layered_usd <= budget for one in found.choices)
+    assert sum(one.usd > budget for one in found.choices) == 0
+
+
+def test_without_a_budget_nothing_is_layered_beside_the_plan(session: Session) -> None:
+    found = asked(session, CHAT)
+    assert all(one.layered_usd is None for one in found.choices)
+
+
+def test_a_service_is_cheaper_only_where_it_beats_the_layers(session: Session) -> None:
+    found = asked(session, CHAT, 5000)
+    assert found.winner is not None
+    assert found.load is not None
+    cheapest = min(one.usd for one in found.services if not one.refused)
+    assert found.load.usd < cheapest < found.winner.usd
+    assert found.service is None
