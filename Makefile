@@ -68,6 +68,7 @@ format: $(DEV)
 
 tools: $(DEV)
 	@$(BIN)/python tools/install_tools.py
+	@$(BIN)/python tools/checks/get.py
 
 cluster: $(VENV)/bin/python
 	@$(BIN)/python tools/cluster/build.py

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ class Tool:
     version: Sequence[str] = ()
     pip: str = ""
     npm: str = ""
+    go: str = ""
+    venv: Sequence[str] = ()
+    archives: Sequence[str] = ()
     debian: Sequence[str] = ()
     make: str = ""
 
@@ -43,10 +47,23 @@ def tools(path: Path = TOOLS) -> list[Tool]:
     return [Tool(**row) for row in rows]
 
 
+def folder() -> Path:
+    """Where programs go that are no packages of this Python."""
+    kept = os.environ.get("CHIPWISE_CACHE")
+    cache = Path(kept) if kept else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chipwise"
+    return cache / "tools"
+
+
 def found(tool: Tool, beside: Path) -> Path | None:
     """The program, where it is new enough."""
+    if tool.archives:
+        kept = folder() / tool.program[0]
+        return kept if len(list(kept.glob("*.tgz"))) >= len(tool.archives) else None
+    if tool.venv:
+        made = folder() / tool.program[0] / "bin" / "python"
+        return made if (made.parent.parent / ".complete").exists() else None
     for name in tool.program:
-        for place in (None, str(beside)):
+        for place in (None, str(beside), str(folder() / "bin")):
             at = shutil.which(name, path=place)
             if at and (not tool.at_least or _version(at, tool.version) >= _numbers(tool.at_least)):
                 return Path(at)
@@ -65,13 +82,24 @@ def _numbers(text: str) -> tuple[int, ...]:
 def get(tool: Tool, beside: Path) -> str:
     """Tries each way in turn; what was done, or why none of them works."""
     reasons: list[str] = []
-    for way, given in (("pip", tool.pip), ("npm", tool.npm), ("make", tool.make), ("debian", tool.debian)):
+    ways = (
+        ("pip", tool.pip), ("npm", tool.npm), ("archives", tool.archives), ("go", tool.go), ("venv", tool.venv),
+        ("make", tool.make), ("debian", tool.debian),
+    )  # fmt: skip
+    for way, given in ways:
         if not given:
             continue
         if way == "make":
             return f"{tool.name}: built by `make {given}`" + (f", or Debian's {' '.join(tool.debian)}" if tool.debian else "")
         try:
-            _install(way, given, beside)
+            if way == "go":
+                _go(tool)
+            elif way == "archives":
+                _archives(tool)
+            elif way == "venv":
+                _environment(tool)
+            else:
+                _install(way, given, beside)
         except CannotGet as reason:
             reasons.append(str(reason))
         else:
@@ -101,8 +129,43 @@ def _install(way: str, given: str | Sequence[str], beside: Path) -> None:
             _run(line.split())
 
 
-def _run(command: list[str]) -> None:
-    settings = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+def _go(tool: Tool) -> None:
+    """Built into a folder of its own first: the module's last part need not be the program's name."""
+    beside = Path(sys.executable).parent
+    go = shutil.which("go") or shutil.which("go", path=str(beside))
+    if go is None:
+        raise CannotGet(f"{tool.go} needs Go, which is not here")
+    place = folder() / "bin"
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as made:
+        _run([go, "install", tool.go], GOBIN=made)
+        built = next(Path(made).iterdir(), None)
+        if built is None:
+            raise CannotGet(f"{tool.go} built nothing")
+        built.replace(place / tool.program[0])
+
+
+def _archives(tool: Tool) -> None:
+    """Packages of npm as they come: they are read, and nothing in them is run."""
+    if shutil.which("npm") is None:
+        raise CannotGet(f"{' '.join(tool.archives)} needs npm, which is not here")
+    place = folder() / tool.program[0]
+    place.mkdir(parents=True, exist_ok=True)
+    _run(["npm", "pack", "--silent", f"--pack-destination={place}", *tool.archives])
+
+
+def _environment(tool: Tool) -> None:
+    """Of its own, for packages that are too large or too demanding for ours. One that was cut off is made anew."""
+    place = folder() / tool.program[0]
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    _run([sys.executable, "-m", "venv", str(place)])
+    _run([str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *tool.venv])
+    (place / ".complete").touch()
+
+
+def _run(command: list[str], **more: str) -> None:
+    settings = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", **more}
     try:
         done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired) as problem:

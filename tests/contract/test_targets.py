@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-import shlex
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -106,4 +106,5 @@ def _sound(file: File) -> None:
             ast.parse(file.text)
         case "sh" | "sbatch":
             assert file.text.startswith("#!")
-            shlex.split(file.text, comments=True)
+            read = subprocess.run(["bash", "-n"], input=file.text, capture_output=True, text=True, timeout=30)
+            assert read.returncode == 0, read.stderr

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import pipeline_plans
 import plans
 from chipwise.plan.decision import Plan
+from chipwise.plan.pipeline import PipelinePlan
 from chipwise.report.page import page as written
+from chipwise.report.pipeline_page import pipeline_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -55,8 +58,10 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
     path = tmp_path / "report.html"
     opened: list[Opened] = []
 
-    def open_report(plan: Plan, width: int = 1400) -> Opened:
-        path.write_text(written(plan, date(2026, 11, 15)), encoding="utf-8")
+    def open_report(plan: Plan | PipelinePlan, width: int = 1400) -> Opened:
+        today = date(2026, 11, 15)
+        html = pipeline_page(plan, today) if isinstance(plan, PipelinePlan) else written(plan, today)
+        path.write_text(html, encoding="utf-8")
         one = Opened(browser.new_page(viewport={"width": width, "height": 900}))
         one.page.on("console", lambda message: one.said.append(f"{message.type}: {message.text}"))
         one.page.on("pageerror", lambda error: one.said.append(str(error)))
@@ -73,12 +78,19 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
         assert [url for url in one.asked if not url.startswith("data:")] == [path.as_uri()]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize(
-    "plan", [plans.plan(), plans.service(), plans.nothing(), plans.hostile()], ids=lambda one: one.kind[:8]
+PIPELINES = {
+    "pipeline": pipeline_plans.pipeline(), "chain": pipeline_plans.chain(), "no pipeline": pipeline_plans.nothing(),
+    "hostile pipeline": pipeline_plans.hostile(),
+}  # fmt: skip
+EVERY = (
+    {one.kind[:8]: one for one in (plans.plan(), plans.service(), plans.hostile())} | {"nothing": plans.nothing()} | PIPELINES
 )
-def test_nothing_is_wider_than_the_window(show: Show, plan: Plan, width: int) -> None:
-    page = show(plan, width).page
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_wider_than_the_window(show: Show, name: str, width: int) -> None:
+    page = show(EVERY[name], width).page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     too_wide = "e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.wide')"
     assert (
@@ -96,6 +108,28 @@ def test_every_chart_is_drawn_with_its_points(show: Show, width: int) -> None:
     assert page.locator("#chart-memory .barlayer .point").count() == 4
     for name in ("pareto", "costs", "memory"):
         assert page.evaluate(CUT, f"#chart-{name}") == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_pipeline_is_drawn_with_its_stages_hand_offs_and_charts(show: Show, width: int) -> None:
+    plan = pipeline_plans.pipeline()
+    page = show(plan, width).page
+    assert page.locator(".stages svg rect").count() == len(plan.stages)
+    assert page.locator(".stages svg g > path").count() == len(plan.hand_offs)
+    for name in ("stage-costs", "stage-times", "stage-front"):
+        assert page.locator(f"#chart-{name} .main-svg").count() >= 1
+        assert page.evaluate(CUT, f"#chart-{name}") == []
+    assert page.evaluate(SPILT) == []
+
+
+# Texts of a stage that reach over the edge of their box.
+SPILT = """[...document.querySelectorAll('.stages svg g')].filter(g => g.querySelector('rect')).flatMap(g => {
+  const box = g.querySelector('rect').getBoundingClientRect();
+  return [...g.querySelectorAll('text')].filter(one => {
+    const own = one.getBoundingClientRect();
+    return own.left < box.left || own.right > box.right || own.top < box.top || own.bottom > box.bottom;
+  }).map(one => one.textContent);
+})"""
 
 
 # Texts of a chart that reach over its edge.
@@ -168,9 +202,20 @@ def test_hostile_names_do_nothing_but_show(show: Show) -> None:
     assert "<script>window.hurt=1</script>" in (page.locator("h1").text_content() or "")
 
 
-@pytest.mark.parametrize("plan", [plans.plan(), plans.service(), plans.nothing()], ids=lambda one: one.kind)
-def test_it_prints_on_paper_with_the_charts_inside_the_page(show: Show, plan: Plan, tmp_path: Path) -> None:
-    page = show(plan).page
+def test_hostile_names_of_stages_do_nothing_but_show(show: Show) -> None:
+    page = show(pipeline_plans.hostile()).page
+    for point in page.locator("#chart-stage-costs .barlayer .point").all():
+        point.hover(force=True)
+    assert page.evaluate("window.hurt") is None
+    assert page.locator("img").count() == 0
+
+
+PRINTED = {"train": plans.plan(), "serve": plans.service(), "nothing": plans.nothing()} | PIPELINES
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_it_prints_on_paper_with_the_charts_inside_the_page(show: Show, name: str, tmp_path: Path) -> None:
+    page = show(PRINTED[name]).page
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     widths = page.evaluate("[...document.querySelectorAll('.plot .main-svg')].map(e => e.getBoundingClientRect().width)")

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from chipwise.catalog.load import load
+from chipwise.render.boot_images import boot_images
 from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Software, Volume
+from chipwise.render.joining import joining
+from chipwise.render.platforms import platforms
+from chipwise.render.software import images_for
 from chipwise.units import GB, GIB, HOUR
 
 _LABELS = {"owner": "mara.lindqvist", "team": "language", "project": "legal-assistant", "cost_center": "4711"}
@@ -405,15 +410,48 @@ PIPELINE = replace(
     predicted=replace(SERVE.predicted, per="pipeline", usd=4015.5, latency={}),
 )
 
-CASES = {
-    "train": TRAIN,
-    "serve": SERVE,
-    "neuron": NEURON,
-    "tpu": TPU,
-    "azure": AZURE,
-    "batch": BATCH,
-    "hpc": HPC,
-    "notebooks": NOTEBOOKS,
-    "device": DEVICE,
-    "pipeline": PIPELINE,
-}
+SMALL = Deployment(
+    name="tag-api",
+    title="tag-api",
+    kind="serve",
+    form=Form.SERVICE,
+    machines=1,
+    purchase="on-demand",
+    node=Node("aws", "eu-central-1", "c7i.large", "Xeon-Sapphire-Rapids", "cpu", "Intel", 0, vcpus=2, memory_bytes=4 * GIB),
+    software=Software(
+        image="tag-api:1",
+        base="python:3.12-slim-bookworm",
+        built=True,
+        purpose="pytorch",
+        version="2.9.0",
+        command=("python", "serve.py"),
+        given=True,
+        port=8000,
+        health="/health",
+        framework="pytorch",
+    ),
+    predicted=Predicted(730 * HOUR, 730 * HOUR, 730 * HOUR, 62.0, "month", 0.085, 4.0, 60.0, {"latency p95": 0.4}),
+    labels={"team": "shop"},
+    model=Model("minilm-l6", "sentence-transformers/all-MiniLM-L6-v2", "fp32", None, 0.09e9, False),
+    volumes=(Volume("models", "/models", 10 * GB, True, None, "weights are fetched once, not at every start"),),
+    scaling=Scaling(1, 1, 4, 20.0, 16),
+    trigger="s3://uploads/texts/",
+    regions=("eu-central-1",),
+)
+
+
+def _complete(what: Deployment) -> Deployment:
+    """With what platforms offer for its node, as the catalog has it: names and limits, no prices."""
+    catalog = load(prices=False)
+    runtimes, node = catalog.rows("runtimes"), what.node
+    found = platforms(runtimes, node) | joining(runtimes, node) | boot_images(runtimes, node)
+    found |= {"Images": images_for(catalog.rows("images"), node)}
+    goals = {goal: 2 * seconds for goal, seconds in what.predicted.latency.items()}
+    return replace(what, platforms=found, goals=goals, stages=tuple(map(_complete, what.stages)))
+
+
+_NAMED = {
+    "train": TRAIN, "serve": SERVE, "neuron": NEURON, "tpu": TPU, "azure": AZURE, "batch": BATCH, "hpc": HPC,
+    "notebooks": NOTEBOOKS, "device": DEVICE, "pipeline": PIPELINE, "small": SMALL,
+}  # fmt: skip
+CASES = {name: _complete(what) for name, what in _NAMED.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 from chipwise.audit.source import Located, Manifest, Sources, listed, look
 
+_SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
 ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "google.com/tpu", "habana.ai/", "gpu.intel.com/")
 
 
@@ -66,7 +67,15 @@ def _templates(value: Any) -> Iterator[Located]:
 
 
 def is_spot(spec: Located) -> bool:
-    """Whether a pod is made for machines that may be taken away."""
-    text = str(spec.get("nodeSelector") or "") + str(look(spec, "affinity", "nodeAffinity") or "")
-    wanted = ("'spot'", "'SPOT'", "gke-spot", "'preemptible'", "gke-preemptible")
-    return any(sign in text for sign in wanted)
+    """Whether a pod is made for machines that may be taken away; one that must not stand on them is not."""
+    wanted = dict(spec.get("nodeSelector") or {}) if isinstance(spec.get("nodeSelector"), dict) else {}
+    terms = look(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+    for term in listed(terms):
+        for one in listed(look(term, "matchExpressions")):
+            if look(one, "operator") in ("In", "Exists"):
+                wanted[str(look(one, "key"))] = " ".join(map(str, listed(look(one, "values")))) or "true"
+    spot = {"spot", "preemptible"}
+    return any(
+        set(str(value).lower().split()) & spot or (key in _SPOT_LABELS and str(value) == "true")
+        for key, value in wanted.items()
+    )

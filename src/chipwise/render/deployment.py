@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+TPU_HOST = 4  # chips of one host of a slice
+
 
 class Form(StrEnum):
     """How something lives: until it is done, until somebody stops it, while a person sits at it, or on a device of its own."""
@@ -42,10 +44,16 @@ class Node:
     arch: str = "amd64"
     fabric: str = ""  # efa, infiniband, ...; empty: an ordinary network
     interfaces: int = 0  # of the fabric that a pod may take: EFA devices
+    first_card: int = 0  # the first network card that carries the fabric
 
     @property
     def accelerated(self) -> bool:
         return self.chips > 0
+
+    @property
+    def hosts(self) -> int:
+        """Machines that a system sees where the plan sees one: a TPU slice is made of hosts."""
+        return max(self.chips // TPU_HOST, 1) if self.kind == "tpu" else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,17 @@ class HandOff:
 
 
 @dataclass(frozen=True, slots=True)
+class Stand:
+    """One of several regions in which a service stands."""
+
+    provider: str
+    region: str
+    machine: str
+    machines: int
+    share: float  # of the traffic, while all regions are up
+
+
+@dataclass(frozen=True, slots=True)
 class Deployment:
     name: str  # made for DNS, clouds and labels
     title: str  # as the user wrote it
@@ -163,6 +182,11 @@ class Deployment:
     stages: tuple[Deployment, ...] = ()
     hand_offs: tuple[HandOff, ...] = ()
     notes: tuple[str, ...] = ()
+    platforms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # what each offers for the node: see `platforms`
+    runs: int = 1  # of a simulation, one after the other or beside each other (`runs at once` of the split)
+    goals: Mapping[str, float] = field(default_factory=dict)  # seconds that are wanted: "latency p99", "ttft p95"
+    traffic: Mapping[str, float] = field(default_factory=dict)  # share of the requests by where they come from
+    stands: tuple[Stand, ...] = ()  # where a service stands, in several regions; empty: in its node's alone
 
     @property
     def spot(self) -> bool:

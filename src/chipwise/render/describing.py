@@ -9,12 +9,16 @@ from datetime import time
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind
+from chipwise.catalog.machine import Machine
 from chipwise.plan.decision import Choice, Plan
 from chipwise.plan.explaining import sentence
 from chipwise.plan.pipeline import PipelinePlan
-from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Volume
+from chipwise.render.boot_images import boot_images
+from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
+from chipwise.render.joining import joining
+from chipwise.render.platforms import first_card, platforms
 from chipwise.render.quoting import dns_name
-from chipwise.render.software import Asked, software_of
+from chipwise.render.software import Asked, images_for, software_of
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
@@ -29,11 +33,13 @@ _BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4":
 _DAYS = {"mon": "1", "tue": "2", "wed": "3", "thu": "4", "fri": "5", "sat": "6", "sun": "0"}
 
 
-def describe(work: Common, plan: Plan, catalog: Catalog, model: Known | None, choice: Choice | None = None) -> Deployment:
-    """`choice`: another of the plan's than its winner."""
+def describe(
+    work: Common, plan: Plan, catalog: Catalog, model: Known | None, choice: Choice | None = None, name: str | None = None
+) -> Deployment:
+    """`choice`: another of the plan's than its winner; `name`: another than the workload's."""
     chosen = choice or plan.winner
     assert chosen is not None
-    name, form = dns_name(work.name), _form(work, chosen)
+    name, form = name or dns_name(work.name), _form(work, chosen)
     node = node_of(catalog, chosen, work)
     each = _chips_each(chosen, node, form)
     scaling = _scaling(work, plan, chosen, form)
@@ -51,6 +57,11 @@ def describe(work: Common, plan: Plan, catalog: Catalog, model: Known | None, ch
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None, others=_others(catalog, plan, chosen, work),
         regions=_regions(plan, chosen), notes=_notes(chosen, node),
+        platforms=platforms(catalog.rows("runtimes"), node) | joining(catalog.rows("runtimes"), node)
+        | boot_images(catalog.rows("runtimes"), node)
+        | {"Images": images_for(catalog.rows("images"), node)},
+        runs=int(getattr(work, "runs", 1) or 1),
+        goals=_goals(work), traffic=dict(work.traffic), stands=_stands(plan, chosen),
     )  # fmt: skip
 
 
@@ -64,9 +75,9 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
         inherited = stage.model_copy(
             update={"labels": stage.labels if stage.labels.model_dump(exclude_none=True) else work.labels}
         )
-        one = describe(inherited, placed.plan, catalog, models.get(placed.name), placed.choice)
         name = dns_name(f"{work.name}-{placed.name}", 50)
-        made.append(replace(one, name=name, title=placed.name, namespace=dns_name(work.name)))
+        one = describe(inherited, placed.plan, catalog, models.get(placed.name), placed.choice, name)
+        made.append(replace(one, title=placed.name, namespace=dns_name(work.name)))
     dearest = max(made, key=lambda one: one.predicted.usd)
     formats = {(one.source, one.to): one.format or "" for one in work.hand_offs}
     return replace(
@@ -102,10 +113,18 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
         vcpus=int(machine.vcpus) if machine is not None and machine.vcpus else None,
         memory_bytes=machine.memory_bytes if machine is not None else None,
         disk_bytes=machine.disk_bytes if machine is not None else None,
-        arch="arm64" if machine is not None and (machine.cpu_arch or "").startswith(("arm", "aarch")) else "amd64",
+        arch=_arch(machine, name),
         fabric=(machine.fabric or "").lower() if machine is not None and machine.fabric not in (None, "no") else "",
         interfaces=(fabric.interfaces or 0) if fabric is not None else 0,
+        first_card=first_card(catalog.rows("runtimes"), choice.machine) if fabric is not None else 0,
     )  # fmt: skip
+
+
+def _arch(machine: Machine | None, chip: str) -> str:
+    """As the provider states it; chips that are soldered to an Arm processor say it by their name."""
+    if chip.startswith(("GH200", "GB200", "GB300", "Jetson", "Orin", "Thor", "Raspberry", "Hailo", "Coral")):
+        return "arm64"
+    return "arm64" if machine is not None and (machine.cpu_arch or "").startswith(("arm", "aarch")) else "amd64"
 
 
 def _shared(choice: Choice, work: Common | None) -> tuple[str, str, int]:
@@ -177,9 +196,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
         made.append(Volume("data", "/data", 100 * GB, several, None, "input and results; its size is not stated"))
     if model is not None and model.weight_bytes and form is not Form.DEVICES:
         size = max(2.2 * model.weight_bytes, 10 * GB)
-        made.append(
-            Volume("models", "/models", size, form is Form.SERVICE, None, "weights are fetched once, not at every start")
-        )
+        made.append(Volume("models", "/models", size, several, None, "weights are fetched once, not at every start"))
     if isinstance(work, Learning) and model is not None and model.weight_bytes:
         url = work.program.checkpoints if work.program else None
         size = (
@@ -202,7 +219,7 @@ def _window(work: Common) -> tuple[str, str, str]:
     """(starts, stops, time zone) as cron expressions."""
     match work.schedule:
         case Cron() as cron:
-            return cron.expression, "", cron.time_zone
+            return cron.expression, _ends(cron.expression, cron.runs_for), cron.time_zone
         case BusinessHours() as hours:
             days = [_DAYS[str(day)] for day in hours.days]
             after = hours.end <= hours.start  # ends on the next day
@@ -219,6 +236,15 @@ def _window(work: Common) -> tuple[str, str, str]:
 
 def _cron(moment: time, days: list[str]) -> str:
     return f"{moment.minute} {moment.hour} * * {','.join(sorted(days))}"
+
+
+def _ends(expression: str, seconds: float | None) -> str:
+    """When a run that a clock starts is over: known where it starts at one moment of the day and ends on the same day."""
+    minute, hour, *days = expression.split()
+    if seconds is None or not (minute.isdecimal() and hour.isdecimal()):
+        return ""
+    end = int(hour) * 60 + int(minute) + round(seconds / 60)
+    return f"{end % 60} {end // 60} {' '.join(days)}" if end < 24 * 60 else ""
 
 
 def _moved(moment: time, seconds: float) -> time:
@@ -250,6 +276,21 @@ def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     if plan.placement is None or chosen != plan.winner:
         return (chosen.region,)
     return tuple(dict.fromkeys((chosen.region, *(stand.region for stand in plan.placement.stands))))
+
+
+def _goals(work: Common) -> dict[str, float]:
+    """As predicted latencies are named: the goal, then the percentile."""
+    found: dict[str, float] = {}
+    for name in ("ttft", "tpot", "latency"):
+        goal = getattr(work.goals, name)
+        found |= {f"{name} p{percentile:g}": seconds for percentile, seconds in (goal.limits if goal is not None else ())}
+    return found
+
+
+def _stands(plan: Plan, chosen: Choice) -> tuple[Stand, ...]:
+    if plan.placement is None or chosen != plan.winner or len(plan.placement.stands) < 2:
+        return ()
+    return tuple(Stand(one.provider, one.region, one.machine, one.machines, one.share) for one in plan.placement.stands)
 
 
 def _predicted(plan: Plan, choice: Choice) -> Predicted:

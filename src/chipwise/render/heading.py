@@ -14,7 +14,7 @@ def heading(deployment: Deployment, about: str = "") -> str:
     where = f"{many}{node.machine} ({node.provider} {node.region}, {deployment.purchase})"
     lines = [f"{deployment.title}: {deployment.kind} on {where}. Written by chipwise from the plan."]
     if about:
-        lines.append(about)
+        lines += about.splitlines()
     if told.per == "job":
         between = f"{_time(told.low_s)} to {_time(told.high_s)}"
         lines.append(f"Expected: {_time(told.seconds)} ({between}), ${told.usd:,.2f}, {told.kg:,.1f} kg CO2e.")

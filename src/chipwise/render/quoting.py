@@ -7,11 +7,11 @@ quotes, newlines, `${}` or `{{ }}` stay text. YAML has a module of its own (`yam
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shlex
 from collections.abc import Sequence
 
+_HCL_SIGNS = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 LONGEST_NAME = 40  # of 63: what is made of a name (`-models`, a pod's suffix) must fit too
 
 
@@ -38,17 +38,21 @@ def tag_value(text: str) -> str:
 
 
 def hcl(text: str) -> str:
-    """A string of Terraform. `${` and `%{` begin a template there, and are doubled to stay text."""
-    body = json.dumps(text, ensure_ascii=True)
-    body = re.sub(r"\\u([dD][89aAbB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})", _joined, body)
-    body = body.replace("\\b", "\\u0008").replace("\\f", "\\u000c") if "\\b" in body or "\\f" in body else body
-    return body.replace("${", "$${").replace("%{", "%%{")
+    """A string of Terraform. `${` and `%{` begin a template there, and are doubled to stay text. Half of a surrogate pair is
+    no character for it and becomes U+FFFD."""
+    body = "".join(map(_hcl_sign, text))
+    return '"' + body.replace("${", "$${").replace("%{", "%%{") + '"'
 
 
-def _joined(pair: re.Match[str]) -> str:
-    """A character beyond the first 65,536: HCL writes it as one number, JSON as two."""
-    high, low = int(pair[1], 16), int(pair[2], 16)
-    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
+def _hcl_sign(sign: str) -> str:
+    code = ord(sign)
+    if sign in _HCL_SIGNS:
+        return _HCL_SIGNS[sign]
+    if 0xD800 <= code <= 0xDFFF:
+        return "\\ufffd"
+    if sign.isascii() and sign.isprintable():
+        return sign
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def shell(words: Sequence[str]) -> str:

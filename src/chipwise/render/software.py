@@ -47,7 +47,8 @@ def software_of(asked: Asked, rows: Sequence[ImageRow]) -> Software:
     if row is None:
         row = _replaced(rows, asked.node, purpose, program)
     engine = purpose if purpose in _ENGINES else ""
-    port, health = _ENGINES.get(purpose, (8000, "/health")) if asked.form is Form.SERVICE else (None, None)
+    answers = asked.form is Form.SERVICE and purpose != "ffmpeg"  # encoders take streams and give streams: nobody calls them
+    port, health = _ENGINES.get(purpose, (8000, "/health")) if answers else (None, None)
     built = program.image is None and not engine and purpose not in ("jupyter", "blender", "ffmpeg")
     base = f"{row.image}:{row.tag}"
     command = program.command or _usual(asked, purpose, program.port or port)
@@ -82,6 +83,12 @@ def image_row(rows: Sequence[ImageRow], purpose: str, node: Node) -> ImageRow | 
     return None
 
 
+def images_for(rows: Sequence[ImageRow], node: Node) -> dict[str, str]:
+    """Every image that runs on a node, by what it is for: targets that bring an engine of their own take it from here."""
+    found = {purpose: image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)}
+    return {purpose: f"{row.image}:{row.tag}" for purpose, row in found.items() if row is not None}
+
+
 def _replaced(rows: Sequence[ImageRow], node: Node, purpose: str, program: Program) -> ImageRow:
     """A program with an image of its own needs none of ours; anything else is told."""
     plain = next(row for row in rows if row.purpose == "plain" and row.device == "cpu")
@@ -114,6 +121,8 @@ def _purpose(asked: Asked, program: Program) -> str:
             return "ffmpeg"
         case Render(engine=str() as engine) if engine.lower() in ("cycles", "eevee", "blender"):
             return "blender"
+    if asked.form is Form.DEVICES:  # each kind of device has a runtime of its own, which comes with its board
+        return "plain"
     if asked.model is not None and program.engine is not Engine.OWN and program.command is None:
         if asked.model.generates:
             return "vllm"
@@ -138,7 +147,8 @@ def _usual(asked: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
         case "triton":
             return ("tritonserver", "--model-repository=/models", f"--http-port={port or 8000}")
         case "jupyter":
-            return ("start-notebook.py",)
+            hub = asked.node.arch == "amd64" or not asked.node.accelerated  # the images of Jupyter itself have their own start
+            return ("start-notebook.py",) if hub else ("jupyter", "lab", "--ip=0.0.0.0", "--no-browser")
         case "ffmpeg":
             assert isinstance(asked.work, Transcode)
             return _ffmpeg(asked.work, device_of(asked.node) == "nvidia" and asked.node.accelerated)
@@ -159,7 +169,7 @@ def _weights(asked: Asked) -> str:
     return asked.model.hub or f"/models/{asked.model.name}"
 
 
-_VLLM_NUMBERS = {"fp8": ("--quantization", "fp8"), "int8": ("--quantization", "compressed-tensors"),
+VLLM_NUMBERS = {"fp8": ("--quantization", "fp8"), "int8": ("--quantization", "compressed-tensors"),
                  "int4": ("--quantization", "awq_marlin"), "fp16": ("--dtype", "float16"), "bf16": ("--dtype", "bfloat16"),
                  "fp32": ("--dtype", "float32")}  # fmt: skip
 
@@ -173,10 +183,14 @@ def _vllm(asked: Asked, port: int | None) -> tuple[str, ...]:
         head: tuple[str, ...] = ("vllm", "run-batch", *files, "--model", _weights(asked))
     else:
         head = ("vllm", "serve", _weights(asked), "--host", "0.0.0.0", "--port", str(port or 8000))
-    words = [*head, *_VLLM_NUMBERS.get(model.precision, ())]
-    for flag, key in (("--tensor-parallel-size", "tp"), ("--pipeline-parallel-size", "pp")):
-        if asked.split.get(key, 1) > 1:
-            words += [flag, str(asked.split[key])]
+    words = [*head, *VLLM_NUMBERS.get(model.precision, ())]
+    cores = asked.node.cores or 1 if asked.node.kind == "neuron" else 1  # there the engine counts cores
+    for flag, ways in (
+        ("--tensor-parallel-size", asked.split.get("tp", 1) * cores),
+        ("--pipeline-parallel-size", asked.split.get("pp", 1)),
+    ):
+        if ways > 1:
+            words += [flag, str(ways)]
     if model.context is not None:
         words += ["--max-model-len", str(model.context)]
     if asked.slots is not None:
@@ -234,8 +248,9 @@ def _settings(asked: Asked, purpose: str) -> dict[str, str]:
     made: dict[str, str] = {}
     if asked.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
         made["HF_HOME"] = "/models/hub"
-    if asked.form is Form.JOB and asked.machines > 1 and asked.node.fabric == "efa" and asked.node.kind == "gpu":
+    together = asked.form is Form.JOB and asked.machines > 1 and not {"replicas", "frames at once"} & asked.split.keys()
+    if together and asked.node.fabric == "efa" and asked.node.kind == "gpu":
         made |= {"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"}
-    if asked.node.kind == "neuron" and asked.form is Form.JOB and asked.machines > 1:
+    if together and asked.node.kind == "neuron":
         made |= {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "FI_EFA_FORK_SAFE": "1"}
     return made

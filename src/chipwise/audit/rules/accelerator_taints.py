@@ -10,6 +10,7 @@ from chipwise.audit.pods import pods_of
 from chipwise.audit.source import Sources, line_of, listed, look
 from chipwise.audit.terraform import inner
 
+# GKE taints its own GPU and TPU node pools, so they are not looked at.
 ABOUT = "accelerator nodes are tainted, and pods that use them tolerate it"
 _RULE = "accelerator-taints"
 _FAMILIES = ("p3", "p4", "p5", "p6", "g4", "g5", "g6", "g7", "trn", "inf", "dl1", "dl2", "f2", "vt1")
@@ -52,15 +53,6 @@ def check(sources: Sources) -> Iterator[Finding]:
         untainted = block.labels[:1] == ("aws_eks_node_group",) and not inner(block.body, "taint")
         if untainted and any(map(accelerated, machines)):
             yield _found(block.path, block.line, f"{block.title} has accelerators and no taint", "Add a taint block.")
-        if block.labels[:1] == ("google_container_node_pool",):
-            for config in inner(block.body, "node_config"):
-                if inner(config, "guest_accelerator") and not inner(config, "taint"):
-                    yield _found(
-                        block.path,
-                        block.line,
-                        f"{block.title} has accelerators and no taint",
-                        "Add a taint block to node_config.",
-                    )
         untainted = block.labels[:1] == ("azurerm_kubernetes_cluster_node_pool",) and not block.body.get("node_taints")
         if untainted and "Standard_N" in str(block.body.get("vm_size", "")):
             yield _found(block.path, block.line, f"{block.title} has accelerators and no taint", "Set node_taints.")

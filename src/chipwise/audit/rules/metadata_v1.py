@@ -16,6 +16,8 @@ def check(sources: Sources) -> Iterator[Finding]:
     for block in sources.blocks:
         if block.type == "resource" and block.labels[:1] in (("aws_instance",), ("aws_launch_template",)):
             options = inner(block.body, "metadata_options")
+            if inner(block.body, "launch_template"):  # the template is looked at where it stands
+                continue
             if not any(text_of(one.get("http_tokens")) == "required" for one in options):
                 yield _found(
                     block.path, block.line, f"{block.title} allows IMDSv1", 'Add metadata_options { http_tokens = "required" }.'

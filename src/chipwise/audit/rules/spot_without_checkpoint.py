@@ -21,7 +21,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                 "Mount a volume for checkpoints (or set a URL), and let the program resume from the newest.",
             )  # fmt: skip
     for manifest in sources.manifests:
-        is_sky = "resources" in manifest.body and "run" in manifest.body and not manifest.kind
+        is_sky = {"resources", "run"} <= manifest.body.keys() and "service" not in manifest.body and not manifest.kind
         if is_sky and look(manifest.body, "resources", "use_spot") is True and not _saves(str(manifest.body)):
             yield Finding(
                 "spot-without-checkpoint", Weight.HIGH, manifest.path, line_of(manifest.body, "resources", "use_spot"),

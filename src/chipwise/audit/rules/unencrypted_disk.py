@@ -41,6 +41,8 @@ def _bare(block: Block) -> bool:
     kind, body = block.labels[0] if block.labels else "", block.body
     if kind in ("aws_ebs_volume", "aws_efs_file_system"):
         return not is_true(body.get("encrypted"))
+    if kind == "aws_instance" and inner(body, "launch_template"):  # the template is looked at where it stands
+        return False
     if kind == "aws_instance":
         disks = [*inner(body, "root_block_device"), *inner(body, "ebs_block_device")]
         return not disks or any(not is_true(one.get("encrypted")) for one in disks)

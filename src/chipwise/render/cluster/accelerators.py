@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipwise.render.deployment import Deployment, Node
@@ -9,14 +10,15 @@ from chipwise.render.file import CannotRender
 from chipwise.units import GIB
 
 MACHINE = "node.kubernetes.io/instance-type"
-KEPT_BACK = 0.1  # of a machine's processors and memory, for the system and its daemons
+SHARED = "nvidia.com/gpu.shared"
+KEPT_BACK = 0.1  # of a machine's processors and memory, for the system and its daemons; but at least
+LEAST_CPUS, LEAST_BYTES = 0.3, GIB  # these, which count on small machines
 _RESOURCES = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Intel": "gpu.intel.com/i915"}
 # GKE's own names of slices, and the topology of each number of chips (general knowledge of its documentation).
 _TPUS = {"TPU-v4": ("tpu-v4-podslice", 3), "TPU-v5e": ("tpu-v5-lite-podslice", 2), "TPU-v5p": ("tpu-v5p-slice", 3),
          "TPU-v6e": ("tpu-v6e-slice", 2), "TPU-v7": ("tpu7x", 3)}  # fmt: skip
 _FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 _CUBE = {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8", 512: "8x8x8"}
-TPU_HOST = 4  # chips of one host of a slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ def resource_of(node: Node) -> str | None:
         case "gpu":
             if node.profile and node.vendor == "NVIDIA":
                 return f"nvidia.com/mig-{node.profile}"
+            if node.sharing and node.held > 1 and node.vendor == "NVIDIA":
+                return SHARED  # another name than that of whole ones: who needs all of a chip never gets a part
             return _RESOURCES.get(node.vendor, "nvidia.com/gpu")
         case "neuron":
             return "aws.amazon.com/neuron"
@@ -96,16 +100,11 @@ def tpu_selector(node: Node) -> dict[str, str]:
     return {"cloud.google.com/gke-tpu-accelerator": name, "cloud.google.com/gke-tpu-topology": topology}
 
 
-def hosts(node: Node) -> int:
-    """Machines that Kubernetes sees where the plan sees one: a TPU slice is made of hosts."""
-    return max(node.chips // TPU_HOST, 1) if node.kind == "tpu" else 1
-
-
 def pod_chips(deployment: Deployment) -> int:
     """Chips of one pod."""
     if not deployment.chips_each:
         return 0
-    return max(deployment.chips_each // hosts(deployment.node), 1)
+    return max(deployment.chips_each // deployment.node.hosts, 1)
 
 
 def pod_share(deployment: Deployment) -> float:
@@ -116,18 +115,21 @@ def pod_share(deployment: Deployment) -> float:
     return 1.0 / max(deployment.per_machine, 1)
 
 
-def cpu_request(deployment: Deployment) -> str:
-    """Left after what the system keeps, in whole processors where there is more than one."""
-    vcpus = deployment.node.vcpus
-    if vcpus is None:
+def cpu_request(deployment: Deployment, nodes: Sequence[Node] = ()) -> str:
+    """Left after what the system keeps, in whole processors where there is more than one; of the smallest of `nodes`, where
+    several will do."""
+    known = [one.vcpus for one in nodes or (deployment.node,) if one.vcpus is not None]
+    if not known:
         return str(4 * max(pod_chips(deployment), 1))
-    left = vcpus / hosts(deployment.node) * (1 - KEPT_BACK) * pod_share(deployment)
+    whole = min(known) / deployment.node.hosts
+    left = (whole - max(whole * KEPT_BACK, LEAST_CPUS)) * pod_share(deployment)
     return str(int(left)) if left >= 1 else f"{max(int(left * 1000), 100)}m"
 
 
-def memory_request(deployment: Deployment) -> str:
-    size = deployment.node.memory_bytes
-    if size is None:
+def memory_request(deployment: Deployment, nodes: Sequence[Node] = ()) -> str:
+    known = [one.memory_bytes for one in nodes or (deployment.node,) if one.memory_bytes is not None]
+    if not known:
         return f"{16 * max(pod_chips(deployment), 1)}Gi"
-    left = size / hosts(deployment.node) * (1 - KEPT_BACK) * pod_share(deployment) / GIB
+    whole = min(known) / deployment.node.hosts
+    left = max(whole - max(whole * KEPT_BACK, LEAST_BYTES), whole / 2) * pod_share(deployment) / GIB
     return f"{int(left)}Gi" if left >= 1 else f"{max(int(left * 1024), 64)}Mi"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.render.cluster.accelerators import hosts, pod_chips, resource_of
+from chipwise.render.cluster.accelerators import pod_chips, resource_of
 from chipwise.render.cluster.pod import Object, claim_name, kept, meta, namespace_of, priority_of, selector
 from chipwise.render.deployment import Deployment, Form
+from chipwise.render.layout import meets, pods
 from chipwise.render.yaml_text import Noted, Yaml
 from chipwise.units import GIB
 
@@ -43,7 +44,7 @@ def priority_class(deployment: Deployment) -> Object:
 
 def most_pods(deployment: Deployment) -> int:
     scaling = deployment.scaling
-    return scaling.most if scaling is not None else deployment.machines * hosts(deployment.node)
+    return scaling.most if scaling is not None else pods(deployment)
 
 
 def quota(deployment: Deployment) -> Object:
@@ -81,7 +82,7 @@ def network_policy(deployment: Deployment) -> Object:
         Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
         Noted({"ports": [{"protocol": "TCP", "port": 443}]}, "Weights, data and checkpoints."),
     ]
-    if deployment.form is Form.JOB and deployment.machines * hosts(deployment.node) > 1:
+    if meets(deployment):
         ingress.append(Noted({"from": [same]}, "The pods of the job among themselves."))
         egress.append({"to": [same]})
     return {

@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import math
 
-from chipwise.render.cluster.accelerators import hosts, pod_chips
-from chipwise.render.cluster.pod import RENDEZVOUS_PORT, Object, meta, namespace_of, selector, template
+from chipwise.render.cluster.pod import RENDEZVOUS_PORT, Object, meta, namespace_of, queued, selector, template
 from chipwise.render.deployment import Deployment
+from chipwise.render.launch.starting import SHARD_DIGITS, apart, by_torchrun, part_command, part_reason, processes
+from chipwise.render.layout import meets, pods
 from chipwise.render.quoting import kubernetes
 from chipwise.render.yaml_text import Noted, Yaml
 
 OWN_FAULT = 1  # exit codes from here up to 125 are the program's own; above, a signal ended it
 
 
-def pods(deployment: Deployment) -> int:
-    return deployment.machines * hosts(deployment.node)
-
-
-def independent(deployment: Deployment) -> bool:
-    """Replicas that work on parts of their own and never speak to each other."""
-    return "replicas" in deployment.split or "frames at once" in deployment.split
-
-
-def command_of(deployment: Deployment) -> tuple[str, ...]:
-    """The user's command; PyTorch over several chips is started by torchrun, which the pod of rank 0 hosts."""
-    software, many, chips = deployment.software, pods(deployment), pod_chips(deployment)
-    words = tuple(map(kubernetes, software.command))
-    python = words[:1] in (("python",), ("python3",)) and len(words) > 1 and words[1].endswith(".py")
-    if software.framework != "pytorch" or not python or max(chips, 1) * many == 1 or independent(deployment):
-        return words
+def command_of(deployment: Deployment) -> Yaml:
+    """The user's command. PyTorch over several chips is started by torchrun, which the pod of rank 0 hosts; independent
+    replicas take a part each."""
+    many, words = pods(deployment), deployment.software.command
+    if apart(deployment) and many > 1:
+        script = (
+            f'PART="$JOB_COMPLETION_INDEX" PARTS={many} SHARD="$(printf %0{SHARD_DIGITS}d "$JOB_COMPLETION_INDEX")"\n'
+            f"export PART PARTS SHARD\nexec {' '.join(part_command(deployment))}\n"
+        )
+        return Noted(["/bin/sh", "-c", kubernetes(script)], "\n".join(part_reason(deployment)))
+    if not by_torchrun(deployment):
+        return [kubernetes(word) for word in words]
+    each = f"--nproc-per-node={processes(deployment)}"
     if many == 1:
-        return ("torchrun", "--standalone", f"--nproc-per-node={max(chips, 1)}", *words[1:])
+        return ["torchrun", "--standalone", each, *map(kubernetes, words[1:])]
     first = f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc"
-    return (
-        "torchrun", f"--nnodes={many}", f"--nproc-per-node={max(chips, 1)}", "--node-rank=$(JOB_COMPLETION_INDEX)",
-        "--rdzv-backend=c10d", f"--rdzv-endpoint={first}:{RENDEZVOUS_PORT}", f"--rdzv-id={deployment.name}", *words[1:],
-    )  # fmt: skip
+    return [
+        "torchrun", f"--nnodes={many}", each, "--node-rank=$(JOB_COMPLETION_INDEX)", "--max-restarts=3", "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={first}:{RENDEZVOUS_PORT}", f"--rdzv-id={deployment.name}", *map(kubernetes, words[1:]),
+    ]  # fmt: skip
 
 
 def rendezvous(deployment: Deployment) -> Object:
@@ -49,10 +47,6 @@ def rendezvous(deployment: Deployment) -> Object:
             "ports": [{"name": "rendezvous", "port": RENDEZVOUS_PORT}],
         },
     }  # fmt: skip
-
-
-def meets(deployment: Deployment) -> bool:
-    return pods(deployment) > 1 and not independent(deployment)
 
 
 def spec(deployment: Deployment, queue: str | None = None) -> Object:
@@ -77,15 +71,14 @@ def spec(deployment: Deployment, queue: str | None = None) -> Object:
     extra: Object = {"restartPolicy": "Never"}
     if meets(deployment):
         extra["subdomain"] = Noted(deployment.name, "With the headless Service: <job>-<index>.<name>.")
-    made["template"] = template(deployment, command_of(deployment), extra)
+    made["template"] = template(deployment, command_of(deployment), extra, queued=queue is not None)
     return made
 
 
 def job(deployment: Deployment, queue: str | None = None) -> Object:
     metadata = meta(deployment)
     if queue is not None:
-        labels = dict(metadata["labels"]) if isinstance(metadata["labels"], dict) else {}
-        metadata = metadata | {"labels": labels | {"kueue.x-k8s.io/queue-name": queue}}
+        metadata = queued(metadata, queue, deployment)
     if deployment.starts:
         return {
             "apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata,

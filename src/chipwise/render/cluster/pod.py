@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from chipwise.render.cluster.accelerators import (
     MACHINE,
     capacity_labels,
     chip_taint,
     cpu_request,
-    hosts,
     memory_request,
     pod_chips,
     pod_share,
@@ -18,6 +17,8 @@ from chipwise.render.cluster.accelerators import (
     tpu_selector,
 )
 from chipwise.render.deployment import Deployment, Form, Volume
+from chipwise.render.layout import candidates, meets
+from chipwise.render.layout import uses_efa as uses_efa
 from chipwise.render.quoting import kubernetes, label_value
 from chipwise.render.yaml_text import Noted, Yaml
 from chipwise.units import GIB
@@ -54,21 +55,29 @@ def meta(deployment: Deployment, name: str | None = None, namespaced: bool = Tru
     return made | {"labels": labels(deployment)}
 
 
-def template(deployment: Deployment, command: Sequence[str], extra: Mapping[str, Yaml] | None = None) -> Object:
+def queued(metadata: Object, queue: str, deployment: Deployment) -> Object:
+    """The same, in a queue of Kueue and with its priority there."""
+    own = metadata["labels"]
+    assert isinstance(own, dict)
+    into = {"kueue.x-k8s.io/queue-name": queue, "kueue.x-k8s.io/priority-class": priority_of(deployment)}
+    return metadata | {"labels": own | into}
+
+
+def template(deployment: Deployment, command: Yaml, extra: Mapping[str, Yaml] | None = None, queued: bool = False) -> Object:
     """The `template` of a Job, a Deployment or a StatefulSet. `command` is ready for Kubernetes (`quoting.kubernetes`);
-    `extra` goes over the pod's own fields."""
+    `extra` goes over the pod's own fields; `queued`: a queue says how the machine is bought."""
     annotations: Object = {}
-    if deployment.spot and deployment.form is Form.JOB:
+    if deployment.form is Form.JOB:
         annotations["karpenter.sh/do-not-disrupt"] = Noted(
             "true", "Consolidation may wait: a restart costs work since the last checkpoint."
         )
     metadata: Object = {"labels": labels(deployment)}
     if annotations:
         metadata["annotations"] = annotations
-    return {"metadata": metadata, "spec": _spec(deployment, command) | dict(extra or {})}
+    return {"metadata": metadata, "spec": _spec(deployment, command, queued) | dict(extra or {})}
 
 
-def _spec(deployment: Deployment, command: Sequence[str]) -> Object:
+def _spec(deployment: Deployment, command: Yaml, queued: bool) -> Object:
     spec: Object = {
         "serviceAccountName": deployment.name,
         "automountServiceAccountToken": Noted(False, "The program talks to no API server."),
@@ -76,7 +85,10 @@ def _spec(deployment: Deployment, command: Sequence[str]) -> Object:
     }
     if deployment.node.kind == "tpu":
         spec["nodeSelector"] = tpu_selector(deployment.node)
-    spec |= {"affinity": _affinity(deployment), "tolerations": _tolerations(deployment)}
+    if affinity := _affinity(deployment, queued):
+        spec["affinity"] = affinity
+    if tolerations := _tolerations(deployment):
+        spec["tolerations"] = tolerations
     spec["securityContext"] = {
         "runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER,
         "fsGroup": Noted(USER, "Volumes are writable for the program's user."),
@@ -92,7 +104,7 @@ def priority_of(deployment: Deployment) -> str:
     return "chipwise-service" if deployment.form is Form.SERVICE else "chipwise-job"
 
 
-def container(deployment: Deployment, command: Sequence[str]) -> Object:
+def container(deployment: Deployment, command: Yaml) -> Object:
     software = deployment.software
     image: Yaml = software.image
     if software.built:
@@ -104,8 +116,12 @@ def container(deployment: Deployment, command: Sequence[str]) -> Object:
         image = Noted(software.image, "No release of it is known to us: pin it by digest after the first pull.")
     what = "The usual program of its kind: put your own into program.command of the workload."
     made: Object = {"name": "main", "image": image}
-    made["command"] = list(command) if software.given or software.engine else Noted(list(command), what)
+    usual = not (software.given or software.engine or isinstance(command, Noted))
+    made["command"] = Noted(command, what) if usual else command
     env: list[Yaml] = [{"name": "HOME", "value": "/tmp"}]
+    if uses_efa(deployment) and "FI_EFA_USE_HUGE_PAGE" not in dict(software.env):
+        small: Object = {"name": "FI_EFA_USE_HUGE_PAGE", "value": "0"}
+        env.append(Noted(small, "Huge pages would have to be asked for, and Karpenter brings no node to a pod that asks."))
     env += [{"name": key, "value": kubernetes(value)} for key, value in software.env]
     env += [_secret(*one) for one in software.secrets]
     made["env"] = env
@@ -133,28 +149,23 @@ def _secret(setting: str, name: str, key: str) -> Object:
 
 
 def resources(deployment: Deployment) -> Object:
-    requests: Object = {"cpu": Noted(cpu_request(deployment), _why_cpu(deployment)), "memory": memory_request(deployment)}
-    limits: Object = {"memory": memory_request(deployment)}
+    types = candidates(deployment)
+    memory = memory_request(deployment, types)
+    requests: Object = {"cpu": Noted(cpu_request(deployment, types), _why_cpu(deployment)), "memory": memory}
+    limits: Object = {"memory": memory}
     resource = resource_of(deployment.node)
     if resource is not None:
         requests[resource] = limits[resource] = pod_chips(deployment)
     if uses_efa(deployment):
         requests["vpc.amazonaws.com/efa"] = limits["vpc.amazonaws.com/efa"] = deployment.node.interfaces
-        requests["hugepages-2Mi"] = Noted("5120Mi", "EFA pins these pages.")
-        limits["hugepages-2Mi"] = "5120Mi"
     return {"requests": requests, "limits": limits}
 
 
 def _why_cpu(deployment: Deployment) -> str:
     share = pod_share(deployment)
-    part = "The machine" if share >= 1 else f"{share:.0%} of the machine"
-    return f"{part} without a tenth for the system. No limit: a throttled reader would starve the chips."
-
-
-def uses_efa(deployment: Deployment) -> bool:
-    """Jobs over several machines; a service talks to its users, not to itself."""
-    node = deployment.node
-    return node.provider == "aws" and node.interfaces > 0 and deployment.form is Form.JOB and deployment.machines > 1
+    which = "smallest of the machines" if len(candidates(deployment)) > 1 else "machine"
+    part = f"The {which}" if share >= 1 else f"{share:.3g} of the {which}"
+    return f"{part} without what the system keeps. No limit: a throttled reader would starve the chips."
 
 
 def _probes(deployment: Deployment) -> Object:
@@ -187,28 +198,39 @@ def _grace(deployment: Deployment) -> Yaml:
     return Noted(notice, why)
 
 
-def _affinity(deployment: Deployment) -> Object:
-    wanted: list[Yaml] = []
-    node = deployment.node
+def _affinity(deployment: Deployment, queued: bool) -> Object:
+    made: Object = {}
+    node, types = deployment.node, candidates(deployment)
     if node.kind != "tpu":
-        names = [node.machine, *(other.machine for other in deployment.others)] if deployment.spot else [node.machine]
-        machine: Object = {"key": MACHINE, "operator": "In", "values": [label_value(name) for name in names]}
+        named: Object = {"key": MACHINE, "operator": "In", "values": [label_value(one.machine) for one in types]}
+        machine: Yaml = named
+        if len(types) > 1:
+            why = "any of these" if deployment.spot else "those after it have the same chip, for when it is short"
+            machine = Noted(named, f"The plan's choice first; {why}.")
+        bought = () if queued else capacity_labels(deployment)
         terms: list[Yaml] = [
-            {"matchExpressions": [machine, {"key": key, "operator": "In", "values": [value]}]}
-            for key, value in capacity_labels(deployment)
+            {"matchExpressions": [machine, {"key": key, "operator": "In", "values": [value]}]} for key, value in bought
         ] or [{"matchExpressions": [machine]}]
         if node.provider == "aws" and len(terms) > 1:
             terms[0] = Noted(terms[0], "Either label will do: Karpenter sets the first, managed node groups the second.")
-        wanted = terms
-    made: Object = {}
-    if wanted:
-        made["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": wanted}}
-    if deployment.form is Form.JOB and deployment.machines * hosts(node) > 1:
-        rule = {"labelSelector": {"matchLabels": selector(deployment)}, "topologyKey": "topology.kubernetes.io/zone"}
-        made["podAffinity"] = Noted(
-            {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}, "One zone: between zones, traffic is slow and paid for."
-        )
+        nodes: Object = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        # Karpenter takes any one type for pods that must share one, not the cheapest: so these too are told which comes first.
+        if len(types) > 1 and (meets(deployment) or not deployment.spot):
+            first: Object = {"matchExpressions": [{"key": MACHINE, "operator": "In", "values": [label_value(node.machine)]}]}
+            nodes["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "preference": first}]
+        made["nodeAffinity"] = nodes
+    if meets(deployment):
+        rules: list[Yaml] = [_together(deployment, "topology.kubernetes.io/zone")]
+        why = "One zone: between zones, traffic is slow and paid for."
+        if len(types) > 1 and node.kind != "tpu":
+            rules.append(_together(deployment, MACHINE))
+            why += " One machine type: the slowest would hold up the others."
+        made["podAffinity"] = Noted({"requiredDuringSchedulingIgnoredDuringExecution": rules}, why)
     return made
+
+
+def _together(deployment: Deployment, topology: str) -> Object:
+    return {"labelSelector": {"matchLabels": selector(deployment)}, "topologyKey": topology}
 
 
 def _tolerations(deployment: Deployment) -> list[Yaml]:
@@ -232,7 +254,7 @@ def _volumes(deployment: Deployment) -> list[Yaml]:
         {"name": one.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, one)}} for one in kept(deployment)
     ]
     size = deployment.node.memory_bytes
-    shared = max(int((size or 32 * GIB) * pod_share(deployment) / hosts(deployment.node) / GIB / 8), 1)
+    shared = max(int((size or 32 * GIB) * pod_share(deployment) / deployment.node.hosts / GIB / 8), 1)
     made.append({"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}})
     made.append(
         {

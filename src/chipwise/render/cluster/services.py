@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.render.cluster.pod import Object, meta, selector, template
+from chipwise.render.cluster.pod import Object, meta, queued, selector, template
 from chipwise.render.deployment import Deployment
 from chipwise.render.quoting import kubernetes
 from chipwise.render.yaml_text import Noted, Yaml
@@ -12,7 +12,8 @@ QUEUES = {"vllm": "vllm:num_requests_running", "tgi": "tgi_batch_current_size", 
 BUSY = 0.7  # of the requests that a replica can work on at a time: above it one more is started
 
 
-def deployment_object(deployment: Deployment) -> Object:
+def deployment_object(deployment: Deployment, queue: str | None = None) -> Object:
+    """`queue`: of Kueue, which holds each pod back until the quota has room for it."""
     scaling = deployment.scaling
     assert scaling is not None
     spare = scaling.least < 2
@@ -28,7 +29,8 @@ def deployment_object(deployment: Deployment) -> Object:
         }
         for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
     ]
-    pod = template(deployment, [*map(kubernetes, deployment.software.command)], {"topologySpreadConstraints": spread})
+    command = [*map(kubernetes, deployment.software.command)]
+    pod = template(deployment, command, {"topologySpreadConstraints": spread}, queued=queue is not None)
     spec: Object = {
         "selector": {"matchLabels": selector(deployment)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, why)},
@@ -36,7 +38,8 @@ def deployment_object(deployment: Deployment) -> Object:
     }  # fmt: skip
     if scaling.least == scaling.most:
         spec = {"replicas": scaling.least} | spec
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta(deployment), "spec": spec}
+    metadata = meta(deployment) if queue is None else queued(meta(deployment), queue, deployment)
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
 def service(deployment: Deployment) -> Object:

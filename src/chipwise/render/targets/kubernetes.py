@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from chipwise.render.cluster import guards, jobs, services
+from chipwise.render.cluster import devices, guards, jobs, services
 from chipwise.render.cluster.accelerators import resource_of
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
+from chipwise.render.layout import meets
 from chipwise.render.yaml_text import document
 
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
@@ -37,9 +38,13 @@ def render(deployment: Deployment) -> list[File]:
         work += [services.deployment_object(deployment), services.service(deployment), services.disruption_budget(deployment)]
         work += [scaler] if scaler is not None else []
     else:
-        work += [jobs.rendezvous(deployment)] if jobs.meets(deployment) else []
+        work += [jobs.rendezvous(deployment)] if meets(deployment) else []
         work.append(jobs.job(deployment))
-    return [
+    files = [
         File("namespace.yaml", document(*rules, title=heading(deployment, "What surrounds it: apply this first."))),
         File("workload.yaml", document(*work, title=heading(deployment, "What runs."))),
     ]
+    plugins = devices.devices(deployment)
+    if plugins:
+        files.append(File("devices.yaml", document(*plugins, title=heading(deployment, devices.about(deployment)))))
+    return files

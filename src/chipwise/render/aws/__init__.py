@@ -1,0 +1,1 @@
+"""Pieces of AWS deployments that several targets put together."""

@@ -1,0 +1,82 @@
+"""A container as ECS and Batch describe it: processors, memory, chips, devices, settings, secrets, directories."""
+
+from __future__ import annotations
+
+from chipwise.render.aws.parts import (
+    PART,
+    PART_FROM_ONE,
+    copies,
+    is_torch,
+    own_part,
+    together,
+    torchrun,
+    uses_efa,
+)
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import CannotRender
+from chipwise.render.quoting import shell
+from chipwise.units import MIB
+
+KEPT_BACK = 0.1  # of a machine's processors and memory, for the system and the agent
+
+
+def vcpus(deployment: Deployment) -> int:
+    return max(int((deployment.node.vcpus or 4) * (1 - KEPT_BACK) / copies(deployment)), 1)
+
+
+def memory_mib(deployment: Deployment) -> int:
+    size = deployment.node.memory_bytes
+    whole = size / MIB if size is not None else 16 * 1024 * max(deployment.node.chips, 1)
+    return max(int(whole * (1 - KEPT_BACK) / copies(deployment)), 256)
+
+
+def shared_mib(deployment: Deployment) -> int:
+    """Readers and NCCL share memory; 64 MiB is the default."""
+    return max(memory_mib(deployment) // 8, 64)
+
+
+def gpus(deployment: Deployment) -> int:
+    return deployment.chips_each if deployment.node.kind == "gpu" else 0
+
+
+def devices(deployment: Deployment) -> list[dict[str, object]]:
+    """Chips without a resource of their own, and network cards, are devices of the host."""
+    node = deployment.node
+    paths = []
+    if node.kind == "neuron":
+        if copies(deployment) > 1:
+            raise CannotRender(
+                f"ECS and Batch hand out Neuron chips by the machine; the plan puts {copies(deployment)} programs on one.",
+                remedy="Take --to kubernetes or ec2.",
+            )
+        paths += [f"/dev/neuron{at}" for at in range(node.chips)]
+    if uses_efa(deployment):
+        paths += [f"/dev/infiniband/uverbs{at}" for at in range(node.interfaces)]
+    return [{"hostPath": path, "containerPath": path, "permissions": ["READ", "WRITE", "MKNOD"]} for path in paths]
+
+
+def environment(deployment: Deployment, extra: dict[str, str] | None = None) -> list[dict[str, str]]:
+    made = dict(deployment.software.env) | (extra or {})
+    return [{"name": key, "value": value} for key, value in made.items()]
+
+
+def command(deployment: Deployment, rank: str, head: str) -> list[str]:
+    """`rank` and `head`: what the shell of the container calls the number of its part or machine, and the first machine."""
+    if is_torch(deployment) and together(deployment):
+        words = torchrun(deployment, "HEAD")
+        line = shell(words[1:]).replace("--rdzv-endpoint=HEAD:", f'--rdzv-endpoint="{head}":', 1)
+        return ["/bin/sh", "-c", f'exec torchrun --node-rank="{rank}" {line}']
+    if is_torch(deployment):
+        return list(torchrun(deployment, "localhost"))
+    words = own_part(deployment)
+    if words != deployment.software.command:
+        line = shell(words).replace(PART, f'"{rank}"').replace(PART_FROM_ONE, f'"$(({rank} + 1))"')
+        return ["/bin/sh", "-c", f"exec {line}"]
+    return list(words)
+
+
+def keeps(deployment: Deployment) -> str:
+    """Directories whose contents somebody wants later, and that no object store holds."""
+    if deployment.form is not Form.JOB:
+        return ""
+    return ", ".join(one.path for one in deployment.volumes if one.name != "models" and one.url is None)

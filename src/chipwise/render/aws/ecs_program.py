@@ -1,0 +1,217 @@
+"""The program of `ecs_deploy.py`: the same for everybody; the plan's constants stand above it."""
+
+USAGE = """Runs the plan on ECS, on machines of an auto scaling group of yours.
+
+    python ecs_deploy.py                                      shows what it would do
+    python ecs_deploy.py --up --auto-scaling-group ARN        registers the task and starts it
+    python ecs_deploy.py --down                               stops it, and removes service and capacity provider
+
+The group has the machine types and the image below, and protects new machines from scale-in: ECS decides which may go.
+Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them.
+"""
+
+IMPORTS = """
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError, WaiterError
+"""
+
+PROGRAM = '''
+class Failed(Exception):
+    """Told to the user without a traceback."""
+
+
+def tag_list() -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in TAGS.items()]
+
+
+def task(session: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """The task definition beside this file, with what only an account knows."""
+    wanted: dict[str, Any] = json.loads(Path(__file__).with_name("task-definition.json").read_text())
+    inside = wanted["containerDefinitions"][0]
+    inside["image"] = options.image
+    if SECRETS:
+        store = session.client("secretsmanager")
+        arns = {name: store.describe_secret(SecretId=name)["ARN"] for _, name, _ in SECRETS}  # where it is, not what it is
+        inside["secrets"] = [{"name": setting, "valueFrom": f"{arns[name]}:{key}::"} for setting, name, key in SECRETS]
+    if options.execution_role:
+        wanted["executionRoleArn"] = options.execution_role
+    if options.task_role:
+        wanted["taskRoleArn"] = options.task_role
+    if options.efs:
+        for one in wanted["volumes"]:
+            one.pop("host", None)
+            place = {"fileSystemId": options.efs, "rootDirectory": f"/{NAME}/{one['name']}", "transitEncryption": "ENABLED"}
+            one["efsVolumeConfiguration"] = place
+    return wanted
+
+
+def capacity(ecs: Any, group: str) -> None:
+    """Machines come and go with the tasks."""
+    scaling = {"status": "ENABLED", "targetCapacity": 100, "minimumScalingStepSize": 1, "maximumScalingStepSize": 100}
+    provider = {
+        "autoScalingGroupArn": group,
+        "managedScaling": scaling,
+        "managedTerminationProtection": "ENABLED",
+        "managedDraining": "ENABLED",
+    }
+    ecs.create_cluster(clusterName=NAME, tags=tag_list(), settings=[{"name": "containerInsights", "value": "enabled"}])
+    ecs.create_capacity_provider(name=PROVIDER, autoScalingGroupProvider=provider, tags=tag_list())
+    ecs.put_cluster_capacity_providers(cluster=NAME, capacityProviders=[PROVIDER], defaultCapacityProviderStrategy=STRATEGY)
+
+
+def start(session: Any, ecs: Any, options: argparse.Namespace) -> None:
+    made = ecs.register_task_definition(**task(session, options), tags=tag_list())["taskDefinition"]["taskDefinitionArn"]
+    if not SERVICE:
+        for part in range(COPIES):
+            told = {"name": "main", "environment": [{"name": "PART", "value": str(part)}]}
+            run = ecs.run_task(
+                cluster=NAME,
+                taskDefinition=made,
+                capacityProviderStrategy=STRATEGY,
+                overrides={"containerOverrides": [told]},
+                tags=tag_list(),
+            )
+            if run.get("failures"):
+                raise Failed(f"part {part}: {run['failures'][0].get('reason')}")
+        print(f"started {COPIES} tasks of {made}")
+        return
+    wanted: dict[str, Any] = {
+        "cluster": NAME,
+        "serviceName": NAME,
+        "taskDefinition": made,
+        "desiredCount": COPIES,
+        "capacityProviderStrategy": STRATEGY,
+        "deploymentConfiguration": ROLLOUT,
+        "placementStrategy": PLACEMENT,
+        "propagateTags": "SERVICE",
+        "enableECSManagedTags": True,
+        "tags": tag_list(),
+    }
+    if options.target_group:
+        wanted["loadBalancers"] = [{"targetGroupArn": options.target_group, "containerName": "main", "containerPort": PORT}]
+        wanted["healthCheckGracePeriodSeconds"] = STARTUP_SECONDS
+    ecs.create_service(**wanted)
+    scale(session.client("application-autoscaling"))
+    print(f"service {NAME}: {COPIES} tasks")
+
+
+def scale(client: Any) -> None:
+    if LEAST == MOST:
+        return
+    target = {
+        "ServiceNamespace": "ecs",
+        "ResourceId": f"service/{NAME}/{NAME}",
+        "ScalableDimension": "ecs:service:DesiredCount",
+    }
+    client.register_scalable_target(**target, MinCapacity=LEAST, MaxCapacity=MOST)
+    kind = {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"}
+    policy = {"TargetValue": 60.0, "PredefinedMetricSpecification": kind, "ScaleInCooldown": 600, "ScaleOutCooldown": 60}
+    client.put_scaling_policy(
+        PolicyName="load", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=policy, **target
+    )
+    for name, (when, zone, least, most) in SCHEDULE.items():
+        action = {"MinCapacity": least, "MaxCapacity": most}
+        client.put_scheduled_action(
+            ScheduledActionName=name, Schedule=when, Timezone=zone, ScalableTargetAction=action, **target
+        )
+
+
+def up(session: Any, options: argparse.Namespace) -> None:
+    if options.image is None:
+        raise Failed("Push the image of `chipwise render --to dockerfile` to a registry, and give its full name with --image.")
+    if SECRETS and not options.execution_role:
+        raise Failed("Secrets are handed over by the execution role: give --execution-role.")
+    if KEEPS and not options.efs and not options.loses_work:
+        raise Failed(f"{KEEPS} would be lost with the machine: give --efs fs-..., or accept it with --loses-work.")
+    if not options.up:
+        print(f"{COPIES} tasks on {' or '.join(MACHINES)} in {REGION}; the group's image: {IMAGE_PARAMETER}")
+        print("Nothing was created. Start it with --up.")
+        return
+    if not options.auto_scaling_group:
+        raise Failed("Give --auto-scaling-group with the ARN of a group of " + " or ".join(MACHINES) + ".")
+    ecs = session.client("ecs")
+    found = ecs.describe_clusters(clusters=[NAME])["clusters"]
+    if any(one["status"] == "ACTIVE" for one in found):
+        raise Failed(f"There is a cluster {NAME} already. Remove it first with --down.")
+    try:
+        capacity(ecs, options.auto_scaling_group)
+        start(session, ecs, options)
+    except BaseException:  # Ctrl-C too
+        print("did not succeed: removing what was created", file=sys.stderr)
+        down(session)
+        raise
+
+
+def wait(what: str, done: Callable[[], bool], seconds: int = 600) -> None:
+    for _ in range(seconds // 3):
+        if done():
+            return
+        time.sleep(3)
+    raise Failed(f"{what}: not after {seconds} s.")
+
+
+def down(session: Any) -> None:
+    ecs = session.client("ecs")
+    found = ecs.describe_clusters(clusters=[NAME], include=["TAGS"])["clusters"]
+    mine = [one for one in found if one["status"] == "ACTIVE" and {"key": MINE, "value": NAME} in one.get("tags", [])]
+    if not mine:
+        print("nothing of it is there")
+        return
+    for arn in ecs.list_services(cluster=NAME)["serviceArns"]:
+        ecs.delete_service(cluster=NAME, service=arn, force=True)
+        print(f"removed {arn}")
+    for page in ecs.get_paginator("list_tasks").paginate(cluster=NAME):
+        for arn in page["taskArns"]:
+            ecs.stop_task(cluster=NAME, task=arn, reason="ended by ecs_deploy.py --down")
+    wait("stopping tasks", lambda: not ecs.list_tasks(cluster=NAME)["taskArns"])
+    for arn in ecs.list_task_definitions(familyPrefix=NAME, status="ACTIVE")["taskDefinitionArns"]:
+        ecs.deregister_task_definition(taskDefinition=arn)
+    ecs.put_cluster_capacity_providers(cluster=NAME, capacityProviders=[], defaultCapacityProviderStrategy=[])
+    ecs.delete_capacity_provider(capacityProvider=PROVIDER)
+    ecs.delete_cluster(cluster=NAME)
+    print(f"removed cluster {NAME}; the auto scaling group stays, with no machines once ECS has let them go")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--up", action="store_true", help="create it and start")
+    what.add_argument("--down", action="store_true", help="stop and remove it")
+    parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
+    parser.add_argument("--auto-scaling-group", metavar="ARN", help="where machines come from")
+    parser.add_argument("--target-group", metavar="ARN", help="of the load balancer before the service")
+    parser.add_argument("--execution-role", metavar="ARN", help="pulls the image and reads the secrets")
+    parser.add_argument("--task-role", metavar="ARN", help="what the program may do")
+    parser.add_argument("--efs", metavar="fs-ID", help="file system for directories that stay")
+    parser.add_argument("--loses-work", action="store_true", help="start without --efs")
+    options = parser.parse_args()
+    session = boto3.Session(region_name=REGION)
+    try:
+        if options.down:
+            down(session)
+        else:
+            up(session, options)
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ClientError, WaiterError) as error:
+        print(f"AWS: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''

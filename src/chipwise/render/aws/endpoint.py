@@ -1,0 +1,169 @@
+"""A SageMaker endpoint: real-time with scaling, asynchronous or serverless, with the image that it starts."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from chipwise.render.aws import sagemaker_program
+from chipwise.render.aws.fitting import unpullable
+from chipwise.render.aws.parts import copies
+from chipwise.render.aws.schedules import aws_cron
+from chipwise.render.aws.tags import MINE, tags
+from chipwise.render.deployment import Deployment
+from chipwise.render.file import CannotRender, File
+from chipwise.render.heading import heading
+from chipwise.render.python_text import Constant, script
+from chipwise.render.quoting import shell
+from chipwise.units import GIB
+
+PORT = 8080  # where SageMaker asks /ping and /invocations
+BUSY = 0.7  # of the requests that a machine can work on at a time: above it one more is started
+PRICE = "The plan counts EC2's price; SageMaker asks more for the same machine."
+
+
+def machine(deployment: Deployment, use: str) -> str:
+    offered = deployment.platforms.get("SageMaker", {}).get(use)
+    if offered is None:
+        others = [one.machine for one in deployment.others]
+        raise CannotRender(
+            f"SageMaker offers no ml.{deployment.node.machine} for {use}.",
+            remedy=f"Take --to ec2, ecs or batch, or another of the plan with --choice ({', '.join(others) or 'none alike'}).",
+        )
+    return offered
+
+
+def named(deployment: Deployment) -> list[Constant]:
+    software = deployment.software
+    image = None if unpullable(deployment) or ".dkr.ecr." not in software.image else software.image
+    why = "" if image else "SageMaker pulls from ECR only: push the image there and give its name with --image."
+    return [
+        Constant("NAME", deployment.name),
+        Constant("MINE", MINE),
+        Constant("REGION", deployment.node.region),
+        Constant("IMAGE", image, why),
+        Constant("TAGS", tags(deployment)),
+    ]
+
+
+def mode_of(deployment: Deployment) -> tuple[str, str]:
+    """(mode, why)."""
+    offered = deployment.platforms.get("SageMaker", {})
+    longest = float(offered.get("most seconds of a call", "60"))
+    answer = max((seconds for goal, seconds in deployment.predicted.latency.items() if goal.startswith("latency")), default=0.0)
+    if deployment.trigger is not None:
+        return "asynchronous", "Objects that arrive are worked on one after the other; with none, no machine runs."
+    if answer > longest:
+        return "asynchronous", f"An answer takes up to {answer:.0f} s; other endpoints give up after {longest:.0f} s."
+    if not deployment.node.accelerated and memory_mb(deployment) is not None:
+        return "serverless", "No accelerator is needed and the model is small: nothing is paid while nobody asks."
+    return "real-time", f"Answers within {longest:.0f} s, on machines that are always there."
+
+
+def memory_mb(deployment: Deployment) -> int | None:
+    """The smallest serverless size that holds the model and its program; None: no size does."""
+    sizes = [int(one) for one in deployment.platforms.get("SageMaker Serverless", {}).get("memory MB", "").split()]
+    weights = deployment.model.weight_bytes if deployment.model is not None and deployment.model.weight_bytes else 0.0
+    needed = 1.5 * weights / 2**20 + 1024  # activations and copies while loading, and the interpreter with its libraries
+    return next((size for size in sizes if size >= needed), None)
+
+
+def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
+    scaling = deployment.scaling
+    assert scaling is not None
+    if deployment.kind != "serve":
+        raise CannotRender(
+            f"An endpoint answers requests; {deployment.title} ({deployment.kind}) works on streams.",
+            remedy="Take --to ecs, ec2 or kubernetes.",
+        )
+    each = copies(deployment)
+    if each > 1:
+        raise CannotRender(
+            f"An endpoint runs one container on a machine; the plan puts {each} on a {deployment.node.machine}.",
+            remedy=f"Plan with machines of {deployment.chips_each} chip(s) (--limit chip_count=...), or take --to ecs.",
+        )
+    least = 0 if mode == "asynchronous" else max(scaling.least, 1)
+    constants = [*named(deployment), Constant("MODE", mode, why)]
+    concurrency = int(deployment.platforms.get("SageMaker Serverless", {}).get("most concurrency", "200"))
+    most = min(scaling.most, concurrency) if mode == "serverless" else scaling.most
+    if mode == "serverless":
+        constants += [Constant("MEMORY_MB", memory_mb(deployment)), Constant("MACHINE", None)]
+    else:
+        constants += [Constant("MEMORY_MB", None), Constant("MACHINE", machine(deployment, "hosting"))]
+    constants += [
+        Constant("START", max(scaling.usual, 1)), Constant("LEAST", least), Constant("MOST", most),
+        Constant("SLOTS", scaling.slots), Constant("STARTUP_SECONDS", _startup(deployment)),
+        Constant("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
+        Constant("SCHEDULE", _schedule(deployment, least, most)),
+        Constant("ENVIRONMENT", dict(deployment.software.env)),
+    ]  # fmt: skip
+    text = script(
+        heading(deployment, PRICE), sagemaker_program.ENDPOINT_USAGE, sagemaker_program.ENDPOINT_IMPORTS, constants,
+        sagemaker_program.ENDPOINT_PROGRAM,
+    )  # fmt: skip
+    return [
+        File("sagemaker_endpoint.py", text, True),
+        File("Dockerfile", _dockerfile(deployment)),
+        File("serve.sh", _serve(deployment), True),
+    ]
+
+
+def _startup(deployment: Deployment) -> int:
+    size = deployment.model.weight_bytes if deployment.model is not None and deployment.model.weight_bytes else 2 * GIB
+    return min(max(math.ceil(size / 150e6), 300), 3600)
+
+
+def _metric(deployment: Deployment, mode: str) -> dict[str, object]:
+    scaling = deployment.scaling
+    assert scaling is not None
+    if mode == "asynchronous":
+        return {
+            "TargetValue": 5.0,
+            "CustomizedMetricSpecification": {
+                "MetricName": "ApproximateBacklogSizePerInstance", "Namespace": "AWS/SageMaker",
+                "Dimensions": [{"Name": "EndpointName", "Value": deployment.name}], "Statistic": "Average",
+            },
+        }  # fmt: skip
+    if scaling.slots is not None:
+        kind, value = "SageMakerVariantConcurrentRequestsPerModelHighResolution", max(int(scaling.slots * BUSY), 1)
+    else:
+        kind, value = "SageMakerVariantInvocationsPerInstance", max(int((scaling.per_replica or 1.0) * 60 * BUSY), 1)
+    return {"TargetValue": float(value), "PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
+
+
+def _schedule(deployment: Deployment, least: int, most: int) -> dict[str, tuple[str, str, int, int]]:
+    """A real-time endpoint cannot sleep: out of hours one machine stays."""
+    starts, stops = aws_cron(deployment.starts), aws_cron(deployment.stops)
+    if starts is None or stops is None:
+        return {}
+    zone, rest = deployment.time_zone, min(least, 1)
+    return {"open": (starts, zone, least, most), "close": (stops, zone, rest, max(rest, 1))}
+
+
+def _dockerfile(deployment: Deployment) -> str:
+    software = deployment.software
+    base = software.image if not software.built else software.base
+    note = "# Start from the image of `chipwise render --to dockerfile`, once it is built.\n" if software.built else ""
+    return (
+        "".join(f"# {line}\n" for line in heading(deployment).splitlines())
+        + "# SageMaker starts a container with the word `serve` and takes no command: this image has it inside.\n"
+        + f"{note}FROM {base}\n"
+        + "COPY --chmod=0755 serve.sh /usr/local/bin/serve.sh\n"
+        + f"EXPOSE {PORT}\n"
+        + "# The program's home is the one place that any user may write to.\nENV HOME=/tmp\nUSER 10001\n"
+        + f"ENTRYPOINT {json.dumps(['/usr/local/bin/serve.sh'])}\n"
+    )
+
+
+def _serve(deployment: Deployment) -> str:
+    software = deployment.software
+    words = list(software.command)
+    if software.engine and software.port is not None:
+        words = [str(PORT) if word == str(software.port) else word for word in words]
+        words = [word.replace(f"--http-port={software.port}", f"--http-port={PORT}") for word in words]
+    if software.engine == "triton":
+        words += ["--allow-sagemaker=true", "--allow-http=false", f"--sagemaker-port={PORT}"]
+    told = f"# SageMaker asks GET /ping and POST /invocations on port {PORT}" + (
+        f"; {software.engine} answers both.\n" if software.engine else ": the program must answer them.\n"
+    )
+    return f"#!/bin/sh\n{told}exec {shell(words)}\n"

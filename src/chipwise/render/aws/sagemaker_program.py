@@ -1,0 +1,263 @@
+"""The programs of `sagemaker_job.py` and `sagemaker_endpoint.py`. The plan's constants stand above them."""
+
+JOB_USAGE = """Runs the job of the plan on SageMaker.
+
+    python sagemaker_job.py --role ARN --bucket s3://bucket/prefix          shows the request; starts nothing
+    python sagemaker_job.py --role ARN --bucket s3://bucket/prefix --up     starts it; --wait waits for its end
+    python sagemaker_job.py --down                                          stops what runs of it
+
+Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them. The role is the one that
+SageMaker takes to read the bucket and to pull the image.
+"""
+
+ENDPOINT_USAGE = """Puts the service of the plan behind a SageMaker endpoint.
+
+    python sagemaker_endpoint.py --role ARN --image URL          shows the requests; starts nothing
+    python sagemaker_endpoint.py --role ARN --image URL --up     creates model, endpoint and scaling; waits until it answers
+    python sagemaker_endpoint.py --down                          removes all of it
+
+Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them. The role is the one that
+SageMaker takes to pull the image. SageMaker pulls from ECR only: build the Dockerfile beside this file and push it there.
+"""
+
+JOB_IMPORTS = """
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError, WaiterError
+"""
+
+ENDPOINT_IMPORTS = """
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError, WaiterError
+"""
+
+_SHARED = '''
+
+class Failed(Exception):
+    """Told to the user without a traceback."""
+
+
+def tag_list() -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in TAGS.items()]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--up", action="store_true", help="start it")
+    what.add_argument("--down", action="store_true", help="end it")
+    parser.add_argument("--role", help="IAM role that SageMaker takes")
+    parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
+    @MORE@
+    options = parser.parse_args()
+    session = boto3.Session(region_name=REGION)
+    try:
+        if options.down:
+            down(session)
+            return 0
+        if not options.role or not options.image:
+            raise Failed("Give --role, and --image with the full name of the image.")
+        return up(session, options)
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ClientError, WaiterError) as error:
+        print(f"AWS: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+
+JOB_PROGRAM = '''
+def request(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    bucket = options.bucket.rstrip("/")
+    wanted: dict[str, Any] = {
+        "TrainingJobName": name,
+        "RoleArn": options.role,
+        "AlgorithmSpecification": {
+            "TrainingImage": options.image,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ENTRYPOINT,
+            "ContainerArguments": ARGUMENTS,
+        },
+        "ResourceConfig": {"InstanceType": MACHINE, "InstanceCount": MACHINES, "VolumeSizeInGB": DISK_GIB},
+        "StoppingCondition": {"MaxRuntimeInSeconds": MOST_SECONDS},
+        "OutputDataConfig": {"S3OutputPath": f"{bucket}/output"},
+        "Environment": ENVIRONMENT,
+        "Tags": tag_list(),
+    }
+    if DATA is not None:
+        place = {"S3DataType": "S3Prefix", "S3Uri": DATA or f"{bucket}/data", "S3DataDistributionType": "FullyReplicated"}
+        # Files are read over the network as the program opens them: it starts before all of them are copied.
+        channel = {"ChannelName": "data", "DataSource": {"S3DataSource": place}, "InputMode": "FastFile"}
+        wanted["InputDataConfig"] = [channel]
+    if CHECKPOINTS is not None:
+        wanted["CheckpointConfig"] = {"S3Uri": CHECKPOINTS or f"{bucket}/checkpoints", "LocalPath": "/checkpoints"}
+    if SPOT:
+        wanted["EnableManagedSpotTraining"] = True
+        wanted["StoppingCondition"]["MaxWaitTimeInSeconds"] = MOST_WAIT
+    if options.subnet:
+        wanted["VpcConfig"] = {"Subnets": options.subnet, "SecurityGroupIds": options.security_group}
+    return wanted
+
+
+def up(session: Any, options: argparse.Namespace) -> int:
+    if not options.bucket:
+        raise Failed("Give --bucket s3://bucket/prefix: checkpoints and results go there.")
+    name = f"{NAME}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    wanted = request(options, name)
+    if not options.up:
+        print(json.dumps(wanted, indent=2))
+        print("Nothing was started. Start it with --up.")
+        return 0
+    client = session.client("sagemaker")
+    client.create_training_job(**wanted)
+    print(f"started {name}: {MACHINES} x {MACHINE}")
+    if not options.wait:
+        return 0
+    try:
+        client.get_waiter("training_job_completed_or_stopped").wait(TrainingJobName=name)
+    except KeyboardInterrupt:
+        client.stop_training_job(TrainingJobName=name)
+        print(f"stopped {name}", file=sys.stderr)
+        return 130
+    state = client.describe_training_job(TrainingJobName=name)
+    print(f"{name}: {state['TrainingJobStatus']} {state.get('FailureReason', '')}".strip())
+    return 0 if state["TrainingJobStatus"] == "Completed" else 1
+
+
+def down(session: Any) -> None:
+    """Jobs of this deployment that still run. Finished ones stay in SageMaker's list; they cost nothing."""
+    client = session.client("sagemaker")
+    for page in client.get_paginator("list_training_jobs").paginate(NameContains=NAME, StatusEquals="InProgress"):
+        for one in page["TrainingJobSummaries"]:
+            tags = client.list_tags(ResourceArn=one["TrainingJobArn"])["Tags"]
+            if {"Key": MINE, "Value": NAME} in tags:
+                client.stop_training_job(TrainingJobName=one["TrainingJobName"])
+                print(f"stopped {one['TrainingJobName']}")
+''' + _SHARED.replace(
+    "    @MORE@\n",
+    """    parser.add_argument("--bucket", metavar="S3-URL", help="where data, checkpoints and results lie")
+    parser.add_argument("--subnet", action="append", default=[], help="may be given several times")
+    parser.add_argument("--security-group", action="append", default=[], help="for --subnet")
+    parser.add_argument("--wait", action="store_true", help="wait for the end; Ctrl-C stops the job")
+""",
+)
+
+ENDPOINT_PROGRAM = '''
+def requests(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    model = {"Image": options.image, "Environment": ENVIRONMENT}
+    variant: dict[str, Any] = {"VariantName": "main", "ModelName": NAME}
+    if MODE == "serverless":
+        variant["ServerlessConfig"] = {"MemorySizeInMB": MEMORY_MB, "MaxConcurrency": MOST}
+    else:
+        variant |= {
+            "InstanceType": MACHINE,
+            "InitialInstanceCount": START,
+            "InitialVariantWeight": 1.0,
+            # Weights are fetched before the first answer.
+            "ContainerStartupHealthCheckTimeoutInSeconds": STARTUP_SECONDS,
+        }
+    config: dict[str, Any] = {"EndpointConfigName": NAME, "ProductionVariants": [variant], "Tags": tag_list()}
+    if MODE == "asynchronous":
+        if not options.bucket:
+            raise Failed("Give --bucket s3://bucket/prefix: answers of an asynchronous endpoint go there.")
+        bucket = options.bucket.rstrip("/")
+        output = {"S3OutputPath": f"{bucket}/answers", "S3FailurePath": f"{bucket}/failed"}
+        client: dict[str, Any] = {"MaxConcurrentInvocationsPerInstance": SLOTS} if SLOTS else {}
+        config["AsyncInferenceConfig"] = {"OutputConfig": output, "ClientConfig": client}
+    return {
+        "create_model": {"ModelName": NAME, "PrimaryContainer": model, "ExecutionRoleArn": options.role, "Tags": tag_list()},
+        "create_endpoint_config": config,
+        "create_endpoint": {"EndpointName": NAME, "EndpointConfigName": NAME, "Tags": tag_list()},
+    }
+
+
+def up(session: Any, options: argparse.Namespace) -> int:
+    wanted = requests(options)
+    if not options.up:
+        print(json.dumps(wanted, indent=2))
+        print("Nothing was started. Start it with --up.")
+        return 0
+    client = session.client("sagemaker")
+    try:
+        for call, arguments in wanted.items():
+            getattr(client, call)(**arguments)
+            print(f"{call}: {NAME}")
+        client.get_waiter("endpoint_in_service").wait(EndpointName=NAME)
+        if MODE != "serverless":
+            scale(session.client("application-autoscaling"))
+    except BaseException:  # Ctrl-C too: an endpoint that did not come up would be paid for all the same
+        print("did not succeed: removing what was created", file=sys.stderr)
+        down(session)
+        raise
+    print(f"in service: {NAME} ({MODE})")
+    return 0
+
+
+def scale(client: Any) -> None:
+    target = {
+        "ServiceNamespace": "sagemaker",
+        "ResourceId": f"endpoint/{NAME}/variant/main",
+        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+    }
+    client.register_scalable_target(**target, MinCapacity=LEAST, MaxCapacity=MOST)
+    policy: dict[str, Any] = {**METRIC, "ScaleInCooldown": 600, "ScaleOutCooldown": 60}
+    client.put_scaling_policy(
+        PolicyName="load", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=policy, **target
+    )
+    for name, (when, zone, least, most) in SCHEDULE.items():
+        action = {"MinCapacity": least, "MaxCapacity": most}
+        client.put_scheduled_action(
+            ScheduledActionName=name, Schedule=when, Timezone=zone, ScalableTargetAction=action, **target
+        )
+
+
+def down(session: Any) -> None:
+    """Only what carries this deployment's tag: a name alone may be somebody else's."""
+    client = session.client("sagemaker")
+    for kind in ("endpoint", "endpoint_config", "model"):
+        key = "".join(part.capitalize() for part in kind.split("_"))
+        try:
+            arn = getattr(client, f"describe_{kind}")(**{f"{key}Name": NAME})[f"{key}Arn"]
+        except ClientError:
+            continue
+        if {"Key": MINE, "Value": NAME} in client.list_tags(ResourceArn=arn)["Tags"]:
+            if kind == "endpoint" and MODE != "serverless":
+                forget_scaling(session.client("application-autoscaling"))
+            getattr(client, f"delete_{kind}")(**{f"{key}Name": NAME})
+            print(f"removed {kind.replace('_', ' ')} {NAME}")
+
+
+def forget_scaling(client: Any) -> None:
+    try:
+        client.deregister_scalable_target(
+            ServiceNamespace="sagemaker",
+            ResourceId=f"endpoint/{NAME}/variant/main",
+            ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+        )
+    except client.exceptions.ObjectNotFoundException:
+        pass
+''' + _SHARED.replace(
+    "    @MORE@\n",
+    """    parser.add_argument("--bucket", metavar="S3-URL", help="where an asynchronous endpoint puts its answers")
+""",
+)

@@ -1,0 +1,224 @@
+"""Cloud Run: a service with or without a GPU, a job, or a service that Pub/Sub calls for each object that arrives."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from chipwise.render.aws.parts import parts
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import CannotRender, File
+from chipwise.render.functions import handlers
+from chipwise.render.functions.needs import PRICE, memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
+from chipwise.render.heading import heading
+from chipwise.render.python_text import Constant, script
+from chipwise.render.quoting import label_value, shell
+from chipwise.render.yaml_text import Noted, Yaml, document
+from chipwise.units import GIB
+
+Object = dict[str, Yaml]
+PORT = 8080
+
+
+def cloud_run_files(deployment: Deployment) -> list[File]:
+    _refuse(deployment)
+    trigger = trigger_of(deployment)
+    told = heading(deployment, PRICE)
+    offered = deployment.platforms.get("Cloud Run", {})
+    if trigger is not None:
+        most = float(offered.get("most seconds of a pushed message", "600"))
+        refuse_time(deployment, "Pub/Sub", run_seconds(deployment), most, "a pushed message")
+        command = Constant("COMMAND", list(deployment.software.command), "It finds the object's address in OBJECT_URL.")
+        about = "Runs the program of the workload for each object that arrives."
+        return [
+            File("service.yaml", document(_service(deployment, pushed=True), title=told)),
+            File("handler.py", script(told, about, handlers.PUSHED_IMPORTS, [command], handlers.PUSHED)),
+            File("Dockerfile", _dockerfile(deployment)),
+            File("deploy.sh", _deploy(deployment, trigger), True),
+        ]
+    if deployment.form is Form.JOB:
+        limit = float(offered.get("most seconds of a task", "604800"))
+        refuse_time(deployment, "Cloud Run", deployment.predicted.high_s, limit, "a task")
+        return [File("job.yaml", document(_job(deployment), title=told)), File("deploy.sh", _deploy(deployment, None), True)]
+    return [
+        File("service.yaml", document(_service(deployment, pushed=False), title=told)),
+        File("deploy.sh", _deploy(deployment, None), True),
+    ]
+
+
+def _refuse(deployment: Deployment) -> None:
+    node, offered, software = deployment.node, deployment.platforms.get("Cloud Run", {}), deployment.software
+    if node.accelerated:
+        if "accelerator" not in offered:
+            raise CannotRender(
+                f"Cloud Run has L4 and RTX PRO 6000 GPUs; the plan uses {node.chip}.",
+                remedy="Plan with --limit chips=[L4] --limit clouds=[gcp], or take --to kubernetes or terraform.",
+            )
+        if max(deployment.chips_each, 1) > 1:
+            raise CannotRender(
+                f"An instance of Cloud Run has one GPU; the plan needs {deployment.chips_each} for one replica.",
+                remedy="Plan a smaller model or number format, or take --to kubernetes.",
+            )
+        has, needs = float(offered.get("driver", "inf")), float(software.driver or 0)
+        if needs > has and software.image == software.base:
+            raise CannotRender(
+                f"{software.purpose} {software.version} needs driver {needs:.0f}; Cloud Run's {node.chip} has {has:.0f}.",
+                remedy="Give program.image with a build for CUDA 12, or take --to kubernetes.",
+            )
+        return
+    refuse_memory(deployment, "Cloud Run", float(offered.get("most memory GiB", "32")) * 1024)
+
+
+def _resources(deployment: Deployment) -> Object:
+    offered = deployment.platforms.get("Cloud Run", {})
+    if deployment.node.accelerated:
+        least = float(offered.get("least memory GiB", "16"))
+        memory = max(least, min(math.ceil(memory_bytes(deployment) / GIB), 32)) if least < 32 else least
+        cpu = max(int(float(offered.get("least vcpus", "4"))), 8 if memory > 16 and least < 32 else 0)
+        return {"cpu": str(cpu), "memory": f"{memory:.0f}Gi", "nvidia.com/gpu": "1"}
+    needed = max(math.ceil(memory_bytes(deployment) / GIB), 1)
+    sizes = ((1, 4), (2, 8), (4, 16), (6, 24), (8, 32))  # processors and the most memory that goes with them
+    wanted = min(deployment.node.vcpus or 1, 8)
+    cpu = next((cpu for cpu, most in sizes if most >= needed and cpu >= wanted), 8)
+    return {"cpu": str(cpu), "memory": f"{needed}Gi"}
+
+
+def _container(deployment: Deployment, pushed: bool) -> Object:
+    software = deployment.software
+    image: Yaml = software.image
+    if pushed:
+        image = Noted(
+            f"REGION-docker.pkg.dev/PROJECT/chipwise/{deployment.name}:1",
+            "Built from the Dockerfile beside this file; deploy.sh fills in region and project.",
+        )
+    elif software.built:
+        image = Noted(software.image, "Built from the Dockerfile of `--to dockerfile`; push it and put its full name here.")
+    made: Object = {"image": image}
+    if not pushed:
+        made |= {"command": list(software.command[:1]), "args": list(software.command[1:])}
+    env: list[Yaml] = [{"name": key, "value": value} for key, value in settings(deployment).items()]
+    env += [
+        {"name": setting, "valueFrom": {"secretKeyRef": {"name": f"{name}-{key}", "key": "latest"}}}
+        for setting, name, key in software.secrets
+    ]
+    if env:
+        made["env"] = env
+    made["resources"] = {"limits": _resources(deployment)}
+    return made
+
+
+def _labels(deployment: Deployment) -> Object:
+    """Labels of Google Cloud: small letters only."""
+    return {label_value(key).lower(): label_value(value).lower().replace(".", "-") for key, value in deployment.labels.items()}
+
+
+def _service(deployment: Deployment, pushed: bool) -> Object:
+    scaling, node = deployment.scaling, deployment.node
+    notes: Object = {
+        "autoscaling.knative.dev/maxScale": str(scaling.most if scaling is not None else 10),
+        "run.googleapis.com/execution-environment": "gen2",
+    }
+    least = scaling.least if scaling is not None else 0
+    notes["autoscaling.knative.dev/minScale"] = (
+        Noted("0", "Nothing runs, and nothing is paid, while nobody asks; the first answer waits for the weights.")
+        if deployment.node.accelerated or not least
+        else str(least)
+    )
+    spec: Object = {}
+    if node.accelerated:
+        notes["run.googleapis.com/cpu-throttling"] = Noted("false", "A GPU is paid for as long as its instance lives.")
+        notes["run.googleapis.com/gpu-zonal-redundancy-disabled"] = Noted(
+            "true", "Cheaper; another zone is found if one fails."
+        )
+        spec["nodeSelector"] = {"run.googleapis.com/accelerator": deployment.platforms["Cloud Run"]["accelerator"]}
+    slots = scaling.slots if scaling is not None else None
+    if pushed or slots:
+        spec["containerConcurrency"] = Noted(1 if pushed else slots, "What one instance works on at a time.")
+    limit = deployment.platforms.get("Cloud Run", {}).get("most seconds of a call", "3600")
+    spec["timeoutSeconds"] = int(float(limit)) if pushed else 300
+    inside = _container(deployment, pushed)
+    port = PORT if pushed else deployment.software.port or PORT
+    inside["ports"] = [{"containerPort": port}]
+    path = "/" if pushed else deployment.software.health
+    if path is not None:
+        inside["startupProbe"] = {"httpGet": {"path": path, "port": port}, "periodSeconds": 10, "failureThreshold": 60}
+    spec["containers"] = [inside]
+    return {
+        "apiVersion": "serving.knative.dev/v1", "kind": "Service",
+        "metadata": {
+            "name": deployment.name, "labels": _labels(deployment),
+            "annotations": {"run.googleapis.com/ingress": Noted("internal-and-cloud-load-balancing", "Not open to the world.")},
+        },
+        "spec": {"template": {"metadata": {"annotations": notes}, "spec": spec}},
+    }  # fmt: skip
+
+
+def _job(deployment: Deployment) -> Object:
+    offered, node, many = deployment.platforms.get("Cloud Run", {}), deployment.node, parts(deployment)
+    limit = int(float(offered.get("most seconds of a task", "604800")))
+    inner: Object = {"maxRetries": 3, "timeoutSeconds": str(min(math.ceil(max(2 * deployment.predicted.high_s, 600)), limit))}
+    notes: Object = {"run.googleapis.com/execution-environment": "gen2"}
+    if node.accelerated:
+        inner["nodeSelector"] = {"run.googleapis.com/accelerator": offered["accelerator"]}
+        notes["run.googleapis.com/gpu-zonal-redundancy-disabled"] = "true"
+    inner["containers"] = [_container(deployment, pushed=False)]
+    tasks: Object = {"taskCount": many, "parallelism": many, "template": {"spec": inner}}
+    if many > 1:
+        tasks["taskCount"] = Noted(many, "Each finds its part in CLOUD_RUN_TASK_INDEX of CLOUD_RUN_TASK_COUNT.")
+    return {
+        "apiVersion": "run.googleapis.com/v1", "kind": "Job",
+        "metadata": {"name": deployment.name, "labels": _labels(deployment)},
+        "spec": {"template": {"metadata": {"annotations": notes}, "spec": tasks}},
+    }  # fmt: skip
+
+
+def _dockerfile(deployment: Deployment) -> str:
+    software = deployment.software
+    base = software.base if software.built else software.image
+    return (
+        "".join(f"# {line}\n" for line in heading(deployment).splitlines())
+        + f"FROM {base}\nWORKDIR /app\nCOPY . .\nUSER 10001\nENTRYPOINT {json.dumps(['python', 'handler.py'])}\n"
+    )
+
+
+def _deploy(deployment: Deployment, trigger: tuple[str, str] | None) -> str:
+    name, region = shell([deployment.name]), shell([deployment.node.region])
+    text = "#!/bin/bash\n" + "".join(f"# {line}\n" for line in heading(deployment).splitlines())
+    text += "# Needs gcloud, signed in, with a project: gcloud config set project ...\nset -euo pipefail\n"
+    text += 'cd "$(dirname "${BASH_SOURCE[0]}")"\n'
+    text += f"NAME={name}\nREGION={region}\n"
+    if deployment.form is Form.JOB and trigger is None:
+        return (
+            text
+            + 'gcloud run jobs replace job.yaml --region "$REGION"\ngcloud run jobs execute "$NAME" --region "$REGION" --wait\n'
+        )
+    if trigger is None:
+        text += 'gcloud run services replace service.yaml --region "$REGION"\n'
+        return text + 'gcloud run services describe "$NAME" --region "$REGION" --format "value(status.url)"\n'
+    bucket, prefix = trigger
+    text += f"BUCKET={shell([bucket])}\nPREFIX={shell([prefix])}\n"
+    return text + _TRIGGER
+
+
+_TRIGGER = """\
+PROJECT=$(gcloud config get-value project)
+NUMBER=$(gcloud projects describe "$PROJECT" --format 'value(projectNumber)')
+gcloud builds submit --tag "$REGION-docker.pkg.dev/$PROJECT/chipwise/$NAME:1" .
+sed -e "s|REGION-docker.pkg.dev/PROJECT|$REGION-docker.pkg.dev/$PROJECT|" service.yaml |
+  gcloud run services replace - --region "$REGION"
+URL=$(gcloud run services describe "$NAME" --region "$REGION" --format 'value(status.url)')
+
+# A caller of its own, which may call this service and nothing else.
+gcloud iam service-accounts create "$NAME" --display-name "calls $NAME" || true
+CALLER="$NAME@$PROJECT.iam.gserviceaccount.com"
+gcloud run services add-iam-policy-binding "$NAME" --region "$REGION" --member "serviceAccount:$CALLER" --role roles/run.invoker
+
+# Object created -> topic -> push. Six attempts, then the message is put aside.
+gcloud pubsub topics create "$NAME" "$NAME-failed"
+gcloud pubsub topics add-iam-policy-binding "$NAME" \\
+  --member "serviceAccount:service-$NUMBER@gs-project-accounts.iam.gserviceaccount.com" --role roles/pubsub.publisher
+gcloud storage buckets notifications create "gs://$BUCKET" --topic "$NAME" --event-types OBJECT_FINALIZE \\
+  --object-prefix "$PREFIX" --payload-format json
+gcloud pubsub subscriptions create "$NAME" --topic "$NAME" --push-endpoint "$URL" --push-auth-service-account "$CALLER" \\
+  --ack-deadline 600 --dead-letter-topic "$NAME-failed" --max-delivery-attempts 6
+"""

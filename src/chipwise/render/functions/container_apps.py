@@ -1,0 +1,188 @@
+"""Azure Container Apps: an app that scales to nothing, or a job; a job that a queue starts where objects arrive."""
+
+from __future__ import annotations
+
+import math
+
+from chipwise.render.aws.parts import parts
+from chipwise.render.aws.tags import tags
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import CannotRender, File
+from chipwise.render.functions.needs import PRICE, memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
+from chipwise.render.heading import heading
+from chipwise.render.quoting import shell
+from chipwise.render.yaml_text import Noted, Yaml, document
+from chipwise.units import GIB
+
+Object = dict[str, Yaml]
+LONGEST_JOB_S = 86_400
+
+
+def container_app_files(deployment: Deployment) -> list[File]:
+    node, offered = deployment.node, deployment.platforms.get("Container Apps", {})
+    if node.accelerated and "profile" not in offered:
+        raise CannotRender(
+            f"Container Apps have T4 and A100 (80 GB) GPUs; the plan uses {node.chip}.",
+            remedy="Plan with --limit chips=[T4, A100-80], or take --to kubernetes or terraform.",
+        )
+    if node.accelerated and max(deployment.chips_each, 1) > 1:
+        raise CannotRender(
+            f"A replica of Container Apps has one GPU; the plan needs {deployment.chips_each} for one.",
+            remedy="Plan a smaller model or number format, or take --to kubernetes.",
+        )
+    refuse_memory(deployment, "Container Apps", float(offered.get("most memory GiB", "8")) * 1024)
+    trigger, told = trigger_of(deployment), heading(deployment, PRICE)
+    if deployment.form is Form.JOB or trigger is not None:
+        if deployment.form is Form.JOB:
+            refuse_time(deployment, "Container Apps", deployment.predicted.high_s, LONGEST_JOB_S, "a job")
+        made, kind = _job(deployment, trigger is not None), "job"
+    else:
+        made, kind = _app(deployment), "app"
+    return [File(f"{kind}.yaml", document(made, title=told)), File("deploy.sh", _deploy(deployment, kind, trigger), True)]
+
+
+def _container(deployment: Deployment) -> Object:
+    software, offered = deployment.software, deployment.platforms.get("Container Apps", {})
+    image: Yaml = software.image
+    if software.built:
+        image = Noted(software.image, "Built from the Dockerfile of `--to dockerfile`; push it and put its full name here.")
+    cpu, memory = float(offered.get("most vcpus", "4")), float(offered.get("most memory GiB", "8"))
+    if not deployment.node.accelerated:
+        cpu = min(max(math.ceil(memory_bytes(deployment) / GIB / 2), min(deployment.node.vcpus or 1, 4)), 4)
+        memory = 2 * cpu
+    env: list[Yaml] = [{"name": key, "value": value} for key, value in settings(deployment).items()]
+    env += [{"name": setting, "secretRef": f"{name}-{key}".lower()} for setting, name, key in software.secrets]
+    made: Object = {
+        "name": "main", "image": image, "command": list(software.command[:1]), "args": list(software.command[1:]), "env": env,
+        "resources": {"cpu": cpu, "memory": f"{memory:g}Gi"},
+    }  # fmt: skip
+    if deployment.node.accelerated:
+        made["resources"] = Noted(made["resources"], "The whole of the GPU profile: what is left over is nobody's.")
+    return made
+
+
+def _common(deployment: Deployment, key: str) -> Object:
+    made: Object = {key: Noted("ENVIRONMENT_ID", "deploy.sh fills it in.")}
+    profile = deployment.platforms.get("Container Apps", {}).get("profile")
+    return made | {"workloadProfileName": Noted("gpu", f"{profile}, which deploy.sh adds.") if profile else "Consumption"}
+
+
+def _secrets(deployment: Deployment) -> list[Yaml]:
+    return [
+        {
+            "name": f"{name}-{key}".lower(),
+            "keyVaultUrl": f"https://VAULT.vault.azure.net/secrets/{name}-{key}",
+            "identity": "system",
+        }
+        for _, name, key in deployment.software.secrets
+    ]
+
+
+def _app(deployment: Deployment) -> Object:
+    scaling, software = deployment.scaling, deployment.software
+    assert scaling is not None
+    inside = _container(deployment)
+    if software.health is not None:
+        check: Object = {"httpGet": {"path": software.health, "port": software.port or 8000}}
+        inside["probes"] = [{"type": "Startup", **check, "periodSeconds": 10, "failureThreshold": 60},
+                            {"type": "Readiness", **check, "periodSeconds": 5}]  # fmt: skip
+    rule: Object = {"name": "requests", "http": {"metadata": {"concurrentRequests": str(scaling.slots or 10)}}}
+    settings: Object = {
+        "activeRevisionsMode": "Single",
+        "ingress": {"external": Noted(False, "Only from within the environment; put a gateway before it."),
+                    "targetPort": software.port or 8000, "transport": "auto"},
+    }  # fmt: skip
+    if software.secrets:
+        settings["secrets"] = _secrets(deployment)
+    scale: Object = {
+        "minReplicas": Noted(0, "Nothing runs, and nothing is paid, while nobody asks."),
+        "maxReplicas": scaling.most, "rules": [rule],
+    }  # fmt: skip
+    return {
+        "type": "Microsoft.App/containerApps", "location": deployment.node.region, "tags": dict(tags(deployment)),
+        "identity": {"type": "SystemAssigned"},
+        "properties": {**_common(deployment, "managedEnvironmentId"),
+                       "configuration": settings, "template": {"containers": [inside], "scale": scale}},
+    }  # fmt: skip
+
+
+def _job(deployment: Deployment, triggered: bool) -> Object:
+    seconds = min(math.ceil(max(2 * run_seconds(deployment), 600)), LONGEST_JOB_S)
+    many = parts(deployment) if deployment.form is Form.JOB else 1
+    settings: Object = {"replicaTimeout": seconds, "replicaRetryLimit": 3}
+    if triggered:
+        rule: Object = {
+            "name": "objects", "type": "azure-queue", "identity": "system",
+            "metadata": {"accountName": "STORAGE_ACCOUNT", "queueName": deployment.name, "queueLength": "1"},
+        }  # fmt: skip
+        settings |= {"triggerType": Noted("Event", "A run for each message: the program takes one, works, deletes it."),
+                     "eventTriggerConfig": {"parallelism": 1, "replicaCompletionCount": 1,
+                                            "scale": {"minExecutions": 0, "maxExecutions": 50, "pollingInterval": 30,
+                                                      "rules": [rule]}}}  # fmt: skip
+    elif deployment.starts:
+        settings |= {"triggerType": "Schedule",
+                     "scheduleTriggerConfig": {"cronExpression": _cron(deployment),
+                                               "parallelism": many, "replicaCompletionCount": many}}  # fmt: skip
+    else:
+        settings |= {"triggerType": "Manual", "manualTriggerConfig": {"parallelism": many, "replicaCompletionCount": many}}
+    if deployment.software.secrets:
+        settings["secrets"] = _secrets(deployment)
+    return {
+        "type": "Microsoft.App/jobs", "location": deployment.node.region, "tags": dict(tags(deployment)),
+        "identity": {"type": "SystemAssigned"},
+        "properties": {**_common(deployment, "environmentId"),
+                       "configuration": settings, "template": {"containers": [_container(deployment)]}},
+    }  # fmt: skip
+
+
+def _cron(deployment: Deployment) -> Yaml:
+    return Noted(deployment.starts, f"Container Apps read it in UTC; the workload means {deployment.time_zone}.")
+
+
+def _deploy(deployment: Deployment, kind: str, trigger: tuple[str, str] | None) -> str:
+    profile = deployment.platforms.get("Container Apps", {}).get("profile")
+    text = "#!/bin/bash\n" + "".join(f"# {line}\n" for line in heading(deployment).splitlines())
+    text += "# Needs az, signed in: az login. Usage: GROUP=resource-group ./deploy.sh\nset -euo pipefail\n"
+    text += 'cd "$(dirname "${BASH_SOURCE[0]}")"\n'
+    text += f'NAME={shell([deployment.name])}\nREGION={shell([deployment.node.region])}\n: "${{GROUP:?}}"\n'
+    text += 'ENVIRONMENT="$NAME-env"\n'
+    text += 'az containerapp env create --name "$ENVIRONMENT" --resource-group "$GROUP" --location "$REGION"\n'
+    if profile:
+        text += (
+            'az containerapp env workload-profile add --name "$ENVIRONMENT" --resource-group "$GROUP" \\\n'
+            f"  --workload-profile-name gpu --workload-profile-type {shell([profile])}\n"
+        )
+    text += 'ID=$(az containerapp env show --name "$ENVIRONMENT" --resource-group "$GROUP" --query id --output tsv)\n'
+    fill = '-e "s|ENVIRONMENT_ID|$ID|"'
+    if deployment.software.secrets:
+        text += ': "${VAULT:?the key vault that holds the secrets}"\n'
+        fill += ' -e "s|//VAULT\\.|//$VAULT.|"'
+    if trigger is not None:
+        text += ': "${STORAGE_ACCOUNT:?the account of the container}"\n'
+        fill += ' -e "s|STORAGE_ACCOUNT|$STORAGE_ACCOUNT|"'
+    text += "FILLED=$(mktemp --suffix .yaml)\ntrap 'rm -f \"$FILLED\"' EXIT\n"
+    text += f'sed {fill} {kind}.yaml > "$FILLED"\n'
+    verb = "containerapp job" if kind == "job" else "containerapp"
+    text += f'az {verb} create --name "$NAME" --resource-group "$GROUP" --yaml "$FILLED"\n'
+    if trigger is not None:
+        text += f"CONTAINER={shell([trigger[0]])}\nPREFIX={shell([trigger[1]])}\n" + _TRIGGER
+    elif kind == "job" and not deployment.starts:
+        text += 'az containerapp job start --name "$NAME" --resource-group "$GROUP"\n'
+    return text
+
+
+_TRIGGER = """\
+# Object created -> Event Grid -> queue -> job.
+STORE=$(az storage account show --name "$STORAGE_ACCOUNT" --query id --output tsv)
+az storage queue create --name "$NAME" --account-name "$STORAGE_ACCOUNT" --auth-mode login
+az eventgrid event-subscription create --name "$NAME" --source-resource-id "$STORE" \\
+  --endpoint-type storagequeue --endpoint "$STORE/queueservices/default/queues/$NAME" \\
+  --included-event-types Microsoft.Storage.BlobCreated \\
+  --subject-begins-with "/blobServices/default/containers/$CONTAINER/blobs/$PREFIX"
+# The job reads the queue as itself, and nothing else.
+WHO=$(az containerapp job show --name "$NAME" --resource-group "$GROUP" --query identity.principalId --output tsv)
+az role assignment create --assignee-object-id "$WHO" --assignee-principal-type ServicePrincipal \\
+  --role 'Storage Queue Data Message Processor' --scope "$STORE"
+az role assignment create --assignee-object-id "$WHO" --assignee-principal-type ServicePrincipal \\
+  --role 'Storage Blob Data Reader' --scope "$STORE"
+"""

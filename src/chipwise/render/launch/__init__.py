@@ -1,0 +1,1 @@
+"""How a program is started on one machine or on many, whichever system starts it."""

@@ -1,0 +1,138 @@
+"""From the workload's command to what each machine runs: processes per machine, torchrun, and parts of divided work.
+
+Systems differ in how they tell a machine its number and where the first one is; the rest is the same and stands here.
+Words that come back for a shell are quoted already, except for the expressions that the caller gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.layout import independent
+from chipwise.render.quoting import shell
+
+RENDEZVOUS_PORT = 29500
+_JOINED = ("Trainium2", "Trainium3")  # two of their cores work as one unless told otherwise
+_CORES = 8  # of a Neuron chip whose number is not known
+SHARD_DIGITS = 5
+WIDTH = 100
+
+
+def processes(deployment: Deployment) -> int:
+    """Of one replica or job on one machine: one for each chip, or for each core of chips that are programmed by core."""
+    chips = max(deployment.chips_each, 1)
+    if deployment.node.kind != "neuron":
+        return chips
+    cores = deployment.node.cores or _CORES
+    return chips * (max(cores // 2, 1) if deployment.node.chip in _JOINED else cores)
+
+
+def apart(deployment: Deployment) -> bool:
+    """Machines that work on parts of their own and never speak to each other."""
+    return independent(deployment) and deployment.form is Form.JOB
+
+
+def parts(deployment: Deployment) -> int:
+    """Into how many parts divided work falls: one for each replica."""
+    return deployment.machines * deployment.per_machine if apart(deployment) else 1
+
+
+def runs_at_once(deployment: Deployment) -> int:
+    """Of a simulation that is run several times: how many the plan runs beside each other."""
+    return max(int(deployment.split.get("runs at once", 1)), 1)
+
+
+def run_machines(deployment: Deployment) -> int:
+    """Machines that work together on one run. Replicas of a service and devices work alone."""
+    if deployment.form is not Form.JOB or apart(deployment):
+        return 1
+    if "chips a run" in deployment.split:
+        return max(-(-int(deployment.split["chips a run"]) // max(deployment.node.chips, 1)), 1)
+    return deployment.machines
+
+
+def run_chips(deployment: Deployment) -> int:
+    """Chips that one run takes of each of its machines; 0 where there are none."""
+    if apart(deployment) or "chips a run" not in deployment.split:
+        return deployment.node.chips
+    return min(int(deployment.split["chips a run"]), deployment.node.chips)
+
+
+def by_torchrun(deployment: Deployment) -> bool:
+    """A PyTorch program of several processes. Anything that is no Python file starts them by itself."""
+    software = deployment.software
+    words = software.command
+    python = words[:1] in (("python",), ("python3",)) and len(words) > 1 and words[1].endswith(".py")
+    alone = apart(deployment) and processes(deployment) == 1
+    return python and software.framework == "pytorch" and not alone and processes(deployment) * run_machines(deployment) > 1
+
+
+def on_one_machine(deployment: Deployment) -> tuple[str, ...]:
+    """The command as one machine runs it by itself; where several must meet, the plain command, and the caller adds how."""
+    words = deployment.software.command
+    if by_torchrun(deployment) and run_machines(deployment) == 1:
+        return ("torchrun", "--standalone", f"--nproc-per-node={processes(deployment)}", *words[1:])
+    return words
+
+
+def torchrun(deployment: Deployment, rank: str, first: str, port: str, name: str) -> list[str]:
+    """For a shell. `rank`, `first`, `port` and `name` are expressions of it: this machine's number, where to meet, and
+    what tells this run from another."""
+    head = [
+        "torchrun", f"--nnodes={run_machines(deployment)}", f"--nproc-per-node={processes(deployment)}",
+        f"--node-rank={rank}", "--rdzv-backend=c10d", f"--rdzv-endpoint={first}:{port}", f"--rdzv-id={name}",
+    ]  # fmt: skip
+    return [*head, *quoted(deployment.software.command[1:])]
+
+
+def quoted(words: Sequence[str]) -> list[str]:
+    return [shell([word]) for word in words]
+
+
+def part_command(deployment: Deployment) -> list[str]:
+    """For a shell in which PART (from 0), PARTS and SHARD (PART in five digits) are set: the command of one part.
+
+    A command of the user's own is left as it is and reads them itself."""
+    software = deployment.software
+    if software.given or not apart(deployment):
+        return quoted(software.command)
+    made = []
+    for word in software.command:
+        match word:
+            case "/data/requests.jsonl" | "/data/answers.jsonl":
+                made.append(f'"{word.removesuffix(".jsonl")}-$SHARD.jsonl"')
+            case "--render-anim":
+                made += ["--frame-jump", '"$PARTS"', word]
+            case "1" if made and made[-1] == "--frame-start":
+                made.append('"$((PART + 1))"')
+            case _:
+                made.append(shell([word]))
+    return made
+
+
+def part_reason(deployment: Deployment) -> list[str]:
+    """What a reader must know about the parts."""
+    software, many = deployment.software, parts(deployment)
+    if software.given:
+        return [f"The work is in {many} parts. The program takes its own: number PART, from 0, of PARTS."]
+    if "run-batch" in software.command:
+        return [
+            f"Each of {many} replicas answers a file of its own. Split the requests once, in the data directory:",
+            f"  split -n r/{many} -d -a {SHARD_DIGITS} --additional-suffix=.jsonl requests.jsonl requests-",
+        ]
+    if "--render-anim" in software.command:
+        return [f"Frames are dealt out like cards: each of {many} machines takes one in {many}."]
+    return [f"The usual program of its kind: put yours into program.command. It takes part PART, from 0, of {many} (PARTS)."]
+
+
+def folded(head: str, words: Sequence[str]) -> Iterator[str]:
+    """A command of a shell over as many lines as it needs. `head` gives the depth of the first."""
+    line, deeper = head, " " * (len(head) - len(head.lstrip()) + 2)
+    for word in words:
+        if len(line) + len(word) + 1 > WIDTH and line != head:
+            yield f"{line} \\"
+            line = f"{deeper}{word}"
+        else:
+            line = f"{line} {word}"
+    yield line

@@ -1,0 +1,1 @@
+"""A deployment as a picture: what stands where, and what flows between."""

@@ -1,0 +1,1 @@
+"""Engines that serve models: what the plan chose, as the settings of each."""

@@ -1,0 +1,1 @@
+"""Pieces of Slurm that several targets put together."""

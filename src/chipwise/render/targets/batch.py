@@ -1,0 +1,141 @@
+"""AWS Batch: compute environment, queue and job definition; one job, an array of them, or one over several machines."""
+
+from __future__ import annotations
+
+import math
+
+from chipwise.render.aws import batch_program
+from chipwise.render.aws.containers import command, devices, environment, gpus, keeps, memory_mib, shared_mib, vcpus
+from chipwise.render.aws.fitting import check, machines, refuse_fpga, unpullable
+from chipwise.render.aws.parts import parts, together, uses_efa
+from chipwise.render.aws.tags import MINE, tags
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import CannotRender, File
+from chipwise.render.heading import heading
+from chipwise.render.python_text import Constant, script
+from chipwise.units import GIB
+
+FITS = "jobs in a queue on AWS: single, array, or multi-node on machines at the full price"
+MOST_PARTS = 10_000  # of an array job
+# The main machine has no address of a main machine: it is itself.
+_HEAD = "${AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS:-127.0.0.1}"
+
+
+def render(deployment: Deployment) -> list[File]:
+    check(deployment, "batch", Form.JOB)
+    refuse_fpga(deployment, "AWS Batch")
+    meets, many = together(deployment), parts(deployment)
+    if meets and deployment.spot:
+        raise CannotRender(
+            f"AWS Batch runs a job over {deployment.machines} machines at the full price only; the plan counts on spot.",
+            remedy="Plan with --limit interruptible=false, or take --to ec2, sagemaker or kubernetes.",
+        )
+    if many > MOST_PARTS:
+        raise CannotRender(
+            f"An array job has at most {MOST_PARTS:,} parts; the plan has {many:,}.", remedy="Take --to kubernetes or ec2."
+        )
+    nodes = machines(deployment)
+    software = deployment.software
+    constants = [
+        Constant("NAME", deployment.name), Constant("MINE", MINE), Constant("REGION", deployment.node.region),
+        Constant("MACHINES", [one.machine for one in nodes] if not meets else [deployment.node.machine], _why(deployment)),
+        Constant("SPOT", deployment.spot), Constant("STRATEGY", "SPOT_PRICE_CAPACITY_OPTIMIZED" if deployment.spot
+                                                    else "BEST_FIT_PROGRESSIVE"),
+        Constant("MOST_VCPUS", deployment.machines * max(one.vcpus or 4 for one in nodes),
+                 "What the plan uses, and no more: a mistake in a submission cannot rent the region."),
+        Constant("NODES", deployment.machines if meets else 1), Constant("PARTS", many),
+        *_image(deployment),
+        _image_name(deployment),
+        Constant("ROOT_GIB", 100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.url is None) / GIB)),
+        Constant("EFA_INTERFACES", deployment.node.interfaces if uses_efa(deployment) else 0),
+        Constant("FIRST_CARD", deployment.node.first_card),
+        Constant("CONTAINER", _container(deployment), "" if software.given or software.engine else
+                 "The command is the usual one of its kind: put your own into program.command of the workload."),
+        Constant("SECRETS", [list(one) for one in software.secrets], "Setting, name of the secret, its key: never values."
+                 if software.secrets else ""),
+        Constant("VOLUMES", [(one.name, one.path) for one in deployment.volumes if one.url is None]),
+        Constant("KEEPS", keeps(deployment), "What would be lost with a machine."),
+        Constant("RETRIES", _retries(deployment), "A lost machine is nobody's fault; the program's own failure is final."),
+        Constant("SECONDS", math.ceil(deployment.deadline_s) if deployment.deadline_s else None),
+        Constant("TAGS", tags(deployment)),
+    ]  # fmt: skip
+    told = heading(deployment, _about(deployment))
+    return [
+        *_wrapper(deployment),
+        File("batch_job.py", script(told, batch_program.USAGE, batch_program.IMPORTS, constants, batch_program.PROGRAM), True),
+    ]
+
+
+def _foreign(deployment: Deployment) -> bool:
+    """An image of others, which starts its own program: Batch has no word to put that aside."""
+    return not deployment.software.built and deployment.software.image == deployment.software.base
+
+
+def _image_name(deployment: Deployment) -> Constant:
+    if _foreign(deployment):
+        return Constant("IMAGE", None, "Build the Dockerfile beside this file, push it, and give its name with --image.")
+    if unpullable(deployment):
+        return Constant("IMAGE", None, "Built by the Dockerfile of `--to dockerfile`: --image names it.")
+    return Constant("IMAGE", deployment.software.image)
+
+
+def _wrapper(deployment: Deployment) -> list[File]:
+    if not _foreign(deployment):
+        return []
+    text = "".join(f"# {line}\n" for line in heading(deployment).splitlines())
+    text += "# AWS Batch hands over a command and cannot put an image's own entry point aside: this one has none.\n"
+    return [File("Dockerfile", f"{text}FROM {deployment.software.image}\nENV HOME=/tmp\nUSER 10001\nENTRYPOINT []\n")]
+
+
+def _about(deployment: Deployment) -> str:
+    when = (
+        f" Start it at `{deployment.starts}` ({deployment.time_zone}) by a schedule of EventBridge."
+        if deployment.starts
+        else ""
+    )
+    if parts(deployment) > 1:
+        return f"An array of {parts(deployment):,} jobs: each finds its part in AWS_BATCH_JOB_ARRAY_INDEX.{when}"
+    return when.strip()
+
+
+def _why(deployment: Deployment) -> str:
+    if together(deployment):
+        return "One kind of machine: all nodes of a job are alike."
+    return "The plan's machine, then others that look the same to the program." if deployment.others else ""
+
+
+def _image(deployment: Deployment) -> list[Constant]:
+    if deployment.node.kind == "neuron":
+        parameter = deployment.platforms.get("AMI", {}).get("ecs")
+        return [Constant("IMAGE_TYPE", "ECS_AL2023"),
+                Constant("IMAGE_PARAMETER", parameter, "Batch does not find Neuron drivers by itself.")]  # fmt: skip
+    kind = "ECS_AL2023_NVIDIA" if deployment.node.accelerated else "ECS_AL2023"
+    return [Constant("IMAGE_TYPE", kind), Constant("IMAGE_PARAMETER", None)]
+
+
+def _container(deployment: Deployment) -> dict[str, object]:
+    needs = [
+        {"type": "VCPU", "value": str(vcpus(deployment))},
+        {"type": "MEMORY", "value": str(memory_mib(deployment))},
+    ]
+    if gpus(deployment):
+        needs.append({"type": "GPU", "value": str(gpus(deployment))})
+    linux: dict[str, object] = {"sharedMemorySize": shared_mib(deployment), "initProcessEnabled": True}
+    if devices(deployment):
+        linux["devices"] = devices(deployment)
+    extra = {"PARTS": str(parts(deployment))} if parts(deployment) > 1 else {}
+    rank = "$AWS_BATCH_JOB_NODE_INDEX" if together(deployment) else "$AWS_BATCH_JOB_ARRAY_INDEX"
+    made: dict[str, object] = {
+        "command": command(deployment, rank, _HEAD), "resourceRequirements": needs,
+        "environment": environment(deployment, extra), "linuxParameters": linux,
+    }  # fmt: skip
+    if uses_efa(deployment):
+        made["ulimits"] = [{"name": "memlock", "softLimit": -1, "hardLimit": -1}]
+    return made
+
+
+def _retries(deployment: Deployment) -> dict[str, object]:
+    return {
+        "attempts": 6 if deployment.spot else 3,
+        "evaluateOnExit": [{"onStatusReason": "Host EC2*", "action": "RETRY"}, {"onReason": "*", "action": "EXIT"}],
+    }

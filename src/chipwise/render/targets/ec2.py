@@ -1,0 +1,90 @@
+"""EC2: a script that starts the plan's machines and ends them again, with boto3 and with the AWS CLI."""
+
+from __future__ import annotations
+
+import math
+
+from chipwise.render.aws import ec2_program
+from chipwise.render.aws.ec2_shell import Attempt, launch_shell
+from chipwise.render.aws.fitting import check, machines, unpullable
+from chipwise.render.aws.parts import copies, together, uses_efa
+from chipwise.render.aws.start import start_script
+from chipwise.render.aws.tags import MINE, tags
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import File
+from chipwise.render.heading import heading
+from chipwise.render.python_text import Constant, script
+from chipwise.units import GIB
+
+FITS = "jobs and services on EC2 machines without a cluster: boto3 script and AWS CLI, spot with fallback"
+SYSTEM_GIB = 100  # of the root disk: the system and container images
+LARGEST_GIB = 16_384
+
+
+def render(deployment: Deployment) -> list[File]:
+    check(deployment, "ec2", Form.JOB, Form.SERVICE)
+    told, attempts, tagged = heading(deployment, _about(deployment)), _attempts(deployment), tags(deployment)
+    root, software = _root_gib(deployment), deployment.software
+    image = None if unpullable(deployment) else software.image
+    parameter = deployment.platforms.get("AMI", {}).get("ec2")
+    last = software.port + copies(deployment) - 1 if software.port is not None else None
+    constants = [
+        Constant("NAME", deployment.name), Constant("MINE", MINE), Constant("REGION", deployment.node.region),
+        Constant("MACHINES", deployment.machines),
+        Constant("TOGETHER", together(deployment), "One program over all machines: they come at once and stand close together."
+                 if together(deployment) else ""),
+        Constant("ATTEMPTS", attempts, _why(deployment)),
+        Constant("IMAGE_PARAMETER", parameter, "Where AWS keeps the id of the newest image with the right drivers."
+                 if parameter else "The tools of this chip come with an image that has no public parameter: --ami names it."),
+        Constant("IMAGE", image, "" if image else "Built by the Dockerfile of `--to dockerfile`: --image names it."),
+        Constant("ROOT_GIB", root),
+        Constant("PORT", software.port), Constant("LAST_PORT", last),
+        Constant("KEEPS", _keeps(deployment), "What would be lost with a machine."),
+        Constant("NEEDS_ROLE", bool(software.secrets) or any((one.url or "").startswith("s3:") for one in deployment.volumes)),
+        Constant("TAGS", tagged, "By the first two it is found again; the others say who pays."),
+    ]  # fmt: skip
+    shell_constants = {
+        "NAME": deployment.name, "REGION": deployment.node.region, "MACHINES": deployment.machines, "ROOT_GIB": root,
+        "IMAGE": image, "PARAMETER": parameter,
+        "PORTS": None if last is None else f"{software.port}-{last}", "KEEPS": _keeps(deployment),
+    }  # fmt: skip
+    return [
+        File("launch.py", script(told, ec2_program.USAGE, ec2_program.IMPORTS, constants, ec2_program.PROGRAM), True),
+        File("launch.sh", launch_shell(told, shell_constants, tagged, attempts, together(deployment)), True),
+        File("start.sh", start_script(deployment)),
+    ]
+
+
+def _about(deployment: Deployment) -> str:
+    if deployment.form is Form.SERVICE:
+        return "Machines stay until --down. Nothing balances or scales them: take --to ecs or kubernetes for that."
+    return "Machines end themselves when the program ends."
+
+
+def _attempts(deployment: Deployment) -> list[Attempt]:
+    """Other machines at the spot price before the same machine at the full one: they are the cheaper way out."""
+    nodes = machines(deployment)
+    purchases = ("spot", "on-demand") if deployment.spot else ("on-demand",)
+    return [
+        (node.machine, purchase, node.interfaces if uses_efa(deployment, node) else 0, node.first_card)
+        for purchase in purchases
+        for node in nodes
+    ]
+
+
+def _why(deployment: Deployment) -> str:
+    what = "Machine, how it is bought, EFA interfaces, first network card with EFA; tried in this order."
+    return f"{what}\nOther machines at the spot price cost less than this one at the full price." if deployment.spot else what
+
+
+def _root_gib(deployment: Deployment) -> int:
+    """Directories lie on the local disks; a machine without them, or with too small ones, keeps them on its root disk."""
+    needed = sum(one.size_bytes for one in deployment.volumes)
+    local = deployment.node.disk_bytes or 0.0
+    return min(SYSTEM_GIB + (0 if needed <= local else math.ceil(needed / GIB)), LARGEST_GIB)
+
+
+def _keeps(deployment: Deployment) -> str:
+    if deployment.form is not Form.JOB:
+        return ""
+    return ", ".join(one.path for one in deployment.volumes if one.name != "models" and one.url is None)

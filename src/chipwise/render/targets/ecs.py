@@ -1,0 +1,124 @@
+"""ECS: a task definition with its chips, a capacity provider over an auto scaling group, and a service or tasks."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from chipwise.render.aws import ecs_program
+from chipwise.render.aws.containers import command, devices, environment, gpus, keeps, memory_mib, shared_mib, vcpus
+from chipwise.render.aws.fitting import check, machines, refuse_fpga, unpullable
+from chipwise.render.aws.parts import parts, together
+from chipwise.render.aws.schedules import aws_cron
+from chipwise.render.aws.tags import MINE, tags
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import CannotRender, File
+from chipwise.render.heading import heading
+from chipwise.render.python_text import Constant, script
+from chipwise.units import GIB
+
+FITS = "services and jobs of single machines on ECS, with GPUs or Neuron chips"
+
+MOST_TASKS = 100  # of a job, started one by one
+
+
+def render(deployment: Deployment) -> list[File]:
+    check(deployment, "ecs", Form.JOB, Form.SERVICE)
+    refuse_fpga(deployment, "ECS")
+    if together(deployment):
+        raise CannotRender(
+            f"ECS starts tasks one by one; {deployment.title} is one program over {deployment.machines} machines.",
+            remedy="Take --to batch (multi-node, at the full price), sagemaker, ec2 or kubernetes.",
+        )
+    if deployment.form is Form.JOB and parts(deployment) > MOST_TASKS:
+        raise CannotRender(
+            f"ECS has no arrays: {parts(deployment):,} tasks would be started one by one.",
+            remedy="Take --to batch or kubernetes.",
+        )
+    service, software, scaling = deployment.form is Form.SERVICE, deployment.software, deployment.scaling
+    many = scaling.usual if scaling is not None else parts(deployment)
+    least, most = (scaling.least, scaling.most) if scaling is not None else (many, many)
+    provider = f"cw-{deployment.name}"  # names that begin with aws, ecs or fargate are not allowed
+    spare = least < 2
+    constants = [
+        Constant("NAME", deployment.name), Constant("MINE", MINE), Constant("REGION", deployment.node.region),
+        Constant("MACHINES", [one.machine for one in machines(deployment)],
+                 f"What the auto scaling group has, {deployment.purchase}."),
+        Constant("IMAGE_PARAMETER", deployment.platforms.get("AMI", {}).get("ecs"), "The SSM parameter of the group's image."),
+        Constant("IMAGE", None if unpullable(deployment) else software.image,
+                 "Built by the Dockerfile of `--to dockerfile`: --image names it." if unpullable(deployment) else ""),
+        Constant("PROVIDER", provider),
+        Constant("STRATEGY", [{"capacityProvider": provider, "weight": 1, "base": 0}]),
+        Constant("SERVICE", service), Constant("COPIES", many), Constant("LEAST", least), Constant("MOST", most),
+        Constant("ROLLOUT", _rollout(spare), "One more machine for the time of a rollout: there is no second task to lean on."
+                 if spare else "In place: a rollout needs no chip that is not there."),
+        Constant("PLACEMENT", [{"type": "spread", "field": "attribute:ecs.availability-zone"},
+                               {"type": "binpack", "field": "memory"}]),
+        Constant("PORT", software.port), Constant("STARTUP_SECONDS", _startup(deployment)),
+        Constant("SCHEDULE", _schedule(deployment, least, most)),
+        Constant("SECRETS", [list(one) for one in software.secrets], "Setting, name of the secret, its key: never values."
+                 if software.secrets else ""),
+        Constant("KEEPS", keeps(deployment)), Constant("TAGS", tags(deployment)),
+    ]  # fmt: skip
+    told = heading(deployment)
+    return [
+        File("task-definition.json", json.dumps(_task(deployment), indent=2) + "\n"),
+        File("ecs_deploy.py", script(told, ecs_program.USAGE, ecs_program.IMPORTS, constants, ecs_program.PROGRAM), True),
+    ]
+
+
+def _rollout(spare: bool) -> dict[str, object]:
+    percent = (
+        {"minimumHealthyPercent": 100, "maximumPercent": 200} if spare else {"minimumHealthyPercent": 50, "maximumPercent": 100}
+    )
+    return {**percent, "deploymentCircuitBreaker": {"enable": True, "rollback": True}}
+
+
+def _startup(deployment: Deployment) -> int:
+    size = deployment.model.weight_bytes if deployment.model is not None and deployment.model.weight_bytes else 2 * GIB
+    return max(math.ceil(size / 150e6), 120)
+
+
+def _schedule(deployment: Deployment, least: int, most: int) -> dict[str, tuple[str, str, int, int]]:
+    starts, stops = aws_cron(deployment.starts), aws_cron(deployment.stops)
+    if starts is None or stops is None or deployment.form is not Form.SERVICE:
+        return {}
+    return {"open": (starts, deployment.time_zone, least, most), "close": (stops, deployment.time_zone, 0, 0)}
+
+
+def _task(deployment: Deployment) -> dict[str, object]:
+    software = deployment.software
+    linux: dict[str, object] = {"sharedMemorySize": shared_mib(deployment), "initProcessEnabled": True}
+    if devices(deployment):
+        linux["devices"] = [
+            {**one, "permissions": [str(right).lower() for right in list(one["permissions"])]}  # type: ignore[call-overload]
+            for one in devices(deployment)
+        ]
+    extra = {"PARTS": str(parts(deployment))} if parts(deployment) > 1 and deployment.form is Form.JOB else {}
+    words = command(deployment, "$PART", "localhost")
+    inside: dict[str, object] = {
+        "name": "main", "image": software.image, "essential": True, "entryPoint": words[:1], "command": words[1:],
+        "cpu": vcpus(deployment) * 1024, "memory": memory_mib(deployment), "environment": environment(deployment, extra),
+        "linuxParameters": linux, "stopTimeout": 120, "readonlyRootFilesystem": False, "privileged": False,
+        "mountPoints": [{"sourceVolume": one.name, "containerPath": one.path} for one in deployment.volumes if one.url is None],
+        "logConfiguration": {
+            "logDriver": "awslogs",
+            "options": {
+                "awslogs-group": f"/chipwise/{deployment.name}", "awslogs-region": deployment.node.region,
+                "awslogs-stream-prefix": "main", "awslogs-create-group": "true",
+            },
+        },
+    }  # fmt: skip
+    if gpus(deployment):
+        inside["resourceRequirements"] = [{"type": "GPU", "value": str(gpus(deployment))}]
+    if software.port is not None:
+        # Port 0: the host chooses one, so that several tasks share a machine; the load balancer is told which.
+        inside["portMappings"] = [{"containerPort": software.port, "hostPort": 0, "protocol": "tcp"}]
+    return {
+        "family": deployment.name, "networkMode": "bridge", "requiresCompatibilities": ["EC2"],
+        "runtimePlatform": {"cpuArchitecture": "ARM64" if deployment.node.arch == "arm64" else "X86_64",
+                            "operatingSystemFamily": "LINUX"},
+        "containerDefinitions": [inside],
+        "volumes": [{"name": one.name, "host": {"sourcePath": f"/var/lib/chipwise/{one.name}"}}
+                    for one in deployment.volumes if one.url is None],
+    }  # fmt: skip

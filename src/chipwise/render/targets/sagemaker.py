@@ -1,0 +1,106 @@
+"""SageMaker: a training job with managed spot and checkpoints, or an endpoint of the kind that fits the service."""
+
+from __future__ import annotations
+
+import math
+
+from chipwise.render.aws import sagemaker_program
+from chipwise.render.aws.endpoint import PRICE, endpoint, machine, mode_of, named
+from chipwise.render.aws.fitting import check, refuse_fpga
+from chipwise.render.aws.parts import is_torch, parts, together, torchrun
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import CannotRender, File
+from chipwise.render.heading import heading
+from chipwise.render.python_text import Constant, script
+from chipwise.units import GIB
+
+FITS = "one training job over several machines, or an endpoint: real-time, asynchronous or serverless"
+LONGEST_WORD, MOST_WORDS = 256, 100  # of a container's entrypoint and arguments
+# The rank of the machine from what SageMaker writes down for every container.
+_RANK = (
+    "r=$(python3 -c \"import json;c=json.load(open('/opt/ml/input/config/resourceconfig.json'));"
+    "print(sorted(c['hosts']).index(c['current_host']))\"); "
+)
+_LINK = "ln -sfn /opt/ml/input/data/data /data; "
+
+
+def render(deployment: Deployment) -> list[File]:
+    check(deployment, "sagemaker", Form.JOB, Form.SERVICE)
+    refuse_fpga(deployment, "SageMaker")
+    if deployment.software.secrets:
+        names = ", ".join(setting for setting, _, _ in deployment.software.secrets)
+        raise CannotRender(
+            f"SageMaker hands no secrets to containers ({names}).",
+            remedy="Let the program read them from Secrets Manager with its role, or take --to ecs, batch or ec2.",
+        )
+    return _job(deployment) if deployment.form is Form.JOB else endpoint(deployment, *mode_of(deployment))
+
+
+def _job(deployment: Deployment) -> list[File]:
+    if parts(deployment) > 1:
+        raise CannotRender(
+            f"{deployment.title} is {parts(deployment):,} programs that never speak to each other; a training job is one.",
+            remedy="Take --to batch (an array job) or ec2.",
+        )
+    entrypoint, arguments = _start(deployment)
+    limit = int(deployment.platforms.get("SageMaker", {}).get("most seconds of a training job", "2419200"))
+    wanted = math.ceil(deployment.deadline_s or 2 * deployment.predicted.high_s)
+    if deployment.predicted.seconds > limit:
+        raise CannotRender(
+            f"A training job ends after {limit / 86400:.0f} days; this one takes {deployment.predicted.seconds / 86400:.0f}.",
+            remedy="Plan with more chips (--limit chip_count=...), or take --to ec2 or kubernetes.",
+        )
+    data, saved = deployment.volume("data"), deployment.volume("checkpoints")
+    run = min(wanted, limit)
+    constants = [
+        *named(deployment), Constant("MACHINE", machine(deployment, "training")),
+        Constant("MACHINES", deployment.machines),
+        Constant("SPOT", deployment.spot, "Managed spot: SageMaker waits for machines, and starts again from the checkpoints."
+                 if deployment.spot else ""),
+        Constant("MOST_SECONDS", run, "The workload's deadline." if deployment.deadline_s else "Twice the plan's latest end."),
+        Constant("MOST_WAIT", run, "Running and waiting for spot machines together."),
+        Constant("DISK_GIB", _disk(deployment), "For the image and what the program writes."),
+        Constant("ENTRYPOINT", entrypoint, "SageMaker mounts the data under a path of its own; the program looks in /data."
+                 if data else ""),
+        Constant("ARGUMENTS", arguments, "" if deployment.software.given else
+                 "The usual program of its kind: put your own into program.command of the workload."),
+        Constant("ENVIRONMENT", dict(deployment.software.env)),
+        Constant("DATA", None if data is None else (data.url or ""), "Empty: data/ in the bucket that --bucket names."
+                 if data is not None and not data.url else ""),
+        Constant("CHECKPOINTS", None if saved is None else (saved.url or ""), _often(deployment)),
+    ]  # fmt: skip
+    text = script(
+        heading(deployment, PRICE),
+        sagemaker_program.JOB_USAGE,
+        sagemaker_program.JOB_IMPORTS,
+        constants,
+        sagemaker_program.JOB_PROGRAM,
+    )
+    return [File("sagemaker_job.py", text, True)]
+
+
+def _often(deployment: Deployment) -> str:
+    every = deployment.checkpoint_s
+    return f"The program saves to /checkpoints, every {every / 60:.0f} min by the plan." if every else ""
+
+
+def _disk(deployment: Deployment) -> int:
+    return min(100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.name == "models") / GIB), 16_384)
+
+
+def _start(deployment: Deployment) -> tuple[list[str], list[str]]:
+    """(entrypoint, arguments): a shell line that ends in `"$@"`, and the words of the command."""
+    link = _LINK if deployment.volume("data") else ""
+    if is_torch(deployment):
+        words = list(torchrun(deployment, "algo-1")[1:])
+        line = f'{link}{_RANK}exec torchrun --node-rank=$r "$@"' if together(deployment) else f'{link}exec torchrun "$@"'
+    else:
+        words, line = list(deployment.software.command), f'{link}exec "$@"'
+    longest = max(map(len, [line, *words]))
+    if longest > LONGEST_WORD or len(words) > MOST_WORDS:
+        raise CannotRender(
+            f"SageMaker takes commands of at most {MOST_WORDS} words of {LONGEST_WORD} characters; this one has "
+            f"{len(words)}, the longest with {longest:,}.",
+            remedy="Put it into a script inside the image, or take --to batch or ec2.",
+        )
+    return ["/bin/sh", "-c", line, "start"], words

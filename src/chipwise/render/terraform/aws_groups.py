@@ -1,0 +1,131 @@
+"""Auto scaling groups on AWS: spot with a way out, a group for each machine of a job, sizes that follow clock and load."""
+
+from __future__ import annotations
+
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, resource, text_of
+from chipwise.render.terraform.shape import sizes, together
+from chipwise.render.yaml_text import Noted
+
+BUSY = 0.7  # of what a machine answers within the goals: above it one more is started
+RIGHTS = [Raw("aws_iam_role_policy.machines")]  # before the first machine, which uses them at once
+SPOT_CAN = "price-capacity-optimized"
+
+
+def blocks(deployment: Deployment) -> list[Block]:
+    return [_group(deployment), *_schedules(deployment), *_scaling(deployment)]
+
+
+def _group(deployment: Deployment) -> Block:
+    job, many = deployment.form is Form.JOB, sizes(deployment)
+    ranked = job and deployment.machines > 1
+    later = job and bool(deployment.starts)
+    body: dict[str, Value] = {}
+    if ranked:
+        body["count"] = deployment.machines
+    body |= {
+        "name": text_of(Raw("local.name"), "-", Raw("count.index")) if ranked else Raw("local.name"),
+        "min_size": Noted(0, "A machine whose work is done leaves for good.") if job else many.least,
+        "max_size": 1 if job else many.most,
+        "desired_capacity": Noted(0, "The clock starts it.") if later else 1 if job else many.usual,
+        "vpc_zone_identifier": [Raw("var.subnet_ids[0]")] if together(deployment) else Raw("var.subnet_ids"),
+        "wait_for_capacity_timeout": Noted("0", "Spot may take its time; apply does not wait.") if deployment.spot else None,
+        "health_check_type": None if job else Raw('length(var.target_group_arns) > 0 ? "ELB" : "EC2"'),
+        "health_check_grace_period": None if job else Noted(_warm_up(deployment), "Seconds: image and weights come first."),
+        "target_group_arns": None if job else Raw("var.target_group_arns"),
+        "capacity_rebalance": True if deployment.spot and not job else None,
+        "mixed_instances_policy": _mix(deployment),
+    }  # fmt: skip
+    if not job:
+        body["instance_refresh"] = Nested({
+            "strategy": "Rolling",
+            "preferences": Nested({"min_healthy_percentage": 100 if many.least < 2 else 50}),
+        })  # fmt: skip
+    body["dynamic"] = Nested({
+        "for_each": Raw('merge(local.tags, { "chipwise-rank" = count.index })') if ranked else Raw("local.tags"),
+        "content": Nested({"key": Raw("tag.key"), "value": Raw("tag.value"), "propagate_at_launch": True}),
+    }, ("tag",))  # fmt: skip
+    body["lifecycle"] = Nested({
+        "ignore_changes": Noted([Raw("desired_capacity")], "The machines and the clock change it; apply must not.")
+        if job else Noted([Raw("desired_capacity")], "Scaling changes it; apply must not."),
+    })  # fmt: skip
+    body["depends_on"] = RIGHTS
+    why = "One group of one for each machine: who stands in for a lost one keeps its number, and goes on from its checkpoint." \
+        if ranked else "A lost machine is replaced and goes on from the last checkpoint." if job else ""  # fmt: skip
+    return resource("aws_autoscaling_group", "machines", body, why)
+
+
+def _warm_up(deployment: Deployment) -> int:
+    model = deployment.model
+    size = model.weight_bytes if model is not None and model.weight_bytes else 2e9
+    return int(300 + size / 150e6)
+
+
+def _mix(deployment: Deployment) -> Nested:
+    spot, service = deployment.spot, deployment.form is Form.SERVICE
+    distribution: dict[str, Value] = {}
+    if spot:
+        distribution["on_demand_base_capacity"] = Noted(1, "One stays when spot goes.") if service else 0
+        distribution["on_demand_percentage_above_base_capacity"] = Raw("var.on_demand_percentage")
+        distribution["spot_allocation_strategy"] = SPOT_CAN
+    else:
+        distribution["on_demand_percentage_above_base_capacity"] = 100
+    distribution["on_demand_allocation_strategy"] = "prioritized"
+    return Nested({
+        "instances_distribution": Nested(distribution),
+        "launch_template": Nested({
+            "launch_template_specification": Nested({
+                "launch_template_id": Raw("aws_launch_template.machines.id"),
+                "version": Raw("aws_launch_template.machines.latest_version"),
+            }),
+            "dynamic": Nested({
+                "for_each": Raw("var.instance_types"), "content": Nested({"instance_type": Raw("override.value")}),
+            }, ("override",)),
+        }),
+    })  # fmt: skip
+
+
+def _schedules(deployment: Deployment) -> list[Block]:
+    many, job = sizes(deployment), deployment.form is Form.JOB
+    ranked = job and deployment.machines > 1
+    group = Raw(f"aws_autoscaling_group.machines{'[count.index]' if ranked else ''}.name")
+    made = []
+    for name, at, least, usual, most, why in (
+        ("starts", deployment.starts, 0 if job else many.least, 1 if job else many.usual, 1 if job else many.most,
+         "When the work begins." if job else "When users come."),
+        ("stops", deployment.stops, 0, 0, 0 if not job else 1, "What is not done by then waits in its checkpoint."
+         if job else "When nobody comes any more."),
+    ):  # fmt: skip
+        if at:
+            body: dict[str, Value] = {
+                "count": deployment.machines if ranked else None, "scheduled_action_name": name,
+                "autoscaling_group_name": group, "recurrence": at, "time_zone": deployment.time_zone,
+                "min_size": least, "max_size": most, "desired_capacity": usual,
+            }  # fmt: skip
+            made.append(resource("aws_autoscaling_schedule", name, body, why))
+    return made
+
+
+def _scaling(deployment: Deployment) -> list[Block]:
+    scaling = deployment.scaling
+    if scaling is None or scaling.per_replica is None or sizes(deployment).least == sizes(deployment).most:
+        return []
+    target = scaling.per_replica * deployment.per_machine * 60 * BUSY
+    return [resource(
+        "aws_autoscaling_policy", "requests",
+        {
+            "count": Raw("var.alb_resource_label == null ? 0 : 1"), "name": "requests",
+            "autoscaling_group_name": Raw("aws_autoscaling_group.machines.name"), "policy_type": "TargetTrackingScaling",
+            "estimated_instance_warmup": _warm_up(deployment),
+            "target_tracking_configuration": Nested({
+                "target_value": Noted(
+                    float(f"{target:.3g}"),
+                    f"Requests a minute and machine: {BUSY:.0%} of what the plan says one answers within the goals.",
+                ),
+                "predefined_metric_specification": Nested({
+                    "predefined_metric_type": "ALBRequestCountPerTarget", "resource_label": Raw("var.alb_resource_label"),
+                }),
+            }),
+        },
+        "Requests, and not the load of the processor: that of an accelerator does not show there.",
+    )]  # fmt: skip

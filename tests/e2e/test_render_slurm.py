@@ -1,0 +1,155 @@
+"""Rendered batch scripts are taken by a real Slurm and run there: on two nodes, in arrays, and again after a stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chipwise.render.deployment import Deployment
+from chipwise.render.file import CannotRender
+from chipwise.render.targets.slurm import render
+from deployments import NAMES, deployment
+from fixed_deployments import BATCH, CASES, HPC, TRAIN
+from slurm_cluster import Cluster, Missing, started
+
+pytestmark = pytest.mark.e2e
+
+# In place of the container's programs: each says how it was started. `saving` is stopped before it ends by itself.
+_TELLS = """#!/bin/bash
+echo "$(basename "$0") $* | node $SLURM_NODEID task $SLURM_PROCID chips $CUDA_VISIBLE_DEVICES part $PART of $PARTS run $RUN"
+"""
+_SAVES = """#!/bin/bash
+if [ -e saved ]; then echo "resumed from $(cat saved)"; exit 0; fi
+trap 'echo step 7 > saved; echo saved; exit 0' TERM
+echo begun
+for _ in $(seq 600); do sleep 0.1; done
+"""
+_CONTAINER = """#!/bin/bash
+while [[ "$1" != *.sif ]]; do echo "apptainer $1"; shift; done
+echo "apptainer $1"
+shift
+exec "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    try:
+        with started(tmp_path_factory.mktemp("slurm")) as running:
+            secret = running.folder / ".secrets" / "hub-token" / "token"
+            secret.parent.mkdir(parents=True)
+            secret.write_text("not-a-real-token")
+            yield running
+    except Missing as what:
+        pytest.skip(str(what))
+
+
+def _run(slurm: Cluster, folder: Path, what: Deployment, program: str, text: str = _TELLS, **more: str) -> str:
+    """What the job wrote, after it ended well."""
+    job = _submitted(slurm, folder, what, program, text, **more)
+    assert slurm.ended(job) == "COMPLETED", _output(folder)
+    return _output(folder)
+
+
+def _submitted(slurm: Cluster, folder: Path, what: Deployment, program: str, text: str, **more: str) -> str:
+    (script,) = render(what)
+    (folder / script.path).write_text(script.text)
+    programs = folder / "bin"
+    programs.mkdir()
+    for name, body in ((program, text), ("apptainer", _CONTAINER)):
+        (programs / name).write_text(body)
+        (programs / name).chmod(0o755)
+    return slurm.submit(folder / script.path, PATH=f"{programs}:{slurm.settings['PATH']}", **more)
+
+
+def _output(folder: Path) -> str:
+    return "".join(path.read_text() for path in sorted(folder.glob("*.out")))
+
+
+def test_a_training_job_meets_on_two_nodes(slurm: Cluster, tmp_path: Path) -> None:
+    said = _run(slurm, tmp_path, TRAIN, "torchrun", IMAGE="").splitlines()
+    told = sorted(line for line in said if line.startswith("torchrun"))
+    assert [line.split("--node-rank=")[1].split()[0] for line in told] == ["0", "1"]
+    assert len({line.split("--rdzv-endpoint=")[1].split()[0] for line in told}) == 1, "one place to meet"
+    assert all("--nnodes=2 --nproc-per-node=8" in line and "train.py --config legal.yaml" in line for line in told)
+    assert all("chips 0,1,2,3,4,5,6,7 " in line for line in told)
+
+
+def test_the_container_gets_chips_and_directories(slurm: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "llama-8b-legal.sif").touch()
+    said = _run(slurm, tmp_path, TRAIN, "torchrun")
+    assert f"apptainer {tmp_path}/checkpoints:/checkpoints" in said
+    assert "apptainer --nv" in said
+    assert said.count("torchrun --nnodes=2") == 2
+
+
+def test_a_missing_container_is_told_at_once(slurm: Cluster, tmp_path: Path) -> None:
+    job = _submitted(slurm, tmp_path, TRAIN, "torchrun", _TELLS)
+    assert slurm.ended(job) == "FAILED"
+    assert "llama-8b-legal.sif is not there" in _output(tmp_path)
+
+
+def test_parts_of_a_batch_are_each_done_once_by_one_chip(slurm: Cluster, tmp_path: Path) -> None:
+    said = _run(slurm, tmp_path, BATCH, "vllm", IMAGE="").splitlines()
+    told = [line for line in said if line.startswith("vllm")]
+    done = sorted(int(line.split(" part ")[1].split()[0]) for line in told)
+    assert done == list(range(16)), "every part, and none twice"
+    assert all(f"requests-{int(line.split(' part ')[1].split()[0]):05d}.jsonl" in line for line in told)
+    assert all(len(line.split(" chips ")[1].split()[0].split(",")) == 1 for line in told)
+
+
+def test_mpi_ranks_are_started_by_srun(slurm: Cluster, tmp_path: Path) -> None:
+    small = replace(HPC, machines=2, split={"runs at once": 1, "chips a run": 2}, node=replace(HPC.node, vcpus=4), runs=3)
+    solver = replace(small, software=replace(HPC.software, command=("solver", "--case", "wing")))
+    said = _run(slurm, tmp_path, solver, "solver", IMAGE="", MPI="none").splitlines()
+    told = [line for line in said if line.startswith("solver")]
+    assert len(told) == 3 * 2 * 4, "three runs of two nodes with four ranks"
+    assert sorted({line.split(" run ")[1] for line in told}) == ["0", "1", "2"]
+
+
+def test_a_job_near_its_limit_saves_and_goes_on(slurm: Cluster, tmp_path: Path) -> None:
+    one = replace(TRAIN, machines=1)
+    job = _submitted(slurm, tmp_path, one, "torchrun", _SAVES, IMAGE="")
+    _until(lambda: "begun" in _output(tmp_path))
+    slurm.run("scancel", "--batch", "--signal=USR1", job)  # what Slurm sends five minutes before the limit
+    _until(lambda: "Restarts=1" in slurm.run("scontrol", "show", "job", job))
+    time.sleep(2)  # in the same second the node would take the new start for the one that it just ended
+    slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")  # a queued-again job otherwise waits two minutes
+    assert slurm.ended(job) == "COMPLETED", _output(tmp_path)
+    assert "saved" in _output(tmp_path)
+    assert "resumed from step 7" in _output(tmp_path)
+
+
+def test_a_pipeline_of_jobs_runs_in_order(slurm: Cluster, tmp_path: Path) -> None:
+    for file in render(deployment("quantum")):
+        (tmp_path / file.path).write_text(file.text)
+    slurm.run("bash", "submit.sh", cwd=tmp_path, IMAGE="", SBATCH_HOLD="1", SBATCH_PARTITION="large")
+    told = slurm.run("squeue", "--noheader", "--format=%j %E")
+    assert "active-site-energy-dress afterok" in told
+    slurm.run("scancel", "--state=PENDING", "--user=root")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *(f"@{name}" for name in CASES)])
+def test_slurm_takes_what_is_rendered(slurm: Cluster, tmp_path: Path, name: str) -> None:
+    """As it stands, for nodes like those of the plan; nobody runs it."""
+    try:
+        files = render(CASES[name[1:]] if name.startswith("@") else deployment(name))
+    except CannotRender:
+        return
+    for file in files:
+        if file.path.endswith(".sbatch"):
+            (tmp_path / file.path).write_text(file.text)
+            job = slurm.submit(tmp_path / file.path, SBATCH_PARTITION="large", SBATCH_HOLD="1")
+            slurm.run("scancel", job)
+
+
+def _until(holds: object, seconds: float = 30.0) -> None:
+    assert callable(holds)
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.2)

@@ -1,0 +1,220 @@
+"""Terraform itself: it lays out, validates, applies and destroys what the target writes.
+
+AWS is a moto server with a stand-in before EC2 and SSM for what moto lacks (placement groups, public image parameters). The
+providers of Google Cloud and Azure come from Terraform's registry alone; what is written for them is held against the argument
+lists of packages that are made from their schemas. What moto cannot do is not asked of it: budgets (it does not list their
+subscribers), and that a second plan shows no difference.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import subprocess
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aws_stand_in
+import provider_schema
+import terraform_tool
+from aws_stand_in import Aws
+from chipwise.render.targets.terraform import render
+from chipwise.render.terraform.hcl import Block, document, output
+from deployments import deployment
+from fixed_deployments import CASES
+from hcl_reading import dangling, modules
+from terraform_tool import Missing, Tool
+
+pytestmark = pytest.mark.e2e
+# All but pipelines, which are rendered by stage.
+EXAMPLES = ("batch", "finetune", "hpc", "hybrid", "interactive", "render", "serve", "stream", "train", "transcode")
+FITTING = ("train", "serve", "neuron", "tpu", "azure", "batch", "hpc", "notebooks")
+HOSTILE = [
+    'a"b',
+    "C:\\bin",
+    "a\nb\r\t",
+    '${file("/etc/hostname")}',
+    "$${x}",
+    "%{ if true }x",
+    "$(id)",
+    "é😀\u2028",
+    "\b\f",
+    "x" * 10_000,
+]
+
+
+def tool(folder: Path, settings: dict[str, str] | None = None) -> Tool:
+    try:
+        return terraform_tool.tool(folder, settings)
+    except Missing as what:
+        pytest.skip(str(what))
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[Aws]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
+        with aws_stand_in.started() as running:
+            yield running
+
+
+@pytest.mark.parametrize("case", FITTING)
+def test_terraform_would_lay_it_out_the_same(case: str, tmp_path: Path) -> None:
+    try:
+        program = terraform_tool.terraform()
+    except Missing as what:
+        pytest.skip(str(what))
+    terraform_tool.write(tmp_path, render(CASES[case]))
+    said = subprocess.run(
+        [program, "fmt", "-check", "-diff", "-recursive"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (said.returncode, said.stdout) == (0, "")
+
+
+def test_terraform_reads_hostile_text_as_text(tmp_path: Path) -> None:
+    """All but its own normal form of unicode (NFC)."""
+    try:
+        program = terraform_tool.terraform()
+    except Missing as what:
+        pytest.skip(str(what))
+    values = {f"t{number}": text for number, text in enumerate(HOSTILE)}
+    (tmp_path / "main.tf").write_text(document([Block("locals", (), values), output("all", values, "x")]), encoding="utf-8")
+    for words in (("init",), ("apply", "-auto-approve")):
+        subprocess.run([program, *words, "-no-color"], cwd=tmp_path, capture_output=True, check=True)
+    said = subprocess.run([program, "output", "-json", "all"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(said.stdout) == {key: unicodedata.normalize("NFC", text) for key, text in values.items()}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_aws_provider_finds_every_example_valid(example: str, tmp_path: Path) -> None:
+    files = render(deployment(example, "clouds=[aws]"))
+    terraform_tool.write(tmp_path, files)
+    for folder, found in modules(files).items():
+        assert any(one.labels == ("aws",) for one in found if one.kind == "provider")
+        one = tool(tmp_path / folder)
+        one.run("init", "-no-color")
+        one.run("validate", "-no-color")
+
+
+def applied(aws: Aws, case: str, folder: Path, given: dict[str, Any], inner: str = "") -> Tool:
+    what = CASES[case]
+    image = {"AMI": {"ec2": "/aws/service/deeplearning/ami/test"}}
+    terraform_tool.write(folder, render(replace(what, platforms={**what.platforms, **image})))
+    place = folder / inner
+    (place / "moto_override.tf").write_text(terraform_tool.OVERRIDE)
+    if not inner and what.software.built:
+        given = given | {"image": "registry.example/team/program:1"}
+    (place / "terraform.tfvars.json").write_text(json.dumps(given))
+    endpoints = {"AWS_ENDPOINT_URL": aws.moto, "AWS_ENDPOINT_URL_EC2": aws.url, "AWS_ENDPOINT_URL_SSM": aws.url}
+    one = tool(place, endpoints)
+    one.run("init", "-no-color")
+    one.run("validate", "-no-color")
+    one.run("apply", "-no-color", "-auto-approve")
+    return one
+
+
+def subnets(aws: Aws, region: str) -> list[str]:
+    return sorted(one["SubnetId"] for one in aws.client("ec2", region).describe_subnets()["Subnets"])
+
+
+def test_a_spot_job_over_two_machines_is_made_and_goes_away(aws: Aws, tmp_path: Path) -> None:
+    region = CASES["train"].node.region
+    ec2, groups = aws.client("ec2", region), aws.client("autoscaling", region)
+    one = applied(aws, "train", tmp_path, {"subnet_ids": subnets(aws, region)[:1]})
+
+    found = groups.describe_auto_scaling_groups()["AutoScalingGroups"]
+    assert sorted(group["AutoScalingGroupName"] for group in found) == ["llama-8b-legal-0", "llama-8b-legal-1"]
+    mix = found[0]["MixedInstancesPolicy"]
+    assert mix["InstancesDistribution"]["OnDemandPercentageAboveBaseCapacity"] == 0
+    assert mix["InstancesDistribution"]["SpotAllocationStrategy"] == "price-capacity-optimized"
+    ranks = {tag["Value"] for group in found for tag in group["Tags"] if tag["Key"] == "chipwise-rank"}
+    assert ranks == {"0", "1"}
+
+    (template,) = ec2.describe_launch_template_versions(Versions=["$Latest"])["LaunchTemplateVersions"]
+    data = template["LaunchTemplateData"]
+    assert data["MetadataOptions"]["HttpTokens"] == "required"
+    assert data["BlockDeviceMappings"][0]["Ebs"]["Encrypted"] is True
+    assert len(data["NetworkInterfaces"]) == 32
+    assert data["ImageId"] == aws.image, "through the public parameter"
+    script = gzip.decompress(base64.b64decode(data["UserData"])).decode()
+    assert script.startswith("#!/bin/bash\n")
+    assert "IMAGE='registry.example/team/program:1'" in script
+    assert subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False).stderr == ""
+
+    (guard,) = (one for one in ec2.describe_security_groups()["SecurityGroups"] if one["GroupName"].startswith("llama"))
+    assert [rule.get("IpRanges") for rule in guard["IpPermissions"]] == [[]], "nobody from outside"
+    assert aws.placement_groups == {"llama-8b-legal"}
+
+    one.run("destroy", "-no-color", "-auto-approve")
+    assert groups.describe_auto_scaling_groups()["AutoScalingGroups"] == []
+    assert aws.placement_groups == set()
+
+
+def test_a_service_is_made_with_its_hours(aws: Aws, tmp_path: Path) -> None:
+    region = CASES["serve"].node.region
+    applied(aws, "serve", tmp_path, {"subnet_ids": subnets(aws, region)})
+    groups = aws.client("autoscaling", region)
+    (group,) = groups.describe_auto_scaling_groups()["AutoScalingGroups"]
+    assert (group["MinSize"], group["DesiredCapacity"], group["MaxSize"]) == (2, 2, 13)
+    assert len(group["Instances"]) == 2
+    hours = {
+        one["ScheduledActionName"]: one["Recurrence"]
+        for one in groups.describe_scheduled_actions()["ScheduledUpdateGroupActions"]
+    }
+    assert hours == {"starts": "0 7 * * 1,2,3,4,5,6", "stops": "0 22 * * 1,2,3,4,5,6"}
+
+
+def test_machines_on_demand_are_made_by_number(aws: Aws, tmp_path: Path) -> None:
+    region = CASES["hpc"].node.region
+    applied(aws, "hpc", tmp_path, {"subnet_ids": subnets(aws, region)})
+    reservations = aws.client("ec2", region).describe_instances()["Reservations"]
+    tags = [{tag["Key"]: tag["Value"] for tag in one["Tags"]} for each in reservations for one in each["Instances"]]
+    assert sorted(one["chipwise-rank"] for one in tags) == ["0", "1", "2", "3"]
+    assert {one["team"] for one in tags} == {"aerodynamics"}
+
+
+def test_a_node_group_joins_its_cluster(aws: Aws, tmp_path: Path) -> None:
+    region = CASES["train"].node.region
+    eks, places = aws.client("eks", region), subnets(aws, region)
+    role = f"arn:aws:iam::{terraform_tool.ACCOUNT}:role/cluster"
+    eks.create_cluster(name="main", roleArn=role, resourcesVpcConfig={"subnetIds": places})
+    applied(aws, "train", tmp_path, {"subnet_ids": places[:1], "cluster_name": "main"}, "eks")
+    (name,) = eks.list_nodegroups(clusterName="main")["nodegroups"]
+    group = eks.describe_nodegroup(clusterName="main", nodegroupName=name)["nodegroup"]
+    assert group["capacityType"] == "SPOT"
+    assert group["taints"] == [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}]
+    assert group["instanceTypes"] == ["p5.48xlarge"]
+
+
+@pytest.mark.parametrize("cloud", ["gcp", "azure"])
+@pytest.mark.parametrize("example", ["train", "serve", "batch", "hpc", "transcode", "render", "interactive"])
+def test_google_and_azure_know_every_argument(cloud: str, example: str) -> None:
+    found = modules(render(deployment(example, f"clouds=[{cloud}]")))
+    told = []
+    for blocks in found.values():
+        assert dangling(blocks) == set()
+        for one in blocks:
+            provider = one.labels[0].partition("_")[0] if one.labels else ""
+            if one.kind in ("resource", "data") and provider in ("google", "azurerm"):
+                try:
+                    told += provider_schema.complaints(provider, one.kind, one.labels, one.body)
+                except Missing as what:
+                    pytest.skip(str(what))
+    assert told == []
+
+
+def test_a_wrong_argument_is_seen() -> None:
+    try:
+        told = provider_schema.complaints("google", "resource", ("google_container_node_pool", "x"), {"nod_config": "1"})
+    except Missing as what:
+        pytest.skip(str(what))
+    assert told == [
+        "google_container_node_pool.x: nod_config is not an argument",
+        "google_container_node_pool.x: cluster is needed",
+    ]

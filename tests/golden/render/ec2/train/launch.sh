@@ -1,0 +1,188 @@
+#!/bin/bash
+# llama-8b-legal: train on 2 x p5.48xlarge (aws eu-north-1, spot). Written by chipwise from the plan.
+# Machines end themselves when the program ends.
+# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export AWS_DEFAULT_REGION=eu-north-1 AWS_PAGER=''
+NAME=llama-8b-legal
+ROOT_GIB=100
+MACHINES=2
+image=''
+TAGS='[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "llama-8b-legal"}, {"Key": "chipwise-deployment", "Value": "llama-8b-legal"}, {"Key": "owner", "Value": "mara.lindqvist"}, {"Key": "team", "Value": "language"}, {"Key": "project", "Value": "legal-assistant"}, {"Key": "cost_center", "Value": "4711"}, {"Key": "chipwise-first-rank", "Value": "0"}]}, {"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "llama-8b-legal"}, {"Key": "chipwise-deployment", "Value": "llama-8b-legal"}, {"Key": "owner", "Value": "mara.lindqvist"}, {"Key": "team", "Value": "language"}, {"Key": "project", "Value": "legal-assistant"}, {"Key": "cost_center", "Value": "4711"}, {"Key": "chipwise-first-rank", "Value": "0"}]}]'
+GROUP_TAGS='[{"ResourceType": "security-group", "Tags": [{"Key": "Name", "Value": "llama-8b-legal"}, {"Key": "chipwise-deployment", "Value": "llama-8b-legal"}, {"Key": "owner", "Value": "mara.lindqvist"}, {"Key": "team", "Value": "language"}, {"Key": "project", "Value": "legal-assistant"}, {"Key": "cost_center", "Value": "4711"}]}]'
+
+usage() {
+  cat << 'END'
+launch.sh check|up|down [option=value ...]
+  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix
+check makes a dry run, up starts the machines (all or none), down ends everything with this deployment's tag.
+END
+  exit 64
+}
+
+action=${1:-check}
+[ $# -eq 0 ] || shift
+ami='' subnet='' profile='' keep=''
+for option in "$@"; do
+  case "$option" in
+    image=* | ami=* | subnet=* | profile=* | keep=*) printf -v "${option%%=*}" '%s' "${option#*=}" ;;
+    *) usage ;;
+  esac
+done
+
+running() {
+  aws ec2 describe-instances --output text --query 'Reservations[].Instances[].InstanceId' \
+    --filters "Name=tag:chipwise-deployment,Values=$NAME" 'Name=instance-state-name,Values=pending,running,stopping,stopped'
+}
+
+down() {
+  local ids
+  ids=$(running)
+  if [ -n "$ids" ]; then
+    # shellcheck disable=SC2086 # one word per machine
+    aws ec2 terminate-instances --instance-ids $ids > /dev/null
+    # shellcheck disable=SC2086
+    aws ec2 wait instance-terminated --instance-ids $ids
+    echo "ended: $ids"
+  fi
+  for group in $(aws ec2 describe-security-groups --output text --query 'SecurityGroups[].GroupId' \
+    --filters "Name=tag:chipwise-deployment,Values=$NAME"); do
+    aws ec2 delete-security-group --group-id "$group"
+  done
+  aws ec2 delete-placement-group --group-name "chipwise-$NAME" 2> /dev/null || true
+}
+
+prepare() { # what every attempt has in common
+  [ -n "$image" ] || { echo 'push the image and give image=' >&2; exit 1; }
+  [ -n "$keep" ] || echo '/checkpoints will be lost with the machine: give keep=' >&2
+  [ -n "$ami" ] || ami=$(aws ssm get-parameter --query Parameter.Value --output text \
+    --name /aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id)
+  [ -n "$subnet" ] || subnet=$(aws ec2 describe-subnets --output text --query 'Subnets[0].SubnetId' \
+    --filters 'Name=default-for-az,Values=true')
+  root=$(aws ec2 describe-images --image-ids "$ami" --query 'Images[0].RootDeviceName' --output text)
+  data=$(mktemp)
+  trap 'rm -f "$data"' EXIT
+  {
+    head -n 1 "$here/start.sh"
+    printf 'IMAGE=%q\nKEEP=%q\n' "$image" "${keep%/}"
+    tail -n +2 "$here/start.sh"
+  } > "$data"
+  common=(
+    --image-id "$ami" --user-data "file://$data" --instance-initiated-shutdown-behavior terminate
+    --metadata-options 'HttpTokens=required,HttpPutResponseHopLimit=1,InstanceMetadataTags=enabled'
+    --block-device-mappings
+    "DeviceName=$root,Ebs={VolumeType=gp3,VolumeSize=$ROOT_GIB,Throughput=500,Encrypted=true,DeleteOnTermination=true}"
+    --tag-specifications "$TAGS"
+  )
+  [ -z "$profile" ] || common+=(--iam-instance-profile "Name=$profile")
+}
+
+make_group() {
+  local vpc
+  vpc=$(aws ec2 describe-subnets --subnet-ids "$subnet" --query 'Subnets[0].VpcId' --output text)
+  group=$(aws ec2 create-security-group --group-name "chipwise-$NAME" --vpc-id "$vpc" --output text --query GroupId \
+    --description 'Machines of one chipwise deployment' --tag-specifications "$GROUP_TAGS")
+  # EFA needs both directions by name, even where everything may go out.
+  local among="[{\"IpProtocol\": \"-1\", \"UserIdGroupPairs\": [{\"GroupId\": \"$group\"}]}]"
+  aws ec2 authorize-security-group-ingress --group-id "$group" --ip-permissions "$among" > /dev/null
+  aws ec2 authorize-security-group-egress --group-id "$group" --ip-permissions "$among" > /dev/null
+  aws ec2 create-placement-group --group-name "chipwise-$NAME" --strategy cluster
+}
+
+attempt() { # machine, how it is bought, interfaces, first card with EFA; then options
+  local machine=$1 purchase=$2 interfaces=$3 first=$4 at where cards
+  shift 4
+  local wanted=(--instance-type "$machine" "${common[@]}")
+  if [ "$interfaces" -gt 0 ]; then
+    where="SubnetId=$subnet${group:+,Groups=$group},DeleteOnTermination=true"
+    cards=("NetworkCardIndex=0,DeviceIndex=0,InterfaceType=interface,$where")
+    for ((at = first; at < first + interfaces; at++)); do
+      cards+=("NetworkCardIndex=$at,DeviceIndex=$((at == 0)),InterfaceType=efa-only,$where")
+    done
+    wanted+=(--network-interfaces "${cards[@]}")
+  else
+    wanted+=(--subnet-id "$subnet")
+    [ -z "$group" ] || wanted+=(--security-group-ids "$group")
+  fi
+  if [ "$purchase" = spot ]; then
+    wanted+=(--instance-market-options)
+    wanted+=('MarketType=spot,SpotOptions={SpotInstanceType=one-time,InstanceInterruptionBehavior=terminate}')
+  fi
+  [ -z "$placement" ] || wanted+=(--placement "GroupName=$placement")
+  aws ec2 run-instances "${wanted[@]}" "$@"
+}
+
+start() { # the first attempt that finds all machines
+  local told
+  try() {
+    if told=$(attempt "$@" --count "$MACHINES" 2>&1 > /dev/null); then
+      echo "started $MACHINES x $1 ($2)"
+    elif grep -qE 'Insufficient|LimitExceeded|SpotMaxPrice|MaxSpot|Unsupported|Unfulfillable' <<< "$told"; then
+      echo "no: $1 ($2): $told" >&2
+      return 1
+    else
+      echo "$told" >&2
+      exit 2
+    fi
+  }
+  try p5.48xlarge spot 32 0 && return
+  try p5e.48xlarge spot 32 0 && return
+  try p5en.48xlarge spot 16 0 && return
+  try p5.48xlarge on-demand 32 0 && return
+  try p5e.48xlarge on-demand 32 0 && return
+  try p5en.48xlarge on-demand 16 0 && return
+  echo 'No attempt found all machines.' >&2
+  return 1
+}
+
+up() {
+  local there ids
+  there=$(running)
+  [ -z "$there" ] || { echo "It runs already: $there. End it first: $0 down" >&2; exit 1; }
+  trap 'rm -f "$data"; echo "did not succeed: ending what was started" >&2; down' EXIT
+  trap 'exit 130' INT TERM
+  make_group
+  start
+  # The first machine's address, for the others to meet at: each reads it from its own tags.
+  local head
+  # shellcheck disable=SC2016 # backticks are of the query
+  head=$(aws ec2 describe-instances --output text --filters "Name=tag:chipwise-deployment,Values=$NAME" \
+    'Name=instance-state-name,Values=pending,running' \
+    --query 'Reservations[].Instances[?AmiLaunchIndex==`0`].PrivateIpAddress')
+  # shellcheck disable=SC2046
+  aws ec2 create-tags --resources $(running) --tags "Key=chipwise-head,Value=$head"
+  ids=$(running)
+  # shellcheck disable=SC2086
+  aws ec2 wait instance-running --instance-ids $ids
+  trap 'rm -f "$data"' EXIT
+  echo "running: $ids"
+}
+
+check() {
+  local told
+  told=$(attempt p5.48xlarge spot 32 0 --count 1 --dry-run 2>&1) || true
+  case "$told" in
+    *DryRunOperation*) echo "dry run: fine. Start it: $0 up" ;;
+    *)
+      echo "$told" >&2
+      exit 2
+      ;;
+  esac
+}
+
+group='' placement=''
+[ "$action" != up ] || placement="chipwise-$NAME"
+case "$action" in
+  check)
+    prepare
+    check
+    ;;
+  up)
+    prepare
+    up
+    ;;
+  down) down ;;
+  *) usage ;;
+esac

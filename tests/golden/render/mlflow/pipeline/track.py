@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# product-search: pipeline on 2 x g6e.xlarge (aws eu-central-1, on-demand). Written by chipwise from the plan.
+"""Logs a run to MLflow with what was predicted for it.
+
+  python track.py                          run the planned command and measure it
+  python track.py -- python other.py       another command, measured the same way
+  python track.py --measured "latency p99=8.7" --measured usd_per_month=1490
+                                           figures of something that runs already
+
+Where it goes is MLflow's own setting: MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME.
+Needs: pip install mlflow-skinny
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import mlflow
+
+# On every run: who it is for.
+TAGS = {
+    "chipwise.owner": "priya.raman",
+    "chipwise.team": "assistants",
+    "chipwise.project": "shop-chat",
+    "chipwise.workload": "product-search",
+    "chipwise.kind": "pipeline",
+}
+# What the plan says of each, in seconds and dollars.
+STAGES = {
+    "train": {
+        "about": "Llama 3.1 8B continued on 20 billion tokens",
+        "command": ["python", "train.py", "--config", "legal.yaml"],
+        "usd_per_hour": 62,
+        "settings": {
+            "provider": "aws",
+            "region": "eu-north-1",
+            "machine": "p5.48xlarge",
+            "machines": 2,
+            "chip": "H100-SXM",
+            "chips_per_machine": 8,
+            "purchase": "spot",
+            "image": "llama-8b-legal:1",
+            "model": "llama-3.1-8b",
+            "precision": "bf16",
+            "split.tp": 1,
+            "split.pp": 1,
+            "split.cp": 1,
+            "split.ep": 1,
+            "split.dp": 16,
+            "split.shard": 3,
+            "split.recompute": 1,
+            "split.micro_batch": 2,
+        },
+        "predicted": {
+            "seconds": 144000,
+            "seconds low": 126000,
+            "seconds high": 187200,
+            "usd": 2481.5,
+            "kg_co2e": 210,
+            "watts": 17600,
+        },
+    },
+    "serve": {
+        "about": "serve",
+        "command": [
+            "vllm",
+            "serve",
+            "meta-llama/Llama-3.1-8B",
+            "--host",
+            "0.0.0.0",
+            "--port",
+            "8000",
+            "--quantization",
+            "fp8",
+            "--max-model-len",
+            "8192",
+            "--max-num-seqs",
+            "128",
+        ],
+        "usd_per_hour": 3.92,
+        "settings": {
+            "provider": "aws",
+            "region": "eu-central-1",
+            "machine": "g6e.xlarge",
+            "machines": 2,
+            "chip": "L40S",
+            "chips_per_machine": 1,
+            "purchase": "on-demand",
+            "image": "vllm/vllm-openai:v0.32.0",
+            "model": "llama-3.1-8b",
+            "precision": "fp8",
+            "split.tp": 1,
+            "split.pp": 1,
+            "split.replicas": 2,
+        },
+        "predicted": {
+            "usd_per_month": 1534,
+            "ttft p95": 0.5,
+            "tpot p95": 0.035,
+            "latency p99": 8.9,
+            "kg_co2e": 55,
+            "watts": 840,
+            "requests_per_second": 13.8,
+        },
+    },
+}
+
+
+def metric_name(text: str) -> str:
+    """MLflow takes letters, digits, `_`, `-`, `.` and `/`."""
+    return re.sub(r"[^\w./-]+", "_", text, flags=re.ASCII)
+
+
+def compare(measured: Mapping[str, float], plan: Mapping[str, float]) -> None:
+    """Measured figures, and for those that were predicted the ratio: 1.2 means a fifth more than expected."""
+    for name, value in measured.items():
+        mlflow.log_metric(f"measured.{metric_name(name)}", value)
+        expected = plan.get(name)
+        if expected:
+            mlflow.log_metric(f"ratio.{metric_name(name)}", value / expected)
+    low, high, seconds = plan.get("seconds low"), plan.get("seconds high"), measured.get("seconds")
+    if low is not None and high is not None and seconds is not None:
+        mlflow.set_tag("within_predicted_range", str(low <= seconds <= high).lower())
+
+
+@contextmanager
+def tracked(name: str, timed: bool = True) -> Iterator[dict[str, float]]:
+    """A run with its prediction. Put counts into what it gives, such as `items`; time and cost are measured, if `timed`."""
+    told = STAGES[name]
+    with mlflow.start_run(run_name=name, description=told["about"]):
+        mlflow.set_tags(TAGS)
+        mlflow.log_params(told["settings"])
+        for key, value in told["predicted"].items():
+            mlflow.log_metric(f"predicted.{metric_name(key)}", value)
+        measured: dict[str, float] = {}
+        began = time.monotonic()
+        try:
+            yield measured
+        finally:
+            if timed:
+                measured["seconds"] = time.monotonic() - began
+                measured["usd"] = measured["seconds"] / 3600 * told["usd_per_hour"]
+                if "items" in measured and measured["seconds"]:
+                    measured["items_per_second"] = measured["items"] / measured["seconds"]
+            compare(measured, told["predicted"])
+
+
+def run(command: list[str]) -> int:
+    """The command, which is told to stop when this is."""
+    child = subprocess.Popen(command)
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda number, _: child.send_signal(number))
+    return child.wait()
+
+
+def pair(text: str) -> tuple[str, float]:
+    name, _, value = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER")
+    return name, float(value)
+
+
+def main() -> int:
+    first = next(iter(STAGES))
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--stage", choices=sorted(STAGES), default=first)
+    asked.add_argument("--items", type=float, help="how many were worked on: gives items_per_second")
+    asked.add_argument("--measured", type=pair, action="append", default=[], metavar="NAME=NUMBER")
+    asked.add_argument("command", nargs="*")
+    given = asked.parse_args()
+    with tracked(given.stage, timed=not given.measured) as measured:
+        if given.measured:
+            measured.update(given.measured)
+            return 0
+        if given.items is not None:
+            measured["items"] = given.items
+        code = run(given.command or STAGES[given.stage]["command"])
+        mlflow.log_metric("exit_code", code)
+        if code:
+            sys.exit(code)  # from inside, so that MLflow marks the run as failed
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

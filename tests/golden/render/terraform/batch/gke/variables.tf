@@ -1,0 +1,22 @@
+# What the plan cannot know. Those without a default must be given.
+
+variable "project" {
+  description = "Project that pays."
+  type        = string
+}
+
+variable "region" {
+  description = "Where the machines stand: the plan's choice."
+  type        = string
+  default     = "us-central1"
+}
+
+variable "cluster" {
+  description = "The GKE cluster that the machines join."
+  type        = string
+}
+
+variable "zones" {
+  description = "Zones of the region that have the machines. Several make up for a short one."
+  type        = list(string)
+}

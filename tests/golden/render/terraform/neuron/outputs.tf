@@ -1,0 +1,19 @@
+output "log_group" {
+  description = "Where the program's output goes."
+  value       = aws_cloudwatch_log_group.this.name
+}
+
+output "bucket" {
+  description = "What outlives the machines: checkpoints/."
+  value       = aws_s3_bucket.work.id
+}
+
+output "instances" {
+  description = "The machines."
+  value       = aws_instance.machines[*].id
+}
+
+output "security_group" {
+  description = "Of the machines."
+  value       = aws_security_group.machines.id
+}

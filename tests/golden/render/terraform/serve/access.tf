@@ -1,0 +1,75 @@
+# What the machines may do: no more than their script does.
+
+data "aws_partition" "current" {}
+
+data "aws_caller_identity" "current" {}
+
+data "aws_iam_policy_document" "assume" {
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["ec2.amazonaws.com"]
+    }
+  }
+}
+
+resource "aws_iam_role" "machines" {
+  name_prefix        = "${substr(local.name, 0, 30)}-"
+  assume_role_policy = data.aws_iam_policy_document.assume.json
+}
+
+resource "aws_iam_instance_profile" "machines" {
+  name_prefix = "${substr(local.name, 0, 30)}-"
+  role        = aws_iam_role.machines.name
+}
+
+data "aws_iam_policy_document" "machines" {
+  statement {
+    sid       = "Logs"
+    actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
+    resources = ["${aws_cloudwatch_log_group.this.arn}:*"]
+  }
+
+  statement {
+    sid     = "Secrets"
+    actions = ["secretsmanager:GetSecretValue"]
+    resources = [
+      "arn:${data.aws_partition.current.partition}:secretsmanager:${var.region}:${data.aws_caller_identity.current.account_id}:secret:hub-token-??????",
+    ]
+  }
+
+  # For an image in ECR. This call knows no narrower resource.
+  statement {
+    sid       = "SignIn"
+    actions   = ["ecr:GetAuthorizationToken"]
+    resources = ["*"]
+  }
+
+  statement {
+    sid     = "Pull"
+    actions = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+    resources = [
+      "arn:${data.aws_partition.current.partition}:ecr:${var.region}:${data.aws_caller_identity.current.account_id}:repository/*",
+    ]
+  }
+}
+
+resource "aws_iam_role_policy" "machines" {
+  name   = "work"
+  role   = aws_iam_role.machines.id
+  policy = data.aws_iam_policy_document.machines.json
+}
+
+resource "aws_iam_role_policy_attachment" "sessions" {
+  count      = var.session_manager ? 1 : 0
+  role       = aws_iam_role.machines.name
+  policy_arn = "arn:${data.aws_partition.current.partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"
+}
+
+# The output of the program outlives its machine.
+resource "aws_cloudwatch_log_group" "this" {
+  name              = "/chipwise/${local.name}"
+  retention_in_days = 30
+}

@@ -1,0 +1,205 @@
+# chat-api: serve on 2 x g6e.xlarge (aws eu-central-1, on-demand). Written by chipwise from the plan.
+# Plain EC2 machines that run the container by themselves; the directory eks/ has the same as a node group.
+# Expected: $1,534 and 55 kg CO2e a month.
+
+locals {
+  name = "chat-api"
+  # Activate them as cost allocation tags, or the bill does not show them.
+  tags = {
+    Name                = "chat-api"
+    chipwise-deployment = "chat-api"
+    owner               = "priya.raman"
+    team                = "assistants"
+    project             = "shop-chat"
+  }
+  # What start.sh reads.
+  settings = {
+    IMAGE     = var.image
+    NAME      = local.name
+    LOG_GROUP = aws_cloudwatch_log_group.this.name
+  }
+  start = join("\n", concat(
+    ["#!/bin/bash"],
+    [for name, value in local.settings : "${name}='${replace(value, "'", "'\\''")}'"],
+    [file("${path.module}/start.sh")],
+  ))
+}
+
+# The public image that carries the driver of L40S, Docker and its container toolkit.
+data "aws_ssm_parameter" "ami" {
+  count = var.ami_id == null ? 1 : 0
+  name  = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+}
+
+data "aws_ami" "this" {
+  owners = ["amazon", "aws-marketplace", "self"]
+
+  filter {
+    name   = "image-id"
+    values = [var.ami_id != null ? var.ami_id : nonsensitive(data.aws_ssm_parameter.ami[0].value)]
+  }
+}
+
+resource "aws_launch_template" "machines" {
+  name_prefix   = "${local.name}-"
+  image_id      = data.aws_ami.this.id
+  instance_type = var.instance_types[0]
+  # EC2 takes 16 KiB; packed, long commands fit too.
+  user_data                            = base64gzip(local.start)
+  ebs_optimized                        = true
+  update_default_version               = true
+  instance_initiated_shutdown_behavior = "terminate"
+  vpc_security_group_ids               = [aws_security_group.machines.id]
+
+  iam_instance_profile {
+    arn = aws_iam_instance_profile.machines.arn
+  }
+
+  metadata_options {
+    http_endpoint = "enabled"
+    # IMDSv2 only: a program that fetches any URL must not reach the credentials.
+    http_tokens = "required"
+    # Not from inside a container with a network of its own.
+    http_put_response_hop_limit = 1
+    # The script reads there which machine it is.
+    instance_metadata_tags = "enabled"
+  }
+
+  block_device_mappings {
+    device_name = data.aws_ami.this.root_device_name
+
+    ebs {
+      volume_type = "gp3"
+      # GiB: system and image, and what the program keeps beside it.
+      volume_size           = 120
+      throughput            = 500
+      iops                  = 3000
+      encrypted             = true
+      delete_on_termination = true
+    }
+  }
+
+  monitoring {
+    enabled = true
+  }
+
+  # Default tags of the provider do not reach what a template starts.
+  tag_specifications {
+    resource_type = "instance"
+    tags          = local.tags
+  }
+
+  tag_specifications {
+    resource_type = "volume"
+    tags          = local.tags
+  }
+
+  tag_specifications {
+    resource_type = "network-interface"
+    tags          = local.tags
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "aws_autoscaling_group" "machines" {
+  name                = local.name
+  min_size            = 2
+  max_size            = 13
+  desired_capacity    = 2
+  vpc_zone_identifier = var.subnet_ids
+  health_check_type   = length(var.target_group_arns) > 0 ? "ELB" : "EC2"
+  # Seconds: image and weights come first.
+  health_check_grace_period = 353
+  target_group_arns         = var.target_group_arns
+
+  mixed_instances_policy {
+    instances_distribution {
+      on_demand_percentage_above_base_capacity = 100
+      on_demand_allocation_strategy            = "prioritized"
+    }
+
+    launch_template {
+      launch_template_specification {
+        launch_template_id = aws_launch_template.machines.id
+        version            = aws_launch_template.machines.latest_version
+      }
+
+      dynamic "override" {
+        for_each = var.instance_types
+
+        content {
+          instance_type = override.value
+        }
+      }
+    }
+  }
+
+  instance_refresh {
+    strategy = "Rolling"
+
+    preferences {
+      min_healthy_percentage = 50
+    }
+  }
+
+  dynamic "tag" {
+    for_each = local.tags
+
+    content {
+      key                 = tag.key
+      value               = tag.value
+      propagate_at_launch = true
+    }
+  }
+
+  lifecycle {
+    # Scaling changes it; apply must not.
+    ignore_changes = [desired_capacity]
+  }
+
+  depends_on = [aws_iam_role_policy.machines]
+}
+
+# When users come.
+resource "aws_autoscaling_schedule" "starts" {
+  scheduled_action_name  = "starts"
+  autoscaling_group_name = aws_autoscaling_group.machines.name
+  recurrence             = "0 7 * * 1,2,3,4,5,6"
+  time_zone              = "Europe/Berlin"
+  min_size               = 2
+  max_size               = 13
+  desired_capacity       = 2
+}
+
+# When nobody comes any more.
+resource "aws_autoscaling_schedule" "stops" {
+  scheduled_action_name  = "stops"
+  autoscaling_group_name = aws_autoscaling_group.machines.name
+  recurrence             = "0 22 * * 1,2,3,4,5,6"
+  time_zone              = "Europe/Berlin"
+  min_size               = 0
+  max_size               = 0
+  desired_capacity       = 0
+}
+
+# Requests, and not the load of the processor: that of an accelerator does not show there.
+resource "aws_autoscaling_policy" "requests" {
+  count                     = var.alb_resource_label == null ? 0 : 1
+  name                      = "requests"
+  autoscaling_group_name    = aws_autoscaling_group.machines.name
+  policy_type               = "TargetTrackingScaling"
+  estimated_instance_warmup = 353
+
+  target_tracking_configuration {
+    # Requests a minute and machine: 70% of what the plan says one answers within the goals.
+    target_value = 290
+
+    predefined_metric_specification {
+      predefined_metric_type = "ALBRequestCountPerTarget"
+      resource_label         = var.alb_resource_label
+    }
+  }
+}

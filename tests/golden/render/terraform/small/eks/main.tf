@@ -1,0 +1,125 @@
+# tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
+# A node group for the cluster that is there; what runs on it comes from `chipwise render --to kubernetes`.
+# Expected: $62 and 4 kg CO2e a month.
+
+locals {
+  name = "tag-api"
+  tags = {
+    Name                = "tag-api"
+    chipwise-deployment = "tag-api"
+    team                = "shop"
+  }
+}
+
+data "aws_partition" "current" {}
+
+data "aws_eks_cluster" "this" {
+  name = var.cluster_name
+}
+
+data "aws_iam_policy_document" "assume" {
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["ec2.amazonaws.com"]
+    }
+  }
+}
+
+resource "aws_iam_role" "nodes" {
+  name_prefix        = "${substr(local.name, 0, 30)}-"
+  assume_role_policy = data.aws_iam_policy_document.assume.json
+}
+
+# What every node needs. Rights of the program belong to its own service account (Pod Identity).
+resource "aws_iam_role_policy_attachment" "nodes" {
+  for_each   = toset(["AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly"])
+  role       = aws_iam_role.nodes.name
+  policy_arn = "arn:${data.aws_partition.current.partition}:iam::aws:policy/${each.value}"
+}
+
+resource "aws_launch_template" "nodes" {
+  name_prefix            = "${local.name}-"
+  update_default_version = true
+  vpc_security_group_ids = [data.aws_eks_cluster.this.vpc_config[0].cluster_security_group_id]
+
+  metadata_options {
+    http_endpoint = "enabled"
+    http_tokens   = "required"
+    # Pods do not reach the node's credentials.
+    http_put_response_hop_limit = 1
+  }
+
+  block_device_mappings {
+    # Of the AL2023 node images.
+    device_name = "/dev/xvda"
+
+    ebs {
+      volume_type           = "gp3"
+      volume_size           = 110
+      throughput            = 500
+      iops                  = 3000
+      encrypted             = true
+      delete_on_termination = true
+    }
+  }
+
+  tag_specifications {
+    resource_type = "instance"
+    tags          = local.tags
+  }
+
+  tag_specifications {
+    resource_type = "volume"
+    tags          = local.tags
+  }
+
+  tag_specifications {
+    resource_type = "network-interface"
+    tags          = local.tags
+  }
+}
+
+resource "aws_eks_node_group" "this" {
+  cluster_name           = data.aws_eks_cluster.this.name
+  node_group_name_prefix = "${substr(local.name, 0, 36)}-"
+  node_role_arn          = aws_iam_role.nodes.arn
+  subnet_ids             = var.subnet_ids
+  # The plain node image.
+  ami_type       = "AL2023_x86_64_STANDARD"
+  capacity_type  = "ON_DEMAND"
+  instance_types = ["c7i.large"]
+  labels = {
+    "app.kubernetes.io/managed-by" = "chipwise"
+    "chipwise.dev/deployment"      = "tag-api"
+  }
+
+  launch_template {
+    id      = aws_launch_template.nodes.id
+    version = aws_launch_template.nodes.latest_version
+  }
+
+  scaling_config {
+    min_size     = 1
+    desired_size = 1
+    max_size     = 5
+  }
+
+  update_config {
+    max_unavailable = 1
+  }
+
+  node_repair_config {
+    enabled = true
+  }
+
+  lifecycle {
+    # The autoscaler changes it; apply must not.
+    ignore_changes        = [scaling_config[0].desired_size]
+    create_before_destroy = true
+  }
+
+  depends_on = [aws_iam_role_policy_attachment.nodes]
+}

@@ -1,0 +1,70 @@
+# What the plan cannot know. Those without a default must be given.
+
+variable "region" {
+  description = "Where the machines stand: the plan's choice."
+  type        = string
+  default     = "eu-central-1"
+}
+
+variable "subnet_ids" {
+  description = "Private subnets with a way out (NAT or endpoints), for images and weights. Several zones: spot is short in one zone at a time. Networks are made by who owns them, so this module makes none."
+  type        = list(string)
+
+  validation {
+    condition     = length(var.subnet_ids) > 0
+    error_message = "Give at least one subnet."
+  }
+}
+
+variable "image" {
+  description = "Container image with its registry. Build it from the Dockerfile of `chipwise render --to dockerfile` and push it."
+  type        = string
+}
+
+variable "ami_id" {
+  description = "AMI of your own, to pin it. null: the newest public image that carries the driver."
+  type        = string
+  default     = null
+}
+
+variable "instance_types" {
+  description = "Machine types in order of preference; those after the first have the same chip, for when it is short."
+  type        = list(string)
+  default     = ["c7i.large"]
+}
+
+variable "client_security_group_ids" {
+  description = "Who may call the service: the balancer's group."
+  type        = list(string)
+  default     = []
+}
+
+variable "target_group_arns" {
+  description = "Target groups of a balancer that the machines join."
+  type        = list(string)
+  default     = []
+}
+
+variable "alb_resource_label" {
+  description = "app/NAME/ID/targetgroup/NAME/ID of the balancer: the group follows its requests. null: it keeps its size."
+  type        = string
+  default     = null
+}
+
+variable "session_manager" {
+  description = "Let people sign in through Session Manager. There is no SSH and no open port for it."
+  type        = bool
+  default     = false
+}
+
+variable "budget_email" {
+  description = "Who is told when the budget is nearly spent. Empty: no budget is made."
+  type        = string
+  default     = ""
+}
+
+variable "budget_usd" {
+  description = "Budget a month. null: none was stated."
+  type        = number
+  default     = null
+}

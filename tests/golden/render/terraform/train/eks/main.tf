@@ -1,0 +1,181 @@
+# llama-8b-legal: train on 2 x p5.48xlarge (aws eu-north-1, spot). Written by chipwise from the plan.
+# A node group for the cluster that is there; what runs on it comes from `chipwise render --to kubernetes`.
+# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+
+locals {
+  name = "llama-8b-legal"
+  tags = {
+    Name                = "llama-8b-legal"
+    chipwise-deployment = "llama-8b-legal"
+    owner               = "mara.lindqvist"
+    team                = "language"
+    project             = "legal-assistant"
+    cost_center         = "4711"
+  }
+}
+
+data "aws_partition" "current" {}
+
+data "aws_eks_cluster" "this" {
+  name = var.cluster_name
+}
+
+data "aws_iam_policy_document" "assume" {
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["ec2.amazonaws.com"]
+    }
+  }
+}
+
+resource "aws_iam_role" "nodes" {
+  name_prefix        = "${substr(local.name, 0, 30)}-"
+  assume_role_policy = data.aws_iam_policy_document.assume.json
+}
+
+# What every node needs. Rights of the program belong to its own service account (Pod Identity).
+resource "aws_iam_role_policy_attachment" "nodes" {
+  for_each   = toset(["AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly"])
+  role       = aws_iam_role.nodes.name
+  policy_arn = "arn:${data.aws_partition.current.partition}:iam::aws:policy/${each.value}"
+}
+
+resource "aws_launch_template" "nodes" {
+  name_prefix            = "${local.name}-"
+  update_default_version = true
+
+  metadata_options {
+    http_endpoint = "enabled"
+    http_tokens   = "required"
+    # Pods do not reach the node's credentials.
+    http_put_response_hop_limit = 1
+  }
+
+  block_device_mappings {
+    # Of the AL2023 node images.
+    device_name = "/dev/xvda"
+
+    ebs {
+      volume_type           = "gp3"
+      volume_size           = 560
+      throughput            = 500
+      iops                  = 3000
+      encrypted             = true
+      delete_on_termination = true
+    }
+  }
+
+  # EFA on 32 cards; the first carries ordinary traffic too.
+  dynamic "network_interfaces" {
+    for_each = range(32)
+
+    content {
+      network_card_index    = network_interfaces.value
+      device_index          = network_interfaces.value == 0 ? 0 : 1
+      interface_type        = network_interfaces.value == 0 ? "efa" : "efa-only"
+      security_groups       = [data.aws_eks_cluster.this.vpc_config[0].cluster_security_group_id, aws_security_group.fabric.id]
+      delete_on_termination = true
+    }
+  }
+
+  placement {
+    group_name = aws_placement_group.close.name
+  }
+
+  tag_specifications {
+    resource_type = "instance"
+    tags          = local.tags
+  }
+
+  tag_specifications {
+    resource_type = "volume"
+    tags          = local.tags
+  }
+
+  tag_specifications {
+    resource_type = "network-interface"
+    tags          = local.tags
+  }
+}
+
+resource "aws_placement_group" "close" {
+  name     = local.name
+  strategy = "cluster"
+}
+
+resource "aws_security_group" "fabric" {
+  name_prefix = "${local.name}-"
+  description = "EFA among the machines"
+  vpc_id      = data.aws_eks_cluster.this.vpc_config[0].vpc_id
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "aws_vpc_security_group_ingress_rule" "fabric" {
+  security_group_id            = aws_security_group.fabric.id
+  referenced_security_group_id = aws_security_group.fabric.id
+  ip_protocol                  = "-1"
+  description                  = "Among the machines"
+}
+
+resource "aws_vpc_security_group_egress_rule" "fabric" {
+  security_group_id            = aws_security_group.fabric.id
+  referenced_security_group_id = aws_security_group.fabric.id
+  ip_protocol                  = "-1"
+  description                  = "Among the machines"
+}
+
+resource "aws_eks_node_group" "this" {
+  cluster_name           = data.aws_eks_cluster.this.name
+  node_group_name_prefix = "${substr(local.name, 0, 36)}-"
+  node_role_arn          = aws_iam_role.nodes.arn
+  subnet_ids             = var.subnet_ids
+  # The node image with the driver of H100-SXM (580.159.03 in release v20260714).
+  ami_type       = "AL2023_x86_64_NVIDIA"
+  capacity_type  = "SPOT"
+  instance_types = ["p5.48xlarge"]
+  labels = {
+    "app.kubernetes.io/managed-by" = "chipwise"
+    "chipwise.dev/deployment"      = "llama-8b-legal"
+  }
+
+  launch_template {
+    id      = aws_launch_template.nodes.id
+    version = aws_launch_template.nodes.latest_version
+  }
+
+  scaling_config {
+    # Nothing is paid for while no job runs.
+    min_size     = 0
+    desired_size = 2
+    max_size     = 2
+  }
+
+  update_config {
+    max_unavailable = 1
+  }
+
+  node_repair_config {
+    enabled = true
+  }
+
+  # Pods that need no accelerator stay away from machines that have one.
+  taint {
+    key    = "nvidia.com/gpu"
+    value  = "present"
+    effect = "NO_SCHEDULE"
+  }
+
+  lifecycle {
+    # The autoscaler changes it; apply must not.
+    ignore_changes        = [scaling_config[0].desired_size]
+    create_before_destroy = true
+  }
+
+  depends_on = [aws_iam_role_policy_attachment.nodes]
+}

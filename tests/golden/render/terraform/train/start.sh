@@ -1,0 +1,103 @@
+#!/bin/bash
+# llama-8b-legal: train on 2 x p5.48xlarge (aws eu-north-1, spot). Written by chipwise from the plan.
+# Runs on each machine when it starts.
+# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Terraform writes IMAGE and the other settings in capitals before this.
+set -euo pipefail
+mkdir -p /var/log/chipwise
+exec > >(tee -a /var/log/chipwise/start.log) 2>&1
+
+metadata() { # IMDSv2; fails where the path is not there
+  local token
+  token=$(curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' http://169.254.169.254/latest/api/token)
+  curl -sf -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
+}
+AWS_DEFAULT_REGION=$(metadata placement/region)
+export AWS_DEFAULT_REGION
+
+# Which machine this is, from 0. A machine that stands in for a lost one has its number.
+RANK=$(metadata tags/instance/chipwise-rank)
+
+mkdir -p /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
+chown 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints # the program is not root
+aws s3 sync --only-show-errors s3://legal-text/tokens/ /var/lib/chipwise/data
+aws s3 sync --only-show-errors "$BUCKET/checkpoints" /var/lib/chipwise/checkpoints
+chown -R 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
+
+save() {
+  aws s3 sync --only-show-errors /var/lib/chipwise/checkpoints "$BUCKET/checkpoints" || true
+  aws s3 sync --only-show-errors /var/log/chipwise "$BUCKET/logs/$RANK" || true
+  true
+}
+finish() {
+  echo "ended with status $?"
+  save
+  # Its group is told not to replace it.
+  aws autoscaling terminate-instance-in-auto-scaling-group --instance-id "$(metadata instance-id)" \
+    --should-decrement-desired-capacity
+}
+# A machine that does nothing is paid for like one that works: it ends itself, whether all went well or not.
+trap finish EXIT
+# Taken away or shut down by others: save, and leave it to them whether another takes its place.
+trap 'trap - EXIT; save; exit 143' TERM
+
+# Read at start, and handed on by name: they stand neither in this script nor on a disk.
+HF_TOKEN=$(aws secretsmanager get-secret-value --secret-id hub-token --query SecretString --output text |
+  python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' token)
+export HF_TOKEN
+
+command -v docker > /dev/null || dnf install -y -q docker
+systemctl enable --now docker
+case "$IMAGE" in
+  *.dkr.ecr.*.amazonaws.com*/*)
+    aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"
+    ;;
+esac
+docker pull -q "$IMAGE"
+
+# The cloud tells 120 s before it takes the machine: stop the program, so that it can save.
+(
+  while sleep 5; do
+    if metadata spot/instance-action > /dev/null; then
+      touch /run/chipwise-taken
+      docker ps -q | xargs -r docker stop -t 75
+      break
+    fi
+  done
+) &
+(while sleep 300; do save; done) & # a lost machine loses no more than this
+
+run() {
+  # Where all meet: the address of machine 0, once it runs.
+  until HEAD=$(aws ec2 describe-instances --output text --query 'Reservations[0].Instances[0].PrivateIpAddress' \
+    --filters "Name=tag:chipwise-deployment,Values=$NAME" Name=tag:chipwise-rank,Values=0 \
+    Name=instance-state-name,Values=running) && [ -n "$HEAD" ] && [ "$HEAD" != None ]; do sleep 5; done
+  docker run \
+    --init --user 10001:10001 --cap-drop ALL --security-opt no-new-privileges \
+    --shm-size 256g \
+    --gpus all \
+    --device /dev/infiniband \
+    --log-driver awslogs --log-opt awslogs-region="$AWS_DEFAULT_REGION" --log-opt awslogs-group="$LOG_GROUP" \
+    --network host --ulimit memlock=-1 \
+    --env NODE_RANK="$RANK" --env NODES=2 --env HEAD_ADDRESS="$HEAD" \
+    --volume /var/lib/chipwise/data:/data \
+    --volume /var/lib/chipwise/models:/models \
+    --volume /var/lib/chipwise/checkpoints:/checkpoints \
+    --env HOME=/tmp \
+    --env FI_PROVIDER=efa \
+    --env HF_HOME=/models/hub \
+    --env NCCL_DEBUG=WARN \
+    --env HF_TOKEN \
+    --rm \
+    --entrypoint torchrun \
+    "$IMAGE" --nnodes=2 --nproc-per-node=8 --node-rank="$RANK" --rdzv-backend=c10d --rdzv-endpoint="$HEAD":29500 --rdzv-id=llama-8b-legal train.py --config legal.yaml
+}
+
+for ((try = 1; try <= 20; try++)); do # machines that lost one of theirs meet again
+  if run; then exit 0; fi
+  if [ -e /run/chipwise-taken ]; then save; sleep infinity; fi # the end comes by itself; the work goes on elsewhere
+  echo "try $try failed"
+  docker ps -aq | xargs -r docker rm -f > /dev/null
+  sleep 15
+done
+exit 1

@@ -1,0 +1,164 @@
+"""EC2: what the scripts hold, and what they refuse."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chipwise.render.aws.start import start_script
+from chipwise.render.file import CannotRender
+from chipwise.render.targets import ec2
+from deployments import deployment
+from hostile import TEXTS, hostile
+from render_checks import program
+from scripts import accepted, constants
+
+ON_AWS = "clouds=[aws]"
+FITTING = ("train", "finetune", "batch", "hpc", "render", "serve", "transcode", "hybrid", "stream")
+
+
+def rendered(name: str, *limits: str) -> dict[str, str]:
+    return {file.path: file.text for file in ec2.render(deployment(name, ON_AWS, *limits))}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_every_example_renders_into_scripts_that_compile_and_are_formatted(name: str, tmp_path: Path) -> None:
+    accepted(ec2.render(deployment(name, ON_AWS)), tmp_path)
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_shellcheck_has_nothing_to_say(name: str, tmp_path: Path) -> None:
+    shellcheck = program("shellcheck")
+    for path, text in rendered(name).items():
+        if path.endswith(".sh"):
+            (tmp_path / path).write_text(text)
+            done = subprocess.run([shellcheck, str(tmp_path / path)], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout
+
+
+def test_rendering_twice_gives_the_same() -> None:
+    assert ec2.render(deployment("train", ON_AWS)) == ec2.render(deployment("train", ON_AWS))
+
+
+def test_other_spot_machines_are_tried_before_the_full_price() -> None:
+    planned = deployment("train", ON_AWS)
+    attempts = constants(rendered("train")["launch.py"])["ATTEMPTS"]
+    assert isinstance(attempts, list)
+    names = [one.machine for one in (planned.node, *planned.others)]
+    assert [(machine, purchase) for machine, purchase, _, _ in attempts] == [
+        *((name, "spot") for name in names), *((name, "on-demand") for name in names)
+    ]  # fmt: skip
+
+
+def test_a_plan_at_the_full_price_never_asks_for_spot() -> None:
+    attempts = constants(rendered("serve")["launch.py"])["ATTEMPTS"]
+    assert isinstance(attempts, list)
+    assert {purchase for _, purchase, _, _ in attempts} == {"on-demand"}
+
+
+def test_only_programs_that_talk_to_each_other_get_efa() -> None:
+    together, apart = constants(rendered("train")["launch.py"]), constants(rendered("batch")["launch.py"])
+    assert (together["TOGETHER"], apart["TOGETHER"]) == (True, False)
+    assert isinstance(together["ATTEMPTS"], list)
+    assert isinstance(apart["ATTEMPTS"], list)
+    assert together["ATTEMPTS"][0][2] == deployment("train", ON_AWS).node.interfaces
+    assert {interfaces for _, _, interfaces, _ in apart["ATTEMPTS"]} == {0}
+
+
+def test_the_image_follows_the_chip() -> None:
+    gpu, arm, fpga = (constants(rendered(name)["launch.py"])["IMAGE_PARAMETER"] for name in ("serve", "hybrid", "stream"))
+    assert "nvidia-driver" in str(gpu)
+    assert str(arm).endswith("arm64")
+    assert fpga is None  # its tools come with an image of the Marketplace, which has no public parameter
+
+
+def test_a_chip_before_the_open_driver_has_no_public_image() -> None:
+    from chipwise.render.platforms import platforms
+    from deployments import session
+
+    planned = deployment("serve", ON_AWS)
+    volta = replace(planned.node, chip="V100-16", capability=7.0)
+    assert platforms(session().catalog.rows("runtimes"), volta)["AMI"] == {}
+
+
+def test_no_fallback_needs_another_driver_than_the_image_has() -> None:
+    planned = deployment("hpc", ON_AWS)
+    volta = replace(planned.node, machine="p3dn.24xlarge", chip="V100-32", capability=7.0)
+    said = constants({file.path: file.text for file in ec2.render(replace(planned, others=(volta,)))}["launch.py"])
+    assert {machine for machine, *_ in said["ATTEMPTS"]} == {planned.node.machine}
+
+
+def test_what_is_not_on_aws_is_refused_with_what_can() -> None:
+    with pytest.raises(CannotRender, match="is of AWS") as refused:
+        ec2.render(deployment("serve", "clouds=[gcp]"))
+    assert "clouds=[aws]" in str(refused.value.remedy)
+    for name, what in (("interactive", "jupyterhub"), ("pipeline", "--stage")):
+        with pytest.raises(CannotRender) as refused:
+            ec2.render(deployment(name, ON_AWS))
+        assert what in str(refused.value.remedy)
+
+
+def test_a_command_that_user_data_cannot_hold_is_refused_with_its_size() -> None:
+    planned = deployment("finetune", ON_AWS)
+    long = replace(planned, software=replace(planned.software, command=("python", "x.py", "y" * 20_000), given=True))
+    with pytest.raises(CannotRender, match="16 KiB"):
+        ec2.render(long)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_hostile_text_stays_text(text: str) -> None:
+    files = {file.path: file.text for file in ec2.render(hostile(deployment("finetune", ON_AWS), text))}
+    tree = constants(files["launch.py"])
+    assert isinstance(tree["TAGS"], dict)
+    assert {"Name", "chipwise-deployment"} <= set(tree["TAGS"])
+    for shell in ("launch.sh", "start.sh"):
+        subprocess.run(["bash", "-n"], input=files[shell], text=True, check=True)
+
+
+STUBS = {
+    "docker": 'if [ "$1" = run ]; then printf "%s\\0" "$@" > "$OUT/words"; fi', "curl": "echo 0", "mountpoint": "exit 1",
+    "lsblk": ":", "systemctl": ":", "shutdown": ":", "chmod": ":", "mkdir": ":", "aws": "echo x", "dnf": ":", "tee": "cat",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_machine_hands_every_word_to_the_container_as_it_was_written(text: str, tmp_path: Path) -> None:
+    """The rendered start.sh is really run, with stand-ins for what would touch the machine."""
+    programs, work = tmp_path / "programs", tmp_path / "work"
+    programs.mkdir()
+    work.mkdir()
+    for name, body in STUBS.items():
+        (programs / name).write_text(f"#!/bin/bash\n{body}\n")
+        (programs / name).chmod(0o755)
+    planned = replace(deployment("hpc", ON_AWS), machines=1, split={}, deadline_s=None)
+    evil = hostile(planned, text)
+    script = start_script(evil).replace("/var/log/chipwise.log", str(tmp_path / "log"))
+    script = f"IMAGE=image:1\nKEEP=\n{script}"
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "OUT": str(tmp_path), "HOME": "/nowhere"}
+    subprocess.run(["bash", "-c", script], env=env, cwd=work, capture_output=True, timeout=20, check=False)
+    assert list(work.iterdir()) == []
+    words = (tmp_path / "words").read_bytes().decode().split("\0")[:-1]
+    at = words.index("image:1")
+    assert tuple(words[at + 1 :])[-2:] == evil.software.command[-2:]
+    assert f"SETTING={text}" in words[:at]
+
+
+def test_each_part_is_told_which_it_is() -> None:
+    batch, frames = rendered("batch")["start.sh"], rendered("render")["start.sh"]
+    assert 'requests-"$PART".jsonl' in batch
+    assert '--env "PART=$PART" --env PARTS=4096' in batch
+    assert '--frame-start "$((PART + 1))"' in frames
+    assert "--frame-jump 3" in frames
+
+
+def test_secrets_are_read_on_the_machine_and_written_nowhere() -> None:
+    planned = deployment("finetune", ON_AWS)
+    with_secret = replace(planned, software=replace(planned.software, secrets=(("HF_TOKEN", "hub-token", "token"),)))
+    files = {file.path: file.text for file in ec2.render(with_secret)}
+    assert "get-secret-value --secret-id hub-token" in files["start.sh"]
+    assert "--env HF_TOKEN \\" in files["start.sh"]
+    assert constants(files["launch.py"])["NEEDS_ROLE"] is True

@@ -1,0 +1,279 @@
+"""What the Terraform target keeps to, whatever the plan."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from chipwise.render.deployment import Deployment, Form
+from chipwise.render.file import CannotRender, File
+from chipwise.render.targets.terraform import render
+from fixed_deployments import CASES
+from hcl_reading import Found, dangling, modules, strings, text_of, values
+
+FITTING = ("train", "serve", "neuron", "tpu", "azure", "batch", "hpc", "notebooks")
+MACHINES = ("train", "serve", "neuron", "azure", "batch", "hpc")
+BASH = shutil.which("bash") or "/bin/bash"
+HOSTILE = [
+    '"',
+    "'",
+    "a\nb",
+    '${file("/etc/passwd")}',
+    "%{ for x in y }",
+    "$(touch owned)",
+    "`id`",
+    "\\",
+    "é😀",
+    "x" * 10_000,
+    "EOT",
+]
+
+
+@cache
+def every(case: str) -> Mapping[str, list[Found]]:
+    return modules(render(CASES[case]))
+
+
+def module(case: str, folder: str = "") -> list[Found]:
+    return every(case)[folder]
+
+
+def file(case: str, path: str) -> str:
+    return next(one.text for one in render(CASES[case]) if one.path == path)
+
+
+@pytest.mark.parametrize("case", FITTING)
+def test_every_reference_has_what_it_refers_to(case: str) -> None:
+    for folder, found in every(case).items():
+        assert dangling(found) == set(), folder
+
+
+def test_a_reference_to_nothing_is_seen() -> None:
+    assert dangling([Found("output", ("x",), {"value": "${aws_vpc.missing.id}"})]) == {"aws_vpc.missing"}
+
+
+@pytest.mark.parametrize("case", MACHINES)
+def test_plain_machines_and_a_node_pool_each_have_four_files(case: str) -> None:
+    paths = {one.path for one in render(CASES[case])}
+    pool = {"aws": "eks", "gcp": "gke", "azure": "aks"}[CASES[case].node.provider]
+    wanted = {f"{place}{name}.tf" for place in ("", f"{pool}/") for name in ("versions", "variables", "main", "outputs")}
+    assert wanted <= paths
+    assert "start.sh" in paths
+
+
+@pytest.mark.parametrize("case", ["notebooks", "tpu"])
+def test_what_no_plain_machine_runs_gets_a_node_pool_alone(case: str) -> None:
+    assert all(one.path.startswith(("eks/", "gke/")) for one in render(CASES[case]))
+
+
+def test_nobody_is_let_in_from_an_address_range() -> None:
+    for case in ("train", "serve", "neuron", "hpc"):
+        rules = values(module(case), "resource", "aws_vpc_security_group_ingress_rule")
+        assert all("cidr_ipv4" not in rule and "cidr_ipv6" not in rule for rule in rules), case
+        assert not values(module(case), "resource", "aws_security_group")[0].keys() & {"ingress", "egress"}
+
+
+def test_machines_that_work_together_reach_each_other_and_stand_close() -> None:
+    assert values(module("train"), "resource", "aws_vpc_security_group_ingress_rule", "each_other")
+    assert text_of(values(module("train"), "resource", "aws_placement_group")[0]["strategy"]) == "cluster"
+    assert not values(module("serve"), "resource", "aws_placement_group")
+
+
+def test_each_network_card_has_its_efa_interface() -> None:
+    (template,) = values(module("train"), "resource", "aws_launch_template")
+    (cards,) = (one['"network_interfaces"'] for one in template["dynamic"])
+    assert cards["for_each"] == "${range(32)}"
+    assert "efa-only" in cards["content"][0]["interface_type"]
+
+
+@pytest.mark.parametrize(
+    ("case", "folder"), [("train", ""), ("serve", ""), ("hpc", ""), ("train", "eks"), ("notebooks", "eks")]
+)
+def test_disks_are_encrypted_and_the_old_metadata_service_is_off(case: str, folder: str) -> None:
+    (template,) = values(module(case, folder), "resource", "aws_launch_template")
+    (disk,) = template["block_device_mappings"]
+    assert disk["ebs"][0]["encrypted"] is True
+    assert text_of(disk["ebs"][0]["volume_type"]) == "gp3"
+    assert text_of(template["metadata_options"][0]["http_tokens"]) == "required"
+
+
+def test_the_bucket_is_private_encrypted_and_versioned() -> None:
+    found = module("train")
+    (block,) = values(found, "resource", "aws_s3_bucket_public_access_block")
+    assert all(block[key] is True for key in block if key.startswith(("block_", "ignore_", "restrict_")))
+    assert values(found, "resource", "aws_s3_bucket_server_side_encryption_configuration")
+    assert values(found, "resource", "aws_s3_bucket_versioning")
+
+
+def test_a_place_that_the_workload_names_needs_no_bucket() -> None:
+    what = CASES["train"]
+    volumes = tuple(replace(one, url="s3://mine/runs") if one.name == "checkpoints" else one for one in what.volumes)
+    found = modules(render(replace(what, volumes=volumes)))[""]
+    assert not values(found, "resource", "aws_s3_bucket")
+    assert _rights(found)["s3:PutObject"] == ['"arn:${data.aws_partition.current.partition}:s3:::mine/runs/*"']
+
+
+def _rights(found: list[Found]) -> dict[str, list[str]]:
+    (policy,) = values(found, "data", "aws_iam_policy_document", "machines")
+    made: dict[str, list[str]] = {}
+    for statement in policy["statement"]:
+        for action in statement["actions"]:
+            made.setdefault(text_of(action), []).extend(statement["resources"])
+    return made
+
+
+def test_machines_may_do_what_their_script_does_and_no_more() -> None:
+    rights = _rights(module("train"))
+    assert not any("*" in action for action in rights)
+    everything = {action for action, places in rights.items() if '"*"' in places}
+    assert everything == {"ecr:GetAuthorizationToken", "ec2:DescribeInstances"}, "calls that know no narrower resource"
+    assert all("legal-text/tokens/*" in one for one in rights["s3:GetObject"] if "work" not in one)
+    assert "ec2:DescribeInstances" not in _rights(module("serve"))
+
+
+def test_spot_has_a_way_out_and_several_machine_types() -> None:
+    what = replace(CASES["train"], machines=1)
+    (group,) = values(modules(render(what))[""], "resource", "aws_autoscaling_group")
+    (mix,) = group["mixed_instances_policy"]
+    assert mix["instances_distribution"][0]["on_demand_percentage_above_base_capacity"] == "${var.on_demand_percentage}"
+    (types,) = values(modules(render(what))[""], "variable", "instance_types")
+    assert [text_of(one) for one in types["default"]] == ["p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge"]
+
+
+def test_each_machine_of_a_spot_job_has_a_number_that_its_successor_keeps() -> None:
+    (group,) = values(module("train"), "resource", "aws_autoscaling_group")
+    assert group["count"] == 2
+    assert (group["min_size"], group["max_size"]) == (0, 1)
+    (tags,) = (one['"tag"'] for one in group["dynamic"])
+    assert "chipwise-rank" in tags["for_each"]
+
+
+def test_a_service_scales_within_the_plan_and_sleeps_when_its_users_do() -> None:
+    found = module("serve")
+    (group,) = values(found, "resource", "aws_autoscaling_group")
+    assert (group["min_size"], group["desired_capacity"], group["max_size"]) == (2, 2, 13)
+    starts, stops = values(found, "resource", "aws_autoscaling_schedule")
+    assert (text_of(starts["recurrence"]), starts["desired_capacity"]) == ("0 7 * * 1,2,3,4,5,6", 2)
+    assert (text_of(stops["recurrence"]), stops["desired_capacity"]) == ("0 22 * * 1,2,3,4,5,6", 0)
+
+
+def test_who_pays_is_written_on_everything() -> None:
+    wanted = {"owner": "mara.lindqvist", "team": "language", "project": "legal-assistant", "cost_center": "4711"}
+    (locals_,) = values(module("train"), "locals")
+    tags = {key: text_of(one) for key, one in locals_["tags"].items() if not key.startswith("__")}
+    assert wanted.items() <= tags.items()
+    (template,) = values(module("train"), "resource", "aws_launch_template")
+    assert {text_of(one["resource_type"]) for one in template["tag_specifications"]} == {
+        "instance",
+        "volume",
+        "network-interface",
+    }
+
+
+def test_a_known_image_is_looked_up_and_an_unknown_one_asked_for() -> None:
+    known = replace(CASES["train"], platforms={"AMI": {"ec2": "/aws/service/some/image"}})
+    (parameter,) = values(modules(render(known))[""], "data", "aws_ssm_parameter")
+    assert text_of(parameter["name"]) == "/aws/service/some/image"
+    (asked,) = values(modules(render(replace(known, platforms={})))[""], "variable", "ami_id")
+    assert "default" not in asked
+
+
+def test_node_groups_keep_others_away_from_accelerators() -> None:
+    (group,) = values(module("train", "eks"), "resource", "aws_eks_node_group")
+    assert text_of(group["taint"][0]["key"]) == "nvidia.com/gpu"
+    assert text_of(group["capacity_type"]) == "SPOT"
+    assert text_of(group["ami_type"]) == "AL2023_x86_64_NVIDIA"
+    (plain,) = values(module("hpc", "eks"), "resource", "aws_eks_node_group")
+    assert "taint" not in plain
+
+
+def test_gke_installs_the_driver_and_slices_have_their_topology() -> None:
+    what = replace(CASES["batch"], platforms={"Machine": {"accelerator": "nvidia-l4"}})
+    (pool,) = values(modules(render(what))["gke"], "resource", "google_container_node_pool")
+    (card,) = pool["node_config"][0]["guest_accelerator"]
+    assert text_of(card["gpu_driver_installation_config"][0]["gpu_driver_version"]) == "LATEST"
+    (slices,) = values(module("tpu", "gke"), "resource", "google_container_node_pool")
+    assert text_of(slices["placement_policy"][0]["tpu_topology"]) == "4x8"
+
+
+def test_secrets_are_named_and_never_written() -> None:
+    script = file("serve", "start.sh")
+    assert "--secret-id hub-token" in script
+    assert "--env HF_TOKEN \\" in script
+
+
+@pytest.mark.parametrize("case", FITTING)
+def test_scripts_are_shell(case: str) -> None:
+    for one in render(CASES[case]):
+        if one.path.endswith(".sh"):
+            assert subprocess.run([BASH, "-n"], input=one.text, text=True, capture_output=True, check=False).stderr == ""
+
+
+@pytest.mark.parametrize("case", ["pipeline", "device"])
+def test_what_terraform_cannot_make_is_refused_with_what_can(case: str) -> None:
+    with pytest.raises(CannotRender) as error:
+        render(CASES[case])
+    assert "--to" in str(error.value.remedy)
+
+
+def test_another_provider_is_refused_with_what_can() -> None:
+    what = replace(CASES["serve"], node=replace(CASES["serve"].node, provider="lambda"))
+    with pytest.raises(CannotRender, match="lambda") as error:
+        render(what)
+    assert "skypilot" in str(error.value.remedy)
+
+
+@pytest.mark.parametrize("case", ["train", "azure", "batch"])
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
+def test_hostile_text_stays_text(case: str, text: str) -> None:
+    what = CASES[case]
+    hostile = _hostile(what, text)
+    ours, theirs = every(case), modules(render(hostile))
+    assert {folder: [(one.kind, one.labels) for one in found] for folder, found in theirs.items()} == {
+        folder: [(one.kind, one.labels) for one in found] for folder, found in ours.items()
+    }, "no block more, no block less"
+    for folder, found in theirs.items():
+        assert dangling(found) == set()
+        expressions = [one for block in found for one in strings(block.body) if one.startswith("${")]
+        assert not any("passwd" in one or "for x in y" in one for one in expressions), folder
+    script = next(one.text for one in render(hostile) if one.path == "start.sh")
+    assert _words(script, text) >= 1, "the command carries the text as one word"
+
+
+def _hostile(what: Deployment, text: str) -> Deployment:
+    software = replace(what.software, command=("prog", text), env=(("SETTING", text),), given=True, framework="none")
+    volumes = tuple(replace(one, url=one.url and f"{one.url}{text}", why=text) for one in what.volumes)
+    return replace(
+        what, title=text, description=text, labels={"owner": text}, software=software, volumes=volumes, notes=(text,)
+    )
+
+
+def _words(script: str, text: str) -> int:
+    """How often a shell that reads the script is given the text as one word of docker's."""
+    line = script[script.index("docker run \\") :].replace("docker run", "docker", 1)
+    line = line[: line.index("\n", line.index('"$IMAGE"') + len('"$IMAGE" ') + len(text))]
+    said = subprocess.run(
+        [BASH, "-c", 'docker() { printf "%s\\0" "$@"; }\n' + line.removesuffix(" &")],
+        capture_output=True, timeout=20, check=False, env={"PATH": "/nonexistent"},
+    )  # fmt: skip
+    return said.stdout.split(b"\0").count(text.encode())
+
+
+@pytest.mark.parametrize("form", [Form.JOB, Form.SERVICE])
+def test_a_script_ends_its_machine_only_when_it_is_a_job(form: Form) -> None:
+    case = "train" if form is Form.JOB else "serve"
+    assert ("trap finish EXIT" in file(case, "start.sh")) is (form is Form.JOB)
+
+
+def _paths(files: list[File]) -> Mapping[str, Any]:
+    return {one.path: one.text for one in files}
+
+
+def test_the_same_plan_gives_the_same_files() -> None:
+    assert _paths(render(CASES["train"])) == _paths(render(CASES["train"]))
