@@ -2,7 +2,7 @@
 
 A team in Europe wants eight GPUs of 80 GB for a fine-tuning job. What is there, what does it cost, how clean is the power,
 and does their old image run on it? Then: what should the job run on, and the service behind it? Each plan also becomes a
-page that opens in a browser.
+page that opens in a browser, and the service becomes manifests.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CHIPWISE = str(Path(sys.executable).parent / "chipwise")
 OFFERS = "offers --kind gpu --memory 80GB --min-chips 8 --max-chips 8 --region EU --purchase on-demand --real"
+FILES = "demo-deploy"
 REPORTS = ("demo-finetune.html", "demo-serve.html")
 STEPS = (
     (
@@ -31,6 +32,8 @@ STEPS = (
         0,
     ),
     ("And the chat service behind it?", f"plan examples/serve/workload.yaml --html {REPORTS[1]}", 0),
+    ("That service as Kubernetes manifests:", f"render examples/serve/workload.yaml --to kubernetes --out {FILES} --force", 0),
+    ("Would a careful engineer object to them?", f"audit {FILES}", 0),
 )
 
 
@@ -41,7 +44,7 @@ def main() -> int:
         if code != expected:
             print(f"demo: chipwise {command} ended with {code}, not {expected}", file=sys.stderr)
             return 1
-    print(f"\nReports to open in a browser: {' and '.join(REPORTS)}")
+    print(f"\nReports to open in a browser: {' and '.join(REPORTS)}; manifests to read: {FILES}/")
     print("Next: .venv/bin/chipwise --help, and docs/tutorial/first-steps.md")
     return 0
 
