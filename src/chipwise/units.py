@@ -211,6 +211,16 @@ def show_seconds(value: float) -> str:
     return f"{_three_digits(value / DAY)} d"
 
 
+def show_number(value: float, digits: int = 3) -> str:
+    """So many significant digits, never as a power of ten: 0.0000484, 12.3, 90,500."""
+    if not value or not 1e-12 <= abs(value) < 1e15:
+        return f"{value:.{digits}g}"
+    if abs(value) >= 10**digits - 0.5:
+        return f"{value:,.0f}"
+    text = f"{value:.{digits}g}"
+    return f"{value:.{digits - 1 - math.floor(math.log10(abs(value)))}f}".rstrip("0") if "e" in text else text
+
+
 def show_usd(value: float) -> str:
     """Four significant digits below a dollar, cents above."""
     sign = "-" if value < 0 else ""

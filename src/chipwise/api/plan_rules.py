@@ -43,7 +43,7 @@ def rules_of(session: Session, limits: Limits) -> Rules:
         return frozenset().union(*map(members, places)) if places else frozenset()
 
     def chips(texts: Sequence[str]) -> frozenset[str]:
-        return frozenset(chip.name for text in texts for chip in names.chips(text))
+        return frozenset(chip.name for text in texts for chip in names.chips_of(text) or names.chips(text))
 
     inside = [countries(places) for places in (limits.countries, limits.residency) if places]
     if Programme.GDPR in limits.compliance:
@@ -89,7 +89,7 @@ def _granted(session: Session, key: str, most: int) -> Granted:
     regions = frozenset(one.key for one in names.regions(f"{provider}/{place[1]}")) if len(place) > 1 else None
     at = " ".join(filter(None, (provider, place[1] if len(place) > 1 else "")))
     told = f"{chip} at {at}" if at else chip
-    return Granted(told, frozenset(one.name for one in names.chips(chip)), most, provider, regions)
+    return Granted(told, frozenset(one.name for one in names.chips_of(chip) or names.chips(chip)), most, provider, regions)
 
 
 def _required_once(session: Session, texts: tuple[str, ...]) -> tuple[Required, ...]:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from chipwise.api.load_views import load_views
+from chipwise.plan import quotas
 from chipwise.plan.decision import Choice, Emitted, Loss, Plan
 
 SCHEMA = 1
@@ -47,7 +48,7 @@ def plan_view(plan: Plan) -> View:
         "pruned": plan.counts.pruned,
         "estimated": plan.counts.estimated,
         "emitted": _emitted_view(plan.emitted) if plan.emitted else None,
-        "notes": list(plan.notes),
+        "notes": [*plan.notes, *quotas.notes(plan)],
         **load_views(plan),
     }
 

@@ -14,10 +14,11 @@ from chipwise.api.plan_ground import check_moment, with_limits_told
 from chipwise.api.plan_rules import rules_of
 from chipwise.api.workloads import Checked, check
 from chipwise.errors import BadInput
-from chipwise.money.carbon import Making
+from chipwise.money.carbon import Grids, Making
 from chipwise.plan.asking import answers
 from chipwise.plan.decision import Emitted, Plan, Service, unstated
 from chipwise.plan.greening import emitted
+from chipwise.plan.headroom import headroom
 from chipwise.workload.kinds import Batch, Common, Hpc, Interactive, Learning, Serve
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def plan_work(session: Session, path: str, work: Common, objective: str | None, 
         found = with_load(session, path, work, found)
     if per_use and isinstance(work, Serve) and not work.devices and work.arrival.rate is not None:
         found = replace(found, services=_services(session, work, found, path))
-    return replace(found, answers=answers(found, asked_of(session, work, found.per)), emitted=_emitted(session, found))
+    asked = asked_of(session, work, found.per)
+    found = replace(found, turns=(*found.turns, *headroom(found, asked)))
+    return replace(found, answers=answers(found, asked), emitted=_emitted(session, found))
 
 
 def _with_networks_told(work: Common, plan: Plan) -> Plan:
@@ -89,10 +92,11 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
 
 
 def _emitted(session: Session, found: Plan) -> Emitted | None:
-    key = ("plan", "making")
-    if key not in session.resolved:
-        session.resolved[key] = Making(session.catalog.rows("embodied"))
-    return emitted(found, session.resolved[key])
+    making, grids = ("plan", "making"), ("plan", "grids")
+    if making not in session.resolved:
+        session.resolved[making] = Making(session.catalog.rows("embodied"))
+        session.resolved[grids] = Grids(session.catalog.regions, session.catalog.rows("energy"))
+    return emitted(found, session.resolved[making], session.resolved[grids])
 
 
 def _services(session: Session, work: Serve, found: Plan, path: str) -> tuple[Service, ...]:

@@ -28,6 +28,7 @@ from chipwise.money.managed import Request, TokenService
 from chipwise.money.serverless import Service, read
 from chipwise.money.serverless_cost import Spread, break_even, cost
 from chipwise.plan.decision import Choice
+from chipwise.plan.limits import Rules
 from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.kinds import Serve
 from chipwise.workload.schedule import Bursts
@@ -94,7 +95,8 @@ Dedicated = Choice | Sequence[tuple[float, float]]
 
 
 def services_for(session: Session, work: Serve, dedicated: Dedicated = (), path: str = "") -> tuple[ServiceOffer, ...]:
-    """Those that may be used first, sure prices before doubtful ones, the cheapest first; then the refused ones.
+    """Those that may be used first, sure prices before doubtful ones, the cheapest first; then the refused ones, those of the
+    clouds asked for before all others.
 
     `dedicated` is what they are held against: the plan's choice, or (USD per month, requests per second) of machines.
     `path` is the workload file's, for a model that stands beside it.
@@ -106,7 +108,7 @@ def services_for(session: Session, work: Serve, dedicated: Dedicated = (), path:
     made = list(_cheapest(found, demand, offered, fast))
     if isinstance(work.model, str) and demand.need.output_tokens:
         made += [(_per_token(found, demand, one), None) for one in _token_services(found, name)]
-    return tuple(_compared(demand, sorted(made, key=lambda pair: _rank(pair[0]))))
+    return tuple(_compared(demand, sorted(made, key=lambda pair: _rank(pair[0], demand.rules))))
 
 
 def _cheapest(
@@ -138,10 +140,12 @@ def _serverless_services(session: Session) -> tuple[Service, ...]:
     return known
 
 
-def _rank(one: ServiceOffer) -> tuple[bool, bool, float, str]:
+def _rank(one: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, str]:
+    """Of the refused ones those of the clouds asked for come first: that another cloud is refused tells nothing."""
     return (
         not one.allowed,
-        not one.certain,
+        rules.providers is not None and one.provider not in rules.providers,
+        one.allowed and not one.certain,
         inf if one.usd is None else one.usd,
         f"{one.provider} {one.service} {one.hardware}",
     )

@@ -64,7 +64,7 @@ ABLE = {
     "hpc": ("gpu", "cpu"),
     "render": ("gpu", "cpu"),
     "hybrid": ("gpu", "cpu"),
-    "interactive": ("gpu", "tpu", "neuron", "gaudi"),
+    "interactive": ("gpu", "tpu", "gaudi"),  # what PyTorch or JAX runs on line by line; Neuron compiles whole models first
 }
 _CANNOT = {
     "train": "trains no models", "serve": "runs no models", "hpc": "does no such numerical work",

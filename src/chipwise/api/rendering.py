@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from chipwise.workload.model.registry import Model
 
 GROUP = "chipwise.targets"  # entry points by which other packages add a target
+SPELLED = {"k8s": "kubernetes", "docker": "dockerfile", "tf": "terraform"}  # what people type for a target
 LOOKED_AT = 50  # choices among which alternatives for a fleet are sought
 
 
@@ -52,6 +53,7 @@ def target_names() -> tuple[str, ...]:
 
 
 def target(name: str) -> ModuleType:
+    name = SPELLED.get(name, name)
     if name not in target_names():
         raise UnknownName("target", name, nearest(name, target_names()), remedy="`chipwise render --list` shows all.")
     if name.replace("-", "_") in {module.name for module in pkgutil.iter_modules(targets.__path__)}:
@@ -112,7 +114,10 @@ def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
 
 def fitting(session: Session, path: str, asked: Asked | None = None) -> dict[str, list[File] | str]:
     """Every target: its files, or why it cannot express the plan."""
-    deployment = deployment_of(session, path, asked)
+    try:
+        deployment = deployment_of(session, path, asked)
+    except CannotRender as error:  # nothing that we know runs it there: all targets lack the same
+        return {name: str(error) for name in target_names()}
     found: dict[str, list[File] | str] = {}
     for name in target_names():
         try:

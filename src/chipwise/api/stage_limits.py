@@ -25,7 +25,7 @@ def joined_limits(session: Session, whole: Limits, own: Limits, stage: str) -> L
         "regions": regions,
         "countries": members,
         "residency": members,
-        "chips": lambda text: (chip.name for chip in names.chips(text)),
+        "chips": lambda text: (chip.name for chip in names.chips_of(text) or names.chips(text)),
         "precision": lambda text: (text,),
         "where": lambda text: (text,),
     }

@@ -65,7 +65,7 @@ class _Look:
             case ReferenceKind.SHAPE:
                 yield from self._shape(laid, reference)
             case ReferenceKind.CHIP:
-                if names.chips_or_none(text) is None:
+                if (names.chips_of if "limits" in reference.where else names.chips_or_none)(text) is None:
                     yield unknown("chip", names.nearest_chips(text))
                 elif (gone := find_retired(text, catalog.data)) is not None:
                     self.notes.setdefault(f"{gone.name} is old: {gone.reason}. Use {gone.successor}.")

@@ -29,6 +29,8 @@ _BRANDS = (
     "xilinx", "qualcomm",
 )  # fmt: skip
 
+_VENDORS = {"amazon": "aws", "gcp": "google", "xilinx": "amdxilinx"}  # that makers of chips go by, too
+
 
 class Provider(NamedTuple):
     """Who rents machines, and the names it goes by."""
@@ -126,6 +128,12 @@ class Names:
             if name in self._aliases:
                 return (chips[self._aliases[name]],)
         return None
+
+    def chips_of(self, text: str) -> tuple[Chip, ...] | None:
+        """As `chips_or_none`, and a vendor's name means all that it makes: for limits, where one chip is not what is asked."""
+        found = self.chips_or_none(text)
+        mine = tuple(chip for chip in self.catalog.chips.values() if fold(chip.vendor) == _VENDORS.get(fold(text), fold(text)))
+        return found if found is not None else mine or None
 
     def _described(self, name: str) -> tuple[Chip, ...]:
         """`h10080gbhbm3`, `a100sxm480gb`: the members of the longest family that the rest of the name fits."""

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from chipwise.catalog.fact import UNKNOWN, Fact
 
 
+def readable(name: str) -> str:
+    """A region's name as it is read: some begin with a town that nobody states (", CN, AS")."""
+    return name.strip(" ,") or name
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     provider: str

@@ -78,12 +78,13 @@ class Commands(click.Group):
 @click.version_option(__version__, message="chipwise %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def app(debug: bool) -> None:
-    """What accelerators exist, what they cost, what they can do and run, and whether a workload file is right.
+    """Describe a workload and get the hardware for it: ranked, priced, explained, and written as deployment files.
 
-    Picking the hardware for a workload comes next; see SCOPE.
+    Also: what accelerators exist, what they cost, what they can do and run, and whether a workload file is right.
 
     \b
     Examples:
+      chipwise plan examples/serve/workload.yaml
       chipwise chips A100 H100 T4
       chipwise offers --chip h100 --sort price-per-chip
       chipwise explain p4de.24xlarge

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chipwise.cli.options import AboveZero, Whole
+from chipwise.units import show_number
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _QUICK = {"serve", "rps", "input", "output", "ttft", "tpot", "latency", "train", "finetune", "tokens", "seq", "precision",
           "deadline", "budget"}  # fmt: skip
 _RATE = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
+_SERVICES = 4  # that are shown, the cheapest
 _EVERY = 1_000_000_000  # more than any catalog has
 _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 
@@ -200,6 +202,7 @@ def _show(found: Plan, why: str | None, short: bool = False) -> None:
 def _show_explanation(found: Plan, why: str | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
+    from chipwise.plan import quotas
     from chipwise.plan.explaining import emissions, running
 
     assert found.winner is not None
@@ -228,27 +231,31 @@ def _show_explanation(found: Plan, why: str | None) -> None:
         text.show_lines(*(f"  {why}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
     told = [f"{one.offers:,} {one.rule}" for one in found.refused]
     left_out = f"; offers left out: {', '.join(told)}" if told else ""
-    text.show_lines("", f"{found.counts.considered:,} candidates{left_out}.", *found.notes)
+    text.show_lines("", f"{found.counts.considered:,} candidates{left_out}.", *found.notes, *quotas.notes(found))
 
 
 def _show_services(found: Plan) -> None:
     from chipwise.cli import text
+    from chipwise.plan.explaining import no_service, usd
 
     able = [one for one in found.services if not one.refused]
     text.show_lines("", "Paid per use instead of per machine:")
     if not able:
-        why = found.services[0].refused[0]
-        text.show_lines(f"  none of {len(found.services)} services may be used; the cheapest because {why}.")
+        text.show_lines(f"  {len(found.services)} services, {no_service(found)}.")
         return
-    text.show_pairs([(one.title[:34], f"{one.kind}, {_usd(one.usd)} a month; {one.break_even}") for one in able[:4]])
+    best = {one.title: one for one in reversed(able)}  # of one service its cheapest size
+    shown = sorted(best.values(), key=able.index)[:_SERVICES]
+    told = [(one.title[:34], f"{one.kind}, {usd(one.usd)} a month", one.break_even) for one in shown]
+    text.show_pairs([(title, f"{paid}; {when}" if when else paid) for title, paid, when in told])
 
 
 def _row(rank: int, one: Choice, per: str) -> list[str]:
     from chipwise.plan.explaining import duration
 
     many = f"{one.machines}x " if one.machines > 1 else ""
-    time = duration(one.seconds) if per == "job" else f"{one.rate or 0:.3g}"
-    where = f"{many}{one.provider} {one.machine}, {one.region}"
+    held = f"{one.seats:,}" if one.seats is not None else f"{one.rate or 0:.3g}"
+    time = duration(one.seconds) if per == "job" else held
+    where = f"{many}{one.provider} {one.machine}, {one.place}"
     return [
         str(rank),
         where,
@@ -287,8 +294,12 @@ def _lost(one: Loss) -> str:
 def _usd(value: float) -> str:
     if value >= 1e13:  # no money that there is, and no column for it
         return f"{value:.3g}"
+    if 0 < value < 0.1:
+        return show_number(value) if value >= 1e-6 else "<0.000001"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _kg(value: float) -> str:
+    if 0 < value < 0.1:
+        return show_number(value, 2) if value >= 1e-3 else "<0.001"
     return f"{value:.3g}" if value >= 1e13 else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

@@ -84,7 +84,7 @@ def _curve(rows: Rows | None, one: Choice, wide: bool = False) -> list[_Point]:
         return []
     priced, fleet = rows.priced, rows.fleet
     at = int(rows.ranked[0])
-    same = np.flatnonzero(priced.offer == priced.offer[at])
+    same = _alike(rows, one, np.flatnonzero(priced.offer == priced.offer[at]))
     if wide or len(set(priced.machines[same].tolist())) < 2:
         part = fleet.shapes[fleet.shape_of[priced.machine[at]]].part
         of_part = np.array([shape.part == part for shape in fleet.shapes], dtype=bool)[fleet.shape_of] & (fleet.shape_of >= 0)
@@ -92,7 +92,7 @@ def _curve(rows: Rows | None, one: Choice, wide: bool = False) -> list[_Point]:
         for machine in np.flatnonzero(of_part).tolist():
             alike[machine] = fleet.catalog.machines[machine].provider == one.provider
         same = np.flatnonzero(alike[priced.machine])
-        same = same[priced.purchase[same] == priced.purchase[at]]
+        same = _alike(rows, one, same[priced.purchase[same] == priced.purchase[at]])
     inside = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[same]]]
     chips = priced.machines[same] * inside
     best = _best(rows, same, chips)
@@ -100,6 +100,14 @@ def _curve(rows: Rows | None, one: Choice, wide: bool = False) -> list[_Point]:
         _Point(float(chips[row]), float(priced.seconds[same[row]]), float(_usd(priced, same[row : row + 1])[0]))
         for row in best.tolist()
     ]
+
+
+def _alike(rows: Rows, one: Choice, same: Index) -> Index:
+    """Those whose circuits run where the winner's do: another device has another speed, whatever the chips."""
+    if one.quantum is None:
+        return same
+    found: Index = same[np.array([rows.quantum(at) == one.quantum.device for at in same.tolist()], dtype=bool)]
+    return found
 
 
 def _usd(priced: Priced, rows: Index) -> Array:
@@ -254,8 +262,7 @@ def _machines(one: Choice, copies: float) -> float:
 def _load(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     further = f"every further machine costs about {usd(one.usd / one.machines)} a month."
     if plan.kind == "interactive":
-        held = one.chips * one.machines * one.split.get("seats a chip", 1) // one.split.get("chips a seat", 1)
-        return [f"By seats: {_counted(one.machines, 'machine', 'machines')} hold {held}; {further}"]
+        return [f"By seats: {_counted(one.machines, 'machine', 'machines')} hold {one.seats}; {further}"]
     if "devices a place" in one.split:
         return [f"By places, {one.split['devices a place']} to each: {further}"]
     many, wanted = one.replicas or one.machines, asked.rate or asked.at_once
@@ -281,7 +288,8 @@ def _budget(plan: Plan, one: Choice, asked: Asked) -> list[str]:
         follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this takes {usd(one.usd)}"
         told = [f"{layered / asked.budget_usd:.0%} of the {usd(asked.budget_usd)} a {plan.per}, {follows}."]
     elif asked.budget_usd:
-        told = [f"{one.usd / asked.budget_usd:.0%} of the {usd(asked.budget_usd)} a {plan.per}."]
+        share = one.usd / asked.budget_usd
+        told = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(asked.budget_usd)} a {plan.per}."]
     if plan.service is not None:
         told.append(f"Paid {plan.service.kind}, {plan.service.provider} takes {usd(plan.service.usd)}.")
     if plan.per == "month":

@@ -15,14 +15,14 @@ from chipwise.money.storage import StorageChoice, Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
 from chipwise.plan.decision import Choice, Counts, Feeding, Loss, Missing, Plan, QuantumPart, Rows
-from chipwise.plan.explaining import duration, usd, why_lost
+from chipwise.plan.explaining import duration, hourly, usd, why_lost
 from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.limits import Mask, Refused, Rules, shown
 from chipwise.plan.pricing import Priced
 from chipwise.plan.quotas import Held, above, held
 from chipwise.plan.ranking import Values, first_of, front, order, score
 from chipwise.plan.turning import turns
-from chipwise.units import DAY, HOUR, MONTH, YEAR
+from chipwise.units import DAY, HOUR, MONTH, YEAR, show_number
 
 NOT_OFFERED = "no offer within the limits"
 NO_RULES = Rules()
@@ -249,6 +249,10 @@ def _verdict(case: Case, fleet: Fleet, choice: Choice) -> str:
     return above(fleet, choice, goals.rules)
 
 
+def _device(told: Described) -> str:
+    return told.quantum.device if told.quantum is not None else ""
+
+
 def _feeding(held: StorageChoice) -> Feeding:
     return Feeding(held.workers, held.prefetch, held.compression, held.resident, held.feeds, held.why)
 
@@ -278,7 +282,8 @@ class _Maker:
         case, way = self.case, self.priced.way
         return Rows(
             self.fleet, self.priced, ranked, kept, case.units, self.choice, partial(_verdict, case, self.fleet),
-            lambda at: self.describe(int(way[at])).precision, self.storage_of if case.stored is not None else None,
+            lambda at: self.describe(int(way[at])).precision, lambda at: _device(self.describe(int(way[at]))),
+            self.storage_of if case.stored is not None else None,
         )  # fmt: skip
 
     def foresee(self, rows: Index) -> None:
@@ -341,12 +346,13 @@ class _Maker:
         priced, catalog = self.priced, self.fleet.catalog
         machine, region = catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
         shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[at]]]
-        hourly, many = catalog.offers.price[priced.offer[at]], int(priced.machines[at])
+        each, many = catalog.offers.price[priced.offer[at]], int(priced.machines[at])
         if self.case.stored is not None and at not in self.kept:
             self.storage_of(at)
         held = self.kept.get(at)
         compute = float(priced.compute_usd[at])
-        how = f"{compute / max(hourly * many, 1e-9):,.1f} h x {many} x {usd(hourly)}/h"
+        hours = show_number(compute / max(each * many, 1e-9), 4)
+        how = f"{hours} h x {many} x {hourly(each)}/h"
         told = self.describe(int(priced.way[at]))
         cost = Cost.of(
             (

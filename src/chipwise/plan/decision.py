@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipwise.catalog.region import readable
 from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
 from chipwise.plan.fleet import Fleet, Index
@@ -101,8 +102,19 @@ class Choice:
         return self.watts / self.machines
 
     @property
+    def place(self) -> str:
+        return readable(self.region)
+
+    @property
     def where(self) -> str:
-        return f"{self.provider} {self.machine} in {self.region}"
+        return f"{self.provider} {self.machine} in {self.place}"
+
+    @property
+    def seats(self) -> int | None:
+        """People whom the machines hold at once; None of work that is not for people at notebooks."""
+        if "seats a chip" not in self.split and "chips a seat" not in self.split:
+            return None
+        return self.machines * (self.chips * self.split.get("seats a chip", 1) // self.split.get("chips a seat", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +186,7 @@ class Rows:
     choice: Callable[[int], Choice]  # a position in full, with storage
     verdict: Callable[[Choice], str]  # which goal a choice misses; empty: none
     precision: Callable[[int], str]  # of a position
+    quantum: Callable[[int], str]  # of a position: the device that runs its circuits; empty: it has none
     storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
 
 

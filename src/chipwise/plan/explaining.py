@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chipwise.plan.decision import Choice, Emitted, Plan, QuantumPart
-from chipwise.units import DAY, HOUR, show_seconds
+from chipwise.units import DAY, HOUR, show_number, show_seconds
 
 EDGE = "edge"  # the provider of small devices, as `devices` names it
+SELDOM = 0.01  # a second: below this a rate is told as the time between two
 
 
 def duration(seconds: float) -> str:
@@ -15,7 +16,21 @@ def duration(seconds: float) -> str:
 
 
 def usd(value: float) -> str:
+    """Cents; of less than ten cents three digits, so that two small amounts can be told apart."""
+    if 0 < value < 0.1:
+        return f"${show_number(value)}" if value >= 1e-6 else "<$0.000001"
     return f"${value:.3g}" if value >= 1e13 else f"${value:,.0f}" if value >= 100 else f"${value:.2f}"
+
+
+def hourly(value: float) -> str:
+    """A price that is multiplied: exact enough for the product to be what it says."""
+    cents = f"{value:,.2f}"
+    return f"${cents}" if abs(float(cents.replace(",", "")) - value) <= 5e-4 * value else f"${show_number(value, 4)}"
+
+
+def mass(kg: float) -> str:
+    """In grams below a kilogram: nothing that is emitted reads as 0."""
+    return f"{show_number(kg)} kg" if kg >= 1 or not kg else f"{show_number(1e3 * kg)} g"
 
 
 def why_lost(winner: Choice, other: Choice, objective: str, per: str) -> str:
@@ -25,7 +40,7 @@ def why_lost(winner: Choice, other: Choice, objective: str, per: str) -> str:
     dirtier = other.kg / max(winner.kg, 1e-9) - 1
     cost = f"{_more(dearer, 'dearer', 'cheaper')} ({usd(other.usd)} a {per} against {usd(winner.usd)})"
     time = f"{_more(slower, 'slower', 'faster')} ({duration(other.seconds)} against {duration(winner.seconds)})"
-    carbon = f"{_more(dirtier, 'more CO2e', 'less CO2e')} ({other.kg:,.1f} kg against {winner.kg:,.1f} kg)"
+    carbon = f"{_more(dirtier, 'more CO2e', 'less CO2e')} ({mass(other.kg)} against {mass(winner.kg)})"
     first, *rest = {"cost": (cost, time), "time": (time, cost), "carbon": (carbon, cost)}.get(objective, (cost, time, carbon))
     if per == "month":
         rest = [one for one in rest if one is not time]
@@ -62,13 +77,20 @@ def _service(plan: Plan) -> str:
     return f" Cheaper still is {found.title}, paid {found.kind}: {usd(found.usd)} a month; {found.break_even}."
 
 
+def no_service(plan: Plan) -> str:
+    """Where none may be used: the cheapest of the clouds asked for, against the machines, and what refuses it."""
+    first = plan.services[0]
+    against = f" against {usd(plan.winner.usd)}" if plan.winner is not None else ""
+    return f"none may be used; {first.title}, {first.kind}, would take {usd(first.usd)} a month{against}: {first.refused[0]}"
+
+
 def sentence(plan: Plan) -> str:
     """The winner in one sentence with its decisive numbers."""
     one = plan.winner
     assert one is not None
     many = f"{one.machines} x " if one.machines > 1 else ""
     precision = f", {one.precision}" if one.precision else ""
-    what = f"{many}{one.provider} {one.machine} ({one.chips * one.machines} {one.chip}{precision}) in {one.region}"
+    what = f"{many}{one.provider} {one.machine} ({one.chips * one.machines} {one.chip}{precision}) in {one.place}"
     if one.quantum is not None:
         what += _circuits(one.quantum)
     second = plan.choices[1] if len(plan.choices) > 1 else None
@@ -77,7 +99,7 @@ def sentence(plan: Plan) -> str:
         able = f" for up to {one.rate:,.3g} {RATES[plan.kind]}" if one.rate and plan.kind in RATES else ""
         over = _over_time(plan, one)
         return f"Rent {what}, {one.purchase}: {usd(one.usd)} a month{over}{able}{beats}.{_service(plan)}"
-    return f"Run on {what}, {one.purchase}: {duration(one.seconds)} for {usd(one.usd)}, {one.kg:,.0f} kg CO2e{beats}."
+    return f"Run on {what}, {one.purchase}: {duration(one.seconds)} for {usd(one.usd)}, {mass(one.kg)} CO2e{beats}."
 
 
 def _over_time(plan: Plan, one: Choice) -> str:
@@ -110,7 +132,7 @@ def brief(one: Choice, per: str) -> str:
     split = ", ".join(
         _way(name, value) for name, value in one.split.items() if value > 1 and name not in ("recompute", "replicas")
     )
-    parts = [one.purchase, split, f"${one.usd_per_unit:.3g}/{one.unit.replace('million ', 'M').removesuffix('s')}"]
+    parts = [one.purchase, split, f"${show_number(one.usd_per_unit)}/{one.unit.replace('million ', 'M').removesuffix('s')}"]
     if one.quantum is not None:
         parts.append(one.quantum.told)
     if one.provider == EDGE:
@@ -121,9 +143,17 @@ def brief(one: Choice, per: str) -> str:
         done = one.usd / one.usd_per_unit
         scale, what = (1e6, one.unit.removeprefix("million ")) if one.unit.startswith("million ") else (1.0, one.unit)
         low, middle, high = (scale * done / max(seconds, 1e-9) for seconds in (one.high_s, one.seconds, one.low_s))
-        span = f" ({_count(low)}-{_count(high)})" if high > low * 1.01 else ""
-        parts.append(f"{_count(middle)} {what}/s{span}")
+        parts.append(_pace(low, middle, high, what))
     return "; ".join(part for part in parts if part)
+
+
+def _pace(low: float, middle: float, high: float, what: str) -> str:
+    """So many a second; of what comes seldom, one in so long."""
+    wide = high > low * 1.01
+    if middle < SELDOM:
+        span = f" ({duration(1 / high)}-{duration(1 / low)})" if wide else ""
+        return f"1 {what.removesuffix('s')} in {duration(1 / middle)}{span}"
+    return f"{_count(middle)} {what}/s{f' ({_count(low)}-{_count(high)})' if wide else ''}"
 
 
 def single(unit: str) -> str:
@@ -140,11 +170,11 @@ def _count(value: float) -> str:
 
 def emissions(found: Emitted, unit: str) -> list[tuple[str, str]]:
     """By name: the parts, what a unit emits, and greener regions with their price."""
-    told = [(line.name, f"{line.kg:,.3g} kg  ({line.how})") for line in found.lines]
-    told.append(("per unit", f"{found.g_per_unit:,.3g} g per {single(unit)}"))
+    told = [(line.name, f"{mass(line.kg)}  ({line.how})") for line in found.lines]
+    told.append(("per unit", f"{mass(found.g_per_unit / 1e3)} per {single(unit)}"))
     for one in found.greener:
         more = f"{usd(one.extra_usd)} more" if one.extra_usd > 0 else f"{usd(-one.extra_usd)} less"
-        told.append(("greener", f"{one.region}: {one.kg:,.3g} kg, {one.saved_kg:,.3g} kg less, for {more}"))
+        told.append(("greener", f"{one.region}: {mass(one.kg)}, {mass(one.saved_kg)} less, for {more}"))
     return told
 
 
@@ -169,6 +199,8 @@ _RECOMPUTE = {0: "none", 1: "selective", 2: "full"}
 
 def _way(name: str, value: object) -> str:
     """Tables are cut, not copied: each chip has its part of them."""
+    if name == "slower by percent":
+        return f"{value}% slower when all are busy"
     return f"{name}/{value}" if name == "tables" else f"{name} {value}"
 
 
@@ -178,7 +210,7 @@ def running(one: Choice) -> list[tuple[str, str]]:
     if "recompute" in one.split:
         shown["recompute"] = _RECOMPUTE[one.split["recompute"]]
     split = ", ".join(_way(name, value) for name, value in shown.items())
-    found = [("split", split)]
+    found = [("split", split)] if split else []
     if one.memory_share is not None:
         found.append(("memory", f"{one.memory_share:.0%} of a chip"))
     if one.rate is not None and one.rate_spread > 1.0:
@@ -186,7 +218,7 @@ def running(one: Choice) -> list[tuple[str, str]]:
         found.append(("rate", f"{one.rate:,.3g} requests a second; 80% between {low:,.3g} and {high:,.3g}"))
     if one.high_s > one.low_s:
         found.append(("time", f"{duration(one.seconds)}; 80% between {duration(one.low_s)} and {duration(one.high_s)}"))
-    if one.checkpoint_s and one.rate is None:
+    if one.checkpoint_s and one.rate is None and one.seats is None:  # a month of something that goes on is never done
         every = f"every {duration(one.checkpoint_s)}, {one.interruptions:.1f} interruptions expected"
         found.append(("checkpoint", f"{every}; done within {duration(one.p90_s)} nine times in ten"))
     if one.quantum is not None:
@@ -198,5 +230,5 @@ def running(one: Choice) -> list[tuple[str, str]]:
     if one.storage:
         found.append(("data", f"from {one.storage}{_fed(one)}"))
     found.append(("power", watts(one)))
-    found.append(("unit cost", f"${one.usd_per_unit:.4g} per {single(one.unit)}"))
+    found.append(("unit cost", f"${show_number(one.usd_per_unit, 4)} per {single(one.unit)}"))
     return [*found, ("price of", one.price_of), ("estimate", one.provenance)]

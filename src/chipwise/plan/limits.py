@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
+from chipwise.catalog.region import readable
 from chipwise.plan.fleet import Fleet, Index
 
 Mask = NDArray[np.bool_]
+RENTED = "rented"  # the rule that leaves own machines only
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,15 @@ def allowed(fleet: Fleet, rules: Rules) -> Allowed:
     if not rules.owned:
         rule("owned", ~owned)
     if not rules.rented:
-        rule("rented", owned)
+        rule(RENTED, owned)
     return Allowed(np.flatnonzero(kept), tuple(told))
+
+
+def easing(refused: Refused | None) -> str:
+    """What would help where this rule took the last offer away; empty: nothing more than a looser limit."""
+    if refused is None or refused.rule != RENTED:
+        return ""
+    return "your own machines in the catalog (`chipwise catalog import servers.csv`); without limits.where rented ones count"
 
 
 def _machine_rules(fleet: Fleet, rules: Rules) -> dict[str, Mask]:
@@ -168,4 +177,4 @@ def _region_rules(catalog: Catalog, rules: Rules) -> dict[str, Mask]:
 
 def shown(catalog: Catalog, offer: int) -> str:
     one = catalog.offers[offer]
-    return f"{one.provider} {one.machine} in {one.region}, {one.purchase}"
+    return f"{one.provider} {one.machine} in {readable(one.region)}, {one.purchase}"

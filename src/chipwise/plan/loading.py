@@ -28,6 +28,7 @@ from math import ceil, exp, lgamma, log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from chipwise.catalog.region import readable
 from chipwise.money.layering import Alone, Layer, Layering, Load, Option, layer
 from chipwise.plan.generation import machines_for
 from chipwise.units import HOUR, MONTH, WEEK
@@ -195,7 +196,7 @@ class Kind:
 
     @property
     def where(self) -> str:
-        return f"{self.provider} {self.machine} in {self.region}"
+        return f"{self.provider} {self.machine} in {readable(self.region)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,7 @@ class LoadPlan:
 
     @property
     def where(self) -> str:
-        return f"{self.provider} {self.machine} in {self.region}"
+        return f"{self.provider} {self.machine} in {readable(self.region)}"
 
 
 def pattern_of(curve: LoadCurve, schedule: Timetable) -> str:

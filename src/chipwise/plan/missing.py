@@ -19,7 +19,7 @@ from chipwise.plan.assembling import family_of
 from chipwise.plan.decision import Missing
 from chipwise.plan.fleet import Fleet, Index
 from chipwise.plan.learning import MOST_CHIPS, Ways, search
-from chipwise.plan.limits import Allowed, Refused, Rules, allowed, shown
+from chipwise.plan.limits import Allowed, Refused, Rules, allowed, easing, shown
 from chipwise.plan.splits import LearningJob
 
 if TYPE_CHECKING:  # a plan of training does not load what serving needs
@@ -85,7 +85,7 @@ def none_offered(ok: Allowed, rules: Rules, fleet: Fleet) -> list[Missing]:
         return []
     last = ok.refused[-1] if ok.refused else None
     told = f"no offer is left: the last {last.offers:,} were refused as {last.rule!r}" if last else "the catalog has no offer"
-    helps = []
+    helps = [own] if (own := easing(last)) else []
     for name, change in _EASED.items():
         if any(getattr(rules, field) != value for field, value in change.items()):
             left = len(allowed(fleet, replace(rules, **change)).offers)

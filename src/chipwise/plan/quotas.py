@@ -223,9 +223,16 @@ def told(plan: Plan, rules: Rules) -> Plan:
         return plan
     fleet, priced = plan.rows.fleet, plan.rows.priced
     gone = refused(fleet, priced, held(fleet, priced, rules))
-    asks = list(_to_ask(fleet.catalog, plan.choices))
-    turns = tuple(Turn("quota", _sentence(default, needed)) for rank, default, needed in asks if rank == 1)
-    return replace(plan, refused=(*plan.refused, *gone), turns=(*plan.turns, *turns), notes=(*plan.notes, *_others(asks)))
+    asks = _to_ask(fleet.catalog, plan.choices[:1])
+    turns = tuple(Turn("quota", _sentence(default, needed)) for _, default, needed in asks)
+    return replace(plan, refused=(*plan.refused, *gone), turns=(*plan.turns, *turns))
+
+
+def notes(plan: Plan, shown: int | None = None) -> list[str]:
+    """What the choices that are shown would need of quotas, beside the first, whose quota is one of the plan's turns."""
+    if plan.rows is None:
+        return []
+    return _others(list(_to_ask(plan.rows.fleet.catalog, plan.choices[:shown])))
 
 
 def _to_ask(catalog: Catalog, choices: Sequence[Choice]) -> Iterator[tuple[int, Default, float]]:

@@ -15,13 +15,16 @@ import numpy as np
 
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict, iso_day
 from chipwise.plan.decision import Choice, Plan, Rows, Turn
-from chipwise.plan.explaining import PORTING, duration, usd
+from chipwise.plan.explaining import PORTING, RATES, duration, usd
 from chipwise.plan.fleet import Index
 
 LOOKED_AT = 400  # rows among which another precision is looked for: they are ranked, so it is near the top or far off
 FARTHEST = 10.0  # times the asked load, up and down
 NEAREST = 2000  # loads above and below the asked one that are looked at
 OLD_DAYS = 180
+UNMEASURED = {  # kinds without a model: what nobody measured
+    "hpc": "program", "render": "scene", "transcode": "conversion", "stream": "design", "hybrid": "work",
+}  # fmt: skip
 SCARCE = 256  # chips of one kind in one region above which somebody must be asked
 
 
@@ -32,9 +35,9 @@ def turns(plan: Plan) -> tuple[Turn, ...]:
     found: list[Turn] = []
     if plan.objective == "cost":
         found += _price(one, rows)
-        found += _load(one, plan.choices) if plan.per == "month" else _time(one, rows)
+        found += _load(one, plan.choices, RATES.get(plan.kind, "")) if plan.per == "month" else _time(one, rows)
         found += _precision(one, rows)
-    return (*found, *_risks(one, rows))
+    return (*found, *_risks(plan.kind, one, rows))
 
 
 def _chips(rows: Rows, at: Index) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
@@ -89,7 +92,7 @@ class _Steps:
         return math.ceil(rate / self.rate - 1e-9) * self.usd
 
 
-def _load(one: Choice, choices: Sequence[Choice]) -> Iterator[Turn]:
+def _load(one: Choice, choices: Sequence[Choice], unit: str) -> Iterator[Turn]:
     """The nearest higher and lower rates at which another of the best machine types is cheaper, both in whole machines."""
     if not one.rate or one.machines < 1 or one.split.get("devices a place"):  # a place has its load, and its device
         return
@@ -105,7 +108,7 @@ def _load(one: Choice, choices: Sequence[Choice]) -> Iterator[Turn]:
             best = min(others, key=lambda step: step.cost(rate))
             if best.cost(rate) < 0.99 * mine.cost(rate):
                 less = f"{usd(best.cost(rate))} a month against {usd(mine.cost(rate))}"
-                yield Turn(what, f"{since} {rate:,.3g} requests a second {_named(best.choice, False)} costs less: {less}")
+                yield Turn(what, f"{since} {rate:,.3g} {unit} {_named(best.choice, False)} costs less: {less}")
                 break
 
 
@@ -116,6 +119,8 @@ def _near(now: float, rate: float) -> range:
 
 
 def _precision(one: Choice, rows: Rows) -> Iterator[Turn]:
+    if not one.precision:  # nothing is computed in a format of ours; others may be called by the slice they are
+        return
     for at in rows.ranked[1 : min(rows.kept, LOOKED_AT)].tolist():
         if rows.precision(at) not in (one.precision, ""):
             other = rows.choice(at)
@@ -124,12 +129,16 @@ def _precision(one: Choice, rows: Rows) -> Iterator[Turn]:
             return
 
 
-def _risks(one: Choice, rows: Rows) -> Iterator[Turn]:
+def _risks(kind: str, one: Choice, rows: Rows) -> Iterator[Turn]:
     width = one.high_s / max(one.low_s, 1e-9) - 1
-    if one.provenance == "formula":
+    if one.seats is not None:
         yield Turn(
-            "certainty", "nobody measured this model on this chip: the estimate is a formula's; try it before you commit"
+            "certainty", "seats are counted by memory: how fast people's work runs there was not estimated; try it first"
         )
+    elif one.provenance == "formula":
+        what = UNMEASURED.get(kind, "model")
+        told = f"nobody measured this {what} on this chip: the estimate is a formula's; try it before you commit"
+        yield Turn("certainty", told)
     elif width > 0.5:
         yield Turn("certainty", f"the estimate's interval is {width:.0%} wide")
     offers, offer = rows.fleet.catalog.offers, int(rows.priced.offer[rows.ranked[0]])

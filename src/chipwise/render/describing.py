@@ -15,10 +15,11 @@ from chipwise.plan.explaining import sentence
 from chipwise.plan.pipeline import PipelinePlan
 from chipwise.render.boot_images import boot_images
 from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
+from chipwise.render.file import CannotRender
 from chipwise.render.joining import joining
 from chipwise.render.platforms import first_card, platforms
-from chipwise.render.quoting import dns_name
-from chipwise.render.software import Asked, images_for, software_of
+from chipwise.render.quoting import dns_name, is_hub_id
+from chipwise.render.software import HANDED, Asked, images_for, software_of
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
@@ -34,9 +35,11 @@ _DAYS = {"mon": "1", "tue": "2", "wed": "3", "thu": "4", "fri": "5", "sat": "6",
 
 
 def describe(
-    work: Common, plan: Plan, catalog: Catalog, model: Known | None, choice: Choice | None = None, name: str | None = None
-) -> Deployment:
-    """`choice`: another of the plan's than its winner; `name`: another than the workload's."""
+    work: Common, plan: Plan, catalog: Catalog, model: Known | None, choice: Choice | None = None, name: str | None = None,
+    teacher: Learning | None = None,
+) -> Deployment:  # fmt: skip
+    """`choice`: another of the plan's than its winner; `name`: another than the workload's; `teacher`: the stage before it that
+    trained what it serves."""
     chosen = choice or plan.winner
     assert chosen is not None
     name, form = name or dns_name(work.name), _form(work, chosen)
@@ -44,7 +47,10 @@ def describe(
     each = _chips_each(chosen, node, form)
     scaling = _scaling(work, plan, chosen, form)
     made = _model(work, chosen, model)
-    asked = Asked(work, form, node, made, chosen.machines, chosen.split, scaling.slots if scaling else None, name)
+    asked = Asked(
+        work, form, node, made, chosen.machines, chosen.split, scaling.slots if scaling else None, name, _format(chosen),
+        teacher.name if teacher is not None else "", getattr(teacher, "method", "full") != "full",
+    )  # fmt: skip
     starts, stops, zone = _window(work)
     goals, budget = work.goals, work.goals.budget
     return Deployment(
@@ -56,7 +62,7 @@ def describe(
         starts=starts, stops=stops, time_zone=zone, idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None, others=_others(catalog, plan, chosen, work),
-        regions=_regions(plan, chosen), notes=_notes(chosen, node),
+        regions=_regions(plan, chosen), notes=(*_notes(work, chosen, node), *_taught(teacher)),
         platforms=platforms(catalog.rows("runtimes"), node) | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
         | {"Images": images_for(catalog.rows("images"), node)},
@@ -68,6 +74,7 @@ def describe(
 def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, models: Mapping[str, Known | None]) -> Deployment:
     """Its own node is that of the stage that costs most; each stage has its own."""
     assert plan.totals is not None
+    _named_apart(work)
     stages = {stage.name: stage for stage in work.stages}
     made = []
     for placed in plan.stages:
@@ -76,7 +83,7 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
             update={"labels": stage.labels if stage.labels.model_dump(exclude_none=True) else work.labels}
         )
         name = dns_name(f"{work.name}-{placed.name}", 50)
-        one = describe(inherited, placed.plan, catalog, models.get(placed.name), placed.choice, name)
+        one = describe(inherited, placed.plan, catalog, models.get(placed.name), placed.choice, name, _teacher(work, stage))
         made.append(replace(one, title=placed.name, namespace=dns_name(work.name)))
     dearest = max(made, key=lambda one: one.predicted.usd)
     formats = {(one.source, one.to): one.format or "" for one in work.hand_offs}
@@ -91,6 +98,31 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
             usd=plan.totals.usd, kg=plan.totals.kg, per="pipeline", sentence="", latency={},
         ),
     )  # fmt: skip
+
+
+def _teacher(work: Pipeline, stage: Common) -> Learning | None:
+    """The stage that hands a serving or working stage the model that it trained."""
+    givers = [giver for giver, taker in work.edges if taker == stage.name]
+    found = (one for one in work.stages if one.name in givers and isinstance(one, Learning))
+    return next(found, None) if isinstance(stage, Serve | Batch) else None
+
+
+def _taught(teacher: Learning | None) -> tuple[str, ...]:
+    if teacher is None:
+        return ()
+    return (f"It runs what stage {teacher.name} hands over, which it looks for in {HANDED}/{teacher.name}.",)
+
+
+def _named_apart(work: Pipeline) -> None:
+    """Clusters and clouds know small letters, digits and dashes: two stages must not become one there."""
+    seen: dict[str, str] = {}
+    for stage in work.stages:
+        made = dns_name(stage.name)
+        if (other := seen.setdefault(made, stage.name)) != stage.name:
+            raise CannotRender(
+                f"The stages {other!r} and {stage.name!r} would have one name in files and clusters, {made}.",
+                remedy="Give stages[].name another word or number, not only other signs or capitals.",
+            )
 
 
 def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Node:
@@ -159,28 +191,51 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form) -> Scaling | 
     asked = work.replicas if isinstance(work, Serve) else None
     load = plan.load
     mean = load.replicas_mean if load is not None and choice == plan.winner else usual
-    least = max((asked.min if asked and asked.min else min(mean, usual)), 1)
-    most = asked.max if asked and asked.max else max(2 * usual, usual + 1)
+    least = max((asked.min if asked is not None and asked.min else min(mean, usual)), 1)
+    if asked is None:  # streams of data do not come and go as requests do
+        return Scaling(usual, usual, usual, choice.rate / usual if choice.rate else None)
+    most = asked.max if asked.max else max(2 * usual, usual + 1)
     rate = choice.rate / usual if choice.rate else None
-    answer = next((seconds for goal, seconds in choice.latency.items() if goal.startswith("latency")), None)
-    slots = None
+    answer, slots = _answer_s(work, choice), None
     if rate is not None and answer is not None:
         slots = 1 << max(math.ceil(math.log2(max(rate * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
     return Scaling(min(least, most), max(usual, least), max(most, usual), rate, slots)
 
 
+def _answer_s(work: Common, choice: Choice) -> float | None:
+    """From request to complete answer, as far as the plan says it: at once, or by its first and its further tokens."""
+    told = {goal.partition(" ")[0]: seconds for goal, seconds in choice.latency.items()}
+    if "latency" in told or not isinstance(work, Serve) or work.output_tokens is None:
+        return told.get("latency")
+    if not told:
+        return None
+    return told.get("ttft", 0.0) + told.get("tpot", 0.03) * work.output_tokens.mean
+
+
+def _context(work: Common, known: Known) -> int | None:
+    """Tokens of the longest request with its answer: as asked, else by the lengths that are stated, with room above means."""
+    asked = getattr(work, "context", None)
+    if asked:
+        return int(asked)
+    lengths = [getattr(work, name, None) for name in ("input_tokens", "output_tokens")]
+    stated: list[float] = [(one.max or 4 * (one.p95 or one.mean)) for one in lengths if one is not None]
+    if not stated:
+        return known.context
+    wanted = max(math.ceil(sum(stated) / 1024) * 1024, 2048)
+    return min(wanted, known.context) if known.context else wanted
+
+
 def _model(work: Common, choice: Choice, known: Known | None) -> Model | None:
     if known is None:
         return None
-    hub = next((name for name in known.aliases if "/" in name), None)
+    hub = next((name for name in known.aliases if is_hub_id(name)), None)
     written = getattr(work, "model", None)
-    if isinstance(written, str) and written.count("/") == 1 and not written.endswith(".json"):
-        hub = written
+    if isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
+        hub = None if known.source.startswith("config.json at ") else written  # a directory here may look like one
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
-    context = getattr(work, "context", None)
     bytes_each = _BYTES.get(choice.precision, 2.0)
     return Model(
-        known.name, hub, choice.precision, int(context) if context else known.context if generates else None,
+        known.name, hub, choice.precision, _context(work, known) if generates else None,
         known.shape.parameters * bytes_each, generates,
     )  # fmt: skip
 
@@ -293,6 +348,11 @@ def _stands(plan: Plan, chosen: Choice) -> tuple[Stand, ...]:
     return tuple(Stand(one.provider, one.region, one.machine, one.machines, one.share) for one in plan.placement.stands)
 
 
+def _format(choice: Choice) -> str:
+    """The number format; of notebooks, that column holds the slice."""
+    return "" if "g." in choice.precision else choice.precision
+
+
 def _predicted(plan: Plan, choice: Choice) -> Predicted:
     compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
     hours = choice.seconds / HOUR
@@ -303,10 +363,17 @@ def _predicted(plan: Plan, choice: Choice) -> Predicted:
     )  # fmt: skip
 
 
-def _notes(choice: Choice, node: Node) -> tuple[str, ...]:
+def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
     notes = []
+    if isinstance(work, Transcode) and work.streams is not None:
+        each = choice.split.get("streams a chip", 1)
+        notes.append(
+            f"{work.streams} streams, {each} on each chip: the command is that of one stream."
+            " Start it once for each, with its own source and target."
+        )
     if choice.quantum is not None:
-        notes.append(f"The circuits run on {choice.quantum.told}; these files are of the machine between them.")
+        where = "this machine, simulated" if not choice.quantum.managed else choice.quantum.told
+        notes.append(f"The circuits run on {where}; these files are of the machine between them.")
     if node.memory_bytes is not None and node.memory_bytes < GIB:
         notes.append("The machine has less than 1 GiB of memory.")
     return tuple(notes)

@@ -57,12 +57,37 @@ def _hcl_sign(sign: str) -> str:
 
 def shell(words: Sequence[str]) -> str:
     """A command line of these words. NUL cannot be part of one and is left out."""
-    return " ".join(shlex.quote(word.replace("\x00", "")) for word in words)
+    return " ".join(_shell_word(word.replace("\x00", "")) for word in words)
+
+
+def _shell_word(word: str) -> str:
+    """What would steer a terminal or hide in an editor is written by its bytes, in a way that every shell knows."""
+    parts = re.split(r"([^\n\t -~]+)", word)
+    hidden = [part for part in parts[1::2] if not part.isprintable()]
+    if not hidden:
+        return shlex.quote(word)
+    made = [f"\"$(printf '{_octal(part)}')\"" if part in hidden else shlex.quote(part) for part in parts if part]
+    return "".join(made)
+
+
+def _octal(text: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in text.encode("utf-8", "replace"))
 
 
 def kubernetes(text: str) -> str:
-    """A word of a container's command or the value of a setting: `$(NAME)` would be replaced there, `$$(NAME)` stays text."""
-    return text.replace("$(", "$$(")
+    """A word of a container's command or the value of a setting. `$(NAME)` would be replaced there and `$$` become `$`; a
+    doubled sign stays what it was."""
+    return re.sub(r"\${2,}|\$(?=\()", lambda found: found[0] * 2, text)
+
+
+def file_name(text: str) -> str:
+    """One part of a path: what is no letter, digit, `-`, `_` or `.` becomes a dash, and it leads nowhere else."""
+    return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII)[:120].strip("-.") or "model"
+
+
+def is_hub_id(text: str) -> bool:
+    """Owner and name, as hubs of models have them."""
+    return re.fullmatch(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", text, re.ASCII) is not None
 
 
 def one_line(text: str) -> str:

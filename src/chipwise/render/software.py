@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from chipwise.catalog.tables import ImageRow
 from chipwise.render.deployment import Form, Model, Node, Software
 from chipwise.render.file import CannotRender
+from chipwise.render.quoting import file_name
 from chipwise.workload.kinds import Common, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
+HANDED = "/hand-offs/in"  # where a stage of a pipeline finds what others gave it
 _DEVICES = {"neuron": "neuron", "tpu": "tpu", "cpu": "cpu", "fpga": "cpu"}
 _CODECS = {"h264": "h264", "hevc": "hevc", "h265": "hevc", "av1": "av1", "vp9": "vp9"}
 _ENGINES = {
@@ -38,6 +40,9 @@ class Asked:
     split: Mapping[str, int]
     slots: int | None
     name: str  # of the deployment
+    precision: str = ""
+    taught_by: str = ""  # the stage that hands over the weights, or adapters of them
+    adapters: bool = False
 
 
 def software_of(asked: Asked, rows: Sequence[ImageRow]) -> Software:
@@ -166,7 +171,9 @@ def _usual(asked: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
 
 def _weights(asked: Asked) -> str:
     assert asked.model is not None
-    return asked.model.hub or f"/models/{asked.model.name}"
+    if asked.taught_by and not asked.adapters:
+        return f"{HANDED}/{asked.taught_by}"
+    return asked.model.hub or f"/models/{file_name(asked.model.name)}"
 
 
 VLLM_NUMBERS = {"fp8": ("--quantization", "fp8"), "int8": ("--quantization", "compressed-tensors"),
@@ -195,6 +202,8 @@ def _vllm(asked: Asked, port: int | None) -> tuple[str, ...]:
         words += ["--max-model-len", str(model.context)]
     if asked.slots is not None:
         words += ["--max-num-seqs", str(asked.slots)]
+    if asked.taught_by and asked.adapters:
+        words += ["--enable-lora", "--lora-modules", f"{asked.taught_by}={HANDED}/{asked.taught_by}"]
     return tuple(words)
 
 
@@ -243,9 +252,32 @@ def _ffmpeg(work: Transcode, hardware: bool) -> tuple[str, ...]:
     return tuple(words)
 
 
+_SPLITS = {"tp": "TENSOR_PARALLEL", "pp": "PIPELINE_PARALLEL", "cp": "CONTEXT_PARALLEL", "ep": "EXPERT_PARALLEL",
+           "dp": "DATA_PARALLEL", "shard": "SHARD", "recompute": "RECOMPUTE", "micro_batch": "MICRO_BATCH", "batch": "BATCH",
+           "tables": "TABLES_PARALLEL"}  # fmt: skip
+
+
+def _planned(asked: Asked) -> dict[str, str]:
+    """What the plan reckoned with: a program of the user's own reads it from here, or is written so."""
+    ways = ("tp", "pp", "cp", "ep")  # of which one means: not split
+    made = {
+        f"PLAN_{name}": str(asked.split[key]) for key, name in _SPLITS.items()
+        if key in asked.split and (key not in ways or asked.split[key] > 1)
+    }  # fmt: skip
+    if asked.precision:
+        made["PLAN_PRECISION"] = asked.precision
+    return made
+
+
 def _settings(asked: Asked, purpose: str) -> dict[str, str]:
-    """Settings without which the usual program would not do what the plan says."""
-    made: dict[str, str] = {}
+    """Settings by which a program can do what the plan says, and find what it reads and keeps."""
+    own = purpose not in ("vllm", "tgi", "sglang") and asked.form is not Form.SESSIONS  # those are told by their flags
+    made: dict[str, str] = _planned(asked) if own else {}
+    program, data = asked.work.program, asked.work.data
+    if program is not None and program.checkpoints:
+        made["CHECKPOINT_URL"] = program.checkpoints
+    if data is not None and data.place and "://" in data.place:
+        made["DATA_URL"] = data.place
     if asked.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
         made["HF_HOME"] = "/models/hub"
     together = asked.form is Form.JOB and asked.machines > 1 and not {"replicas", "frames at once"} & asked.split.keys()

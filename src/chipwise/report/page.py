@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from chipwise.errors import MissingExtra
+from chipwise.plan import quotas
 from chipwise.plan.decision import Choice, Plan
 from chipwise.plan.explaining import emissions, running, sentence
 from chipwise.report.charts import TOP, Chart, costs, memory, pareto
@@ -28,6 +29,7 @@ from chipwise.report.words import rated
 
 _CAUTION = "Speeds and carbon are estimates; prices are those of the day that each row names."
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; script-src"
+QUOTAS = 10  # first choices whose quotas are told: of all others in the ranking that would be a page of its own
 _STATIC = Path(__file__).parent / "static"
 
 
@@ -194,4 +196,5 @@ def _refusals(plan: Plan) -> str:
 
 
 def _notes(plan: Plan) -> str:
-    return section("notes", "Notes", tag("ul", *(tag("li", text(one)) for one in plan.notes))) if plan.notes else ""
+    told = (*plan.notes, *quotas.notes(plan, QUOTAS))
+    return section("notes", "Notes", tag("ul", *(tag("li", text(one)) for one in told))) if told else ""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipwise.plan.decision import Choice, Loss, Missing, Plan
+from chipwise.plan.explaining import no_service
 from chipwise.report.words import full, many, money, numbers
 
 _NOT_OFFERED = "no offer within"  # as a loss without a choice begins where limits left no offer
@@ -120,7 +121,7 @@ def _per_use(plan: Plan) -> tuple[Question, ...]:
         return ()
     best = plan.services[0]
     if best.refused:
-        away = f"{len(plan.services):,} services paid per use; the cheapest, {best.title}: {best.refused[0]}"
+        away = f"{len(plan.services):,} services paid per use, {no_service(plan)}"
     else:
-        away = f"{best.title}, {best.kind}: {money(best.usd)} a {plan.per}; {best.break_even}"
+        away = "; ".join(filter(None, (f"{best.title}, {best.kind}: {money(best.usd)} a {plan.per}", best.break_even)))
     return (Question("Machines, or paid per use?", (away,), "machines"),)

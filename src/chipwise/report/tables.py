@@ -41,10 +41,11 @@ def ranking(plan: Plan) -> str:
 
 def _row(at: int, one: Choice, job: bool) -> list[Cell]:
     country = f", {one.country}" if one.country else ""
-    where = f"{tag('b', text(f'{many(one)}{one.machine}'))}<br>{text(f'{one.provider}, {one.region}{country}')}"
+    where = f"{tag('b', text(f'{many(one)}{one.machine}'))}<br>{text(f'{one.provider}, {one.place}{country}')}"
     span = f"{duration(one.low_s)} to {duration(one.high_s)}" if one.high_s > one.low_s else ""
     time = Cell(_over(duration(one.seconds), span), one.seconds, True)
-    rate = Cell("-" if one.rate is None else amount(one.rate), one.rate, True)
+    does = one.rate if one.seats is None else float(one.seats)
+    rate = Cell("-" if does is None else amount(does), does, True)
     share = one.memory_share
     return [
         Cell(str(at), float(at), True), Cell(where, f"{one.machine} {one.provider}"),

@@ -9,7 +9,7 @@ _LONGEST = 24  # letters of a name on an axis
 
 
 def money(value: float) -> str:
-    return "<$0.01" if 0 < value < 0.005 else usd(value)
+    return usd(value)
 
 
 def mass(kg: float) -> str:
@@ -34,13 +34,15 @@ def amount(value: float) -> str:
 
 def rated(plan: Plan) -> str:
     """What the rate of a service counts."""
-    return RATES.get(plan.kind, "rate")
+    return "people" if plan.kind == "interactive" else RATES.get(plan.kind, "rate")
 
 
 def speed(one: Choice, plan: Plan) -> str:
     """What stands beside the cost: the time of a job, the rate of a service; nothing where that is not known."""
     if plan.per == "job":
         return duration(one.seconds)
+    if one.seats is not None:
+        return f"{one.seats:,} people"
     return "" if one.rate is None else f"{amount(one.rate)} {rated(plan)}"
 
 

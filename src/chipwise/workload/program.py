@@ -5,6 +5,7 @@ Nothing here changes a plan. Values of secrets are never part of a workload: it 
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -40,16 +41,21 @@ class Engine(StrEnum):
 
 def _words(value: object) -> object:
     """A command as a list, or as one line that is taken apart as a shell would, without running anything."""
-    if isinstance(value, str):
+    if isinstance(value, str) and value.strip():
         try:
             value = shlex.split(value)
         except ValueError as error:
             raise fault(f"{shown(value)} cannot be taken apart: {error}", "a list of words, or one line") from None
     if not isinstance(value, list | tuple) or not value:
         raise fault(f"{shown(value)} is not a command", "a list of words such as [python, train.py], or one line")
-    words = [str(word) if isinstance(word, int | float) and not isinstance(word, bool) else word for word in value]
-    if bad := next((word for word in words if not isinstance(word, str)), None):
-        raise fault(f"{shown(bad)} is no word of a command", "text; yes, no and dates in quotes")
+    words: list[str] = []
+    for given in value:
+        word = _number(given)
+        if not isinstance(word, str):
+            raise fault(f"{shown(word)} is no word of a command", "text; true, false and null in quotes")
+        words.append(word)
+    if not words[0].strip():
+        raise fault("the command begins with an empty word", "the program first, such as [python, train.py]")
     if len(words) > MOST_WORDS or any(len(word) > LONGEST_WORD for word in words):
         raise fault(
             "the command is too long", f"at most {MOST_WORDS} words of {LONGEST_WORD:,} characters; put the rest into a file"
@@ -57,6 +63,13 @@ def _words(value: object) -> object:
     if any("\x00" in word for word in words):
         raise fault("a command cannot hold the character NUL", "text without it")
     return tuple(words)
+
+
+def _number(value: object) -> object:
+    """A number as text; one that no number format holds, such as 1e999, has lost what was written."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise fault(f"{value} is no number that could be written down", "text in quotes")
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _setting(key: object) -> object:
@@ -68,14 +81,17 @@ def _setting(key: object) -> object:
 def _value(value: object) -> object:
     if isinstance(value, bool):
         raise fault(f"{shown(value)} may be read as true, True or 1", 'text in quotes, such as "true"')
-    value = str(value) if isinstance(value, int | float) else value
+    value = _number(value)
     if not isinstance(value, str) or len(value) > LONGEST_WORD or "\x00" in value:
         raise fault(f"{shown(value)} is not the value of a setting", f"text of at most {LONGEST_WORD:,} characters")
     return value
 
 
 def _kept(value: object) -> object:
-    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/[A-Za-z0-9._-]{1,253}", value):
+    """Name and key as Kubernetes has them: both become parts of paths elsewhere, so neither may lead out of a directory."""
+    part = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+    known = rf"(?=[^/]{{1,253}}/){part}(?:\.{part})*/(?!\.{{1,2}}$)[A-Za-z0-9._-]{{1,253}}"
+    if not isinstance(value, str) or len(value) > 507 or not re.fullmatch(known, value):
         raise fault(
             f"{shown(value)} does not say where a secret is kept", "name/key of a stored secret, such as hub-token/token"
         )
@@ -94,6 +110,26 @@ def _image(value: object) -> object:
     known = rf"{host}(?:/{part})*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
     if not isinstance(value, str) or len(value) > 400 or not re.fullmatch(known, value, re.ASCII):
         raise fault(f"{shown(value)} is not an image", "such as team/trainer:1.4, with small letters before the colon")
+    return value
+
+
+def _port(value: object) -> object:
+    if isinstance(value, bool):  # pydantic would take it for 1
+        raise fault(f"{shown(value)} is no port", "a whole number from 1 to 65535")
+    return value
+
+
+def _requirements(value: object) -> object:
+    if isinstance(value, str) and (
+        not re.fullmatch(r"[A-Za-z0-9_](?:[\w./-]{0,198}[\w-])?", value) or ".." in value.split("/")
+    ):
+        raise fault(f"{shown(value)} is not a file beside the program", "a path such as requirements.txt, without blanks or ..")
+    return value
+
+
+def _checkpoints(value: object) -> object:
+    if isinstance(value, str) and not all(sign.isprintable() for sign in value.strip()):
+        raise fault(f"{shown(value)} is no place for checkpoints", "one line, such as s3://bucket/checkpoints")
     return value
 
 
@@ -119,7 +155,7 @@ class Program(Part):
     """Settings that are no secrets."""
     secrets: Mapping[SettingName, Annotated[str, BeforeValidator(_kept)]] = Field(default_factory=dict)
     """Settings that are: where each is kept, as name/key. Their values are never written anywhere."""
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    port: Annotated[int, Field(ge=1, le=65535), BeforeValidator(_port)] | None = None
     """Where a service listens."""
     health: Annotated[str, BeforeValidator(_path)] | None = None
     """What a service answers when it is well, such as /health."""
@@ -127,9 +163,11 @@ class Program(Part):
         None
     )
     engine: Annotated[Engine, Choice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
-    requirements: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w./-]{0,199}$")] | None = None
+    requirements: (
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w./-]{0,199}$"), BeforeValidator(_requirements)] | None
+    ) = None
     """A file of Python packages beside the program, to be installed into the image."""
-    checkpoints: Text | None = None
+    checkpoints: Annotated[Text, BeforeValidator(_checkpoints)] | None = None
     """Where checkpoints are kept, as s3://bucket/path; left out, a volume of their own."""
     trigger: Annotated[str, BeforeValidator(_trigger)] | None = None
     """Objects whose arrival starts the work, as s3://bucket/prefix/."""
@@ -137,5 +175,3 @@ class Program(Part):
     def flaws(self) -> Iterable[Flaw]:
         if both := sorted(set(self.env) & set(self.secrets)):
             yield Flaw("secrets", f"{', '.join(both)} is in env as well", "each setting once", ("env",))
-        if self.requirements is not None and ".." in self.requirements:
-            yield Flaw("requirements", "leads out of the program's directory", "a path beside the program")

@@ -29,6 +29,11 @@ def test_a_line_is_taken_apart_as_a_shell_would() -> None:
         ("env", {"A": "x\x00"}), ("secrets", {"A": "value"}), ("secrets", {"A": "../x/y"}), ("secrets", {"A": "UP/x"}),
         ("port", 0), ("port", 65536), ("health", "health"), ("health", "/a b"), ("engine", "gpt"), ("framework", "fortran"),
         ("requirements", "/etc/passwd"), ("requirements", "a/../../b"), ("trigger", "http://x"), ("trigger", "s3://A/b"),
+        ("command", ["python", False]), ("command", ["python", None]), ("command", ["python", []]), ("command", [""]),
+        ("command", " "), ("command", ["python", float("inf")]), ("env", {"A": float("nan")}), ("port", True),
+        ("secrets", {"A": "hub/.."}), ("secrets", {"A": "hub/."}), ("secrets", {"A": "a..b/c"}), ("secrets", {"A": "a/b\n"}),
+        ("requirements", "a/"), ("requirements", "a b"), ("requirements", "a\n"), ("requirements", "../x"),
+        ("checkpoints", "s3://a/\nb"), ("checkpoints", "s3://a/\x1b[31m"),
     ],
 )  # fmt: skip
 def test_what_would_only_fail_on_the_machine_is_told_here(field: str, value: Any) -> None:
@@ -50,3 +55,15 @@ def test_a_setting_is_no_secret_at_the_same_time() -> None:
 
 def test_numbers_are_taken_as_text() -> None:
     assert Program.model_validate({"env": {"N": 3}}).env == {"N": "3"}
+
+
+def test_what_is_told_is_what_was_written() -> None:
+    """Not a pattern, and not what became of it on the way."""
+    for value, told in (({"command": ""}, "'' is not a command"), ({"requirements": "../x"}, "'../x' is not a file beside")):
+        with pytest.raises(ValidationError, match=told):
+            Program.model_validate(value)
+
+
+@pytest.mark.parametrize("kept", ["hub-token/token", "a.b-c/.dockerconfigjson", "a/tls.key", "a/..b"])
+def test_places_of_secrets_as_kubernetes_has_them(kept: str) -> None:
+    assert Program.model_validate({"secrets": {"A": kept}}).secrets == {"A": kept}

@@ -1,14 +1,21 @@
-"""Several files that belong together, written all or none."""
+"""Several files that belong together, written all or none.
+
+A directory that is new appears in one step. Into one that is there, each file is put in one step, one writer at a time: whoever
+looks, or pulls the plug, finds every file either as it was or as it is to be, never half of one.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from chipwise.errors import BadInput
+
+PREFIX = ".chipwise-"  # of a directory in which files are made ready; one that is left belongs to a writer that was killed
 
 
 def taken(folder: Path, names: Sequence[str]) -> list[str]:
@@ -18,29 +25,48 @@ def taken(folder: Path, names: Sequence[str]) -> list[str]:
 
 def write(folder: Path, files: Sequence[tuple[str, str, bool]], force: bool) -> None:
     """Each as (path below `folder`, text, executable). Old files are put back when anything fails on the way."""
-    there = taken(folder, [name for name, _, _ in files])
-    if there and not force:
-        raise BadInput(
-            f"{', '.join(there[:5])}{' and others' if len(there) > 5 else ''} in {folder} would be overwritten.",
-            remedy="Write elsewhere with --out, or allow it with --force.",
-        )
-    for name in there:
-        if not (folder / name).is_file():
-            raise BadInput(f"{folder / name} is not a file.", remedy="Write elsewhere with --out.")
-    made = _missing(folder)
-    fresh = folder / f".chipwise-{os.getpid()}-{secrets.token_hex(4)}"
+    names = [name for name, _, _ in files]
+    _refuse(folder, names, force)
+    new, made = not folder.exists(), _missing(folder)
+    fresh = (folder.parent if new else folder) / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     try:
         fresh.mkdir(parents=True)
         for name, text, executable in files:
             _put(fresh / "new" / name, text, executable)
-        _swap(folder, fresh, [name for name, _, _ in files], made)
-    except OSError as error:
+        if new:
+            _appear(fresh / "new", folder)
+        else:
+            with _alone(folder):
+                _swap(folder, fresh, names, made, force)
+    except BaseException as error:
+        shutil.rmtree(fresh, ignore_errors=True)
         for directory in reversed(made):
-            shutil.rmtree(fresh, ignore_errors=True)
-            _rmdir(directory)
-        raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
+            with suppress(OSError):  # somebody else has put something there
+                directory.rmdir()
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
+        raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _refuse(folder: Path, names: Sequence[str], force: bool) -> None:
+    there = taken(folder, names)
+    if there and not force:
+        raise _in_the_way(folder, there)
+    for name in there:
+        if not (folder / name).is_file():
+            raise BadInput(f"{folder / name} is not a file.", remedy="Write elsewhere with --out.")
+    for parent in dict.fromkeys(folder / above for name in names for above in Path(name).parents):
+        if (parent.exists() or parent.is_symlink()) and not parent.is_dir():
+            raise BadInput(f"{parent} is not a directory.", remedy="Write elsewhere with --out.")
+
+
+def _in_the_way(folder: Path, names: Sequence[str]) -> BadInput:
+    return BadInput(
+        f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''} in {folder} would be overwritten.",
+        remedy="Write elsewhere with --out, or allow it with --force.",
+    )
 
 
 def _put(path: Path, text: str, executable: bool) -> None:
@@ -53,38 +79,90 @@ def _put(path: Path, text: str, executable: bool) -> None:
         path.chmod(path.stat().st_mode | 0o111)
 
 
-def _swap(folder: Path, fresh: Path, names: Sequence[str], made: list[Path]) -> None:
-    moved: list[str] = []
+def _appear(ready: Path, folder: Path) -> None:
+    try:
+        ready.rename(folder)
+    except OSError:
+        if folder.is_dir():  # somebody made it in the meantime, and put something there
+            raise _in_the_way(folder, sorted(path.name for path in folder.iterdir())) from None
+        raise
+
+
+def _swap(folder: Path, fresh: Path, names: Sequence[str], made: list[Path], force: bool) -> None:
+    placed: list[str] = []
     try:
         for name in names:
-            target = folder / name
+            ready, target, old = fresh / "new" / name, folder / name, fresh / "old" / name
             made.extend(_missing(target.parent))
             target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists() or target.is_symlink():
-                old = fresh / "old" / name
-                old.parent.mkdir(parents=True, exist_ok=True)
-                target.replace(old)
-            moved.append(name)
-            (fresh / "new" / name).replace(target)
+            if force and (target.exists() or target.is_symlink()):
+                _keep(target, old)
+            placed.append(name)
+            if force:
+                ready.replace(target)
+            elif not _place(ready, target):
+                raise _in_the_way(folder, [name])
     except BaseException:
-        for name in reversed(moved):
-            (folder / name).unlink(missing_ok=True)
-            if (fresh / "old" / name).exists():
-                (fresh / "old" / name).replace(folder / name)
+        _put_back(folder, fresh, placed)
         raise
+
+
+def _keep(target: Path, old: Path) -> None:
+    """A second name for what is there, so that it never is without its first."""
+    old.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink():
+        old.symlink_to(target.readlink())
+        return
+    try:
+        old.hardlink_to(target)
+    except OSError:  # a file system without second names
+        shutil.copy2(target, old)
+
+
+def _place(ready: Path, target: Path) -> bool:
+    """Where nothing is. False: another writer was faster."""
+    try:
+        target.hardlink_to(ready)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without second names
+        if target.exists() or target.is_symlink():
+            return False
+        ready.replace(target)
+    return True
+
+
+def _put_back(folder: Path, fresh: Path, names: Sequence[str]) -> None:
+    """By what is found rather than by what was done: a file that is not ours stays."""
+    for name in reversed(names):
+        ready, target, old = fresh / "new" / name, folder / name, fresh / "old" / name
+        if old.exists() or old.is_symlink():
+            old.replace(target)
+        elif not ready.exists() or (target.exists() and ready.samefile(target)):
+            target.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One writer at a time, where the system knows locks; the lock ends with the process, however that ends."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems have none
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _missing(folder: Path) -> list[Path]:
     """Directories that must be made for `folder`, the outermost first."""
     found = []
-    while not folder.exists():
+    while not folder.exists() and folder != folder.parent:
         found.append(folder)
         folder = folder.parent
     return found[::-1]
-
-
-def _rmdir(directory: Path) -> None:
-    try:
-        directory.rmdir()
-    except OSError:  # somebody else has put something there
-        return

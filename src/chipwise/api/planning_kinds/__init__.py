@@ -5,6 +5,7 @@ Each file loads when its kind is asked for.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.predicting_kinds.ask import Ask, by_samples, kind_of, known_model
@@ -30,6 +31,11 @@ def handles(session: Session, path: str, work: Common) -> bool:
     return isinstance(work, _ALWAYS)
 
 
+def _goes_on(work: Common) -> bool:
+    """What has no end: notebooks, live video and streams. Serving sees to it itself."""
+    return isinstance(work, Interactive | Stream) or (isinstance(work, Transcode) and work.duration is None)
+
+
 def _at_the_edge(work: Serve) -> bool:
     return work.devices is not None or Where.EDGE in work.limits.where
 
@@ -38,6 +44,8 @@ def plan_other(session: Session, path: str, work: Common, rules: Rules, objectiv
     """`rules` are the workload's limits in the catalog's names."""
     from chipwise.api.planning_kinds.ways import Question
 
+    if rules.interruptible is None and _goes_on(work):  # people and viewers are there: machines that vanish must be asked for
+        rules = replace(rules, interruptible=False)
     question = Question(session, path, work, rules, objective, top)
     match work:
         case Hpc() | Render():

@@ -26,7 +26,7 @@ from chipwise.plan.decision import Choice, Counts, Missing, Plan, QuantumPart, R
 from chipwise.plan.explaining import duration
 from chipwise.plan.fleet import SLOWEST_FABRIC, Fleet, fleet_of
 from chipwise.plan.learning import COUNTS, MOST_CHIPS
-from chipwise.plan.limits import Allowed, Rules, allowed
+from chipwise.plan.limits import Allowed, Rules, allowed, easing
 from chipwise.plan.pricing import Checkpoint, Market, Work, price
 from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.kinds import Common
@@ -275,7 +275,7 @@ def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) 
     if not missed:
         last = ground.ok.refused[-1] if ground.ok.refused else None
         told = f"the last {last.offers:,} were refused as {last.rule!r}" if last else "the catalog has none"
-        return [Missing("offers", f"no offer is left: {told}", "a looser limit")]
+        return [Missing("offers", f"no offer is left: {told}", easing(last) or "a looser limit")]
     family, nearest = min(missed.items(), key=lambda item: item[1].distance)
     what, remedy = _LACKS[nearest.passed]
     return [Missing(what, f"the nearest is {family}: {nearest.why}", remedy)]

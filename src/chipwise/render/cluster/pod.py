@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from chipwise.render.cluster.accelerators import (
@@ -84,7 +85,7 @@ def _spec(deployment: Deployment, command: Yaml, queued: bool) -> Object:
         "priorityClassName": priority_of(deployment),
     }
     if deployment.node.kind == "tpu":
-        spec["nodeSelector"] = tpu_selector(deployment.node)
+        spec["nodeSelector"] = tpu_selector(deployment.node) | (dict(capacity_labels(deployment)) if deployment.spot else {})
     if affinity := _affinity(deployment, queued):
         spec["affinity"] = affinity
     if tolerations := _tolerations(deployment):
@@ -174,10 +175,10 @@ def _probes(deployment: Deployment) -> Object:
         return {}
     check: Object = {"httpGet": {"path": software.health, "port": "http"}}
     size = deployment.model.weight_bytes if deployment.model is not None and deployment.model.weight_bytes else 2 * GIB
-    wait = max(int(size / (150e6) / 10), 12)  # a slow first fetch at 150 MB/s, every 10 s
+    wait = math.ceil((size / 150e6 + size / 1e9 + 120) / 10)  # fetched at 150 MB/s, loaded at 1 GB/s, compiled; every 10 s
     return {
         "startupProbe": check | {
-            "periodSeconds": 10, "failureThreshold": Noted(wait, "Weights may come at 150 MB/s the first time."),
+            "periodSeconds": 10, "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first; then they are loaded."),
         },
         "readinessProbe": check | {"periodSeconds": 5, "failureThreshold": 2},
         "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},

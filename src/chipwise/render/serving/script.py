@@ -23,7 +23,7 @@ def surroundings(deployment: Deployment) -> list[str]:
     ]  # a name that no shell takes cannot be exported
     for setting, kept, key in deployment.software.secrets:
         if _NAME.match(setting):
-            told = re.sub(r"[^\w ./-]", "-", f"{setting} is not set: it is the secret {kept}, key {key}", flags=re.ASCII)
+            told = re.sub(r"[^\w ./-]", "-", f"{setting} must be set to {key} of the secret {kept}", flags=re.ASCII)
             lines.append(f': "${{{setting}:?{told}}}"')
     return [*lines, ""] if lines else []
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from chipwise.render.deployment import Deployment, Form, Model
 from chipwise.render.file import CannotRender
+from chipwise.render.quoting import file_name
 from chipwise.render.software import VLLM_NUMBERS
 
 
@@ -45,7 +46,7 @@ def generating(deployment: Deployment, engine: str) -> Model:
 
 
 def weights(model: Model) -> str:
-    return model.hub or f"/models/{model.name}"
+    return model.hub or f"/models/{file_name(model.name)}"
 
 
 def in_one_machine(deployment: Deployment, engine: str) -> None:

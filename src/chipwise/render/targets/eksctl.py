@@ -146,7 +146,9 @@ def _sizes(deployment: Deployment) -> Object:
         why = f"{done}: eksctl scale nodegroup --cluster {machines.CLUSTER} --name {deployment.name} --nodes 0"
         return {"minSize": 0, "desiredCapacity": Noted(deployment.machines, why), "maxSize": deployment.machines}
     return {
-        "minSize": machines_for(deployment, scaling.least),
+        "minSize": Noted(0, "Outside its hours nobody pays: Karpenter or the Cluster Autoscaler takes empty machines away.")
+        if deployment.stops
+        else machines_for(deployment, scaling.least),
         "desiredCapacity": machines_for(deployment, scaling.usual),
         "maxSize": Noted(most_machines(deployment), "The most that the plan ever uses, and room for a rollout."),
     }

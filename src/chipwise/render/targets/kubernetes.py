@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.render.cluster import devices, guards, jobs, services
+from chipwise.render.cluster import devices, guards, hours, jobs, services
 from chipwise.render.cluster.accelerators import resource_of
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
@@ -35,8 +35,10 @@ def render(deployment: Deployment) -> list[File]:
     work = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
-        work += [services.deployment_object(deployment), services.service(deployment), services.disruption_budget(deployment)]
+        work += [services.deployment_object(deployment), services.disruption_budget(deployment)]
+        work += [services.service(deployment)] if deployment.software.port is not None else []
         work += [scaler] if scaler is not None else []
+        work += hours.clocks(deployment)
     else:
         work += [jobs.rendezvous(deployment)] if meets(deployment) else []
         work.append(jobs.job(deployment))

@@ -151,7 +151,9 @@ def _group(deployment: Deployment) -> Block:
             "id": Raw("aws_launch_template.nodes.id"), "version": Raw("aws_launch_template.nodes.latest_version"),
         }),
         "scaling_config": Nested({
-            "min_size": many.least if service else Noted(0, "Nothing is paid for while no job runs."),
+            "min_size": many.least
+            if service and not deployment.stops
+            else Noted(0, "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."),
             "desired_size": many.usual, "max_size": max(most_machines(deployment), many.usual),
         }),
         "update_config": Nested({"max_unavailable": 1}),

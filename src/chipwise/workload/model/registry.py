@@ -102,12 +102,14 @@ class Registry:
         raise UnknownName("model", name if len(name) <= 100 else name[:97] + "...", self._near(name), remedy=OTHERS)
 
     def _near(self, name: str) -> tuple[str, ...]:
-        """The sizes that the same family does come in, then whatever is spelled alike."""
+        """The same size of later families that begin with the name, the sizes of its own family, then what is spelled alike."""
         shortest = _candidates(name)[-1:]
         family = _SIZE.sub("", shortest[0]) if shortest else ""
         sizes = [known for known in self._rows if family and _SIZE.sub("", key(known)) == family][:5]
+        size = shortest[0].removeprefix(family) if family else ""
+        later = [known for known in self._rows if size and key(known).startswith(f"{family}-") and key(known).endswith(size)]
         alike = nearest(_without_owner(name), self._rows)
-        return tuple(dict.fromkeys((*sizes, *alike)))[: max(3, len(sizes))]
+        return tuple(dict.fromkeys((*sorted(later, reverse=True)[:3], *sizes, *alike)))[: max(3, len(sizes))]
 
     def _joined(self, fields: Mapping[str, object]) -> Mapping[str, object]:
         """A row may name other rows where a shape is wanted; put their fields in place."""
