@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.catalog.chip import Chip
+from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.region import Region
@@ -130,9 +130,12 @@ class Names:
         return None
 
     def chips_of(self, text: str) -> tuple[Chip, ...] | None:
-        """As `chips_or_none`, and a vendor's name means all that it makes: for limits, where one chip is not what is asked."""
+        """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC): for limits, where one
+        chip is not what is asked."""
         found = self.chips_or_none(text)
-        mine = tuple(chip for chip in self.catalog.chips.values() if fold(chip.vendor) == _VENDORS.get(fold(text), fold(text)))
+        vendor = _VENDORS.get(fold(text), fold(text))
+        chips = self.catalog.chips.values()
+        mine = tuple(chip for chip in chips if fold(chip.vendor) == vendor and chip.kind is not ChipKind.CPU)
         return found if found is not None else mine or None
 
     def _described(self, name: str) -> tuple[Chip, ...]:

@@ -24,7 +24,7 @@ def _show_layers(load: LoadPlan) -> None:
     counted = (
         f"{load.machines_mean} to {load.machines_peak}" if load.machines_peak > load.machines_mean else f"{load.machines_peak}"
     )
-    unit = "" if load.unit == "requests/s" else f" {load.unit}"
+    unit = "" if load.unit == "requests/s" else " person" if (load.unit, load.per_machine) == ("people", 1) else f" {load.unit}"
     text.show_lines(
         "",
         f"Over a week ({load.pattern}): mean {load.mean:.3g}, peak {load.peak:.3g} {load.unit} in {load.hours_per_week:.3g} h; "

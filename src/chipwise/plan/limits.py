@@ -128,7 +128,7 @@ def easing(refused: Refused | None) -> str:
     """What would help where this rule took the last offer away; empty: nothing more than a looser limit."""
     if refused is None or refused.rule != RENTED:
         return ""
-    return "your own machines in the catalog (`chipwise catalog import servers.csv`); without limits.where rented ones count"
+    return "your own machines in the catalog (`chipwise catalog import servers.csv`)"
 
 
 def _machine_rules(fleet: Fleet, rules: Rules) -> dict[str, Mask]:

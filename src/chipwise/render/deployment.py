@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from chipwise.render.quoting import file_name
+
 TPU_HOST = 4  # chips of one host of a slice
 
 
@@ -128,6 +130,12 @@ class Model:
     context: int | None
     weight_bytes: float | None
     generates: bool
+    fetched_bytes: float | None = None  # as the hub has them, which need not be the planned precision
+    weights: str = ""  # where they come from: an id of the hub or a path; empty: by `hub`, or a path by name
+
+    @property
+    def source(self) -> str:
+        return self.weights or self.hub or f"/models/{file_name(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)

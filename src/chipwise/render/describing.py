@@ -18,8 +18,8 @@ from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, P
 from chipwise.render.file import CannotRender
 from chipwise.render.joining import joining
 from chipwise.render.platforms import first_card, platforms
-from chipwise.render.quoting import dns_name, is_hub_id
-from chipwise.render.software import HANDED, Asked, images_for, software_of
+from chipwise.render.quoting import dns_name, file_name, is_hub_id
+from chipwise.render.software import HANDED, QUANTIZED, Asked, images_for, software_of
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
@@ -46,7 +46,7 @@ def describe(
     node = node_of(catalog, chosen, work)
     each = _chips_each(chosen, node, form)
     scaling = _scaling(work, plan, chosen, form)
-    made = _model(work, chosen, model)
+    made = _model(work, chosen, model, teacher)
     asked = Asked(
         work, form, node, made, chosen.machines, chosen.split, scaling.slots if scaling else None, name, _format(chosen),
         teacher.name if teacher is not None else "", getattr(teacher, "method", "full") != "full",
@@ -225,7 +225,7 @@ def _context(work: Common, known: Known) -> int | None:
     return min(wanted, known.context) if known.context else wanted
 
 
-def _model(work: Common, choice: Choice, known: Known | None) -> Model | None:
+def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning | None = None) -> Model | None:
     if known is None:
         return None
     hub = next((name for name in known.aliases if is_hub_id(name)), None)
@@ -236,8 +236,15 @@ def _model(work: Common, choice: Choice, known: Known | None) -> Model | None:
     bytes_each = _BYTES.get(choice.precision, 2.0)
     return Model(
         known.name, hub, choice.precision, _context(work, known) if generates else None,
-        known.shape.parameters * bytes_each, generates,
+        known.shape.parameters * bytes_each, generates, known.shape.parameters * 2.0, _weights(known, choice, teacher),
     )  # fmt: skip
+
+
+def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
+    """Where the hub's own will not do: what another stage trained, or what must be quantised before it is loaded."""
+    if teacher is not None and getattr(teacher, "method", "full") == "full":
+        return f"{HANDED}/{teacher.name}"
+    return f"/models/{file_name(known.name)}-{choice.precision}" if choice.precision in QUANTIZED else ""
 
 
 def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
@@ -365,6 +372,10 @@ def _predicted(plan: Plan, choice: Choice) -> Predicted:
 
 def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
     notes = []
+    if choice.precision in QUANTIZED and getattr(work, "output_tokens", None):
+        notes.append(
+            f"Weights in {choice.precision} are not made while they load: quantise them once, into the path of the command."
+        )
     if isinstance(work, Transcode) and work.streams is not None:
         each = choice.split.get("streams a chip", 1)
         notes.append(

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from chipwise.catalog.tables import ImageRow
 from chipwise.render.deployment import Form, Model, Node, Software
 from chipwise.render.file import CannotRender
-from chipwise.render.quoting import file_name
 from chipwise.workload.kinds import Common, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
+QUANTIZED = ("int8", "int4", "fp4")  # engines do not make these from the hub's weights as they load them
 HANDED = "/hand-offs/in"  # where a stage of a pipeline finds what others gave it
 _DEVICES = {"neuron": "neuron", "tpu": "tpu", "cpu": "cpu", "fpga": "cpu"}
 _CODECS = {"h264": "h264", "hevc": "hevc", "h265": "hevc", "av1": "av1", "vp9": "vp9"}
@@ -171,14 +171,11 @@ def _usual(asked: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
 
 def _weights(asked: Asked) -> str:
     assert asked.model is not None
-    if asked.taught_by and not asked.adapters:
-        return f"{HANDED}/{asked.taught_by}"
-    return asked.model.hub or f"/models/{file_name(asked.model.name)}"
+    return asked.model.source
 
 
-VLLM_NUMBERS = {"fp8": ("--quantization", "fp8"), "int8": ("--quantization", "compressed-tensors"),
-                 "int4": ("--quantization", "awq_marlin"), "fp16": ("--dtype", "float16"), "bf16": ("--dtype", "bfloat16"),
-                 "fp32": ("--dtype", "float32")}  # fmt: skip
+VLLM_NUMBERS = {"fp8": ("--quantization", "fp8"), "fp16": ("--dtype", "float16"), "bf16": ("--dtype", "bfloat16"),
+                "fp32": ("--dtype", "float32")}  # fmt: skip
 
 
 def _vllm(asked: Asked, port: int | None) -> tuple[str, ...]:

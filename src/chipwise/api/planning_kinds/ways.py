@@ -275,7 +275,13 @@ def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) 
     if not missed:
         last = ground.ok.refused[-1] if ground.ok.refused else None
         told = f"the last {last.offers:,} were refused as {last.rule!r}" if last else "the catalog has none"
-        return [Missing("offers", f"no offer is left: {told}", easing(last) or "a looser limit")]
+        return [
+            Missing(
+                "offers",
+                f"no offer is left: {told}",
+                f"{own}, or no limits.where" if (own := easing(last)) else "a looser limit",
+            )
+        ]
     family, nearest = min(missed.items(), key=lambda item: item[1].distance)
     what, remedy = _LACKS[nearest.passed]
     return [Missing(what, f"the nearest is {family}: {nearest.why}", remedy)]

@@ -18,6 +18,7 @@ from chipwise.render.cluster.accelerators import (
     tpu_selector,
 )
 from chipwise.render.deployment import Deployment, Form, Volume
+from chipwise.render.launch.health import start_seconds
 from chipwise.render.layout import candidates, meets
 from chipwise.render.layout import uses_efa as uses_efa
 from chipwise.render.quoting import kubernetes, label_value
@@ -174,11 +175,10 @@ def _probes(deployment: Deployment) -> Object:
     if software.health is None:
         return {}
     check: Object = {"httpGet": {"path": software.health, "port": "http"}}
-    size = deployment.model.weight_bytes if deployment.model is not None and deployment.model.weight_bytes else 2 * GIB
-    wait = math.ceil((size / 150e6 + size / 1e9 + 120) / 10)  # fetched at 150 MB/s, loaded at 1 GB/s, compiled; every 10 s
+    wait = math.ceil(start_seconds(deployment) / 10)
     return {
         "startupProbe": check | {
-            "periodSeconds": 10, "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first; then they are loaded."),
+            "periodSeconds": 10, "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first, then load."),
         },
         "readinessProbe": check | {"periodSeconds": 5, "failureThreshold": 2},
         "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},

@@ -6,6 +6,8 @@ from chipwise.render.deployment import Deployment
 from chipwise.units import GIB
 
 FETCH_BYTES_PER_S = 150e6  # of weights that come from a hub the first time
+LOAD_BYTES_PER_S = 1e9  # from disk to the chips
+WARM_S = 300  # engines compile kernels and capture graphs before they answer
 EVERY_S = 15
 LONGEST_S = 5
 TRIES = 4
@@ -26,7 +28,7 @@ def check_words(deployment: Deployment) -> tuple[str, ...] | None:
 
 
 def start_seconds(deployment: Deployment) -> int:
-    """Until failures count: the time to fetch the weights, and a minute to load them."""
+    """Until failures count: the time to fetch the weights as the hub has them, to load them, and to compile and warm up."""
     model = deployment.model
-    size = model.weight_bytes if model is not None and model.weight_bytes else 2 * GIB
-    return int(size / FETCH_BYTES_PER_S) + 60
+    size = (model.fetched_bytes or model.weight_bytes if model is not None else None) or 2 * GIB
+    return int(size / FETCH_BYTES_PER_S + size / LOAD_BYTES_PER_S) + WARM_S

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from chipwise.render.deployment import Deployment, Form, Model
 from chipwise.render.file import CannotRender
-from chipwise.render.quoting import file_name
 from chipwise.render.software import VLLM_NUMBERS
 
 
@@ -46,7 +45,7 @@ def generating(deployment: Deployment, engine: str) -> Model:
 
 
 def weights(model: Model) -> str:
-    return model.hub or f"/models/{file_name(model.name)}"
+    return model.source
 
 
 def in_one_machine(deployment: Deployment, engine: str) -> None:
@@ -62,9 +61,12 @@ def in_one_machine(deployment: Deployment, engine: str) -> None:
 
 def split(deployment: Deployment) -> list[Setting]:
     made = []
-    tensor, stages = deployment.split.get("tp", 1), deployment.split.get("pp", 1)
+    node = deployment.node
+    cores = node.cores or 1 if node.kind == "neuron" else 1
+    tensor, stages = deployment.split.get("tp", 1) * cores, deployment.split.get("pp", 1)
     if tensor > 1:
-        made.append(Setting("tensor-parallel-size", tensor, "Chips that share every layer, as the plan splits the model."))
+        what = "Cores" if cores > 1 else "Chips"
+        made.append(Setting("tensor-parallel-size", tensor, f"{what} that share every layer, as the plan splits the model."))
     if stages > 1:
         made.append(Setting("pipeline-parallel-size", stages, "Groups of chips that take the layers in turn."))
     return made
