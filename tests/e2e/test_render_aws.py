@@ -129,13 +129,17 @@ class TestEc2:
         assert aws.run(script, "--down").returncode == 0
         assert (alive(aws, region), own_groups(aws, region), aws.placement_groups) == ([], [], set())
 
-    def test_no_spot_capacity_leads_to_other_machines_and_then_to_the_full_price(self, aws: Aws, tmp_path: Path) -> None:
+    def test_no_spot_capacity_leads_to_other_machines_and_to_the_full_price_if_told(self, aws: Aws, tmp_path: Path) -> None:
         aws.refuse = lambda action, form: (
             "InsufficientInstanceCapacity"
             if action == "RunInstances" and form.get("InstanceMarketOptions.MarketType") == "spot"
             else None
         )
-        done = aws.run(written(tmp_path, "ec2", TRAIN) / "launch.py", "--up", *job_options(aws, TRAIN))
+        script, options = written(tmp_path, "ec2", TRAIN) / "launch.py", job_options(aws, TRAIN)
+        refused = aws.run(script, "--up", *options)
+        assert (refused.returncode, "--or-on-demand" in refused.stderr) == (1, True), refused.stderr
+        assert alive(aws, TRAIN.node.region) == []
+        done = aws.run(script, "--up", "--or-on-demand", *options)
         assert done.returncode == 0, done.stderr
         told = [line.split()[1:3] for line in done.stdout.splitlines() if line.startswith("no:")]
         assert told == [[one.machine, "(spot)"] for one in (TRAIN.node, *TRAIN.others)]

@@ -90,3 +90,28 @@ def test_all_shows_each_machine_type_and_way_to_buy_once(chipwise: Chipwise) -> 
     assert len(set(keys)) == len(keys)
     shown = chipwise("plan", file, "--all").out.splitlines()
     assert sum(line.split()[:1] == [str(at)] for at in range(1, len(found) + 1) for line in shown) >= len(found)
+
+
+def test_an_archive_of_video_has_a_column_of_times(chipwise: Chipwise, tmp_path: Path) -> None:
+    file = tmp_path / "archive.yaml"
+    file.write_text(
+        "kind: transcode\nname: archive\nduration: 100h\nsource: {codec: h264, resolution: 1080p, fps: 30}\n"
+        "outputs: [{codec: hevc, resolution: 1080p, fps: 30}]\nlimits: {clouds: [aws]}\n"
+    )
+    done = chipwise("plan", str(file), "--short")
+    assert done.code == 0, done.err
+    title = next(line for line in done.out.splitlines() if line.startswith("# "))
+    assert "time" in title.split()
+    assert "streams" not in title
+
+
+@pytest.mark.parametrize("ask", [("plan",), ("compare", "--by", "generation")])
+def test_notebooks_have_a_column_of_people_who_are_there(chipwise: Chipwise, tmp_path: Path, ask: tuple[str, ...]) -> None:
+    file = tmp_path / "notebooks.yaml"
+    file.write_text("kind: interactive\nname: notebooks\npeople: 12\nmemory: 16GB\nlimits: {clouds: [aws]}\n")
+    done = chipwise(*ask, str(file))
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    head = next(at for at, line in enumerate(lines) if "people" in line and "USD/month" in line)
+    end = lines[head].index("people") + len("people")
+    assert lines[head + 2][:end].split()[-1] == "12"

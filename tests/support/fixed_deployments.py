@@ -90,7 +90,7 @@ TRAIN = Deployment(
     split={"tp": 1, "pp": 1, "cp": 1, "ep": 1, "dp": 16, "shard": 3, "recompute": 1, "micro_batch": 2},
     volumes=(
         Volume("data", "/data", 80 * GB, True, "s3://legal-text/tokens/", "the data set, as the plan keeps it: object-store"),
-        Volume("models", "/models", 35 * GB, False, None, "weights are fetched once, not at every start"),
+        Volume("models", "/models", 35 * GB, True, None, "weights are fetched once, not at every start"),
         Volume("checkpoints", "/checkpoints", 340 * GB, True, None, "room for three checkpoints"),
     ),
     checkpoint_s=1800.0,
@@ -275,7 +275,7 @@ BATCH = Deployment(
     model=Model("qwen2.5-7b", "Qwen/Qwen2.5-7B", "fp8", 32768, 7.6e9, True),
     volumes=(
         Volume("data", "/data", 310 * GB, True, "gs://archive/documents/", "the data set, as the plan keeps it: object-store"),
-        Volume("models", "/models", 17 * GB, False, None, "weights are fetched once, not at every start"),
+        Volume("models", "/models", 17 * GB, True, None, "weights are fetched once, not at every start"),
         Volume("checkpoints", "/checkpoints", 50 * GB, True, None, "what is done must outlive a lost machine"),
     ),
     deadline_s=14 * 24 * HOUR,

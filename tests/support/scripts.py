@@ -50,3 +50,10 @@ def literals(text: str) -> set[str]:
 
 def same_files(render: Any, planned: Deployment) -> bool:
     return bool(render(planned) == render(planned))
+
+
+def loaded(text: str) -> dict[str, Any]:
+    """A rendered script as a module that was imported and not run: its functions, to be called with stand-ins."""
+    inside: dict[str, Any] = {"__name__": "rendered"}
+    exec(compile(text, "rendered.py", "exec"), inside)
+    return inside

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.audit.source import Located, Manifest, Sources, listed, look
+from chipwise.audit.source import Located, Manifest, Sources, listed, look, mapped, whole
 
 _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
 ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "google.com/tpu", "habana.ai/", "gpu.intel.com/")
@@ -27,10 +27,10 @@ class Pod:
         """Accelerators that its containers ask for."""
         found: dict[str, int] = {}
         for container in self.containers:
-            asked = look(container, "resources", "limits") or look(container, "resources", "requests") or {}
-            for name, many in asked.items() if isinstance(asked, dict) else ():
-                if name.startswith(ACCELERATORS) and str(many).isdigit():
-                    found[name] = found.get(name, 0) + int(many)
+            asked = mapped(look(container, "resources", "limits") or look(container, "resources", "requests"))
+            for name, many in asked.items():
+                if name.startswith(ACCELERATORS) and whole(many):
+                    found[name] = found.get(name, 0) + whole(many)
         return found
 
     @property

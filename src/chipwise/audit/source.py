@@ -10,6 +10,7 @@ import yaml
 
 DEEPEST = 60  # levels of a document: a deeper one is no manifest
 MOST_NODES = 200_000  # of a file, aliases counted each time they are used
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is libyaml's, ten times as fast
 
 
 class Located(dict[str, Any]):
@@ -88,7 +89,8 @@ class Unreadable(ValueError):
 def read_yaml(path: str, text: str) -> Iterator[Manifest]:
     """The mappings of a file; other documents are no manifests."""
     try:
-        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        _bounded(text)
+        nodes = list(yaml.compose_all(text, Loader=_LOADER))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         said = getattr(error, "problem", None) or "it is not YAML"
@@ -104,6 +106,19 @@ def read_yaml(path: str, text: str) -> Iterator[Manifest]:
             yield Manifest(path, value)
 
 
+def _bounded(text: str) -> None:
+    """Before anything is built of it: what follows goes down by recursion."""
+    depth = count = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        count += isinstance(event, yaml.NodeEvent)
+        if depth > DEEPEST or count > MOST_NODES:
+            raise Unreadable("it is nested too deeply, or far too large", event.start_mark.line + 1)
+
+
 def _built(node: yaml.Node, depth: int, left: list[int]) -> Any:
     left[0] -= 1
     if depth > DEEPEST or left[0] < 0:
@@ -113,7 +128,7 @@ def _built(node: yaml.Node, depth: int, left: list[int]) -> Any:
             made = Located()
             made.line = node.start_mark.line + 1
             for key, value in node.value:
-                name = str(getattr(key, "value", ""))
+                name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""  # keys of rules are texts
                 made.lines[name] = key.start_mark.line + 1
                 made[name] = _built(value, depth + 1, left)
             return made
@@ -146,6 +161,9 @@ def read_dockerfile(path: str, text: str) -> tuple[Instruction, ...]:
             word, _, rest = " ".join(parts).partition(" ")
             found.append(Instruction(path, word.upper(), rest.strip(), began))
             parts = []
+    if parts:  # the last line says that it goes on
+        word, _, rest = " ".join(parts).partition(" ")
+        found.append(Instruction(path, word.upper(), rest.strip(), began))
     return tuple(found)
 
 
@@ -168,6 +186,17 @@ def line_of(value: Any, *keys: str) -> int:
     if isinstance(value, Located) and not keys:
         line = value.line
     return line
+
+
+def mapped(value: Any) -> Mapping[str, Any]:
+    """What should be a mapping; nothing where it is something else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def whole(value: Any) -> int:
+    """A number of chips or replicas, written as one; 0 otherwise."""
+    text = str(value)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 def listed(value: Any) -> Sequence[Any]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chipwise.audit.source import Block, Unreadable
 from chipwise.errors import MissingExtra
+
+_LABEL = re.compile(r'"[^"]*"|[\w-]+')
+_OPENING = re.compile(r'\s*(\w+)((?:\s+(?:"[^"]*"|[\w-]+))*)\s*\{')
 
 
 def read_terraform(path: str, text: str) -> Iterator[Block]:
@@ -21,28 +24,31 @@ def read_terraform(path: str, text: str) -> Iterator[Block]:
         raise Unreadable("it is nested too deeply") from None
     except Exception as error:  # the parser's own tree of errors is no part of its interface
         raise Unreadable("it is not HCL", int(getattr(error, "line", 1) or 1)) from error
-    lines = text.splitlines()
+    lines = _openings(text)
     for kind, found in tree.items():
         if isinstance(found, list):
             for one in found:
                 yield from _blocks(path, kind, (), one, lines)
 
 
-def _blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Sequence[str]) -> Iterator[Block]:
+def _blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Mapping[tuple[str, ...], int]) -> Iterator[Block]:
     """Labels are nested mappings of one key each; the body says that it is a block."""
     if not isinstance(value, Mapping):
         return
     if value.get("__is_block__"):
-        yield Block(path, kind, labels, value, _line(lines, kind, labels))
+        yield Block(path, kind, labels, value, lines.get((kind, *labels), 1))
         return
     for label, inside in value.items():
         yield from _blocks(path, kind, (*labels, str(label).strip('"')), inside, lines)
 
 
-def _line(lines: Sequence[str], kind: str, labels: tuple[str, ...]) -> int:
-    """The reader keeps no lines: the block's opening is looked for."""
-    opening = re.compile(r"\s*" + r"\s+".join([re.escape(kind), *(f'"{re.escape(label)}"' for label in labels)]) + r"\s*\{")
-    return next((at for at, line in enumerate(lines, start=1) if opening.match(line)), 1)
+def _openings(text: str) -> dict[tuple[str, ...], int]:
+    """The reader keeps no lines: where each block opens, the first of a kind and its labels."""
+    found: dict[tuple[str, ...], int] = {}
+    for at, line in enumerate(text.splitlines(), start=1):
+        if opening := _OPENING.match(line):
+            found.setdefault((opening[1], *(label.strip('"') for label in _LABEL.findall(opening[2]))), at)
+    return found
 
 
 def inner(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:

@@ -33,7 +33,9 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
         return
     if path is None:
         raise BadInput("Nothing to audit.", remedy="Give a directory or a file, or - for standard input.")
-    found = ask(path, sys.stdin.read() if path == "-" else "")
+    found = ask(path, sys.stdin)
+    if not found.looked_at and not found.findings:
+        raise BadInput(f"{path} holds nothing that we know.", remedy="YAML, Terraform, Dockerfiles and Compose files are read.")
     grave = [one for one in found.findings if one.weight != "low"]
     if as_json:
         text.show_json({"schema": 1, "files": list(found.looked_at), "findings": [asdict(one) for one in found.findings]})
@@ -43,6 +45,4 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
         many = len(found.findings)
         told = "no objection" if not many else f"{many} {'objection' if many == 1 else 'objections'}"
         text.show_lines(f"{len(found.looked_at)} {'file' if len(found.looked_at) == 1 else 'files'}: {told}.")
-    if not found.looked_at and not found.findings:
-        raise BadInput(f"{path} holds nothing that we know.", remedy="YAML, Terraform, Dockerfiles and Compose files are read.")
     ctx.exit(1 if grave else 0)

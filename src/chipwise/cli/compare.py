@@ -147,13 +147,14 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
 
 def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
     from chipwise.cli import text
+    from chipwise.cli.plan import RATED
     from chipwise.plan.explaining import duration
 
     monthly = plan.per == "month"
     rows = []
     for one in cells:
         if one.choice is not None:
-            time = text.number(one.choice.rate, 3) if monthly else duration(one.choice.seconds)
+            time = text.number(one.choice.seats or one.choice.rate, 3) if monthly else duration(one.choice.seconds)
             rows.append(
                 [str(one.year or "?"), one.key[1], f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
                  text.number(one.choice.usd), time, text.number(one.kwh, 3), "" if one.fits else "x"]
@@ -161,7 +162,7 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
     text.show_table(
         [
             text.Column("since", right=True), text.Column("generation"), text.Column("chips", flexible=True),
-            text.Column(f"USD/{plan.per}", right=True), text.Column("req/s" if monthly else "time", right=True),
+            text.Column(f"USD/{plan.per}", right=True), text.Column(RATED[plan.kind] if monthly else "time", right=True),
             text.Column("kWh", right=True), text.Column(""),
         ],
         rows,

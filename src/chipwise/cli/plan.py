@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _QUICK = {"serve", "rps", "input", "output", "ttft", "tpot", "latency", "train", "finetune", "tokens", "seq", "precision",
           "deadline", "budget"}  # fmt: skip
-_RATE = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
+RATED = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
 _SERVICES = 4  # that are shown, the cheapest
 _EVERY = 1_000_000_000  # more than any catalog has
 _OBJECTIVES = ("cost", "time", "carbon", "balanced")
@@ -187,8 +187,8 @@ def _show(found: Plan, why: str | None, short: bool = False) -> None:
     text.show_table(
         [
             text.Column("#", right=True), text.Column("where", flexible=True), text.Column("chips"),
-            text.Column(_RATE.get(found.kind, "time"), right=True), text.Column(f"USD/{found.per}", right=True),
-            text.Column("kg CO2e", right=True),
+            text.Column(RATED[found.kind] if found.per == "month" else "time", right=True),
+            text.Column(f"USD/{found.per}", right=True), text.Column("kg CO2e", right=True),
         ],
         [_row(rank, one, found.per) for rank, one in enumerate(found.choices, start=1)],
         [brief(one, found.per) for one in found.choices],

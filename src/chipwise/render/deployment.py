@@ -195,6 +195,8 @@ class Deployment:
     goals: Mapping[str, float] = field(default_factory=dict)  # seconds that are wanted: "latency p99", "ttft p95"
     traffic: Mapping[str, float] = field(default_factory=dict)  # share of the requests by where they come from
     stands: tuple[Stand, ...] = ()  # where a service stands, in several regions; empty: in its node's alone
+    opens: str = ""  # cron expression: when a job may go on, where it may run in some hours only; in `time_zone`
+    closes: str = ""  # when it is paused
 
     @property
     def spot(self) -> bool:

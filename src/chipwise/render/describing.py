@@ -52,6 +52,9 @@ def describe(
         teacher.name if teacher is not None else "", getattr(teacher, "method", "full") != "full",
     )  # fmt: skip
     starts, stops, zone = _window(work)
+    hours = _hours(work) if form is Form.JOB else ""  # only a cron expression begins a job anew
+    opens, closes = (starts, stops) if hours else ("", "")
+    starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
     return Deployment(
         name=name, title=work.name, kind=plan.kind, form=form, node=node, machines=chosen.machines, purchase=chosen.purchase,
@@ -62,12 +65,13 @@ def describe(
         starts=starts, stops=stops, time_zone=zone, idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None, others=_others(catalog, plan, chosen, work),
-        regions=_regions(plan, chosen), notes=(*_notes(work, chosen, node), *_taught(teacher)),
+        regions=_regions(plan, chosen), notes=(*_notes(work, chosen, node), *_taught(teacher), *_paused(hours)),
         platforms=platforms(catalog.rows("runtimes"), node) | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
         | {"Images": images_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
         goals=_goals(work), traffic=dict(work.traffic), stands=_stands(plan, chosen),
+        opens=opens, closes=closes,
     )  # fmt: skip
 
 
@@ -294,6 +298,37 @@ def _window(work: Common) -> tuple[str, str, str]:
                 _cron(_moved(closes, hours.after or 0.0), list("12345")), zone,
             )  # fmt: skip
     return "", "", "UTC"
+
+
+def _hours(work: Common) -> str:
+    """Hours in which something may run, as people say them; empty where it may always, or where a clock starts it."""
+    match work.schedule:
+        case BusinessHours() as hours:
+            days, begins, ends, zone = [str(day) for day in hours.days], hours.start, hours.end, hours.time_zone
+        case MarketHours() as hours if hours.market in MARKET_HOURS:
+            zone, opens, closes = MARKET_HOURS[hours.market]
+            days = list(_DAYS)[:5]
+            begins, ends = _moved(opens, -(hours.before or 0.0)), _moved(closes, hours.after or 0.0)
+        case _:
+            return ""
+    return f"{_days(days)} {begins:%H:%M}-{ends:%H:%M} {zone}"
+
+
+def _days(days: list[str]) -> str:
+    """In the order of the week, those in a row by the first and the last."""
+    week = list(_DAYS)
+    rows: list[list[int]] = []
+    for at in sorted(week.index(day) for day in set(days)):
+        if rows and rows[-1][-1] == at - 1:
+            rows[-1].append(at)
+        else:
+            rows.append([at])
+    said = (f"{week[row[0]]}-{week[row[-1]]}" if len(row) > 2 else ", ".join(week[at] for at in row) for row in rows)
+    return ", ".join(said).title()
+
+
+def _paused(hours: str) -> tuple[str, ...]:
+    return (f"By the plan it runs only {hours}: suspend it and resume it at those hours.",) if hours else ()
 
 
 def _cron(moment: time, days: list[str]) -> str:

@@ -12,16 +12,60 @@ def independent(deployment: Deployment) -> bool:
     return "replicas" in deployment.split or "frames at once" in deployment.split
 
 
+def runs_at_once(deployment: Deployment) -> int:
+    """Of a simulation that is run several times: how many the plan runs beside each other."""
+    return max(int(deployment.split.get("runs at once", 1)), 1)
+
+
+def run_machines(deployment: Deployment) -> int:
+    """Machines that work together on one run. Replicas of a service and devices work alone."""
+    if deployment.form is not Form.JOB or independent(deployment):
+        return 1
+    if "chips a run" in deployment.split:
+        return max(-(-int(deployment.split["chips a run"]) // max(deployment.node.chips, 1)), 1)
+    return deployment.machines
+
+
+def run_chips(deployment: Deployment) -> int:
+    """Chips that one run takes of each of its machines; 0 where there are none."""
+    alone = deployment.form is Form.JOB and independent(deployment)
+    if alone or "chips a run" not in deployment.split:
+        return deployment.node.chips
+    return min(int(deployment.split["chips a run"]), deployment.node.chips)
+
+
+def repeated(deployment: Deployment) -> bool:
+    """A job of runs that each fit into one machine and know nothing of each other: cases of a simulation."""
+    counted = deployment.form is Form.JOB and "chips a run" in deployment.split and not independent(deployment)
+    return counted and run_machines(deployment) == 1 and deployment.node.hosts == 1
+
+
+def chips_each(deployment: Deployment) -> int:
+    """Chips of one process group on one machine: of a replica, a run, or all that the job has there."""
+    return min(run_chips(deployment), deployment.chips_each) if repeated(deployment) else deployment.chips_each
+
+
 def pods(deployment: Deployment) -> int:
-    """Pods of a job: one for each replica where they are independent, else one for each machine (each host of a TPU slice)."""
+    """Pods of a job at a time: one for each replica where they are independent, one for each run that has room where runs
+    fit into a machine, else one for each machine (each host of a TPU slice)."""
     if independent(deployment):
         return deployment.machines * deployment.per_machine * deployment.node.hosts
+    if repeated(deployment):
+        each = run_chips(deployment)
+        room = deployment.machines * (deployment.node.chips // each if each else 1)
+        return max(min(runs_at_once(deployment), deployment.runs, room), 1)
     return deployment.machines * deployment.node.hosts
+
+
+def completions(deployment: Deployment) -> int:
+    """Pods of a job in all, one after the other counted too: each run has one."""
+    return max(deployment.runs, 1) if repeated(deployment) else pods(deployment)
 
 
 def meets(deployment: Deployment) -> bool:
     """A job whose pods work together, so that one of them alone is of no use."""
-    return deployment.form is Form.JOB and pods(deployment) > 1 and not independent(deployment)
+    alone = independent(deployment) or repeated(deployment)
+    return deployment.form is Form.JOB and pods(deployment) > 1 and not alone
 
 
 def uses_efa(deployment: Deployment) -> bool:

@@ -58,6 +58,9 @@ def _lines(value: Yaml) -> Iterator[str]:
                 if isinstance(one, Noted):
                     yield from _comment(one.why)
                     one = one.value
+                if isinstance(one, str) and _is_block(one):
+                    yield from _block("-", one)
+                    continue
                 first, *rest = _lines(one)
                 yield f"- {first}"
                 yield from (f"  {line}" for line in rest)
@@ -70,13 +73,17 @@ def _entry(key: str, value: Yaml) -> Iterator[str]:
         yield from _comment(value.why)
         value = value.value
     if isinstance(value, str) and _is_block(value):
-        yield f"{key} |{'' if value.endswith(chr(10)) else '-'}"
-        yield from (f"  {line}" if line else "" for line in value.removesuffix("\n").split("\n"))
+        yield from _block(key, value)
     elif (isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, str))) and value:
         yield key
         yield from (f"  {line}" for line in _lines(value))
     else:
         yield f"{key} {_scalar(value)}"
+
+
+def _block(key: str, text: str) -> Iterator[str]:
+    yield f"{key} |{'' if text.endswith(chr(10)) else '-'}"
+    yield from (f"  {line}" if line else "" for line in text.removesuffix("\n").split("\n"))
 
 
 def _comment(why: str) -> Iterable[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field
 
 from chipwise.workload.goals import Text
 from chipwise.workload.part import Choice, Flaw, Part, fault, shown
@@ -163,9 +163,7 @@ class Program(Part):
         None
     )
     engine: Annotated[Engine, Choice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
-    requirements: (
-        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w./-]{0,199}$"), BeforeValidator(_requirements)] | None
-    ) = None
+    requirements: Annotated[str, BeforeValidator(_requirements)] | None = None
     """A file of Python packages beside the program, to be installed into the image."""
     checkpoints: Annotated[Text, BeforeValidator(_checkpoints)] | None = None
     """Where checkpoints are kept, as s3://bucket/path; left out, a volume of their own."""

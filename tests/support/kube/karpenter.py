@@ -22,7 +22,7 @@ NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "de
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 ZONE = "topology.kubernetes.io/zone"
 READY_SECONDS = 60.0
-GONE_SECONDS = 60.0
+GONE_SECONDS = 150.0
 
 
 @dataclass(frozen=True, slots=True)

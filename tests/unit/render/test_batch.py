@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,7 +14,7 @@ from chipwise.render.file import CannotRender
 from chipwise.render.targets import batch
 from deployments import deployment
 from hostile import TEXTS, hostile
-from scripts import accepted, constants, literals, same_files, texts
+from scripts import accepted, constants, literals, loaded, same_files, texts
 
 ON_AWS = "clouds=[aws]"
 TRAIN = deployment("train", ON_AWS)
@@ -52,6 +55,80 @@ def test_an_image_of_others_is_wrapped_because_batch_cannot_put_its_entry_point_
     files = texts(batch.render(deployment("batch", ON_AWS)))
     assert files["Dockerfile"].endswith("ENTRYPOINT []\n")
     assert constants(files["batch_job.py"])["IMAGE"] is None
+
+
+def test_runs_of_a_simulation_are_an_array_that_counts_them() -> None:
+    said = constants(texts(batch.render(replace(deployment("hpc", ON_AWS), runs=13)))["batch_job.py"])
+    assert (said["NODES"], said["PARTS"]) == (1, 13)
+    assert said["CONTAINER"]["command"][2] == 'export RUN="$AWS_BATCH_JOB_ARRAY_INDEX"; exec mpirun -n 4 python main.py'
+    assert {one["type"]: one["value"] for one in said["CONTAINER"]["resourceRequirements"]}["GPU"] == "4"
+
+
+def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
+    planned = replace(deployment("hpc", ON_AWS), split={"runs at once": 1, "chips a run": 24}, runs=1)
+    for refused in (planned, replace(planned, runs=2, software=replace(planned.software, framework="none"))):
+        with pytest.raises(CannotRender, match="over 3 machines") as told:
+            batch.render(refused)
+        assert told.value.remedy == "Take --to slurm or parallelcluster."
+
+
+def test_parts_read_files_with_numbers_of_five_digits() -> None:
+    text = texts(batch.render(deployment("batch", ON_AWS)))["batch_job.py"]
+    command = constants(text)["CONTAINER"]["command"]
+    words = [*command[:2], command[2].replace("exec vllm", "exec printf '%s\\n'")]
+    told = subprocess.run(words, env={"AWS_BATCH_JOB_ARRAY_INDEX": "12"}, capture_output=True, text=True, check=True).stdout
+    assert "/data/requests-00012.jsonl" in told.splitlines()
+    assert "# Each of 4096 replicas answers a file of its own." in text
+
+
+class Slow:
+    """Batch, which takes a while for every change and refuses to remove what is being changed or still enabled."""
+
+    def __init__(self, status: str) -> None:
+        self.said: list[str] = []
+        self.status = {key: [status] for key in ("jobQueues", "computeEnvironments")}
+        self.enabled = dict.fromkeys(self.status, True)
+
+    def _describe(self, key: str) -> dict[str, Any]:
+        waiting = self.status[key]
+        now = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        return {key: [] if now == "" else [{"status": now, "statusReason": "its role is gone"}]}
+
+    def _disable(self, key: str) -> None:
+        self.enabled[key], self.status[key] = False, ["UPDATING", "UPDATING", self.status[key][-1]]
+        self.said.append(f"disable {key}")
+
+    def _delete(self, key: str) -> None:
+        assert not self.enabled[key]
+        assert len(self.status[key]) == 1, "it is being changed"
+        self.status[key] = ["DELETING", "DELETING", "DELETED", ""]
+        self.said.append(f"delete {key}")
+
+    def __getattr__(self, name: str) -> Any:
+        what, _, rest = name.partition("_")
+        key = {"job_queue": "jobQueues", "compute_environment": "computeEnvironments"}.get(rest.removesuffix("s"))
+        if key is not None and what in ("describe", "update", "delete"):
+            done = {"describe": self._describe, "update": self._disable, "delete": self._delete}[what]
+            return lambda **_: done(key)
+        if name == "get_paginator":
+            return lambda _: SimpleNamespace(paginate=lambda **_: [{"jobSummaryList": []}])
+        return lambda **_: {"jobDefinitions": [], "SecurityGroups": []}
+
+
+@pytest.mark.parametrize("status", ["VALID", "INVALID"])
+def test_down_waits_for_each_change_before_the_next(status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    inside, aws = loaded(texts(batch.render(deployment("render", ON_AWS)))["batch_job.py"]), Slow(status)
+    inside["down"](SimpleNamespace(client=lambda _: aws))
+    assert aws.said == [
+        "disable jobQueues", "delete jobQueues", "disable computeEnvironments", "delete computeEnvironments",
+    ]  # fmt: skip
+
+
+def test_an_invalid_queue_stops_a_start_with_the_reason() -> None:
+    inside = loaded(texts(batch.render(deployment("render", ON_AWS)))["batch_job.py"])
+    with pytest.raises(inside["Failed"], match=r"its role is gone\. Remove it with --down"):
+        inside["valid"](Slow("INVALID"), *inside["QUEUES"])
 
 
 def test_services_and_other_clouds_are_refused_with_what_can() -> None:

@@ -44,4 +44,5 @@ def test_hostile_text_makes_no_object_and_breaks_no_file(target: str, texts: lis
     title, label, setting, word = texts
     software = replace(planned.software, command=("run", word), given=True, env=(("A", setting),))
     hostile = replace(planned, title=title, software=software, labels={"team": label, title: label}, description=word)
-    assert kinds(target, hostile) == kinds(target, planned)
+    given = replace(planned, software=replace(planned.software, given=True))
+    assert kinds(target, hostile) == kinds(target, given)

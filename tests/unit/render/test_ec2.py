@@ -6,16 +6,18 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from chipwise.render.aws.start import start_script
+from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.targets import ec2
 from deployments import deployment
 from hostile import TEXTS, hostile
 from render_checks import program
-from scripts import accepted, constants
+from scripts import accepted, constants, loaded
 
 ON_AWS = "clouds=[aws]"
 FITTING = ("train", "finetune", "batch", "hpc", "render", "serve", "transcode", "hybrid", "stream")
@@ -149,10 +151,85 @@ def test_a_machine_hands_every_word_to_the_container_as_it_was_written(text: str
 
 def test_each_part_is_told_which_it_is() -> None:
     batch, frames = rendered("batch")["start.sh"], rendered("render")["start.sh"]
-    assert 'requests-"$PART".jsonl' in batch
-    assert '--env "PART=$PART" --env PARTS=4096' in batch
+    assert '"/data/requests-$SHARD.jsonl"' in batch
+    assert 'SHARD=$(printf %05d "$PART")' in batch
+    assert "PARTS=4096\n" in batch
+    assert '--env "PART=$PART" --env "PARTS=$PARTS" --env "SHARD=$SHARD"' in batch
     assert '--frame-start "$((PART + 1))"' in frames
-    assert "--frame-jump 3" in frames
+    assert '--frame-jump "$PARTS"' in frames
+
+
+def run_on_a_machine(planned: Deployment, folder: Path, docker: str, rank: int = 0) -> tuple[int, list[str]]:
+    """Runs the rendered start.sh with stand-ins: (its status, what every container was told)."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for name, body in {
+        **STUBS,
+        "docker": docker,
+        "curl": f'case "$*" in *first-rank*) echo {rank} ;; *) echo 0 ;; esac',
+    }.items():
+        (programs / name).write_text(f"#!/bin/bash\n{body}\n")
+        (programs / name).chmod(0o755)
+    script = "IMAGE=image:1\nKEEP=\n" + start_script(planned).replace("/var/log/chipwise.log", str(folder / "log"))
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "OUT": str(folder), "HOME": "/nowhere"}
+    done = subprocess.run(["bash", "-c", script], env=env, cwd=folder, capture_output=True, timeout=30, check=False)
+    return done.returncode, sorted((folder / "told").read_text().splitlines())
+
+
+def test_runs_of_a_simulation_are_dealt_out_and_none_is_repeated(tmp_path: Path) -> None:
+    planned = replace(deployment("hpc", ON_AWS), runs=13)
+    assert planned.split == {"runs at once": 6, "chips a run": 4}
+    docker = 'if [ "$1" = run ]; then grep -ao "RUN=[0-9]*" <<< "$*" >> "$OUT/told"; fi'
+    told: list[str] = []
+    for rank in range(planned.machines):
+        folder = tmp_path / str(rank)
+        folder.mkdir()
+        told += run_on_a_machine(planned, folder, docker, rank)[1]
+    assert sorted(told) == sorted(f"RUN={run}" for run in range(13))
+    assert '"$IMAGE" -n 4 python main.py' in start_script(planned)  # a rank for each of its chips
+
+
+def test_a_copy_that_fails_does_not_end_the_machine_while_others_work(tmp_path: Path) -> None:
+    planned = replace(deployment("batch", ON_AWS), purchase="on-demand", volumes=())
+    docker = 'if [ "$1" = run ]; then case "$*" in *PART=3*) exit 7 ;; esac; sleep 1; echo done >> "$OUT/told"; fi'
+    status, told = run_on_a_machine(planned, tmp_path, docker)
+    assert (status, told) == (7, ["done"] * 7)
+
+
+def over_machines(planned: Deployment) -> Deployment:
+    """One MPI run over all of its machines."""
+    return replace(planned, split={"runs at once": 1, "chips a run": planned.machines * planned.node.chips}, runs=1)
+
+
+def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
+    with pytest.raises(CannotRender, match="one MPI program over 3 machines") as refused:
+        ec2.render(over_machines(deployment("hpc", ON_AWS)))
+    assert refused.value.remedy == "Take --to slurm or parallelcluster."
+
+
+def test_neuron_starts_a_process_for_each_core() -> None:
+    train = deployment("train", ON_AWS)
+    node = replace(train.node, machine="trn1.32xlarge", chip="Trainium", kind="neuron", vendor="AWS", chips=16, cores=2)
+    assert "--nproc-per-node=32 " in start_script(replace(train, node=node, chips_each=16))
+    half = replace(node, machine="trn2.48xlarge", chip="Trainium2", cores=8)
+    assert "--nproc-per-node=64 " in start_script(replace(train, node=half, chips_each=16))
+
+
+def test_the_full_price_is_paid_only_by_who_asks_for_it() -> None:
+    files = rendered("train")
+    inside = loaded(files["launch.py"])
+    cheap, dear = (inside["attempts"](SimpleNamespace(or_on_demand=said)) for said in (False, True))
+    assert {purchase for _, purchase, _, _ in cheap} == {"spot"}
+    assert dear == inside["ATTEMPTS"]
+    assert files["launch.sh"].index(" spot ") < files["launch.sh"].index('[ -n "$or_on_demand" ] || {')
+    assert "or_on_demand" not in rendered("serve")["launch.sh"]
+
+
+def test_both_launchers_want_a_private_subnet_for_efa() -> None:
+    refusal = "machines with several network interfaces get no public address"
+    assert refusal in rendered("train")["launch.sh"]
+    assert "default-for-az" not in rendered("train")["launch.sh"]
+    assert "default-for-az" in rendered("serve")["launch.sh"]
 
 
 def test_secrets_are_read_on_the_machine_and_written_nowhere() -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from chipwise.render.file import CannotRender
+from chipwise.render.launch.health import start_seconds
 from chipwise.render.targets import ecs
 from deployments import deployment
 from hostile import TEXTS, hostile
-from scripts import accepted, constants, same_files, texts
+from scripts import accepted, constants, loaded, same_files, texts
 
 ON_AWS = "clouds=[aws]"
 SERVE = deployment("serve", ON_AWS)
@@ -58,6 +61,100 @@ def test_what_it_cannot_express_is_refused_with_what_can(name: str, limit: str, 
     with pytest.raises(CannotRender) as refused:
         ecs.render(deployment(name, limit))
     assert what in str(refused.value.remedy)
+
+
+def test_runs_are_tasks_that_are_counted_and_parts_find_their_file() -> None:
+    files = texts(ecs.render(deployment("hpc", ON_AWS)))
+    said, (inside,) = constants(files["ecs_deploy.py"]), json.loads(files["task-definition.json"])["containerDefinitions"]
+    assert (said["COUNTED"], said["COPIES"]) == ("RUN", 6)
+    assert inside["entryPoint"] + inside["command"] == ["mpirun", "-n", "4", "python", "main.py"]
+    files = texts(ecs.render(replace(deployment("batch", ON_AWS), machines=2)))
+    said, (inside,) = constants(files["ecs_deploy.py"]), json.loads(files["task-definition.json"])["containerDefinitions"]
+    assert (said["COUNTED"], said["COPIES"]) == ("PART", 16)
+    assert inside["command"][1].startswith('export SHARD="$(printf %05d $PART)"; exec vllm run-batch')
+
+
+def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
+    planned = replace(deployment("hpc", ON_AWS), split={"runs at once": 1, "chips a run": 24}, runs=1)
+    with pytest.raises(CannotRender, match="one MPI program over 3 machines") as told:
+        ecs.render(planned)
+    assert told.value.remedy == "Take --to slurm or parallelcluster."
+
+
+def test_failures_count_once_there_was_time_to_start() -> None:
+    said = constants(texts(ecs.render(SERVE))["ecs_deploy.py"])
+    assert said["STARTUP_SECONDS"] == start_seconds(SERVE)
+
+
+class Group:
+    """ECS with one machine that its auto scaling group protects, and that goes only when it may."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.protected, self.desired, self.polls = True, 1, 0
+
+    def machines(self) -> list[str]:
+        self.polls += 0 if self.protected or self.desired else 1
+        return ["m"] if self.polls < 3 else []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "exceptions":
+            return SimpleNamespace(ObjectNotFoundException=KeyError)
+        return lambda **asked: self.call(name, asked)
+
+    def call(self, name: str, asked: dict[str, Any]) -> Any:
+        mine = [{"key": "chipwise-deployment", "value": SERVE.name}]
+        match name:
+            case "describe_clusters":
+                return {"clusters": [{"status": "ACTIVE", "tags": mine}]}
+            case "list_services":
+                return {"serviceArns": ["s"]}
+            case "describe_services":
+                return {"services": [{"status": "INACTIVE"}]}
+            case "list_tasks" | "list_task_definitions":
+                return {"taskArns": [], "taskDefinitionArns": []}
+            case "describe_capacity_providers":
+                arn = "arn:aws:autoscaling:x:1:autoScalingGroup:u:autoScalingGroupName/g"
+                return {
+                    "capacityProviders": [
+                        {"status": "ACTIVE", "tags": mine, "autoScalingGroupProvider": {"autoScalingGroupArn": arn}}
+                    ]
+                }
+            case "describe_auto_scaling_groups":
+                one = {"InstanceId": "i", "LifecycleState": "InService", "ProtectedFromScaleIn": self.protected}
+                return {"AutoScalingGroups": [{"Instances": [one]}]}
+            case "set_instance_protection":
+                self.protected = False
+            case "update_auto_scaling_group":
+                assert asked["AutoScalingGroupName"] == "g"
+                self.desired = asked["DesiredCapacity"]
+            case "list_container_instances":
+                return {"containerInstanceArns": self.machines()}
+            case "put_cluster_capacity_providers" | "delete_capacity_provider" | "delete_cluster":
+                assert self.polls >= 3, "there are machines"
+                self.said.append(name)
+            case "update_service" | "delete_service":
+                self.said.append(name)
+        return {}
+
+
+def test_down_empties_the_group_before_it_takes_the_provider_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    inside, aws = loaded(texts(ecs.render(SERVE))["ecs_deploy.py"]), Group()
+    pages = SimpleNamespace(paginate=lambda **_: [{"taskArns": []}])
+    aws.__dict__["get_paginator"] = lambda _: pages
+    inside["down"](SimpleNamespace(client=lambda _: aws))
+    assert aws.said == [
+        "update_service", "delete_service", "put_cluster_capacity_providers", "delete_capacity_provider", "delete_cluster",
+    ]  # fmt: skip
+
+
+def test_the_log_group_is_made_by_who_deploys_and_not_by_the_machines() -> None:
+    files = texts(ecs.render(SERVE))
+    (inside,) = json.loads(files["task-definition.json"])["containerDefinitions"]
+    options = inside["logConfiguration"]["options"]
+    assert "awslogs-create-group" not in options
+    assert constants(files["ecs_deploy.py"])["LOGS"] == options["awslogs-group"]
 
 
 @pytest.mark.parametrize("text", TEXTS)

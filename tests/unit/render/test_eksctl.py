@@ -23,7 +23,7 @@ META = {"name", "region", "version", "tags", "annotations"}
 GROUP = {
     "name", "amiFamily", "instanceTypes", "spot", "minSize", "desiredCapacity", "maxSize", "availabilityZones", "placement",
     "efaEnabled", "privateNetworking", "volumeSize", "volumeType", "volumeEncrypted", "disableIMDSv1", "disablePodIMDS",
-    "labels", "taints", "propagateASGTags", "tags", "updateConfig", "nodeRepairConfig",
+    "labels", "taints", "propagateASGTags", "tags", "updateConfig", "nodeRepairConfig", "overrideBootstrapCommand",
 }  # fmt: skip
 ADDON = {"name", "configurationValues", "useDefaultPodIdentityAssociations"}
 
@@ -65,6 +65,28 @@ def test_machines_that_meet_stand_in_one_zone_with_the_fabric() -> None:
     assert found["availabilityZones"][0] in made(planned)["availabilityZones"]
     assert found["placement"] == {"groupName": planned.name}
     assert found["desiredCapacity"] == found["maxSize"] == planned.machines
+
+
+def test_a_program_that_is_not_root_may_lock_memory_for_the_fabric() -> None:
+    config = yaml.safe_load(group(deployment("train", AWS))["overrideBootstrapCommand"])
+    assert (config["apiVersion"], config["kind"]) == ("node.eks.aws/v1alpha1", "NodeConfig")
+    limits = {one["type"]: one for one in config["spec"]["containerd"]["baseRuntimeSpec"]["process"]["rlimits"]}
+    assert limits["RLIMIT_MEMLOCK"]["soft"] == limits["RLIMIT_MEMLOCK"]["hard"] == 2**50
+    assert float(2**50) == 2**50, "nodeadm reads it as a float"
+    assert limits["RLIMIT_NOFILE"]["hard"] == 1048576, "the list of the node image is replaced, not added to"
+    assert "overrideBootstrapCommand" not in group(deployment("serve", AWS))
+
+
+def test_nodes_of_the_system_run_the_images_of_the_workload() -> None:
+    def system(planned: Deployment) -> list[str]:
+        [found] = [one for one in made(planned)["managedNodeGroups"] if one["name"] == "system"]
+        return list(found["instanceTypes"])
+
+    planned = deployment("serve", AWS)
+    assert planned.node.arch == "amd64"
+    assert system(planned) == ["m7i.large", "m6i.large"]
+    assert system(replace(planned, node=replace(planned.node, arch="arm64"))) == ["m7g.large", "m6g.large"]
+    assert system(deployment("interactive", AWS))[0] == "m7i.xlarge", "a hub or the head of a Ray cluster fits beside the rest"
 
 
 def test_spot_takes_several_types_and_says_so() -> None:

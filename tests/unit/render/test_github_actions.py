@@ -64,6 +64,15 @@ def test_a_failed_rollout_goes_back() -> None:
     assert "rollout undo" in str(workflow(SERVE)["jobs"]["deploy"]["steps"][-1])
 
 
+@pytest.mark.parametrize("what", [TRAIN, SERVE, AZURE], ids=lambda what: what.name)
+def test_the_namespace_is_there_before_anything_is_compared_with_it(what: Deployment) -> None:
+    runs = [one.get("run", "") for one in workflow(what)["jobs"]["deploy"]["steps"]]
+    made = next(at for at, run in enumerate(runs) if "apply" in run and "namespace.yaml" in run)
+    compared = next(at for at, run in enumerate(runs) if "kubectl diff" in run)
+    rolled = next(at for at, run in enumerate(runs) if "apply" in run and "workload.yaml" in run)
+    assert made < compared < rolled
+
+
 def test_finished_images_are_not_built() -> None:
     assert set(workflow(SERVE)["jobs"]) == {"check", "deploy"}
 

@@ -39,6 +39,13 @@ def test_a_seat_asks_for_what_the_device_plugin_hands_out(planned: Deployment, r
     assert seat["extra_resource_limits"] == seat["extra_resource_guarantees"] == {resource: "1"}
 
 
+def test_a_notebook_without_a_chip_stands_on_the_processor_of_its_image() -> None:
+    for arch in ("amd64", "arm64"):
+        planned = replace(NOTEBOOKS, node=replace(NOTEBOOKS.node, arch=arch))
+        plain = values(planned)["singleuser"]["profileList"][1]["kubespawner_override"]
+        assert plain["node_selector"] == {"kubernetes.io/arch": arch}
+
+
 def test_all_seats_of_a_machine_fit_on_it() -> None:
     for planned in (NOTEBOOKS, TURNS, WHOLE):
         seat = values(planned)["singleuser"]["profileList"][0]["kubespawner_override"]

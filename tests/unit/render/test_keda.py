@@ -18,8 +18,13 @@ AWS = "clouds=[aws]"
 
 
 def made(planned: Deployment, kind: str) -> dict[str, Any]:
-    [file] = keda.render(planned)
-    return next(one for one in yaml.safe_load_all(file.text) if one["kind"] == kind)
+    every = [one for file in keda.render(planned) for one in yaml.safe_load_all(file.text)]
+    return next(one for one in every if one["kind"] == kind)
+
+
+def consuming(planned: Deployment) -> Deployment:
+    """With a program of the user's own, which takes its work from the queue."""
+    return replace(planned, software=replace(planned.software, given=True, command=("python", "consume.py")))
 
 
 def wanted(formula: str, **signals: float) -> float:
@@ -89,7 +94,7 @@ def test_there_is_one_autoscaler_and_not_two() -> None:
 
 
 def test_workers_come_with_the_queue_up_to_the_plan() -> None:
-    planned = deployment("batch", AWS)
+    planned = consuming(deployment("batch", AWS))
     spec = made(planned, "ScaledJob")["spec"]
     assert spec["maxReplicaCount"] == pods(planned)
     assert spec["triggers"][0]["metadata"]["queueLength"] == "5"
@@ -101,7 +106,58 @@ def test_workers_come_with_the_queue_up_to_the_plan() -> None:
     [((AWS,), "aws-sqs-queue"), (("clouds=[gcp]",), "gcp-pubsub"), (("clouds=[azure]",), "azure-servicebus")],
 )
 def test_the_queue_is_that_of_the_cloud(limits: tuple[str, ...], kind: str) -> None:
-    assert made(deployment("batch", *limits), "ScaledJob")["spec"]["triggers"][0]["type"] == kind
+    assert made(consuming(deployment("batch", *limits)), "ScaledJob")["spec"]["triggers"][0]["type"] == kind
+
+
+def test_our_own_program_takes_nothing_from_a_queue_and_is_refused() -> None:
+    planned = deployment("batch", AWS)
+    assert not planned.software.given
+    with pytest.raises(CannotRender, match="acknowledge") as refused:
+        keda.render(planned)
+    assert "program.command with a consumer of the queue" in str(refused.value.remedy)
+    assert "kueue" in str(refused.value.remedy)
+
+
+def test_a_worker_has_no_number_and_finds_its_volumes() -> None:
+    planned = consuming(deployment("batch", AWS))
+    job = made(planned, "ScaledJob")["spec"]["jobTargetRef"]
+    assert "completionMode" not in job
+    assert "JOB_COMPLETION_INDEX" not in keda.render(planned)[0].text
+    pod = job["template"]["spec"]
+    assert pod["containers"][0]["command"] == ["python", "consume.py"]
+    assert pod["restartPolicy"] == "Never"
+    wanted = {one["persistentVolumeClaim"]["claimName"] for one in pod["volumes"] if "persistentVolumeClaim" in one}
+    every = [one for file in keda.render(planned) for one in yaml.safe_load_all(file.text)]
+    assert wanted == {one["metadata"]["name"] for one in every if one["kind"] == "PersistentVolumeClaim"}
+
+
+def test_what_its_hours_begin_with_comes_at_once() -> None:
+    planned = deployment("serve", AWS)
+    assert planned.scaling is not None
+    many = replace(planned, scaling=replace(planned.scaling, least=8, usual=8, most=20))
+    for what, wanted in ((many, 8), (replace(many, starts="", stops=""), 1)):
+        behavior = made(what, "ScaledObject")["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+        [pods_a_minute] = [one for one in behavior["scaleUp"]["policies"] if one["type"] == "Pods"]
+        assert (pods_a_minute["value"], pods_a_minute["periodSeconds"]) == (wanted, 60)
+
+
+def test_prometheus_is_told_of_the_pods_that_the_rule_asks_about() -> None:
+    planned = deployment("serve", AWS)
+    monitor = made(planned, "PodMonitor")
+    assert monitor["apiVersion"] == "monitoring.coreos.com/v1"
+    assert monitor["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": planned.name}
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["path"]) == ("http", "/metrics")
+    triton = replace(planned, software=replace(planned.software, engine="triton"))
+    [endpoint] = made(triton, "PodMonitor")["spec"]["podMetricsEndpoints"]
+    assert endpoint["portNumber"] == 8002
+    assert made(triton, "NetworkPolicy")["spec"]["ingress"][0]["ports"][0]["port"] == 8002
+
+
+def test_who_applies_it_is_told_what_to_leave_out() -> None:
+    text = keda.render(deployment("serve", AWS))[0].text
+    assert "the HorizontalPodAutoscaler (KEDA makes its own)" in text
+    assert "chat-api-open" in text, "the clocks of --to kubernetes would fight the hours here"
 
 
 @pytest.mark.parametrize(

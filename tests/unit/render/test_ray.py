@@ -41,6 +41,21 @@ def test_the_head_of_a_spot_job_stands_on_a_machine_that_stays() -> None:
     assert "affinity" not in cluster(SERVE)["headGroupSpec"]["template"]["spec"]
 
 
+def test_the_head_stands_on_the_processor_of_its_image() -> None:
+    for arch in ("amd64", "arm64"):
+        planned = replace(SERVE, node=replace(SERVE.node, arch=arch))
+        assert cluster(planned)["headGroupSpec"]["template"]["spec"]["nodeSelector"] == {"kubernetes.io/arch": arch}
+
+
+def test_an_upgrade_of_a_service_has_room_for_a_second_cluster() -> None:
+    [group] = cluster(SERVE)["workerGroupSpecs"]
+    hard = objects(SERVE)["ResourceQuota"]["spec"]["hard"]
+    each = group["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"]
+    assert int(hard["requests.nvidia.com/gpu"]) == 2 * group["maxReplicas"] * each
+    assert int(hard["pods"]) >= 2 * (group["maxReplicas"] + 1)
+    assert int(objects(TRAIN)["ResourceQuota"]["spec"]["hard"]["requests.nvidia.com/gpu"]) == 16, "a job is not upgraded"
+
+
 @pytest.mark.parametrize(("planned", "many"), [(TRAIN, 2), (NEURON, 4), (BATCH, 16)], ids=["train", "neuron", "batch"])
 def test_a_job_has_the_plans_machines_or_replicas_as_workers(planned: Deployment, many: int) -> None:
     [group] = cluster(planned)["workerGroupSpecs"]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from chipwise.render.aws.endpoint import mode_of
 from chipwise.render.file import CannotRender
+from chipwise.render.launch.health import start_seconds
 from chipwise.render.targets import sagemaker
 from deployments import deployment
 from hostile import TEXTS, hostile
-from scripts import accepted, constants, literals, same_files, texts
+from scripts import accepted, constants, literals, loaded, same_files, texts
 from small_runs import small
 
 ON_AWS = "clouds=[aws]"
@@ -56,6 +60,69 @@ def test_an_engine_listens_where_sagemaker_asks() -> None:
     assert SERVE.scaling is not None
     assert (said["LEAST"], said["MOST"]) == (SERVE.scaling.least, SERVE.scaling.most)
     assert said["SCHEDULE"]["open"][0] == "cron(0 7 ? * MON,TUE,WED,THU,FRI,SAT *)"
+
+
+def test_the_program_may_write_where_it_keeps_its_weights() -> None:
+    lines = texts(sagemaker.render(SERVE))["Dockerfile"].splitlines()
+    assert dict(SERVE.software.env)["HF_HOME"].startswith("/models/")
+    made = lines.index("RUN install -d -o 10001 -g 10001 /models")
+    assert lines.index("USER 0") < made < lines.index("USER 10001")
+
+
+def test_an_asynchronous_endpoint_without_machines_wakes_when_anything_waits() -> None:
+    fed = replace(SERVE, trigger="s3://uploads/in/")
+    inside = loaded(texts(sagemaker.render(fed))["sagemaker_endpoint.py"])
+    clients = {name: SimpleNamespace() for name in ("application-autoscaling", "cloudwatch")}
+    policies: dict[str, Any] = {}
+    asked: dict[str, Any] = {}
+    clients["application-autoscaling"].register_scalable_target = lambda **_: None
+    clients["application-autoscaling"].put_scheduled_action = lambda **_: None
+    clients["application-autoscaling"].put_scaling_policy = lambda **one: (
+        policies.update({one["PolicyName"]: one}) or {"PolicyARN": f"arn:{one['PolicyName']}"}
+    )
+    clients["cloudwatch"].put_metric_alarm = asked.update
+    inside["scale"](SimpleNamespace(client=clients.__getitem__))
+    assert inside["LEAST"] == 0
+    steps = policies["wake"]["StepScalingPolicyConfiguration"]["StepAdjustments"]
+    assert steps == [{"MetricIntervalLowerBound": 0.0, "ScalingAdjustment": 1}]
+    assert (asked["MetricName"], asked["AlarmActions"]) == ("HasBacklogWithoutCapacity", ["arn:wake"])
+    removed: list[str] = []
+    clients["cloudwatch"].delete_alarms = lambda AlarmNames: removed.extend(AlarmNames)  # noqa: N803
+    clients["application-autoscaling"].deregister_scalable_target = lambda **_: None
+    inside["forget_scaling"](SimpleNamespace(client=clients.__getitem__))
+    assert removed == [asked["AlarmName"]]
+
+
+def test_data_is_found_even_where_the_image_has_a_directory_for_it(tmp_path: Path) -> None:
+    said = constants(texts(sagemaker.render(FINETUNE))["sagemaker_job.py"])
+    mounted, data = tmp_path / "mounted", tmp_path / "data"
+    mounted.mkdir()
+    data.mkdir()
+    (mounted / "a.jsonl").write_text("x")
+    line = said["ENTRYPOINT"][2].replace("/opt/ml/input/data/data", str(mounted)).replace(" /data", f" {data}")
+    line = line.replace("torchrun", "true")
+    subprocess.run(["/bin/sh", "-c", line], check=True)
+    assert (data / "a.jsonl").read_text() == "x"
+
+
+def test_waiting_for_the_first_answer_is_as_long_as_a_start_takes() -> None:
+    said = constants(texts(sagemaker.render(SERVE))["sagemaker_endpoint.py"])
+    assert said["STARTUP_SECONDS"] == min(start_seconds(SERVE), 3600)
+
+
+def test_runs_and_mpi_over_machines_are_refused_for_what_they_are() -> None:
+    runs = deployment("hpc", ON_AWS)
+    with pytest.raises(CannotRender, match="6 runs of one program; a training job is one"):
+        sagemaker.render(runs)
+    with pytest.raises(CannotRender, match="one MPI program over 3 machines") as told:
+        sagemaker.render(replace(runs, split={"runs at once": 1, "chips a run": 24}, runs=1))
+    assert told.value.remedy == "Take --to slurm or parallelcluster."
+
+
+def test_neuron_trains_with_a_process_for_each_core() -> None:
+    node = replace(TRAIN.node, machine="trn1.32xlarge", chip="Trainium", kind="neuron", vendor="AWS", chips=16, cores=2)
+    said = constants(texts(sagemaker.render(replace(TRAIN, node=node, chips_each=16)))["sagemaker_job.py"])
+    assert "--nproc-per-node=32" in said["ARGUMENTS"]
 
 
 def test_machines_that_sagemaker_does_not_have_are_refused() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from chipwise.render.deployment import Deployment, Form
+from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.file import CannotRender, File
+from chipwise.render.launch.health import start_seconds
 from chipwise.render.targets.terraform import render
 from fixed_deployments import CASES
 from hcl_reading import Found, dangling, modules, strings, text_of, values
@@ -269,6 +270,100 @@ def _words(script: str, text: str) -> int:
 def test_a_script_ends_its_machine_only_when_it_is_a_job(form: Form) -> None:
     case = "train" if form is Form.JOB else "serve"
     assert ("trap finish EXIT" in file(case, "start.sh")) is (form is Form.JOB)
+
+
+@pytest.mark.parametrize("case", ["train", "neuron", "batch", "hpc"])
+def test_a_machine_ends_itself_whatever_fails_first(case: str) -> None:
+    script = file(case, "start.sh")
+    lines = script.splitlines()
+    trap = lines.index("trap finish EXIT")
+    fetches = [
+        at for at, line in enumerate(lines) if line.startswith(("aws s3 sync", "gcloud storage", "azcopy sync", "fetch "))
+    ]
+    assert all(trap < at for at in fetches)
+    assert trap < next((at for at, line in enumerate(lines) if line.startswith("RANK=")), trap + 1)
+    assert "$RANK" not in script[: script.index("trap finish EXIT")], "an unset variable would end `finish` before its end"
+
+
+def test_nothing_is_sent_back_before_everything_is_there() -> None:
+    script = file("train", "start.sh")
+    assert script.index("save() {\n  if [ -e /run/chipwise-fetched ]; then") < script.index("\ntouch /run/chipwise-fetched")
+    assert script.index('aws s3 sync --only-show-errors "$BUCKET/checkpoints"') < script.index("\ntouch /run/chipwise-fetched")
+
+
+def _fetch(script: str, tool: str, says: str, status: int) -> int:
+    """How `fetch` of the script ends when the tool of the cloud says so."""
+    made = script[script.index("fetch() {") :]
+    made = made[: made.index("\n}\n") + 3]
+    stand_in = f"{tool}() {{ echo '{says}' >&2; return {status}; }}\n"
+    said = subprocess.run([BASH, "-c", f"set -euo pipefail\n{stand_in}{made}fetch a b\necho went on"], check=False,
+                          capture_output=True, text=True, timeout=20)  # fmt: skip
+    assert (said.stdout.splitlines()[-1:] == ["went on"]) is (said.returncode == 0)
+    return said.returncode
+
+
+@pytest.mark.parametrize(
+    ("case", "tool", "nothing"),
+    [
+        ("batch", "gcloud", "ERROR: (gcloud.storage.rsync) Did not find existing container at: gs://b/checkpoints"),
+        ("azure", "azcopy", "sync must happen between source and destination of the same type, e.g. directory"),
+    ],
+)
+def test_a_first_start_finds_nothing_and_goes_on_but_a_refusal_ends_it(case: str, tool: str, nothing: str) -> None:
+    what = CASES[case]
+    volumes = (*(one for one in what.volumes if one.name != "checkpoints"), Volume("checkpoints", "/checkpoints", 1e9))
+    script = next(one.text for one in render(replace(what, form=Form.JOB, volumes=volumes)) if one.path == "start.sh")
+    assert 'fetch "$BUCKET/checkpoints"' in script
+    assert _fetch(script, tool, nothing, 1) == 0
+    assert _fetch(script, tool, "fine", 0) == 0
+    assert _fetch(script, tool, "403 forbidden", 1) == 1
+
+
+def test_a_deadline_ends_the_machine_as_its_own_end_does() -> None:
+    script = next(one.text for one in render(replace(CASES["train"], deadline_s=7200.0)) if one.path == "start.sh")
+    timer = script[script.index("\n(\n  sleep 7200\n") :]
+    assert "finish\n" in timer[: timer.index(") &")]
+    minutes = int(script[script.index("shutdown -h +") + len("shutdown -h +") :].split()[0])
+    assert minutes * 60 > 7200, "the last resort comes after it"
+    assert "shutdown -h +" not in next(
+        one.text for one in render(replace(CASES["train"], deadline_s=None)) if one.path == "start.sh"
+    )
+    assert "sleep 7200" not in next(
+        one.text for one in render(replace(CASES["serve"], deadline_s=7200.0)) if one.path == "start.sh"
+    )
+
+
+def test_apply_leaves_alone_what_the_clock_sets() -> None:
+    for case, wanted in (("serve", {"desired_capacity", "min_size", "max_size"}), ("train", {"desired_capacity"})):
+        (group,) = values(module(case), "resource", "aws_autoscaling_group")
+        assert {str(one).strip("${}") for one in group["lifecycle"][0]["ignore_changes"]} == wanted
+
+
+def test_a_newer_image_replaces_no_machine_by_itself() -> None:
+    what = replace(CASES["serve"], platforms={"AMI": {"ec2": "/aws/service/some/image"}})
+    found = modules(render(what))[""]
+    assert dangling(found) == set()
+    (kept,) = values(found, "resource", "terraform_data", "ami")
+    assert [str(one).strip("${}") for one in kept["lifecycle"][0]["ignore_changes"]] == ["input"]
+    (image,) = values(found, "data", "aws_ami")
+    (wanted,) = image["filter"][0]["values"]
+    assert "terraform_data.ami[0].output" in wanted
+    assert "var.ami_id" in wanted, "which pins it"
+
+
+def test_a_machine_has_time_to_fetch_and_load_before_it_is_judged() -> None:
+    what = CASES["serve"]
+    (group,) = values(module("serve"), "resource", "aws_autoscaling_group")
+    assert group["health_check_grace_period"] == 300 + start_seconds(what)
+
+
+def test_nodes_with_efa_let_programs_lock_memory() -> None:
+    (template,) = values(module("train", "eks"), "resource", "aws_launch_template")
+    assert "nodes.txt" in template["user_data"]
+    assert "RLIMIT_MEMLOCK" in file("train", "eks/nodes.txt")
+    (plain,) = values(module("serve", "eks"), "resource", "aws_launch_template")
+    assert "user_data" not in plain
+    assert "eks/nodes.txt" not in _paths(render(CASES["serve"]))
 
 
 def _paths(files: list[File]) -> Mapping[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.audit.finding import Finding, Weight
-from chipwise.audit.source import Sources, line_of, look
+from chipwise.audit.source import Sources, line_of, look, mapped
 
 ABOUT = "services with several replicas have a disruption budget"
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     budgets = [
-        look(one.body, "spec", "selector", "matchLabels") or {}
+        mapped(look(one.body, "spec", "selector", "matchLabels"))
         for one in sources.manifests
         if one.kind == "PodDisruptionBudget"
     ]
@@ -26,7 +26,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             continue
         many = look(manifest.body, "spec", "replicas")
         several = manifest.name in scaled or (isinstance(many, int) and many > 1)
-        labels = look(manifest.body, "spec", "template", "metadata", "labels") or {}
+        labels = mapped(look(manifest.body, "spec", "template", "metadata", "labels"))
         if several and not any(budget and budget.items() <= labels.items() for budget in budgets):
             yield Finding(
                 "disruption-budget", Weight.MEDIUM, manifest.path, line_of(manifest.body, "kind"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from chipwise.audit.finding import Finding, Weight
 from chipwise.audit.pods import Pod, pods_of
-from chipwise.audit.source import Sources, line_of, listed
+from chipwise.audit.source import Sources, line_of, listed, whole
 
 ABOUT = "what is asked for is used"
 _FLAGS = {"--tensor-parallel-size": 1, "-tp": 1, "--tp": 1, "--num-shard": 1, "--pipeline-parallel-size": 1, "-pp": 1,
@@ -49,7 +49,7 @@ def _used(words: Sequence[str]) -> int:
         flag, equals, value = word.partition("=")
         if flag in _FLAGS:
             number = value if equals else words[at + 1] if at + 1 < len(words) else ""
-            total *= int(number) if number.isdigit() and 0 < int(number) < 10_000 else 1
+            total *= whole(number) if 0 < whole(number) < 10_000 else 1
     return total
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from chipwise.audit.finding import Finding, Weight
 from chipwise.audit.pods import pods_of
-from chipwise.audit.source import Sources, line_of, look
+from chipwise.audit.source import Sources, line_of, look, mapped
 
 ABOUT = "containers say what they need and at most take"
 
@@ -15,8 +15,8 @@ def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         for container in pod.containers:
             told, line = f"{pod.owner.title}: container {container.get('name', '?')}", line_of(container, "resources")
-            limits = look(container, "resources", "limits") or {}
-            requests = look(container, "resources", "requests") or {}
+            limits = mapped(look(container, "resources", "limits"))
+            requests = mapped(look(container, "resources", "requests"))
             if "memory" not in limits:
                 yield Finding(
                     "missing-limits", Weight.MEDIUM, pod.owner.path, line, f"{told} has no memory limit",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from chipwise.audit.finding import Finding, Weight
 from chipwise.audit.pods import is_device_plugin, pods_of
-from chipwise.audit.source import Sources, line_of, look
+from chipwise.audit.source import Sources, line_of, look, mapped
 
 ABOUT = "containers run as a user without rights"
 _RULE = "root-container"
@@ -14,9 +14,9 @@ _RULE = "root-container"
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
-        whole = look(pod.spec, "securityContext") or {}
+        whole = mapped(look(pod.spec, "securityContext"))
         for container in pod.containers:
-            own = look(container, "securityContext") or {}
+            own = mapped(look(container, "securityContext"))
             name, line = container.get("name", "?"), line_of(container, "securityContext")
             told = f"{pod.owner.title}: container {name}"
             user = own.get("runAsUser", whole.get("runAsUser"))

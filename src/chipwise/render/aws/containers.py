@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from chipwise.render.aws.parts import (
-    PART,
-    PART_FROM_ONE,
+    chips,
     copies,
+    counted,
+    divided,
     is_torch,
-    own_part,
+    settings,
+    shard,
+    shell_words,
     together,
     torchrun,
     uses_efa,
+    words,
 )
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender
@@ -36,7 +40,7 @@ def shared_mib(deployment: Deployment) -> int:
 
 
 def gpus(deployment: Deployment) -> int:
-    return deployment.chips_each if deployment.node.kind == "gpu" else 0
+    return chips(deployment) if deployment.node.kind == "gpu" else 0
 
 
 def devices(deployment: Deployment) -> list[dict[str, object]]:
@@ -56,23 +60,24 @@ def devices(deployment: Deployment) -> list[dict[str, object]]:
 
 
 def environment(deployment: Deployment, extra: dict[str, str] | None = None) -> list[dict[str, str]]:
-    made = dict(deployment.software.env) | (extra or {})
+    made = settings(deployment) | (extra or {})
     return [{"name": key, "value": value} for key, value in made.items()]
 
 
-def command(deployment: Deployment, rank: str, head: str) -> list[str]:
-    """`rank` and `head`: what the shell of the container calls the number of its part or machine, and the first machine."""
+def command(deployment: Deployment, number: str, head: str) -> list[str]:
+    """`number` and `head`: what the shell of the container calls its part, run or machine, and the first machine. An empty
+    number: PART or RUN is set already."""
     if is_torch(deployment) and together(deployment):
-        words = torchrun(deployment, "HEAD")
-        line = shell(words[1:]).replace("--rdzv-endpoint=HEAD:", f'--rdzv-endpoint="{head}":', 1)
-        return ["/bin/sh", "-c", f'exec torchrun --node-rank="{rank}" {line}']
-    if is_torch(deployment):
-        return list(torchrun(deployment, "localhost"))
-    words = own_part(deployment)
-    if words != deployment.software.command:
-        line = shell(words).replace(PART, f'"{rank}"').replace(PART_FROM_ONE, f'"$(({rank} + 1))"')
-        return ["/bin/sh", "-c", f"exec {line}"]
-    return list(words)
+        line = shell(torchrun(deployment, "HEAD")[1:]).replace("--rdzv-endpoint=HEAD:", f'--rdzv-endpoint="{head}":', 1)
+        return ["/bin/sh", "-c", f'exec torchrun --node-rank="{number}" {line}']
+    sets = []
+    if divided(deployment):
+        name = counted(deployment)
+        sets += [f'{name}="{number}"'] if number else []
+        sets += [f'SHARD="{shard(number or f"${name}")}"'] if name == "PART" else []
+    if not sets:
+        return list(words(deployment))
+    return ["/bin/sh", "-c", f"export {' '.join(sets)}; exec {' '.join(shell_words(deployment))}"]
 
 
 def keeps(deployment: Deployment) -> str:

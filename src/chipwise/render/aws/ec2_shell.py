@@ -58,9 +58,7 @@ _DROP = '  aws ec2 delete-placement-group --group-name "chipwise-$NAME" 2> /dev/
 _PREPARE = """
 prepare() { # what every attempt has in common
   [ -n "$image" ] || { echo 'push the image and give image=' >&2; exit 1; }
-@KEEP@@AMI@  [ -n "$subnet" ] || subnet=$(aws ec2 describe-subnets --output text --query 'Subnets[0].SubnetId' \\
-    --filters 'Name=default-for-az,Values=true')
-  root=$(aws ec2 describe-images --image-ids "$ami" --query 'Images[0].RootDeviceName' --output text)
+@KEEP@@AMI@@SUBNET@  root=$(aws ec2 describe-images --image-ids "$ami" --query 'Images[0].RootDeviceName' --output text)
   data=$(mktemp)
   trap 'rm -f "$data"' EXIT
   {
@@ -77,6 +75,18 @@ prepare() { # what every attempt has in common
   )
   [ -z "$profile" ] || common+=(--iam-instance-profile "Name=$profile")
 }
+"""
+
+_ANY_SUBNET = """\
+  [ -n "$subnet" ] || subnet=$(aws ec2 describe-subnets --output text --query 'Subnets[0].SubnetId' \\
+    --filters 'Name=default-for-az,Values=true')
+"""
+
+_OWN_SUBNET = """\
+  [ -n "$subnet" ] || {
+    echo 'machines with several network interfaces get no public address: give a private subnet=' >&2
+    exit 1
+  }
 """
 
 _GROUP = """
@@ -206,13 +216,18 @@ def launch_shell(
         f"TAGS={shell([on_machines])}\nGROUP_TAGS={shell([json.dumps([{'ResourceType': 'security-group', 'Tags': pairs}])])}\n"
     )
     told, empty, case = ("  open_to=CIDR", " open_to=''", " | open_to=*") if constants["PORTS"] else ("", "", "")
+    if len({purchase for _, purchase, _, _ in attempts}) > 1:
+        told, empty, case = f"{told}  or_on_demand=yes", f"{empty} or_on_demand=''", f"{case} | or_on_demand=yes"
     text += _OPTIONS.replace("@TOLD@", told).replace("@EMPTY@", empty).replace("@CASE@", case)
     text += _FIND.replace("@DROP@", _DROP if together else "")
-    text += _PREPARE.replace("@KEEP@", _keep(constants["KEEPS"])).replace("@AMI@", _ami(constants["PARAMETER"]))
+    text += (
+        _PREPARE.replace("@KEEP@", _keep(constants["KEEPS"]))
+        .replace("@AMI@", _ami(constants["PARAMETER"]))
+        .replace("@SUBNET@", _OWN_SUBNET if any(interfaces for _, _, interfaces, _ in attempts) else _ANY_SUBNET)
+    )
     rules = (_AMONG if together else "") + (_OPEN.replace("@PORTS@", str(constants["PORTS"])) if constants["PORTS"] else "")
     text += _GROUP.replace("@RULES@", rules) + _ATTEMPT
-    tries = "".join(f"  try {' '.join(shell([str(part)]) for part in one)} && return\n" for one in attempts)
-    tries = "  local told\n" + _TRY + tries
+    tries = "  local told\n" + _TRY + _tries(attempts)
     first = " ".join(shell([str(part)]) for part in attempts[0])
     placement = '\'\'\n[ "$action" != up ] || placement="chipwise-$NAME"' if together else "''"
     text += (
@@ -237,6 +252,19 @@ _TRY = """\
     fi
   }
 """
+
+
+def _tries(attempts: Sequence[Attempt]) -> str:
+    text, first = "", attempts[0][1]
+    for at, one in enumerate(attempts):
+        if one[1] != first and attempts[at - 1][1] == first:  # a plan that counts on spot pays more only if somebody said so
+            text += (
+                '  [ -n "$or_on_demand" ] || {\n'
+                "    echo 'No spot machines are to be had; or_on_demand=yes takes them at the full price.' >&2\n"
+                "    return 1\n  }\n"
+            )
+        text += f"  try {' '.join(shell([str(part)]) for part in one)} && return\n"
+    return text
 
 
 def _keep(lost: object) -> str:

@@ -4,7 +4,7 @@ USAGE = """Runs the plan on ECS, on machines of an auto scaling group of yours.
 
     python ecs_deploy.py                                      shows what it would do
     python ecs_deploy.py --up --auto-scaling-group ARN        registers the task and starts it
-    python ecs_deploy.py --down                               stops it, and removes service and capacity provider
+    python ecs_deploy.py --down                               stops it, empties the group, removes service and cluster
 
 The group has the machine types and the image below, and protects new machines from scale-in: ECS decides which may go.
 Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them.
@@ -14,6 +14,7 @@ IMPORTS = """
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -55,6 +56,15 @@ def task(session: Any, options: argparse.Namespace) -> dict[str, Any]:
     return wanted
 
 
+def logs(client: Any) -> None:
+    """By who deploys, so that the machines' role needs no right to do it. Logs outlive the service, for a month."""
+    try:
+        client.create_log_group(logGroupName=LOGS, tags=TAGS)
+    except client.exceptions.ResourceAlreadyExistsException:
+        pass
+    client.put_retention_policy(logGroupName=LOGS, retentionInDays=30)
+
+
 def capacity(ecs: Any, group: str) -> None:
     """Machines come and go with the tasks."""
     scaling = {"status": "ENABLED", "targetCapacity": 100, "minimumScalingStepSize": 1, "maximumScalingStepSize": 100}
@@ -73,7 +83,9 @@ def start(session: Any, ecs: Any, options: argparse.Namespace) -> None:
     made = ecs.register_task_definition(**task(session, options), tags=tag_list())["taskDefinition"]["taskDefinitionArn"]
     if not SERVICE:
         for part in range(COPIES):
-            told = {"name": "main", "environment": [{"name": "PART", "value": str(part)}]}
+            told: dict[str, Any] = {"name": "main"}
+            if COUNTED is not None:
+                told["environment"] = [{"name": COUNTED, "value": str(part)}]
             run = ecs.run_task(
                 cluster=NAME,
                 taskDefinition=made,
@@ -144,6 +156,7 @@ def up(session: Any, options: argparse.Namespace) -> None:
     if any(one["status"] == "ACTIVE" for one in found):
         raise Failed(f"There is a cluster {NAME} already. Remove it first with --down.")
     try:
+        logs(session.client("logs"))
         capacity(ecs, options.auto_scaling_group)
         start(session, ecs, options)
     except BaseException:  # Ctrl-C too
@@ -167,19 +180,64 @@ def down(session: Any) -> None:
     if not mine:
         print("nothing of it is there")
         return
-    for arn in ecs.list_services(cluster=NAME)["serviceArns"]:
-        ecs.delete_service(cluster=NAME, service=arn, force=True)
-        print(f"removed {arn}")
+    end_services(session, ecs)
     for page in ecs.get_paginator("list_tasks").paginate(cluster=NAME):
         for arn in page["taskArns"]:
             ecs.stop_task(cluster=NAME, task=arn, reason="ended by ecs_deploy.py --down")
     wait("stopping tasks", lambda: not ecs.list_tasks(cluster=NAME)["taskArns"])
     for arn in ecs.list_task_definitions(familyPrefix=NAME, status="ACTIVE")["taskDefinitionArns"]:
         ecs.deregister_task_definition(taskDefinition=arn)
-    ecs.put_cluster_capacity_providers(cluster=NAME, capacityProviders=[], defaultCapacityProviderStrategy=[])
-    ecs.delete_capacity_provider(capacityProvider=PROVIDER)
+    known = ecs.describe_capacity_providers(capacityProviders=[PROVIDER], include=["TAGS"])["capacityProviders"]
+    for one in known:
+        if one["status"] == "ACTIVE" and {"key": MINE, "value": NAME} in one.get("tags", []):
+            group, scaling = one["autoScalingGroupProvider"]["autoScalingGroupArn"], session.client("autoscaling")
+            # A provider with machines cannot be taken from its cluster, nor can a cluster with machines be removed.
+            wait("ending machines", functools.partial(empty, scaling, ecs, group), 1800)
+            ecs.put_cluster_capacity_providers(cluster=NAME, capacityProviders=[], defaultCapacityProviderStrategy=[])
+            wait("taking the provider from the cluster", lambda: attached(ecs))
+            ecs.delete_capacity_provider(capacityProvider=PROVIDER)
     ecs.delete_cluster(cluster=NAME)
-    print(f"removed cluster {NAME}; the auto scaling group stays, with no machines once ECS has let them go")
+    print(f"removed cluster {NAME}; the auto scaling group stays, with 0 machines, and the logs in {LOGS}")
+
+
+def end_services(session: Any, ecs: Any) -> None:
+    arns = ecs.list_services(cluster=NAME)["serviceArns"]
+    if not arns:
+        return
+    scaling = session.client("application-autoscaling")
+    try:  # or it would start tasks again
+        scaling.deregister_scalable_target(
+            ServiceNamespace="ecs", ResourceId=f"service/{NAME}/{NAME}", ScalableDimension="ecs:service:DesiredCount"
+        )
+    except scaling.exceptions.ObjectNotFoundException:
+        pass
+    for arn in arns:
+        ecs.update_service(cluster=NAME, service=arn, desiredCount=0)
+        ecs.delete_service(cluster=NAME, service=arn, force=True)
+    wait("ending services", lambda: ended(ecs, arns))
+    print(f"removed service {NAME}")
+
+
+def ended(ecs: Any, arns: list[str]) -> bool:
+    return all(one["status"] == "INACTIVE" for one in ecs.describe_services(cluster=NAME, services=arns)["services"])
+
+
+def empty(client: Any, ecs: Any, arn: str) -> bool:
+    """Lets the machines go; true once ECS has none. The group protects new ones from scale-in, so it is asked each time."""
+    name = arn.partition("autoScalingGroupName/")[2]
+    client.update_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, DesiredCapacity=0)
+    for group in client.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]:
+        inside = [one for one in group.get("Instances", []) if one["LifecycleState"] == "InService"]
+        ids = [one["InstanceId"] for one in inside if one["ProtectedFromScaleIn"]]
+        for at in range(0, len(ids), 50):  # as many as one call takes
+            some = ids[at : at + 50]
+            client.set_instance_protection(AutoScalingGroupName=name, InstanceIds=some, ProtectedFromScaleIn=False)
+    return not ecs.list_container_instances(cluster=NAME)["containerInstanceArns"]
+
+
+def attached(ecs: Any) -> bool:
+    (cluster,) = ecs.describe_clusters(clusters=[NAME], include=["ATTACHMENTS"])["clusters"]
+    return bool(cluster.get("attachmentsStatus") != "UPDATE_IN_PROGRESS")
 
 
 def main() -> int:

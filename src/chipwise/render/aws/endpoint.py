@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 from chipwise.render.aws import sagemaker_program
 from chipwise.render.aws.fitting import unpullable
@@ -13,11 +12,13 @@ from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
+from chipwise.render.launch.health import start_seconds
 from chipwise.render.python_text import Constant, script
 from chipwise.render.quoting import shell
-from chipwise.units import GIB
 
+LONGEST_START_S = 3600  # that SageMaker waits for the first answer
 PORT = 8080  # where SageMaker asks /ping and /invocations
+USER = 10001  # who runs the program
 BUSY = 0.7  # of the requests that a machine can work on at a time: above it one more is started
 PRICE = "The plan counts EC2's price; SageMaker asks more for the same machine."
 
@@ -92,7 +93,7 @@ def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
         constants += [Constant("MEMORY_MB", None), Constant("MACHINE", machine(deployment, "hosting"))]
     constants += [
         Constant("START", max(scaling.usual, 1)), Constant("LEAST", least), Constant("MOST", most),
-        Constant("SLOTS", scaling.slots), Constant("STARTUP_SECONDS", _startup(deployment)),
+        Constant("SLOTS", scaling.slots), Constant("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
         Constant("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
         Constant("SCHEDULE", _schedule(deployment, least, most)),
         Constant("ENVIRONMENT", dict(deployment.software.env)),
@@ -106,11 +107,6 @@ def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
         File("Dockerfile", _dockerfile(deployment)),
         File("serve.sh", _serve(deployment), True),
     ]
-
-
-def _startup(deployment: Deployment) -> int:
-    size = deployment.model.weight_bytes if deployment.model is not None and deployment.model.weight_bytes else 2 * GIB
-    return min(max(math.ceil(size / 150e6), 300), 3600)
 
 
 def _metric(deployment: Deployment, mode: str) -> dict[str, object]:
@@ -148,11 +144,20 @@ def _dockerfile(deployment: Deployment) -> str:
         "".join(f"# {line}\n" for line in heading(deployment).splitlines())
         + "# SageMaker starts a container with the word `serve` and takes no command: this image has it inside.\n"
         + f"{note}FROM {base}\n"
+        + ("# Some images start as another user, who may not make directories.\nUSER 0\n" if deployment.volumes else "")
         + "COPY --chmod=0755 serve.sh /usr/local/bin/serve.sh\n"
+        + _folders(deployment)
         + f"EXPOSE {PORT}\n"
-        + "# The program's home is the one place that any user may write to.\nENV HOME=/tmp\nUSER 10001\n"
+        + "# The program's home is the one place that any user may write to.\nENV HOME=/tmp\n"
+        + f"USER {USER}\n"
         + f"ENTRYPOINT {json.dumps(['/usr/local/bin/serve.sh'])}\n"
     )
+
+
+def _folders(deployment: Deployment) -> str:
+    """SageMaker mounts none of them: what the program fetches lies inside the container, and its user must own the place."""
+    paths = shell([one.path for one in deployment.volumes])
+    return f"RUN install -d -o {USER} -g {USER} {paths}\n" if paths else ""
 
 
 def _serve(deployment: Deployment) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from chipwise.render.aws.parts import together
 from chipwise.render.deployment import Deployment, Form, Node
 from chipwise.render.file import CannotRender
+from chipwise.render.launch.starting import run_machines
 from chipwise.render.platforms import OPEN_DRIVER
 
 _CLOUDS = {"gcp": "terraform or kubernetes", "azure": "terraform or kubernetes"}
@@ -60,6 +62,23 @@ def refuse_fpga(deployment: Deployment, target: str) -> None:
     if node.kind == "gpu" and node.vendor != "NVIDIA":
         raise CannotRender(
             f"{target} hands out NVIDIA and Neuron chips; {node.chip} is of {node.vendor}.", remedy="Take --to ec2 with --ami."
+        )
+
+
+def refuse_ranks(deployment: Deployment, target: str) -> None:
+    """Programs over several machines whose ranks start each other, and runs of them: both are what schedulers are for."""
+    if not together(deployment):
+        return
+    many = run_machines(deployment)
+    if deployment.software.framework == "mpi":
+        raise CannotRender(
+            f"{deployment.title} is one MPI program over {many} machines, and {target} starts no ranks across machines.",
+            remedy="Take --to slurm or parallelcluster.",
+        )
+    if deployment.runs > 1:
+        raise CannotRender(
+            f"{deployment.title} is {deployment.runs} runs, each over {many} machines; {target} starts one such program.",
+            remedy="Take --to slurm or parallelcluster.",
         )
 
 

@@ -10,20 +10,23 @@ import math
 from collections.abc import Sequence
 
 from chipwise.render.aws.parts import (
-    PART,
-    PART_FROM_ONE,
-    RENDEZVOUS_PORT,
+    chips,
     copies,
+    divided,
     is_torch,
-    own_part,
     parts,
+    settings,
+    shard,
+    shell_words,
     together,
     torchrun,
     uses_efa,
+    words,
 )
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.file import CannotRender
 from chipwise.render.heading import heading
+from chipwise.render.launch.starting import RENDEZVOUS_PORT, apart, part_reason, quoted, run_machines
 from chipwise.render.quoting import shell
 from chipwise.units import GIB
 
@@ -216,65 +219,100 @@ def _run(deployment: Deployment) -> str:
     share = (deployment.node.memory_bytes or 32 * GIB) / many / GIB / 8
     lines = ["--network host", f"--shm-size {max(int(share), 1)}g", *_devices(deployment)]
     lines += [f"--volume {_local(one)}:{shell([one.path])}" for one in deployment.volumes]
-    lines += [f"--env {shell([f'{key}={value}'])}" for key, value in software.env]
+    lines += [f"--env {shell([f'{key}={value}'])}" for key, value in settings(deployment).items()]
     lines += [f"--env {setting}" for setting, _, _ in software.secrets]
-    if job and parts(deployment) > 1:
-        lines += [f'--env "PART=$PART" --env PARTS={parts(deployment)}']
+    if divided(deployment):
+        told = ("PART", "PARTS", "SHARD") if apart(deployment) else ("RUN",)
+        lines.append(" ".join(f'--env "{one}=${one}"' for one in told))
     elif together(deployment):
-        lines += [f'--env "NODE_RANK=$RANK" --env NODES={deployment.machines} --env "HEAD_ADDRESS=$HEAD"']
+        lines += [f'--env "NODE_RANK=$RANK" --env NODES={run_machines(deployment)} --env "HEAD_ADDRESS=$HEAD"']
     if not job:
         lines.append("--restart unless-stopped --detach")
-    words = _words(deployment)
+    program, rest = _command(deployment)
     if many > 1 and software.engine and software.port is not None:
-        words = _moved_port(words, software.port)
-    lines.append(f"--entrypoint {_program(deployment)}")
-    comment = "" if software.given or software.engine else \
-        "# The usual program of its kind: put your own into program.command of the workload.\n"  # fmt: skip
+        rest = _moved_port(rest, software.port)
+    lines.append(f"--entrypoint {program}")
+    comment = _why_command(deployment)
     if deployment.node.kind == "fpga":
         comment += "# An FPGA is reached through its PCI device, for which docker has no narrower right.\n"
-    if many == 1:
-        comment += "PART=$RANK\n" if job and parts(deployment) > 1 else ""
-        return "\n" + comment + _docker("--name main", lines, words, "") + "\n"
-    return "\n" + comment + _each(deployment, lines, words)
+    if divided(deployment) and apart(deployment):
+        comment += f"PARTS={parts(deployment)}\n"
+    if many > 1:
+        return "\n" + comment + _each(deployment, lines, rest)
+    if not divided(deployment):
+        return "\n" + comment + _docker("--name main", lines, rest, "") + "\n"
+    if apart(deployment):
+        return "\n" + comment + _part("RANK", "") + _docker("--name main", lines, rest, "") + "\n"
+    return "\n" + comment + "status=0\n" + _runs(deployment, lines, rest, "") + '(exit "$status")\n'
 
 
-def _docker(name: str, lines: Sequence[str], words: str, pad: str) -> str:
+def _why_command(deployment: Deployment) -> str:
+    software = deployment.software
+    if divided(deployment) and apart(deployment):
+        return "".join(f"# {line}\n" for line in part_reason(deployment))
+    text = "" if software.given or software.engine else \
+        "# The usual program of its kind: put your own into program.command of the workload.\n"  # fmt: skip
+    if divided(deployment):
+        text += (
+            f"# RUN, from 0, tells the program which of {parts(deployment)} runs is its own. One that fails stops no other.\n"
+        )
+    return text
+
+
+def _part(number: str, pad: str) -> str:
+    return f"{pad}PART=$(({number}))\n{pad}SHARD={shard(chr(34) + '$PART' + chr(34))}\n"
+
+
+def _runs(deployment: Deployment, lines: Sequence[str], rest: str, pad: str) -> str:
+    """One run after the other, where there are more than places."""
+    many, places = copies(deployment), deployment.machines * copies(deployment)
+    first = "RANK" if many == 1 else f"RANK * {many} + copy"
+    return (
+        f"{pad}for ((RUN = {first}; RUN < {parts(deployment)}; RUN += {places})); do\n"
+        + _docker('--name "run-$RUN"', lines, rest, f"{pad}  ")
+        + f" || status=$?\n{pad}done\n"
+    )
+
+
+def _docker(name: str, lines: Sequence[str], rest: str, pad: str) -> str:
     options = "".join(f"{pad}  {line} \\\n" for line in lines)
-    return f'{pad}docker run --init {name} \\\n{options}{pad}  "$IMAGE"' + (f" {words}" if words else "")
+    return f'{pad}docker run --init {name} \\\n{options}{pad}  "$IMAGE"' + (f" {rest}" if rest else "")
 
 
-def _program(deployment: Deployment) -> str:
-    """Engines' images start themselves; the plan's command names the program, so theirs is put aside."""
-    return "torchrun" if is_torch(deployment) else shell(deployment.software.command[:1])
-
-
-def _each(deployment: Deployment, lines: Sequence[str], words: str) -> str:
-    many, each, job = copies(deployment), max(deployment.chips_each, 1), deployment.form is Form.JOB
+def _each(deployment: Deployment, lines: Sequence[str], rest: str) -> str:
+    """The machine ends when the last copy does: one that fails must not take the others' work with it."""
+    many, each, job = copies(deployment), max(chips(deployment), 1), deployment.form is Form.JOB
     text = f"# {many} copies of the program share the machine, each with {each} of its {deployment.node.chips} chips.\n"
     text += "started=()\n" if job else ""
     text += f"for ((copy = 0; copy < {many}; copy++)); do\n"
-    text += f"  PART=$((RANK * {many} + copy))\n" if job else ""
+    text += _part(f"RANK * {many} + copy", "  ") if job and apart(deployment) else ""
     if deployment.node.kind == "neuron":
         text += f"  neuron=()\n  for ((chip = copy * {each}; chip < (copy + 1) * {each}; chip++)); do\n"
         text += '    neuron+=(--device "/dev/neuron$chip")\n  done\n'
     elif deployment.node.accelerated:
         text += "  chips=$copy\n" if each == 1 else f"  chips=$(seq -s, $((copy * {each})) $(((copy + 1) * {each} - 1)))\n"
-    text += _docker('--name "copy-$copy"', lines, words, "  ")
     if not job:
-        return text + "\ndone\n"
-    return text + ' &\n  started+=($!)\ndone\nfor one in "${started[@]}"; do wait "$one"; done\n'
+        return text + _docker('--name "copy-$copy"', lines, rest, "  ") + "\ndone\n"
+    if apart(deployment):
+        text += _docker('--name "copy-$copy"', lines, rest, "  ") + " &\n"
+    else:
+        text += "  (\n    status=0\n" + _runs(deployment, lines, rest, "    ") + '    exit "$status"\n  ) &\n'
+    text += "  started+=($!)\ndone\nstatus=0\n"
+    return (
+        text
+        + 'for one in "${started[@]}"; do wait "$one" || status=$?; done # all of them, whatever one says\n(exit "$status")\n'
+    )
 
 
-def _words(deployment: Deployment) -> str:
-    if is_torch(deployment):
-        words = torchrun(deployment, "HEAD")
-        line = shell(words[1:])
-        if together(deployment):
-            line = line.replace(f"--rdzv-endpoint=HEAD:{RENDEZVOUS_PORT}", f'--rdzv-endpoint="$HEAD":{RENDEZVOUS_PORT}', 1)
-            line = f'--node-rank="$RANK" {line}'
-        return line
-    line = shell(own_part(deployment)[1:])
-    return line.replace(PART, '"$PART"').replace(PART_FROM_ONE, '"$((PART + 1))"') if parts(deployment) > 1 else line
+def _command(deployment: Deployment) -> tuple[str, str]:
+    """(program, the rest of its line), for a shell. Engines' images start themselves; the plan's command names the program,
+    so theirs is put aside."""
+    if is_torch(deployment) and together(deployment):
+        line = shell(torchrun(deployment, "HEAD")[1:])
+        line = line.replace(f"--rdzv-endpoint=HEAD:{RENDEZVOUS_PORT}", f'--rdzv-endpoint="$HEAD":{RENDEZVOUS_PORT}', 1)
+        return "torchrun", f'--node-rank="$RANK" {line}'
+    made = shell_words(deployment) if divided(deployment) else quoted(words(deployment))
+    return made[0], " ".join(made[1:])
 
 
 def _moved_port(words: str, port: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from chipwise.render.deployment import Deployment, Node
 from chipwise.render.file import CannotRender
+from chipwise.render.layout import chips_each
 from chipwise.units import GIB
 
 MACHINE = "node.kubernetes.io/instance-type"
@@ -102,16 +103,15 @@ def tpu_selector(node: Node) -> dict[str, str]:
 
 def pod_chips(deployment: Deployment) -> int:
     """Chips of one pod."""
-    if not deployment.chips_each:
-        return 0
-    return max(deployment.chips_each // deployment.node.hosts, 1)
+    each = chips_each(deployment)
+    return max(each // deployment.node.hosts, 1) if each else 0
 
 
 def pod_share(deployment: Deployment) -> float:
     """Part of a machine that one pod takes."""
-    node = deployment.node
-    if node.chips and deployment.chips_each:
-        return min(deployment.chips_each / node.chips, 1.0)
+    node, each = deployment.node, chips_each(deployment)
+    if node.chips and each:
+        return min(each / node.chips, 1.0)
     return 1.0 / max(deployment.per_machine, 1)
 
 

@@ -81,6 +81,7 @@ def network_policy(deployment: Deployment) -> Object:
     egress: list[Yaml] = [
         Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
         Noted({"ports": [{"protocol": "TCP", "port": 443}]}, "Weights, data and checkpoints."),
+        *_credentials(deployment),
     ]
     if meets(deployment):
         ingress.append(Noted({"from": [same]}, "The pods of the job among themselves."))
@@ -92,11 +93,30 @@ def network_policy(deployment: Deployment) -> Object:
     }  # fmt: skip
 
 
+def _credentials(deployment: Deployment) -> list[Yaml]:
+    """Where a pod gets the credentials of its service account: an address of the node, over plain HTTP. On Azure it is a
+    service of the cloud, on HTTPS."""
+    match deployment.node.provider:
+        case "aws":
+            return [Noted(_to(("169.254.170.23/32", 80)), "EKS Pod Identity: credentials for the object store.")]
+        case "gcp":
+            why = "Workload Identity: credentials for the object store, from GKE's metadata server; the second on Dataplane V2."
+            return [Noted(_to(("169.254.169.252/32", 988)), why), _to(("169.254.169.254/32", 80))]
+    return []
+
+
+def _to(where: tuple[str, int]) -> Object:
+    return {"to": [{"ipBlock": {"cidr": where[0]}}], "ports": [{"protocol": "TCP", "port": where[1]}]}
+
+
 def claims(deployment: Deployment) -> Sequence[Object]:
     made: list[Object] = []
     for one in kept(deployment):
         mode = "ReadWriteMany" if one.shared else "ReadWriteOnce"
         why = f"{one.why.capitalize()}." if one.why else ""
+        metadata: Yaml = meta(deployment, claim_name(deployment, one))
+        if one.url is not None:
+            metadata = Noted(metadata, f"Fill it from {one.url} first: the program reads {one.path}.")
         spec: Object = {"accessModes": [mode]}
         if one.shared:
             spec["accessModes"] = Noted(
@@ -109,7 +129,7 @@ def claims(deployment: Deployment) -> Sequence[Object]:
             {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
-                "metadata": meta(deployment, claim_name(deployment, one)),
+                "metadata": metadata,
                 "spec": spec,
             }
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from chipwise.render.cluster.accelerators import (
@@ -121,6 +122,9 @@ def container(deployment: Deployment, command: Yaml) -> Object:
     usual = not (software.given or software.engine or isinstance(command, Noted))
     made["command"] = Noted(command, what) if usual else command
     env: list[Yaml] = [{"name": "HOME", "value": "/tmp"}]
+    if "USER" not in dict(software.env):
+        why = "No image has this user in its passwd: libraries that ask for its name find it here."
+        env.append(Noted({"name": "USER", "value": "app"}, why))
     if uses_efa(deployment) and "FI_EFA_USE_HUGE_PAGE" not in dict(software.env):
         small: Object = {"name": "FI_EFA_USE_HUGE_PAGE", "value": "0"}
         env.append(Noted(small, "Huge pages would have to be asked for, and Karpenter brings no node to a pod that asks."))
@@ -242,18 +246,31 @@ def _tolerations(deployment: Deployment) -> list[Yaml]:
 
 
 def kept(deployment: Deployment) -> tuple[Volume, ...]:
-    """Directories that are volumes. What lies in an object store is read by the program itself."""
-    return tuple(one for one in deployment.volumes if one.url is None)
+    """Directories that are volumes. What lies in an object store is read by the user's program itself; a command of ours knows
+    files only, so that what it names must be there."""
+    return tuple(one for one in deployment.volumes if one.url is None or _named(deployment, one.path))
+
+
+def _named(deployment: Deployment, path: str) -> bool:
+    """Whether a command of ours has the directory, or something in it, in one of its words."""
+    software = deployment.software
+    where = re.compile(rf"(^|[=:,]){re.escape(path.rstrip('/'))}(/|$)")
+    return not software.given and any(where.search(word) for word in software.command)
 
 
 def claim_name(deployment: Deployment, volume: Volume) -> str:
     return f"{deployment.name}-{volume.name}"
 
 
+def _mounted(deployment: Deployment, volume: Volume) -> Yaml:
+    made: Object = {"name": volume.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, volume)}}
+    if volume.url is None:
+        return made
+    return Noted(made, f"Fill it from {volume.url} first: the program reads files, not the object store.")
+
+
 def _volumes(deployment: Deployment) -> list[Yaml]:
-    made: list[Yaml] = [
-        {"name": one.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, one)}} for one in kept(deployment)
-    ]
+    made: list[Yaml] = [_mounted(deployment, one) for one in kept(deployment)]
     size = deployment.node.memory_bytes
     shared = max(int((size or 32 * GIB) * pod_share(deployment) / deployment.node.hosts / GIB / 8), 1)
     made.append({"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}})

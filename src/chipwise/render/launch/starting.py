@@ -9,19 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chipwise.render.deployment import Deployment, Form
-from chipwise.render.layout import independent
+from chipwise.render.layout import chips_each, independent
+from chipwise.render.layout import repeated as repeated
+from chipwise.render.layout import run_chips as run_chips
+from chipwise.render.layout import run_machines as run_machines
+from chipwise.render.layout import runs_at_once as runs_at_once
 from chipwise.render.quoting import shell
 
 RENDEZVOUS_PORT = 29500
 _JOINED = ("Trainium2", "Trainium3")  # two of their cores work as one unless told otherwise
 _CORES = 8  # of a Neuron chip whose number is not known
+_STARTERS = (("mpirun",), ("mpiexec",), ("orterun",), ("prterun",), ("srun",))  # commands that start ranks by themselves
 SHARD_DIGITS = 5
 WIDTH = 100
 
 
 def processes(deployment: Deployment) -> int:
-    """Of one replica or job on one machine: one for each chip, or for each core of chips that are programmed by core."""
-    chips = max(deployment.chips_each, 1)
+    """Of one replica, run or job on one machine: one for each chip, or for each core of chips that are programmed by core."""
+    chips = max(chips_each(deployment), 1)
     if deployment.node.kind != "neuron":
         return chips
     cores = deployment.node.cores or _CORES
@@ -36,27 +41,6 @@ def apart(deployment: Deployment) -> bool:
 def parts(deployment: Deployment) -> int:
     """Into how many parts divided work falls: one for each replica."""
     return deployment.machines * deployment.per_machine if apart(deployment) else 1
-
-
-def runs_at_once(deployment: Deployment) -> int:
-    """Of a simulation that is run several times: how many the plan runs beside each other."""
-    return max(int(deployment.split.get("runs at once", 1)), 1)
-
-
-def run_machines(deployment: Deployment) -> int:
-    """Machines that work together on one run. Replicas of a service and devices work alone."""
-    if deployment.form is not Form.JOB or apart(deployment):
-        return 1
-    if "chips a run" in deployment.split:
-        return max(-(-int(deployment.split["chips a run"]) // max(deployment.node.chips, 1)), 1)
-    return deployment.machines
-
-
-def run_chips(deployment: Deployment) -> int:
-    """Chips that one run takes of each of its machines; 0 where there are none."""
-    if apart(deployment) or "chips a run" not in deployment.split:
-        return deployment.node.chips
-    return min(int(deployment.split["chips a run"]), deployment.node.chips)
 
 
 def by_torchrun(deployment: Deployment) -> bool:
@@ -74,6 +58,21 @@ def on_one_machine(deployment: Deployment) -> tuple[str, ...]:
     if by_torchrun(deployment) and run_machines(deployment) == 1:
         return ("torchrun", "--standalone", f"--nproc-per-node={processes(deployment)}", *words[1:])
     return words
+
+
+def ranks(deployment: Deployment) -> tuple[str, ...]:
+    """What starts the ranks of an MPI program inside one machine, before its words: one for each chip, or for each core where
+    there are none, which Open MPI counts itself (a processor of the plan may be half a core, and those it does not offer).
+
+    Ranks are bound to cores from the first one on. Two runs beside each other in containers would share the same cores."""
+    software, node = deployment.software, deployment.node
+    if software.framework != "mpi" or run_machines(deployment) > 1 or apart(deployment) or software.command[:1] in _STARTERS:
+        return ()
+    if not node.accelerated:
+        return ("mpirun",)
+    many = processes(deployment)
+    loose = ("--bind-to", "none") if chips_each(deployment) < node.chips else ()
+    return ("mpirun", "-np", str(many), *loose) if many > 1 else ()
 
 
 def torchrun(deployment: Deployment, rank: str, first: str, port: str, name: str) -> list[str]:

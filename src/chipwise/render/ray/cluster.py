@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from chipwise.render.cluster import guards
 from chipwise.render.cluster.accelerators import capacity_labels, pod_chips, resource_of
 from chipwise.render.cluster.pod import Object, labels, meta, priority_of, resources, selector, template
 from chipwise.render.deployment import Deployment, Form
@@ -80,6 +81,7 @@ def _head(deployment: Deployment, scales: bool, extra: tuple[Yaml, ...]) -> Obje
     if not scales:
         spec["automountServiceAccountToken"] = Noted(False, "Nothing here talks to the API server.")
     spec["priorityClassName"] = priority_of(deployment)
+    spec["nodeSelector"] = Noted({"kubernetes.io/arch": deployment.node.arch}, "The image is built for this processor.")
     if terms:
         needed = Noted({"nodeSelectorTerms": terms}, "The cluster ends with its head, so the head is not on a spot machine.")
         spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": needed}}
@@ -178,6 +180,23 @@ def _start(deployment: Deployment) -> Object:
 
 def workers(deployment: Deployment) -> int:
     return pods(deployment)
+
+
+def quota(deployment: Deployment, most: int) -> Object:
+    """`most`: workers. An upgrade of a service stands a second cluster beside the first until it answers: twice of all."""
+    scaling = deployment.scaling
+    if scaling is None:
+        return guards.quota(deployment)
+    made = guards.quota(replace(deployment, scaling=replace(scaling, most=most)))
+    hard: Object = {"pods": Noted(str(2 * (most + 1) + 4), "Two clusters with a head each, and some to look with.")}
+    resource = resource_of(deployment.node)
+    if resource is not None:
+        chips = 2 * most * pod_chips(deployment)
+        why = "Twice what the plan ever uses: KubeRay upgrades by a second cluster (NewCluster). Machines must allow it too."
+        hard[f"requests.{resource}"] = Noted(str(chips), why)
+    spec = made["spec"]
+    assert isinstance(spec, dict)
+    return made | {"spec": {"hard": spec["hard"] | hard}}
 
 
 def network_policy(deployment: Deployment) -> Object:

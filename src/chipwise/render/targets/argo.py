@@ -84,6 +84,7 @@ def _about(deployment: Deployment, place: Place, places: Sequence[Place]) -> str
         others = ", ".join(other.name for other in places if other is not place)
         lines.append(f"The part of {place.provider} {place.region}: {', '.join(stage.title for stage in place.stages)}.")
         lines.append(f"The rest is in {others}. Start each with the same parameter `run`; hand-offs are under keys with it.")
+    lines += [f"{stage.title}: {note}" for stage in place.stages if deployment.stages for note in stage.notes]
     left = [stage.title for stage in deployment.stages if stage.form is Form.DEVICES]
     if left:
         lines.append(f"{', '.join(left)}: on devices, which no cluster reaches. They fetch what is handed on from the store.")

@@ -6,12 +6,13 @@ import math
 
 from chipwise.render.aws import batch_program
 from chipwise.render.aws.containers import command, devices, environment, gpus, keeps, memory_mib, shared_mib, vcpus
-from chipwise.render.aws.fitting import check, machines, refuse_fpga, unpullable
-from chipwise.render.aws.parts import parts, together, uses_efa
+from chipwise.render.aws.fitting import check, machines, refuse_fpga, refuse_ranks, unpullable
+from chipwise.render.aws.parts import counted, divided, parts, together, uses_efa
 from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
+from chipwise.render.launch.starting import apart, part_reason, run_machines
 from chipwise.render.python_text import Constant, script
 from chipwise.units import GIB
 
@@ -24,6 +25,7 @@ _HEAD = "${AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS:-127.0.0.1}"
 def render(deployment: Deployment) -> list[File]:
     check(deployment, "batch", Form.JOB)
     refuse_fpga(deployment, "AWS Batch")
+    refuse_ranks(deployment, "AWS Batch")
     meets, many = together(deployment), parts(deployment)
     if meets and deployment.spot:
         raise CannotRender(
@@ -43,14 +45,13 @@ def render(deployment: Deployment) -> list[File]:
                                                     else "BEST_FIT_PROGRESSIVE"),
         Constant("MOST_VCPUS", deployment.machines * max(one.vcpus or 4 for one in nodes),
                  "What the plan uses, and no more: a mistake in a submission cannot rent the region."),
-        Constant("NODES", deployment.machines if meets else 1), Constant("PARTS", many),
+        Constant("NODES", run_machines(deployment) if meets else 1), Constant("PARTS", many),
         *_image(deployment),
         _image_name(deployment),
         Constant("ROOT_GIB", 100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.url is None) / GIB)),
         Constant("EFA_INTERFACES", deployment.node.interfaces if uses_efa(deployment) else 0),
         Constant("FIRST_CARD", deployment.node.first_card),
-        Constant("CONTAINER", _container(deployment), "" if software.given or software.engine else
-                 "The command is the usual one of its kind: put your own into program.command of the workload."),
+        Constant("CONTAINER", _container(deployment), _why_command(deployment)),
         Constant("SECRETS", [list(one) for one in software.secrets], "Setting, name of the secret, its key: never values."
                  if software.secrets else ""),
         Constant("VOLUMES", [(one.name, one.path) for one in deployment.volumes if one.url is None]),
@@ -93,8 +94,8 @@ def _about(deployment: Deployment) -> str:
         if deployment.starts
         else ""
     )
-    if parts(deployment) > 1:
-        return f"An array of {parts(deployment):,} jobs: each finds its part in AWS_BATCH_JOB_ARRAY_INDEX.{when}"
+    if divided(deployment):
+        return f"An array of {parts(deployment):,} jobs: each finds its number in {counted(deployment)}, from 0.{when}"
     return when.strip()
 
 
@@ -102,6 +103,14 @@ def _why(deployment: Deployment) -> str:
     if together(deployment):
         return "One kind of machine: all nodes of a job are alike."
     return "The plan's machine, then others that look the same to the program." if deployment.others else ""
+
+
+def _why_command(deployment: Deployment) -> str:
+    if apart(deployment) and divided(deployment):
+        return "\n".join(part_reason(deployment))
+    if deployment.software.given or deployment.software.engine:
+        return ""
+    return "The command is the usual one of its kind: put your own into program.command of the workload."
 
 
 def _image(deployment: Deployment) -> list[Constant]:
@@ -123,10 +132,10 @@ def _container(deployment: Deployment) -> dict[str, object]:
     linux: dict[str, object] = {"sharedMemorySize": shared_mib(deployment), "initProcessEnabled": True}
     if devices(deployment):
         linux["devices"] = devices(deployment)
-    extra = {"PARTS": str(parts(deployment))} if parts(deployment) > 1 else {}
-    rank = "$AWS_BATCH_JOB_NODE_INDEX" if together(deployment) else "$AWS_BATCH_JOB_ARRAY_INDEX"
+    extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
+    number = "$AWS_BATCH_JOB_NODE_INDEX" if together(deployment) else "$AWS_BATCH_JOB_ARRAY_INDEX"
     made: dict[str, object] = {
-        "command": command(deployment, rank, _HEAD), "resourceRequirements": needs,
+        "command": command(deployment, number, _HEAD), "resourceRequirements": needs,
         "environment": environment(deployment, extra), "linuxParameters": linux,
     }  # fmt: skip
     if uses_efa(deployment):

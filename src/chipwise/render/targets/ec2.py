@@ -6,7 +6,7 @@ import math
 
 from chipwise.render.aws import ec2_program
 from chipwise.render.aws.ec2_shell import Attempt, launch_shell
-from chipwise.render.aws.fitting import check, machines, unpullable
+from chipwise.render.aws.fitting import check, machines, refuse_ranks, unpullable
 from chipwise.render.aws.parts import copies, together, uses_efa
 from chipwise.render.aws.start import start_script
 from chipwise.render.aws.tags import MINE, tags
@@ -23,6 +23,7 @@ LARGEST_GIB = 16_384
 
 def render(deployment: Deployment) -> list[File]:
     check(deployment, "ec2", Form.JOB, Form.SERVICE)
+    refuse_ranks(deployment, "ec2")
     told, attempts, tagged = heading(deployment, _about(deployment)), _attempts(deployment), tags(deployment)
     root, software = _root_gib(deployment), deployment.software
     image = None if unpullable(deployment) else software.image
@@ -74,7 +75,9 @@ def _attempts(deployment: Deployment) -> list[Attempt]:
 
 def _why(deployment: Deployment) -> str:
     what = "Machine, how it is bought, EFA interfaces, first network card with EFA; tried in this order."
-    return f"{what}\nOther machines at the spot price cost less than this one at the full price." if deployment.spot else what
+    return (
+        f"{what}\nOther machines at the spot price first; the full price only with --or-on-demand." if deployment.spot else what
+    )
 
 
 def _root_gib(deployment: Deployment) -> int:

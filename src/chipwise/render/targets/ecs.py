@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 
 from chipwise.render.aws import ecs_program
 from chipwise.render.aws.containers import command, devices, environment, gpus, keeps, memory_mib, shared_mib, vcpus
-from chipwise.render.aws.fitting import check, machines, refuse_fpga, unpullable
-from chipwise.render.aws.parts import parts, together
+from chipwise.render.aws.fitting import check, machines, refuse_fpga, refuse_ranks, unpullable
+from chipwise.render.aws.parts import counted, divided, parts, together
 from chipwise.render.aws.schedules import aws_cron
 from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
+from chipwise.render.launch.health import start_seconds
+from chipwise.render.launch.starting import apart, run_machines
 from chipwise.render.python_text import Constant, script
-from chipwise.units import GIB
 
 FITS = "services and jobs of single machines on ECS, with GPUs or Neuron chips"
 
@@ -25,9 +25,10 @@ MOST_TASKS = 100  # of a job, started one by one
 def render(deployment: Deployment) -> list[File]:
     check(deployment, "ecs", Form.JOB, Form.SERVICE)
     refuse_fpga(deployment, "ECS")
+    refuse_ranks(deployment, "ECS")
     if together(deployment):
         raise CannotRender(
-            f"ECS starts tasks one by one; {deployment.title} is one program over {deployment.machines} machines.",
+            f"ECS starts tasks one by one; {deployment.title} is one program over {run_machines(deployment)} machines.",
             remedy="Take --to batch (multi-node, at the full price), sagemaker, ec2 or kubernetes.",
         )
     if deployment.form is Form.JOB and parts(deployment) > MOST_TASKS:
@@ -47,14 +48,15 @@ def render(deployment: Deployment) -> list[File]:
         Constant("IMAGE_PARAMETER", deployment.platforms.get("AMI", {}).get("ecs"), "The SSM parameter of the group's image."),
         Constant("IMAGE", None if unpullable(deployment) else software.image,
                  "Built by the Dockerfile of `--to dockerfile`: --image names it." if unpullable(deployment) else ""),
-        Constant("PROVIDER", provider),
+        Constant("PROVIDER", provider), Constant("LOGS", f"/chipwise/{deployment.name}"),
         Constant("STRATEGY", [{"capacityProvider": provider, "weight": 1, "base": 0}]),
-        Constant("SERVICE", service), Constant("COPIES", many), Constant("LEAST", least), Constant("MOST", most),
+        Constant("SERVICE", service), _counted(deployment),
+        Constant("COPIES", many), Constant("LEAST", least), Constant("MOST", most),
         Constant("ROLLOUT", _rollout(spare), "One more machine for the time of a rollout: there is no second task to lean on."
                  if spare else "In place: a rollout needs no chip that is not there."),
         Constant("PLACEMENT", [{"type": "spread", "field": "attribute:ecs.availability-zone"},
                                {"type": "binpack", "field": "memory"}]),
-        Constant("PORT", software.port), Constant("STARTUP_SECONDS", _startup(deployment)),
+        Constant("PORT", software.port), Constant("STARTUP_SECONDS", start_seconds(deployment)),
         Constant("SCHEDULE", _schedule(deployment, least, most)),
         Constant("SECRETS", [list(one) for one in software.secrets], "Setting, name of the secret, its key: never values."
                  if software.secrets else ""),
@@ -67,16 +69,17 @@ def render(deployment: Deployment) -> list[File]:
     ]
 
 
+def _counted(deployment: Deployment) -> Constant:
+    if not divided(deployment):
+        return Constant("COUNTED", None)
+    return Constant("COUNTED", counted(deployment), "In this setting each task finds its number, from 0.")
+
+
 def _rollout(spare: bool) -> dict[str, object]:
     percent = (
         {"minimumHealthyPercent": 100, "maximumPercent": 200} if spare else {"minimumHealthyPercent": 50, "maximumPercent": 100}
     )
     return {**percent, "deploymentCircuitBreaker": {"enable": True, "rollback": True}}
-
-
-def _startup(deployment: Deployment) -> int:
-    size = deployment.model.weight_bytes if deployment.model is not None and deployment.model.weight_bytes else 2 * GIB
-    return max(math.ceil(size / 150e6), 120)
 
 
 def _schedule(deployment: Deployment, least: int, most: int) -> dict[str, tuple[str, str, int, int]]:
@@ -94,8 +97,8 @@ def _task(deployment: Deployment) -> dict[str, object]:
             {**one, "permissions": [str(right).lower() for right in list(one["permissions"])]}  # type: ignore[call-overload]
             for one in devices(deployment)
         ]
-    extra = {"PARTS": str(parts(deployment))} if parts(deployment) > 1 and deployment.form is Form.JOB else {}
-    words = command(deployment, "$PART", "localhost")
+    extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
+    words = command(deployment, "", "localhost")
     inside: dict[str, object] = {
         "name": "main", "image": software.image, "essential": True, "entryPoint": words[:1], "command": words[1:],
         "cpu": vcpus(deployment) * 1024, "memory": memory_mib(deployment), "environment": environment(deployment, extra),
@@ -105,7 +108,7 @@ def _task(deployment: Deployment) -> dict[str, object]:
             "logDriver": "awslogs",
             "options": {
                 "awslogs-group": f"/chipwise/{deployment.name}", "awslogs-region": deployment.node.region,
-                "awslogs-stream-prefix": "main", "awslogs-create-group": "true",
+                "awslogs-stream-prefix": "main",
             },
         },
     }  # fmt: skip

@@ -8,12 +8,14 @@ from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.layout import candidates, machines_for, meets, most_machines, uses_efa
-from chipwise.render.nodes import machines
+from chipwise.render.nodes import locked_memory, machines
 from chipwise.render.quoting import shell
 from chipwise.render.yaml_text import Noted, Yaml, document
 
 FITS = "a cluster on AWS with managed groups of GPU, Trainium, Inferentia or CPU machines: EFA, placement, spot"
-SYSTEM_TYPES = ("m7g.large", "m6g.large")  # two of these carry DNS, metrics and controllers
+# Two of these carry DNS, metrics and controllers, and of larger ones also a hub of notebooks or the head of a Ray cluster
+# (8 GiB). Of the processor that the workload's images are built for: what runs beside it has the same images.
+SYSTEM_TYPES = {"amd64": ("m7i.large", "m6i.large"), "arm64": ("m7g.large", "m6g.large")}
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -43,7 +45,7 @@ def cluster_config(deployment: Deployment, every: tuple[Deployment, ...]) -> Obj
     if "kubernetes" in eks:
         metadata["version"] = eks["kubernetes"]
     metadata["tags"] = Noted({"karpenter.sh/discovery": machines.CLUSTER} | dict(machines.tags(deployment)), "For the bill.")
-    groups: list[Yaml] = [_system()]
+    groups: list[Yaml] = [_system(every)]
     groups += [_group(one) for one in every]
     config: Object = {"apiVersion": "eksctl.io/v1alpha5", "kind": "ClusterConfig", "metadata": metadata}
     if any(_close(one) for one in every):
@@ -87,10 +89,18 @@ def _safe(gib: int) -> Object:
     }  # fmt: skip
 
 
-def _system() -> Object:
+def _system_types(every: tuple[Deployment, ...]) -> Yaml:
+    arch = "arm64" if all(one.node.arch == "arm64" for one in every) else "amd64"
+    types, larger = SYSTEM_TYPES[arch], [one.replace(".large", ".xlarge") for one in SYSTEM_TYPES[arch]]
+    if any(one.form is Form.SESSIONS for one in every):
+        return Noted([*larger], "Room for the hub of notebooks, or for the head of a Ray cluster, beside the rest.")
+    return Noted([*types], f"The head of a Ray cluster (--to ray) takes 8 GiB: then {larger[0]}.")
+
+
+def _system(every: tuple[Deployment, ...]) -> Object:
     spec: Object = {
         "name": Noted("system", "DNS, metrics and controllers: not on machines that cost many times as much."),
-        "amiFamily": "AmazonLinux2023", "instanceTypes": list(SYSTEM_TYPES), "minSize": 2, "desiredCapacity": 2, "maxSize": 4,
+        "amiFamily": "AmazonLinux2023", "instanceTypes": _system_types(every), "minSize": 2, "desiredCapacity": 2, "maxSize": 4,
     }  # fmt: skip
     return spec | _safe(40) | {"updateConfig": {"maxUnavailable": 1}}
 
@@ -113,6 +123,8 @@ def _group(deployment: Deployment) -> Object:
         spec["placement"] = Noted({"groupName": deployment.name}, _placement(deployment))
     if uses_efa(deployment):
         spec["efaEnabled"] = Noted(True, "eksctl attaches the interfaces, opens the group to itself and installs the plugin.")
+        told = f"{locked_memory.WHY}\nEKS adds what joins the node to the cluster. It needs eksctl of 2025 or newer."
+        spec["overrideBootstrapCommand"] = Noted(locked_memory.node_config(), told)
     spec |= _safe(machines.IMAGES_GIB + machines.SCRATCH_GIB if deployment.node.accelerated else machines.IMAGES_GIB)
     if machines.has_disk(deployment):
         why = "Images and scratch space: managed groups leave the machine's own disks unused (Karpenter takes them)."

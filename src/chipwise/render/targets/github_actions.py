@@ -239,8 +239,11 @@ def _deploy(deployment: Deployment) -> Object:
                        'grep --fixed-strings --quiet "$IMAGE" deploy/workload.yaml\n',
             }
         )  # fmt: skip
-    apply = "kubectl apply --server-side --filename deploy/namespace.yaml --filename deploy/workload.yaml"
-    steps.append({"name": "Show what changes", "run": "kubectl diff --server-side --filename deploy/ || [ $? -eq 1 ]"})
+    place = Noted("kubectl apply --server-side --filename deploy/namespace.yaml",
+                  "First: nothing in it can be compared before the namespace is there.")  # fmt: skip
+    apply = "kubectl apply --server-side --filename deploy/workload.yaml"
+    compare = "kubectl diff --server-side --filename deploy/workload.yaml || [ $? -eq 1 ]"
+    steps += [{"name": "Make its place", "run": place}, {"name": "Show what changes", "run": compare}]
     if deployment.form is Form.SERVICE:
         wait = f"kubectl --namespace {space} rollout status deployment/{name} --timeout=20m"
         failed = "failure() && steps.rollout.outcome == 'failure'"

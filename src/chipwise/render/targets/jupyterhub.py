@@ -155,7 +155,10 @@ def _profiles(deployment: Deployment) -> list[Yaml]:
         plain: Object = {
             "display_name": "No accelerator", "slug": "plain",
             "description": "2 CPUs, 4 GB. For reading, writing and small data: it keeps a seat free for others.",
-            "kubespawner_override": {"cpu_guarantee": 0.5, "cpu_limit": 2, "mem_guarantee": "2G", "mem_limit": "4G"},
+            "kubespawner_override": {
+                "cpu_guarantee": 0.5, "cpu_limit": 2, "mem_guarantee": "2G", "mem_limit": "4G",
+                "node_selector": Noted({"kubernetes.io/arch": node.arch}, "The image is built for this processor."),
+            },
         }  # fmt: skip
         profiles.append(Noted(plain, "On the cluster's other nodes."))
     return profiles

@@ -8,7 +8,7 @@ from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
 from chipwise.render.heading import heading
 from chipwise.render.layout import candidates, meets, most_machines, uses_efa
-from chipwise.render.nodes import machines
+from chipwise.render.nodes import locked_memory, machines
 from chipwise.render.quoting import label_value, shell
 from chipwise.render.yaml_text import Noted, Yaml, document
 
@@ -135,6 +135,7 @@ def node_class(deployment: Deployment) -> Object:
             "EFA needs a group that lets all traffic through from and to itself. Karpenter attaches the interfaces that pods\n"
             f"ask for (vpc.amazonaws.com/efa: {deployment.node.interfaces}).",
         )
+        spec["userData"] = Noted(locked_memory.user_data(), f"{locked_memory.WHY} Karpenter adds its own part.")
     spec["associatePublicIPAddress"] = False
     if meets(deployment) and deployment.machines > 1:
         group = shell(["aws", "ec2", "create-placement-group", "--strategy", "cluster", "--region", deployment.node.region,

@@ -6,14 +6,17 @@ minutes; nothing in between. The plan's hours, where it has some, switch it on a
 
 from __future__ import annotations
 
-from chipwise.render.cluster import jobs
+from chipwise.render.cluster import guards, jobs
 from chipwise.render.cluster.accelerators import resource_of
-from chipwise.render.cluster.pod import Object, meta, namespace_of, selector
+from chipwise.render.cluster.pod import Object, meta, namespace_of, selector, template
 from chipwise.render.cluster.services import QUEUES
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
+from chipwise.render.launch.health import listens
+from chipwise.render.launch.starting import on_one_machine
 from chipwise.render.layout import independent, meets, pods
+from chipwise.render.quoting import kubernetes
 from chipwise.render.yaml_text import Noted, Yaml, document
 
 FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
@@ -21,6 +24,7 @@ API = "keda.sh/v1alpha1"
 QUEUED = 5  # requests or jobs that wait: above it, one more
 IDLE = 0.2  # of what runs: below it, one less
 IDLE_S = 600  # for so long
+TRITON_METRICS = 8002  # a port beside that of the requests
 PROMETHEUS = "http://prometheus-operated.monitoring.svc:9090"
 # What engines publish about requests that wait.
 _WAITING = {"vllm": "vllm:num_requests_waiting", "tgi": "tgi_queue_size", "sglang": "sglang:num_queue_reqs",
@@ -43,8 +47,7 @@ def render(deployment: Deployment) -> list[File]:
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     if deployment.form is Form.SERVICE:
-        about = "How many copies. Apply it after the files of --to kubernetes, whose autoscaler it takes over."
-        return [File("scaling.yaml", document(scaled_object(deployment), title=heading(deployment, about)))]
+        return _service(deployment)
     if meets(deployment):
         raise CannotRender(
             "The pods of this job meet under one name, and KEDA gives each job another.",
@@ -54,9 +57,31 @@ def render(deployment: Deployment) -> list[File]:
         raise CannotRender(
             "This job is started by the clock, not by a queue.", remedy="Take --to kubernetes or kueue: a CronJob."
         )
-    about = "A job for what waits. Apply it after namespace.yaml of --to kubernetes, in place of its Job."
-    made = [trigger_authentication(deployment), scaled_job(deployment)] if _provider(deployment) else [scaled_job(deployment)]
+    if not deployment.software.given:
+        raise CannotRender(
+            "A job of KEDA must take its work from the queue and acknowledge it. The usual program of its kind does neither: "
+            "every job would do the same part, again and again.",
+            remedy="Give program.command with a consumer of the queue, or take --to kubernetes or kueue.",
+        )
+    about = "A job for what waits. Apply it after namespace.yaml of --to kubernetes, in place of its workload.yaml."
+    vouched = [trigger_authentication(deployment)] if _provider(deployment) else []
+    made = [*guards.claims(deployment), *vouched, scaled_job(deployment)]
     return [File("scaling.yaml", document(*made, title=heading(deployment, about)))]
+
+
+def _service(deployment: Deployment) -> list[File]:
+    about = (
+        "How many copies. Apply it after the files of --to kubernetes, but leave out of those:\n"
+        "the HorizontalPodAutoscaler (KEDA makes its own)"
+    )
+    if deployment.starts and deployment.stops:
+        about += f", and the clocks {deployment.name}-open and {deployment.name}-close (its hours are here)"
+    about += "."
+    files = [File("scaling.yaml", document(scaled_object(deployment), title=heading(deployment, about)))]
+    if listens(deployment):
+        told = "What Prometheus reads of the pods, for the rule in scaling.yaml. It needs the Prometheus operator."
+        files.append(File("monitoring.yaml", document(*_monitoring(deployment), title=heading(deployment, told))))
+    return files
 
 
 def scaled_object(deployment: Deployment) -> Object:
@@ -78,7 +103,9 @@ def scaled_object(deployment: Deployment) -> Object:
     )
     spec["advanced"] = _advanced(deployment, hours)
     spec["triggers"] = _triggers(deployment, hours)
-    taken = Noted("true", "Of the HorizontalPodAutoscaler that is there: one scaler, not two.")
+    taken = Noted(
+        "true", "Takes over a HorizontalPodAutoscaler that is there. Leave it out of what you apply: two would fight."
+    )
     metadata = meta(deployment) | {"annotations": {"scaledobject.keda.sh/transfer-hpa-ownership": taken}}
     return {"apiVersion": API, "kind": "ScaledObject", "metadata": metadata, "spec": spec}
 
@@ -90,8 +117,10 @@ def _advanced(deployment: Deployment, hours: bool) -> Object:
         f"Copies wanted: more while over {QUEUED} requests wait, fewer while less than {IDLE:.0%} is used, else as they are.\n"
         "How fast is said under behavior; that it doubles or halves only keeps small steps from being taken for noise."
     )
+    first = deployment.scaling.least if hours and deployment.scaling is not None else 1
+    slowly = "One at a time, each minute;" if first <= 1 else "When its hours begin, all that it begins with at once;"
     up: list[Yaml] = [
-        Noted({"type": "Pods", "value": 1, "periodSeconds": 60}, "One at a time, each minute;"),
+        Noted({"type": "Pods", "value": max(first, 1), "periodSeconds": 60}, slowly),
         Noted({"type": "Percent", "value": 50, "periodSeconds": 60}, "or half as many again, if that is more."),
     ]
     window = Noted(IDLE_S, f"Only what was wanted throughout the last {IDLE_S // 60} minutes.")
@@ -106,6 +135,32 @@ def _advanced(deployment: Deployment, hours: bool) -> Object:
             },
         },
     }
+
+
+def _monitoring(deployment: Deployment) -> list[Object]:
+    """The operator writes the namespace of a pod on what it reads there: the queries ask by it."""
+    triton = deployment.software.engine == "triton"
+    known = deployment.software.engine in _WAITING
+    why = "Where the engine publishes its queue." if known else "Your program must publish requests_waiting there."
+    endpoint: Object = {"port": "http", "path": "/metrics", "interval": Noted("15s", "As often as KEDA asks.")}
+    if triton:
+        endpoint = {"portNumber": TRITON_METRICS} | {key: value for key, value in endpoint.items() if key != "port"}
+    chosen = "Where Prometheus takes monitors by label (kube-prometheus-stack: release), add that label here."
+    monitor: Object = {
+        "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "metadata": Noted(meta(deployment), chosen),
+        "spec": {"selector": {"matchLabels": selector(deployment)}, "podMetricsEndpoints": [Noted(endpoint, why)]},
+    }  # fmt: skip
+    if not triton:
+        return [monitor]
+    opened: Object = {
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "metadata": meta(deployment, f"{deployment.name}-metrics"),
+        "spec": {
+            "podSelector": {"matchLabels": selector(deployment)}, "policyTypes": ["Ingress"],
+            "ingress": [Noted({"ports": [{"protocol": "TCP", "port": TRITON_METRICS}]}, "Metrics have a port of their own.")],
+        },
+    }  # fmt: skip
+    return [monitor, opened]
 
 
 def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
@@ -197,9 +252,13 @@ def scaled_job(deployment: Deployment) -> Object:
     why = "Each message is a run."
     if each > 1:
         why = f"One more worker for every {each} parts that wait; each works until nothing waits, and its machine goes with it."
-    job = jobs.spec(deployment)
+    job = jobs.spec(deployment, alone=True)
     job |= {"completions": 1, "parallelism": 1}
-    job.pop("ttlSecondsAfterFinished")  # KEDA keeps the history
+    del job["completionMode"]  # no numbers: what a job works on comes from the queue
+    del job["ttlSecondsAfterFinished"]  # KEDA keeps the history
+    takes = "It takes messages from the queue and acknowledges what is done; with nothing left, it ends."
+    words: Yaml = [kubernetes(word) for word in on_one_machine(deployment)]
+    job["template"] = template(deployment, Noted(words, takes), {"restartPolicy": "Never"})
     return {
         "apiVersion": API, "kind": "ScaledJob", "metadata": meta(deployment),
         "spec": {

@@ -41,10 +41,12 @@ def render(deployment: Deployment) -> list[File]:
         work += hours.clocks(deployment)
     else:
         work += [jobs.rendezvous(deployment)] if meets(deployment) else []
-        work.append(jobs.job(deployment))
+        work.append(jobs.job(deployment, by_hours=bool(deployment.opens)))
+        work += hours.pauses(deployment)
+    runs = "What runs; its clocks suspend it and resume it." if deployment.opens else "What runs."
     files = [
         File("namespace.yaml", document(*rules, title=heading(deployment, "What surrounds it: apply this first."))),
-        File("workload.yaml", document(*work, title=heading(deployment, "What runs."))),
+        File("workload.yaml", document(*work, title=heading(deployment, runs))),
     ]
     plugins = devices.devices(deployment)
     if plugins:

@@ -28,11 +28,11 @@ def render(deployment: Deployment) -> list[File]:
     _can(deployment)
     deployment = replace(deployment, name=dns_name(deployment.name, LONGEST_NAME))
     many = _workers(deployment)
-    sized = replace(deployment, scaling=replace(deployment.scaling, most=many[1])) if deployment.scaling else deployment
     launched = deployment.form is Form.JOB and ray.workers(deployment) > 1
     rules = [
         guards.namespace(deployment), guards.priority_class(deployment), guards.service_account(deployment),
-        guards.quota(sized), guards.limit_range(deployment), ray.network_policy(deployment), *guards.claims(deployment),
+        ray.quota(deployment, many[1]), guards.limit_range(deployment), ray.network_policy(deployment),
+        *guards.claims(deployment),
     ]  # fmt: skip
     if launched:
         rules.append(_launch_map(deployment, launcher.launcher(deployment)))

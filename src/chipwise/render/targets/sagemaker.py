@@ -6,11 +6,12 @@ import math
 
 from chipwise.render.aws import sagemaker_program
 from chipwise.render.aws.endpoint import PRICE, endpoint, machine, mode_of, named
-from chipwise.render.aws.fitting import check, refuse_fpga
-from chipwise.render.aws.parts import is_torch, parts, together, torchrun
+from chipwise.render.aws.fitting import check, refuse_fpga, refuse_ranks
+from chipwise.render.aws.parts import is_torch, parts, settings, together, torchrun, words
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
+from chipwise.render.launch.starting import apart
 from chipwise.render.python_text import Constant, script
 from chipwise.units import GIB
 
@@ -21,7 +22,8 @@ _RANK = (
     "r=$(python3 -c \"import json;c=json.load(open('/opt/ml/input/config/resourceconfig.json'));"
     "print(sorted(c['hosts']).index(c['current_host']))\"); "
 )
-_LINK = "ln -sfn /opt/ml/input/data/data /data; "
+# Its children, not the directory itself: the image may have a /data of its own, and a link would land inside it.
+_LINK = "mkdir -p /data && ln -sfn /opt/ml/input/data/data/* /data/; "
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -37,9 +39,11 @@ def render(deployment: Deployment) -> list[File]:
 
 
 def _job(deployment: Deployment) -> list[File]:
+    refuse_ranks(deployment, "SageMaker")
     if parts(deployment) > 1:
+        what = "programs that never speak to each other" if apart(deployment) else "runs of one program"
         raise CannotRender(
-            f"{deployment.title} is {parts(deployment):,} programs that never speak to each other; a training job is one.",
+            f"{deployment.title} is {parts(deployment):,} {what}; a training job is one.",
             remedy="Take --to batch (an array job) or ec2.",
         )
     entrypoint, arguments = _start(deployment)
@@ -64,7 +68,7 @@ def _job(deployment: Deployment) -> list[File]:
                  if data else ""),
         Constant("ARGUMENTS", arguments, "" if deployment.software.given else
                  "The usual program of its kind: put your own into program.command of the workload."),
-        Constant("ENVIRONMENT", dict(deployment.software.env)),
+        Constant("ENVIRONMENT", settings(deployment)),
         Constant("DATA", None if data is None else (data.url or ""), "Empty: data/ in the bucket that --bucket names."
                  if data is not None and not data.url else ""),
         Constant("CHECKPOINTS", None if saved is None else (saved.url or ""), _often(deployment)),
@@ -92,15 +96,15 @@ def _start(deployment: Deployment) -> tuple[list[str], list[str]]:
     """(entrypoint, arguments): a shell line that ends in `"$@"`, and the words of the command."""
     link = _LINK if deployment.volume("data") else ""
     if is_torch(deployment):
-        words = list(torchrun(deployment, "algo-1")[1:])
+        given = list(torchrun(deployment, "algo-1")[1:])
         line = f'{link}{_RANK}exec torchrun --node-rank=$r "$@"' if together(deployment) else f'{link}exec torchrun "$@"'
     else:
-        words, line = list(deployment.software.command), f'{link}exec "$@"'
-    longest = max(map(len, [line, *words]))
-    if longest > LONGEST_WORD or len(words) > MOST_WORDS:
+        given, line = list(words(deployment)), f'{link}exec "$@"'
+    longest = max(map(len, [line, *given]))
+    if longest > LONGEST_WORD or len(given) > MOST_WORDS:
         raise CannotRender(
             f"SageMaker takes commands of at most {MOST_WORDS} words of {LONGEST_WORD} characters; this one has "
-            f"{len(words)}, the longest with {longest:,}.",
+            f"{len(given)}, the longest with {longest:,}.",
             remedy="Put it into a script inside the image, or take --to batch or ec2.",
         )
-    return ["/bin/sh", "-c", line, "start"], words
+    return ["/bin/sh", "-c", line, "start"], given

@@ -101,7 +101,7 @@ def _variables(deployment: Deployment) -> list[Block]:
     node = deployment.node
     if ami(deployment):
         made.append(variable(
-            "ami_id", "string", "AMI of your own, to pin it. null: the newest public image that carries the driver.", None
+            "ami_id", "string", _about_ami(), None
         ))  # fmt: skip
     else:
         made.append(variable(
@@ -137,6 +137,13 @@ def _variables(deployment: Deployment) -> list[Block]:
         math.ceil(deployment.budget_usd) if deployment.budget_usd else None,
     ))  # fmt: skip
     return made
+
+
+def _about_ami() -> str:
+    return (
+        "AMI of your own, to pin it. null: the public image with the driver that is the newest at the first apply; it is then "
+        "kept until `terraform apply -replace=terraform_data.ami[0]`."
+    )
 
 
 def _about_types(deployment: Deployment) -> str:
@@ -194,11 +201,21 @@ def _image(deployment: Deployment) -> list[Block]:
             "aws_ssm_parameter", "ami", {"count": Raw("var.ami_id == null ? 1 : 0"), "name": parameter},
             f"The public image that {carries}.",
         ),
+        resource(
+            "terraform_data", "ami",
+            {
+                "count": Raw("var.ami_id == null ? 1 : 0"),
+                "input": Raw("nonsensitive(data.aws_ssm_parameter.ami[0].value)"),
+                "lifecycle": Nested({"ignore_changes": [Raw("input")]}),
+            },
+            "The one of the first apply: a newer image must not replace machines because something else has changed.\n"
+            "To take the newest: terraform apply -replace='terraform_data.ami[0]'",
+        ),
         data("aws_ami", "this", {
             **body,
             "filter": Nested({
                 "name": "image-id",
-                "values": [Raw("var.ami_id != null ? var.ami_id : nonsensitive(data.aws_ssm_parameter.ami[0].value)")],
+                "values": [Raw("var.ami_id != null ? var.ami_id : terraform_data.ami[0].output")],
             }),
         }),
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, resource, text_of
-from chipwise.render.terraform.shape import sizes, together
+from chipwise.render.terraform.shape import ready_s, sizes, together
 from chipwise.render.yaml_text import Noted
 
 BUSY = 0.7  # of what a machine answers within the goals: above it one more is started
@@ -31,7 +31,7 @@ def _group(deployment: Deployment) -> Block:
         "vpc_zone_identifier": [Raw("var.subnet_ids[0]")] if together(deployment) else Raw("var.subnet_ids"),
         "wait_for_capacity_timeout": Noted("0", "Spot may take its time; apply does not wait.") if deployment.spot else None,
         "health_check_type": None if job else Raw('length(var.target_group_arns) > 0 ? "ELB" : "EC2"'),
-        "health_check_grace_period": None if job else Noted(_warm_up(deployment), "Seconds: image and weights come first."),
+        "health_check_grace_period": None if job else Noted(ready_s(deployment), "Seconds: image and weights come first."),
         "target_group_arns": None if job else Raw("var.target_group_arns"),
         "capacity_rebalance": True if deployment.spot and not job else None,
         "mixed_instances_policy": _mix(deployment),
@@ -45,20 +45,20 @@ def _group(deployment: Deployment) -> Block:
         "for_each": Raw('merge(local.tags, { "chipwise-rank" = count.index })') if ranked else Raw("local.tags"),
         "content": Nested({"key": Raw("tag.key"), "value": Raw("tag.value"), "propagate_at_launch": True}),
     }, ("tag",))  # fmt: skip
-    body["lifecycle"] = Nested({
-        "ignore_changes": Noted([Raw("desired_capacity")], "The machines and the clock change it; apply must not.")
-        if job else Noted([Raw("desired_capacity")], "Scaling changes it; apply must not."),
-    })  # fmt: skip
+    body["lifecycle"] = Nested({"ignore_changes": _left_alone(deployment)})
     body["depends_on"] = RIGHTS
     why = "One group of one for each machine: who stands in for a lost one keeps its number, and goes on from its checkpoint." \
         if ranked else "A lost machine is replaced and goes on from the last checkpoint." if job else ""  # fmt: skip
     return resource("aws_autoscaling_group", "machines", body, why)
 
 
-def _warm_up(deployment: Deployment) -> int:
-    model = deployment.model
-    size = model.weight_bytes if model is not None and model.weight_bytes else 2e9
-    return int(300 + size / 150e6)
+def _left_alone(deployment: Deployment) -> Noted:
+    """What others change. The clock sets all three sizes: an apply after hours would wake the machines."""
+    if deployment.starts or deployment.stops:
+        sizes_of_it = [Raw("desired_capacity"), Raw("min_size"), Raw("max_size")]
+        return Noted(sizes_of_it, "The clock changes them; apply must not. New sizes come with the next start.")
+    who = "The machines change" if deployment.form is Form.JOB else "Scaling changes"
+    return Noted([Raw("desired_capacity")], f"{who} it; apply must not.")
 
 
 def _mix(deployment: Deployment) -> Nested:
@@ -116,7 +116,7 @@ def _scaling(deployment: Deployment) -> list[Block]:
         {
             "count": Raw("var.alb_resource_label == null ? 0 : 1"), "name": "requests",
             "autoscaling_group_name": Raw("aws_autoscaling_group.machines.name"), "policy_type": "TargetTrackingScaling",
-            "estimated_instance_warmup": _warm_up(deployment),
+            "estimated_instance_warmup": ready_s(deployment),
             "target_tracking_configuration": Nested({
                 "target_value": Noted(
                     float(f"{target:.3g}"),

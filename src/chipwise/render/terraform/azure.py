@@ -84,7 +84,8 @@ def _dialect() -> Dialect:
         sync="azcopy sync --recursive --log-level ERROR {SOURCE} {TARGET}\n", secret=_SECRET,
         logs="--log-driver journald",
         notice='metadata "scheduledevents?api-version=2020-07-01" | grep -q Preempt', notice_s=30, end=_LEAVES, docker=_DOCKER,
-        scheme="https", host=".blob.core.windows.net",
+        scheme="https", host=".blob.core.windows.net", fetch="azcopy sync --recursive {SOURCE} {TARGET}",
+        nothing="sync must happen between source and destination of the same type",  # a folder, from what is none yet
     )  # fmt: skip
 
 

@@ -7,8 +7,9 @@ from chipwise.render.cluster.accelerators import chip_taint
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
 from chipwise.render.layout import most_machines
+from chipwise.render.nodes import locked_memory
 from chipwise.render.terraform.aws import PROVIDER, cards
-from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, data, output, resource, text_of, variable
+from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.render.terraform.module import files, region_variable, versions
 from chipwise.render.terraform.shape import disk_gb, fabric, machine_types, sizes, together
 from chipwise.render.yaml_text import Noted
@@ -37,7 +38,7 @@ def ami_type(deployment: Deployment) -> str | None:
 def modules(deployment: Deployment) -> list[File]:
     if ami_type(deployment) is None:
         return []
-    return files(
+    made = files(
         deployment,
         "A node group for the cluster that is there; what runs on it comes from `chipwise render --to kubernetes`.",
         {
@@ -49,6 +50,7 @@ def modules(deployment: Deployment) -> list[File]:
         },
         "eks/",
     )  # fmt: skip
+    return [*made, File("eks/nodes.txt", locked_memory.user_data())] if fabric(deployment) else made
 
 
 def _variables(deployment: Deployment) -> list[Block]:
@@ -126,6 +128,10 @@ def _template(deployment: Deployment) -> Block:
         }),
     }  # fmt: skip
     if fabric(deployment):
+        told = Noted(
+            call("base64encode", Raw('file("${path.module}/nodes.txt")')), f"{locked_memory.WHY} EKS adds its own part."
+        )
+        body = {"name_prefix": body.pop("name_prefix"), "user_data": told} | body
         body["dynamic"] = cards(deployment, [*groups, Raw("aws_security_group.fabric.id")], None)
     if together(deployment):
         body["placement"] = Nested({"group_name": Raw("aws_placement_group.close.name")})

@@ -6,12 +6,13 @@ from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, output, resource, text_of, variable
 from chipwise.render.terraform.module import files, image_variable, label_key, label_text, region_variable, settings, versions
-from chipwise.render.terraform.shape import disk_gb, grouped, kept, place, port_range, ports, saved, sizes, together
+from chipwise.render.terraform.shape import disk_gb, grouped, kept, place, port_range, ports, ready_s, saved, sizes, together
 from chipwise.render.terraform.startup import TOOLKIT, Dialect, script
 from chipwise.render.yaml_text import Noted
 
 PROVIDER = "~> 7.0"
 MINE = "chipwise-deployment"
+LONGEST_DELAY_S = 3600  # that Google waits before it heals
 _HYPERDISK = ("a3-ultra", "a4", "g4", "c4", "n4", "ct6e", "tpu7x")  # families that take no persistent disk
 
 _METADATA = """\
@@ -88,6 +89,7 @@ def _dialect(deployment: Deployment) -> Dialect:
         sync="gcloud storage rsync --recursive --no-user-output-enabled {SOURCE} {TARGET}\n",
         secret="gcloud secrets versions access latest --secret {NAME}", logs="--log-driver gcplogs",
         notice='[ "$(metadata preempted)" = TRUE ]', notice_s=30, end=ends, docker=_DOCKER, scheme="gs",
+        fetch="gcloud storage rsync --recursive {SOURCE} {TARGET}", nothing="Did not find existing container",
     )  # fmt: skip
 
 
@@ -235,7 +237,8 @@ def _group(deployment: Deployment) -> list[Block]:
     made: list[Block] = []
     if span is not None and health is not None:
         body["auto_healing_policies"] = Nested({
-            "health_check": Raw("google_compute_health_check.service.id"), "initial_delay_sec": 900,
+            "health_check": Raw("google_compute_health_check.service.id"),
+            "initial_delay_sec": Noted(min(ready_s(deployment), LONGEST_DELAY_S), "Image and weights come first."),
         })  # fmt: skip
         made.append(resource("google_compute_health_check", "service", {
             "name": Raw("local.name"), "check_interval_sec": 15, "timeout_sec": 5, "unhealthy_threshold": 4,
@@ -259,7 +262,7 @@ def _group(deployment: Deployment) -> list[Block]:
             "name": Raw("local.name"), "zone": Raw("var.zone"),
             "target": Raw("google_compute_instance_group_manager.machines.id"),
             "autoscaling_policy": Nested({
-                "min_replicas": many.least, "max_replicas": many.most, "cooldown_period": 600,
+                "min_replicas": many.least, "max_replicas": many.most, "cooldown_period": ready_s(deployment),
                 "load_balancing_utilization": Noted(
                     Nested({"target": 0.7}), "Of the rate that the balancer states: the host does not show it."
                 ),

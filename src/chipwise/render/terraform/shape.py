@@ -6,11 +6,13 @@ import re
 from dataclasses import dataclass
 
 from chipwise.render.deployment import Deployment, Form, Node, Volume
+from chipwise.render.launch.health import start_seconds
 from chipwise.render.layout import candidates, machines_for, meets, most_machines
 from chipwise.units import GB
 
 SYSTEM_GB = 100  # of a root disk: the system, the image and its layers
 LARGEST_GB = 16_000
+MACHINE_S = 300  # until a machine has started and pulled an image of some ten GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ def sizes(deployment: Deployment) -> Sizes:
         return Sizes(0, deployment.machines, deployment.machines)
     usual = max(machines_for(deployment, scaling.usual), deployment.machines)
     return Sizes(min(machines_for(deployment, scaling.least), usual), usual, max(most_machines(deployment), usual))
+
+
+def ready_s(deployment: Deployment) -> int:
+    """From the start of a machine until its service answers."""
+    return MACHINE_S + start_seconds(deployment)
 
 
 def grouped(deployment: Deployment) -> bool:

@@ -6,6 +6,7 @@ settings that only it knows (IMAGE, BUCKET, ...) before the script.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -34,7 +35,9 @@ fi
 """
 ROOT = "/var/lib/chipwise"
 LOGS = "/var/log/chipwise"
-TAKEN = "/run/chipwise-taken"
+TAKEN = "/run/chipwise-taken"  # there once the machine is to go: no new try
+FETCHED = "/run/chipwise-fetched"  # there once everything is
+GRACE_S = 60  # to a program that is stopped at the deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class Dialect:
     docker: str  # sets it up where it is missing, and signs in to the registry
     scheme: str  # of the object store
     host: str = ""  # that its addresses end in
+    fetch: str = ""  # `sync` that says what went wrong; needed where `nothing` is told
+    nothing: str = ""  # what it says where there is no such place; empty: for it an empty place is no failure
 
     def has(self, url: str | None) -> bool:
         """Whether the address is of this cloud's own store."""
@@ -66,8 +71,8 @@ def script(deployment: Deployment, dialect: Dialect) -> str:
     text += "".join(f"# {line}\n" for line in heading(deployment, "Runs on each machine when it starts.").splitlines())
     text += "# Terraform writes IMAGE and the other settings in capitals before this.\n"
     text += f"set -euo pipefail\nmkdir -p {LOGS}\nexec > >(tee -a {LOGS}/start.log) 2>&1\n\n" + dialect.metadata
-    text += _ranks(deployment, dialect) + _folders(deployment, dialect)
-    text += _ending(deployment, dialect) if job else ""
+    text += _ending(deployment, dialect) if job else ""  # before anything that can fail
+    text += _ranks(deployment, dialect) + (_deadline(deployment) if job else "") + _folders(deployment, dialect)
     text += _secrets(deployment, dialect) + "\n" + dialect.docker
     text += _watching(deployment, dialect) if job else ""
     return text + (_job(deployment, dialect) if job else _service(deployment, dialect))
@@ -90,21 +95,49 @@ def _folders(deployment: Deployment, dialect: Dialect) -> str:
     text = f"\nmkdir -p {places}\nchown {USER}:{USER} {places} # the program is not root\n"
     fetched = [(one, shell([one.url])) for one in copied(deployment) if one.url and dialect.has(one.url)]
     fetched += [(one, f'"$BUCKET/{one.name}"') for one in kept(deployment)]
+    text += _fetch(dialect) if any(_may_be_empty(one) for one, _ in fetched) else ""
     for one, source in fetched:
-        text += _filled(dialect.sync, SOURCE=source, TARGET=_folder(one))
+        if dialect.nothing and _may_be_empty(one):
+            text += f"fetch {source} {_folder(one)}\n"
+        else:
+            text += _filled(dialect.sync, SOURCE=source, TARGET=_folder(one))
     if fetched:
         text += f"chown -R {USER}:{USER} {places}\n"
-    return text
+    return text + (f"touch {FETCHED}\n" if saved(deployment) else "")
+
+
+def _may_be_empty(volume: Volume) -> bool:
+    """At the first start nothing is kept yet; data that the workload names must be there."""
+    return volume.url is None or volume.name == "checkpoints"
+
+
+def _fetch(dialect: Dialect) -> str:
+    if not dialect.nothing:
+        return ""
+    command = _filled(dialect.fetch, SOURCE='"$1"', TARGET='"$2"')
+    return (
+        "fetch() { # SOURCE TARGET; that nothing lies there yet is no failure, as at the first start\n"
+        "  local said\n"
+        f"  if said=$({command} 2>&1); then return; fi\n"
+        '  echo "$said"\n'
+        '  case "$said" in\n'
+        f"    *{shell([dialect.nothing])}*) echo 'nothing there yet' ;;\n"
+        "    *) return 1 ;;\n"
+        "  esac\n"
+        "}\n"
+    )
 
 
 def _ending(deployment: Deployment, dialect: Dialect) -> str:
-    text = "\nsave() {\n"
-    for one in saved(deployment):
-        if one.url is None or dialect.has(one.url):
+    text, places = "\nsave() {\n", [one for one in saved(deployment) if one.url is None or dialect.has(one.url)]
+    if places:
+        text += f"  if [ -e {FETCHED} ]; then # not before: half a checkpoint must not go over a whole one\n"
+        for one in places:
             target = f'"$BUCKET/{one.name}"' if one.url is None else shell([one.url])
-            text += "  " + _filled(dialect.sync, SOURCE=_folder(one), TARGET=target).rstrip("\n") + " || true\n"
+            text += "    " + _filled(dialect.sync, SOURCE=_folder(one), TARGET=target).rstrip("\n") + " || true\n"
+        text += "  fi\n"
     if kept(deployment):
-        number = '"$BUCKET/logs/$RANK"' if deployment.machines > 1 else '"$BUCKET/logs"'
+        number = '"$BUCKET/logs/${RANK:-unknown}"' if deployment.machines > 1 else '"$BUCKET/logs"'
         text += "  " + _filled(dialect.sync, SOURCE=LOGS, TARGET=number).rstrip("\n") + " || true\n"
     text += (
         "  true\n}\n"
@@ -117,6 +150,24 @@ def _ending(deployment: Deployment, dialect: Dialect) -> str:
         "trap 'trap - EXIT; save; exit 143' TERM\n"
     )
     return text
+
+
+def _deadline(deployment: Deployment) -> str:
+    """A shutdown alone would be made good by a group, and paid for on Azure: the machine ends as it does when it is done."""
+    if deployment.deadline_s is None:
+        return ""
+    last = math.ceil((deployment.deadline_s + 2 * GRACE_S) / 60) + 15
+    return (
+        "\n# The deadline of the workload, from the start of this machine: nothing that hangs runs for longer.\n"
+        "(\n"
+        f"  sleep {math.ceil(deployment.deadline_s)}\n"
+        "  echo 'the deadline has come'\n"
+        f"  touch {TAKEN}\n"
+        f"  docker ps -q | xargs -r docker stop -t {GRACE_S} > /dev/null || true\n"
+        "  finish\n"
+        ") &\n"
+        f"shutdown -h +{last} # should saving or leaving hang as well\n"
+    )
 
 
 def _secrets(deployment: Deployment, dialect: Dialect) -> str:
@@ -166,7 +217,7 @@ def _job(deployment: Deployment, dialect: Dialect) -> str:
         "  if run; then exit 0; fi\n"
         + (
             f"  if [ -e {TAKEN} ]; then save; sleep infinity; fi # the end comes by itself; the work goes on elsewhere\n"
-            if deployment.spot
+            if deployment.spot or deployment.deadline_s is not None
             else ""
         )
         + '  echo "try $try failed"\n'

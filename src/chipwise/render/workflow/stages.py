@@ -12,7 +12,7 @@ from chipwise.render.cluster import jobs, services
 from chipwise.render.cluster.pod import Object, labels, meta, priority_of, template
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender
-from chipwise.render.layout import meets, pods
+from chipwise.render.layout import completions, meets
 from chipwise.render.workflow.hand_offs import ROOT, Passed, arriving, key, leaving, room
 from chipwise.render.yaml_text import Noted, document, plain
 from chipwise.units import GIB
@@ -20,12 +20,13 @@ from chipwise.units import GIB
 # Lost: the pod went without an answer (Error), or a signal ended it (128 and above). Anything else is the program's own fault.
 LOST = 'lastRetry.status == "Error" or asInt(lastRetry.exitCode) >= 128'
 RUN_LABEL = "workflows.argoproj.io/workflow"
-AGAIN = {True: 6, False: 3}  # restarts, by whether machines may be taken away; as in `cluster.jobs`
+# A Job whose pods fail one by one says so by its first condition, whose name depends on the cluster's version.
+GIVEN_UP = "status.conditions.0.type in (Failed, FailureTarget)"
 
 
 def applied(stage: Deployment) -> bool:
     """Several pods, or one that stays: an object of its own, which Argo applies and waits for."""
-    return stage.form is Form.SERVICE or pods(stage) > 1
+    return stage.form is Form.SERVICE or completions(stage) > 1
 
 
 def check(stage: Deployment) -> None:
@@ -75,7 +76,7 @@ def _limits(stage: Deployment) -> Object:
     if stage.deadline_s is not None:
         made["activeDeadlineSeconds"] = Noted(math.ceil(stage.deadline_s), "The stage's deadline.")
     again: Object = {
-        "limit": str(AGAIN[stage.spot]), "retryPolicy": "Always",
+        "limit": str(jobs.retries(stage)), "retryPolicy": "Always",
         "expression": Noted(LOST, "A lost machine or a signal; a fault of the program's own is not tried again."),
         "backoff": {"duration": "30s", "factor": "2", "maxDuration": "1h"},
     }  # fmt: skip
@@ -83,18 +84,21 @@ def _limits(stage: Deployment) -> Object:
 
 
 def _job(stage: Deployment, account: str) -> Object:
-    """All pods at once, each by its number; the Job itself replaces what is lost."""
-    many, run = pods(stage), f"{{{{workflow.name}}}}-{key(stage.title)[:10].rstrip('-')}"
+    """Pods by their numbers; the Job itself replaces what is lost."""
+    many, run = completions(stage), f"{{{{workflow.name}}}}-{key(stage.title)[:10].rstrip('-')}"
     spec = jobs.spec(stage)
     if meets(stage):
         _meet_at(spec, f"--rdzv-endpoint={stage.name}-0.", f"--rdzv-endpoint={run}-0.")
+    failed = Noted(f"status.failed > {jobs.retries(stage)}", "More of the program's own faults than it may have.")
+    if jobs.each_by_itself(stage):
+        failed = Noted(GIVEN_UP, "Pods fail one by one; the Job says when these were too many.")
     metadata = meta(stage, run)
     metadata["labels"] = labels(stage) | {RUN_LABEL: "{{workflow.name}}"}
     resource: Object = {
         "action": Noted("create", f"{many} pods by their numbers: a template of its own is one pod."),
         "setOwnerReference": Noted(True, "It goes with the workflow."),
         "successCondition": f"status.succeeded = {many}",
-        "failureCondition": Noted(f"status.failed > {AGAIN[stage.spot]}", "More of the program's own faults than it may have."),
+        "failureCondition": failed,
         "manifest": document({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}),
     }
     made: Object = {"name": key(stage.title), "serviceAccountName": account}
@@ -111,7 +115,8 @@ def _meet_at(spec: Object, old: str, new: str) -> None:
     command = main["command"]
     words = plain(command)
     assert isinstance(words, list)
-    main["command"] = [new + word.removeprefix(old) if word.startswith(old) else word for word in words]
+    changed = [word.replace(old, new, 1) if "/bin/sh" in words else word for word in words]  # ours stands before the user's
+    main["command"] = Noted(changed, command.why) if isinstance(command, Noted) else changed
 
 
 def _service(stage: Deployment, account: str) -> Object:
