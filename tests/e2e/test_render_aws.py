@@ -154,7 +154,7 @@ class TestEc2:
             if action == "RunInstances" and form["InstanceType"] == BATCH.node.machine and "DryRun" not in form
             else None
         )
-        done = aws.run(few, "--up", *job_options(aws, BATCH))
+        done = aws.run(few, "--up", "--or-on-demand", *job_options(aws, BATCH))
         assert done.returncode == 0, done.stderr
         found = alive(aws, BATCH.node.region)  # moto gives the least that is asked for: one at a time
         assert len(found) == 3
@@ -213,6 +213,8 @@ class TestEc2:
         program("aws")
         script, region = written(tmp_path, "ec2", TRAIN) / "launch.sh", TRAIN.node.region
         options = ["image=example.com/trainer:1", "keep=s3://bucket/run", f"subnet={private_subnet(aws, region)}"]
+        public = aws.run(script, "check", *options[:2])
+        assert (public.returncode, "private subnet" in public.stderr) == (1, True), public.stderr
         checked = aws.run(script, "check", *options)
         assert (checked.returncode, "dry run: fine" in checked.stdout) == (0, True), checked.stderr
         aws.refuse = lambda action, form: (
@@ -277,7 +279,11 @@ class TestSageMaker:
         assert ("AsyncInferenceConfig" in config) == (mode == "asynchronous")
         targets = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
         assert [one["MaxCapacity"] for one in targets] == ([] if mode == "serverless" else [12])
+        alarms = aws.client("cloudwatch", region)
+        woken = [one["MetricName"] for one in alarms.describe_alarms(AlarmNamePrefix="chipwise-")["MetricAlarms"]]
+        assert woken == (["HasBacklogWithoutCapacity"] if mode == "asynchronous" else [])
         assert aws.run(script, "--down").returncode == 0
+        assert alarms.describe_alarms(AlarmNamePrefix="chipwise-")["MetricAlarms"] == []
         assert client.list_endpoints()["Endpoints"] == []
         assert client.list_models()["Models"] == []
         assert scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"] == []
@@ -373,8 +379,15 @@ class TestEcs:
         assert service["desiredCount"] == SERVE.machines
         task = client.describe_task_definition(taskDefinition=SERVE.name)["taskDefinition"]
         assert task["containerDefinitions"][0]["resourceRequirements"] == [{"type": "GPU", "value": "1"}]
+        (logs,) = aws.client("logs", region).describe_log_groups(logGroupNamePrefix="/chipwise/")["logGroups"]
+        assert (logs["logGroupName"], logs["retentionInDays"]) == (f"/chipwise/{SERVE.name}", 30)
+        scaling = aws.client("autoscaling", region)
+        scaling.update_auto_scaling_group(AutoScalingGroupName="g", MinSize=1, MaxSize=1, NewInstancesProtectedFromScaleIn=True)
         gone = aws.run(script, "--down")
         assert gone.returncode == 0, gone.stderr
+        (group,) = scaling.describe_auto_scaling_groups()["AutoScalingGroups"]
+        assert (group["DesiredCapacity"], group["Instances"]) == (0, [])
+        assert client.describe_capacity_providers(capacityProviders=[f"cw-{SERVE.name}"])["capacityProviders"] == []
         assert [one for one in client.describe_clusters(clusters=[SERVE.name])["clusters"] if one["status"] == "ACTIVE"] == []
 
 

@@ -48,7 +48,6 @@ def test_pending_pods_bring_the_machine_of_the_plan_and_it_goes_with_them(
     start_karpenter(_offered(planned))
     pool = next(one for one in manifests("karpenter", planned) if one["kind"] == "NodePool")
     played = on_played_machines(pool)
-    played["spec"]["disruption"]["consolidateAfter"] = "2s"  # minutes in the file, which a test does not wait for
     work = manifests("kubernetes", planned, "namespace.yaml", "workload.yaml")
     many = planned.scaling.usual if planned.scaling is not None else pods(planned)
     cluster.must_apply([played])
@@ -71,6 +70,8 @@ def test_pending_pods_bring_the_machine_of_the_plan_and_it_goes_with_them(
                 assert taints >= {one["key"] for one in pool["spec"]["template"]["spec"].get("taints", ())}
             assert len({node["metadata"]["labels"][ZONE] for node in nodes}) == 1 or planned.scaling is not None
 
+            soon = {"spec": {"disruption": {"consolidateAfter": "2s"}}}  # minutes in the file, which a test does not wait for
+            cluster.api.merge(VERSION, "NodePool", namespace, soon).must()
             if planned.scaling is not None:
                 _replicas(cluster, namespace, 0)
             else:

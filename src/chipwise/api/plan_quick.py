@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,7 +72,12 @@ def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
         if len(found) > 1:  # a line break, and another field behind it
             raise _unreadable(one)
         changed[key.strip()] = found["value"]
-    return json.dumps({**data, "limits": changed})
+    return flat({**data, "limits": changed})
+
+
+def flat(data: Mapping[str, Any]) -> str:
+    """As JSON that is YAML as well: JSON escapes a sign such as an emoji in two halves, which YAML does not take for one."""
+    return re.sub(r"[^ -~]", lambda sign: f"\\U{ord(sign[0]):08x}", json.dumps(data, ensure_ascii=False))
 
 
 def _unreadable(limit: str) -> BadInput:

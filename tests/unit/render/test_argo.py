@@ -81,8 +81,18 @@ def test_a_job_is_named_by_its_run_and_its_pods_meet_under_that_name() -> None:
     job = yaml.safe_load(templates(spec(HERE))["train"]["resource"]["manifest"])
     assert job["metadata"]["name"] == "{{workflow.name}}-train"
     [main] = job["spec"]["template"]["spec"]["containers"]
-    [endpoint] = [word for word in main["command"] if word.startswith("--rdzv-endpoint=")]
+    [endpoint] = [word for word in main["command"][2].split() if word.startswith("--rdzv-endpoint=")]
     assert endpoint == "--rdzv-endpoint={{workflow.name}}-train-0.product-search-train.product-search.svc:29500"
+
+
+def test_runs_of_a_simulation_are_one_job_that_ends_when_too_many_fail() -> None:
+    software = replace(TRAIN.software, framework="mpi")
+    runs = replace(TRAIN, software=software, machines=3, split={"runs at once": 1, "chips a run": 4}, runs=6)
+    resource = templates(spec(runs))["llama-8b-legal"]["resource"]
+    job = yaml.safe_load(resource["manifest"])
+    assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (6, 1)
+    assert resource["successCondition"] == "status.succeeded = 6"
+    assert resource["failureCondition"] == "status.conditions.0.type in (Failed, FailureTarget)"
 
 
 def test_a_lost_machine_is_tried_again_and_a_fault_of_the_program_is_not() -> None:

@@ -110,7 +110,8 @@ class Group:
             case "list_services":
                 return {"serviceArns": ["s"]}
             case "describe_services":
-                return {"services": [{"status": "INACTIVE"}]}
+                gone = "delete_service" in self.said
+                return {"services": [{"status": "INACTIVE" if gone else "ACTIVE", "serviceArn": "s"}]}
             case "list_tasks" | "list_task_definitions":
                 return {"taskArns": [], "taskDefinitionArns": []}
             case "describe_capacity_providers":

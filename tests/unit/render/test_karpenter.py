@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from email import message_from_string
 from typing import Any
 
 import pytest
@@ -86,10 +85,8 @@ def test_machines_that_meet_stand_close_together() -> None:
 
 def test_a_program_that_is_not_root_may_lock_memory_for_the_fabric() -> None:
     _, node_class = made(deployment("train", AWS))
-    parsed = message_from_string(node_class["spec"]["userData"])
-    [part] = [one for one in parsed.walk() if not one.is_multipart()]
-    assert part.get_content_type() == "application/node.eks.aws"
-    config = yaml.safe_load(str(part.get_payload()))
+    config = yaml.safe_load(node_class["spec"]["userData"])
+    assert (config["apiVersion"], config["kind"]) == ("node.eks.aws/v1alpha1", "NodeConfig")
     limits = {one["type"]: one["hard"] for one in config["spec"]["containerd"]["baseRuntimeSpec"]["process"]["rlimits"]}
     assert limits["RLIMIT_MEMLOCK"] == 2**50
     _, alone = made(deployment("serve", AWS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,13 @@ import yaml
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.layout import candidates, meets, pods, uses_efa
-from chipwise.render.targets import kubernetes
+from chipwise.render.targets import argo, kubernetes, kueue
 from deployments import deployment
+from fixed_deployments import CASES
 
 AWS = "clouds=[aws]"
 MACHINE = "node.kubernetes.io/instance-type"
+TRAIN, HPC = CASES["train"], CASES["hpc"]
 
 
 def made(planned: Deployment, file: str = "") -> list[dict[str, Any]]:
@@ -147,3 +150,161 @@ def test_what_it_cannot_express_it_hands_to_who_can(example: str, remedy: str) -
     with pytest.raises(CannotRender) as refused:
         kubernetes.render(deployment(example))
     assert remedy in str(refused.value.remedy)
+
+
+def mpi(planned: Deployment, **changed: Any) -> Deployment:
+    return replace(planned, software=replace(planned.software, framework="mpi"), **changed)
+
+
+SIX_RUNS = mpi(
+    TRAIN, name="wing", machines=3, purchase="on-demand", split={"runs at once": 4, "chips a run": 4}, runs=6, others=(),
+)  # fmt: skip
+
+
+def test_runs_inside_a_machine_are_pods_of_their_own_with_ranks_on_their_chips() -> None:
+    job = one(SIX_RUNS, "Job")["spec"]
+    assert (job["completions"], job["parallelism"]) == (6, 4)
+    [main] = job["template"]["spec"]["containers"]
+    assert main["command"] == ["mpirun", "-np", "4", "--bind-to", "none", *SIX_RUNS.software.command]
+    assert main["resources"]["limits"]["nvidia.com/gpu"] == 4
+    [run] = [it for it in main["env"] if it["name"] == "RUN"]
+    assert "job-completion-index" in run["valueFrom"]["fieldRef"]["fieldPath"]
+    assert "podAffinity" not in job["template"]["spec"]["affinity"], "runs do not speak to each other"
+    assert not [it for it in made(SIX_RUNS, "workload.yaml") if it["kind"] == "Service"]
+    [quota] = [it for it in made(SIX_RUNS) if it["kind"] == "ResourceQuota"]
+    assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "16"
+
+
+def test_no_more_runs_at_a_time_than_machines_have_chips_for() -> None:
+    odd = replace(SIX_RUNS, split={"runs at once": 4, "chips a run": 6})
+    assert one(odd, "Job")["spec"]["parallelism"] == 3
+
+
+def test_a_run_on_processors_takes_a_machine_and_as_many_ranks_as_it_has_cores() -> None:
+    plain = replace(HPC, split={"runs at once": 4, "chips a run": 1}, runs=8)
+    job = one(plain, "Job")["spec"]
+    assert (job["completions"], job["parallelism"]) == (8, 4)
+    assert job["template"]["spec"]["containers"][0]["command"] == ["mpirun", *HPC.software.command]
+
+
+def test_a_command_that_starts_ranks_by_itself_is_left_alone() -> None:
+    own = replace(SIX_RUNS, software=replace(SIX_RUNS.software, command=("mpirun", "./solver")))
+    assert one(own, "Job")["spec"]["template"]["spec"]["containers"][0]["command"] == ["mpirun", "./solver"]
+
+
+@pytest.mark.parametrize("target", [kubernetes, kueue, argo])
+def test_ranks_over_several_machines_are_left_to_who_can_start_them(target: Any) -> None:
+    with pytest.raises(CannotRender, match="needs an MPI launcher") as refused:
+        target.render(HPC)
+    assert "slurm" in str(refused.value.remedy)
+
+
+def test_runs_over_several_machines_each_are_refused() -> None:
+    several = replace(TRAIN, machines=4, split={"runs at once": 2, "chips a run": 16}, runs=6)
+    with pytest.raises(CannotRender, match="6 runs"):
+        kubernetes.render(several)
+
+
+def test_a_command_of_ours_finds_its_files_in_a_claim_that_says_where_they_lie() -> None:
+    planned = CASES["batch"]
+    assert planned.volume("data").url == "gs://archive/documents/"  # type: ignore[union-attr]
+    assert "archive-summaries-data" in {it["metadata"]["name"] for it in made(planned) if it["kind"] == "PersistentVolumeClaim"}
+    [main] = one(planned, "Job")["spec"]["template"]["spec"]["containers"]
+    assert "/data" in {it["mountPath"] for it in main["volumeMounts"]}
+    [text] = [file.text for file in kubernetes.render(planned) if file.path == "workload.yaml"]
+    assert text.count("# Fill it from gs://archive/documents/ first") == 2
+
+
+def test_a_program_of_the_users_own_reads_the_object_store_itself() -> None:
+    own = replace(CASES["batch"], software=replace(CASES["batch"].software, given=True))
+    assert "archive-summaries-data" not in str(made(own))
+
+
+@pytest.mark.parametrize(
+    ("planned", "wanted"),
+    [
+        (TRAIN, [("169.254.170.23/32", 80)]),
+        (CASES["batch"], [("169.254.169.252/32", 988), ("169.254.169.254/32", 80)]),
+        (CASES["azure"], []),
+    ],
+    ids=["aws", "gcp", "azure"],
+)
+def test_pods_reach_what_gives_them_their_clouds_credentials(planned: Deployment, wanted: list[tuple[str, int]]) -> None:
+    rules = one(planned, "NetworkPolicy")["spec"]["egress"]
+    blocks = [
+        (to["ipBlock"]["cidr"], port["port"])
+        for rule in rules
+        for to in rule.get("to", ())
+        if "ipBlock" in to
+        for port in rule["ports"]
+    ]
+    assert blocks == wanted
+
+
+def test_the_first_pod_hosts_the_meeting_point_and_the_others_wait_for_a_machine() -> None:
+    [main] = one(TRAIN, "Job")["spec"]["template"]["spec"]["containers"]
+    shell, flag, script = main["command"]
+    assert (shell, flag) == ("/bin/sh", "-c")
+    assert "is_host=$host,join_timeout=7200,read_timeout=7200" in script
+    assert "--node-rank" not in script, "c10d gives the ranks itself"
+    for index, host in (("0", "true"), ("1", "false")):
+        said = script.replace("exec torchrun", "echo")
+        ran = subprocess.run(
+            [shell, flag, said], env={"JOB_COMPLETION_INDEX": index}, capture_output=True, text=True, check=True
+        )
+        assert f"is_host={host}," in ran.stdout
+        assert ran.stdout.strip().endswith("train.py --config legal.yaml")
+
+
+def test_pods_that_meet_may_all_fail_with_a_lost_one_more_often_on_spot() -> None:
+    planned = TRAIN
+    assert one(planned, "Job")["spec"]["backoffLimit"] == 6 * pods(planned)
+    assert one(replace(planned, purchase="on-demand"), "Job")["spec"]["backoffLimit"] == 3 * pods(planned)
+
+
+@pytest.mark.parametrize("planned", [CASES["batch"], SIX_RUNS], ids=["replicas", "runs"])
+def test_a_part_that_fails_does_not_end_the_others(planned: Deployment) -> None:
+    job = one(planned, "Job")["spec"]
+    assert "backoffLimit" not in job
+    assert job["backoffLimitPerIndex"] == (6 if planned.spot else 3)
+    assert 1 <= job["maxFailedIndexes"] < job["completions"]
+
+
+def test_hours_of_a_job_pause_it_and_do_not_begin_it_again() -> None:
+    planned = deployment("render", AWS)
+    assert (planned.starts, planned.stops) == ("", "")
+    assert (planned.opens, planned.closes) == ("0 19 * * 1,2,3,4,5", "0 7 * * 2,3,4,5,6")
+    assert any("Mon-Fri 19:00-07:00 Europe/Rome" in note for note in planned.notes)
+    job = one(planned, "Job")
+    assert job["spec"]["suspend"] is True
+    assert "ttlSecondsAfterFinished" not in job["spec"], "the clocks would not find it"
+    clocks = {it["metadata"]["name"]: it["spec"] for it in made(planned) if it["kind"] == "CronJob"}
+    name = planned.name
+    assert {key: it["schedule"] for key, it in clocks.items()} == {
+        f"{name}-open": planned.opens,
+        f"{name}-close": planned.closes,
+    }
+    for key, suspended in ((f"{name}-open", "false"), (f"{name}-close", "true")):
+        words = clocks[key]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["command"]
+        assert words[:4] == ["kubectl", "patch", "job", name]
+        assert words[-1] == f'--patch={{"spec": {{"suspend": {suspended}}}}}'
+    [rule] = one(planned, "Role")["rules"]
+    assert (rule["resources"], rule["resourceNames"], rule["verbs"]) == (["jobs"], [name], ["get", "patch"])
+
+
+@pytest.mark.parametrize("target", [kueue, argo])
+def test_hours_of_a_job_are_a_note_where_no_clock_is_written(target: Any) -> None:
+    text = "".join(file.text for file in target.render(deployment("render", AWS)))
+    assert "Cron" not in text
+    assert "Mon-Fri 19:00-07:00 Europe/Rome" in text
+
+
+def test_a_job_by_cron_begins_anew_each_time() -> None:
+    planned = deployment("finetune", AWS)
+    assert (planned.starts, planned.opens) == ("0 20 1 * *", "")
+    assert one(planned, "CronJob")["spec"]["schedule"] == "0 20 1 * *"
+
+
+def test_a_user_without_a_passwd_entry_has_a_name() -> None:
+    [main] = one(TRAIN, "Job")["spec"]["template"]["spec"]["containers"]
+    assert {"name": "USER", "value": "app"} in main["env"]

@@ -6,10 +6,12 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from email import message_from_string
 from functools import cache
 from typing import Any
 
 import pytest
+import yaml
 
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.file import CannotRender, File
@@ -360,7 +362,11 @@ def test_a_machine_has_time_to_fetch_and_load_before_it_is_judged() -> None:
 def test_nodes_with_efa_let_programs_lock_memory() -> None:
     (template,) = values(module("train", "eks"), "resource", "aws_launch_template")
     assert "nodes.txt" in template["user_data"]
-    assert "RLIMIT_MEMLOCK" in file("train", "eks/nodes.txt")
+    [part] = [one for one in message_from_string(file("train", "eks/nodes.txt")).walk() if not one.is_multipart()]
+    assert part.get_content_type() == "application/node.eks.aws"
+    config = yaml.safe_load(str(part.get_payload()))
+    limits = {one["type"]: one["hard"] for one in config["spec"]["containerd"]["baseRuntimeSpec"]["process"]["rlimits"]}
+    assert limits == {"RLIMIT_NOFILE": 1048576, "RLIMIT_MEMLOCK": 2**50}
     (plain,) = values(module("serve", "eks"), "resource", "aws_launch_template")
     assert "user_data" not in plain
     assert "eks/nodes.txt" not in _paths(render(CASES["serve"]))

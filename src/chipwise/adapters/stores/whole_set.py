@@ -65,7 +65,7 @@ def _refuse(folder: Path, names: Sequence[str], force: bool) -> None:
 def _in_the_way(folder: Path, names: Sequence[str]) -> BadInput:
     return BadInput(
         f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''} in {folder} would be overwritten.",
-        remedy="Write elsewhere with --out, or allow it with --force.",
+        remedy="Write elsewhere with --out, or let chipwise render --force overwrite.",
     )
 
 

@@ -209,6 +209,7 @@ def up(session: Any, options: argparse.Namespace) -> None:
 
 def down(session: Any) -> None:
     ec2, batch = session.client("ec2"), session.client("batch")
+    there = status_of(batch, *QUEUES) or status_of(batch, *COMPUTE)
     # Batch refuses to remove what is being changed: each waits until the change before it has come to rest.
     if status_of(batch, *QUEUES) not in ("DELETING", None):
         wait("the queue", lambda: status_of(batch, *QUEUES) in SETTLED)
@@ -226,7 +227,7 @@ def down(session: Any) -> None:
         wait("disabling the compute environment", lambda: status_of(batch, *COMPUTE) in SETTLED)
         batch.delete_compute_environment(computeEnvironment=NAME)
     wait("removing the machines", lambda: status_of(batch, *COMPUTE) is None, 1800)
-    print(f"removed queue and compute environment {NAME}")
+    print(f"removed queue and compute environment {NAME}" if there else "nothing of it was there")
     for one in batch.describe_job_definitions(jobDefinitionName=NAME, status="ACTIVE")["jobDefinitions"]:
         batch.deregister_job_definition(jobDefinition=one["jobDefinitionArn"])
     name = f"chipwise-{NAME}"

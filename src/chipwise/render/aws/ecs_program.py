@@ -194,8 +194,9 @@ def down(session: Any) -> None:
             # A provider with machines cannot be taken from its cluster, nor can a cluster with machines be removed.
             wait("ending machines", functools.partial(empty, scaling, ecs, group), 1800)
             ecs.put_cluster_capacity_providers(cluster=NAME, capacityProviders=[], defaultCapacityProviderStrategy=[])
-            wait("taking the provider from the cluster", lambda: attached(ecs))
+            wait("taking the provider from the cluster", lambda: settled(ecs))
             ecs.delete_capacity_provider(capacityProvider=PROVIDER)
+            wait("removing the provider", lambda: removed(ecs))
     ecs.delete_cluster(cluster=NAME)
     print(f"removed cluster {NAME}; the auto scaling group stays, with 0 machines, and the logs in {LOGS}")
 
@@ -211,9 +212,10 @@ def end_services(session: Any, ecs: Any) -> None:
         )
     except scaling.exceptions.ObjectNotFoundException:
         pass
-    for arn in arns:
-        ecs.update_service(cluster=NAME, service=arn, desiredCount=0)
-        ecs.delete_service(cluster=NAME, service=arn, force=True)
+    for one in ecs.describe_services(cluster=NAME, services=arns)["services"]:
+        if one["status"] == "ACTIVE":  # and not one that an earlier --down is ending
+            ecs.update_service(cluster=NAME, service=one["serviceArn"], desiredCount=0)
+            ecs.delete_service(cluster=NAME, service=one["serviceArn"], force=True)
     wait("ending services", lambda: ended(ecs, arns))
     print(f"removed service {NAME}")
 
@@ -225,19 +227,25 @@ def ended(ecs: Any, arns: list[str]) -> bool:
 def empty(client: Any, ecs: Any, arn: str) -> bool:
     """Lets the machines go; true once ECS has none. The group protects new ones from scale-in, so it is asked each time."""
     name = arn.partition("autoScalingGroupName/")[2]
-    client.update_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, DesiredCapacity=0)
     for group in client.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]:
         inside = [one for one in group.get("Instances", []) if one["LifecycleState"] == "InService"]
         ids = [one["InstanceId"] for one in inside if one["ProtectedFromScaleIn"]]
         for at in range(0, len(ids), 50):  # as many as one call takes
             some = ids[at : at + 50]
             client.set_instance_protection(AutoScalingGroupName=name, InstanceIds=some, ProtectedFromScaleIn=False)
+    client.update_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, DesiredCapacity=0)
     return not ecs.list_container_instances(cluster=NAME)["containerInstanceArns"]
 
 
-def attached(ecs: Any) -> bool:
+def settled(ecs: Any) -> bool:
     (cluster,) = ecs.describe_clusters(clusters=[NAME], include=["ATTACHMENTS"])["clusters"]
     return bool(cluster.get("attachmentsStatus") != "UPDATE_IN_PROGRESS")
+
+
+def removed(ecs: Any) -> bool:
+    """It lives on for a while, and its name with it: a new --up would meet it."""
+    known = ecs.describe_capacity_providers(capacityProviders=[PROVIDER])["capacityProviders"]
+    return all(one.get("updateStatus") != "DELETE_IN_PROGRESS" for one in known)
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ _FILES = (65536, 1048576)  # nodeadm's own; the list is replaced as a whole
 
 
 def node_config() -> str:
-    """For nodeadm, by itself."""
+    """By itself, as Karpenter and eksctl take it."""
     limits = [
         {"type": "RLIMIT_NOFILE", "soft": Noted(_FILES[0], "As it was: this list replaces the node image's."),
          "hard": _FILES[1]},
@@ -31,7 +31,7 @@ def node_config() -> str:
 
 
 def user_data() -> str:
-    """The same as one part of several: EKS and Karpenter add theirs."""
+    """The same as one part of several, for a launch template: EKS adds its own."""
     return (
         "MIME-Version: 1.0\n"
         'Content-Type: multipart/mixed; boundary="//"\n'

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from chipwise.render.deployment import Deployment
+from chipwise.render.file import CannotRender
 from chipwise.render.heading import heading
 from chipwise.render.launch.starting import (
     SHARD_DIGITS,
@@ -35,6 +36,8 @@ from chipwise.units import DAY, HOUR, MINUTE
 NOTICE_S = 300  # before the limit, for the program to save
 RESTARTS = 20  # of one job: beyond it somebody should look
 SHORTEST_S = 10 * MINUTE
+# Names by which this script finds its way, and those that bash lets nobody set.
+_KEPT = {"IMAGE", "STORE", "FIRST", "UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "SLURM_JOB_ID"}
 _ONE_THREAD = re.compile(r"hpc[78]|[cmr][78]a")
 
 
@@ -161,6 +164,12 @@ def _places(deployment: Deployment, store: str) -> Iterator[str]:
 
 def _settings(deployment: Deployment) -> Iterator[str]:
     software = deployment.software
+    names = {key for key, _ in software.env} | {key for key, _, _ in software.secrets}
+    if kept := sorted(names & _KEPT):
+        raise CannotRender(
+            f"The script has {', '.join(kept)} for itself, and program.env or secrets sets it.",
+            remedy="Give the setting another name, or set it in a script of the image; --to kubernetes takes any name.",
+        )
     if software.env or software.secrets:
         yield ""
     for key, value in software.env:
