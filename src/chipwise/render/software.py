@@ -160,7 +160,8 @@ def _usual(asked: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
         case "blender":
             assert isinstance(asked.work, Render)
             return ("blender", "--background", "/data/scene.blend", "--engine", "CYCLES", "--render-output", "/data/frames/",
-                    "--frame-start", "1", "--frame-end", f"{asked.work.frames:.0f}", "--render-anim",
+                    "--frame-start", "1", "--frame-end", f"{asked.work.frames:.0f}",
+                    "--python-expr", "import bpy; bpy.context.scene.render.use_overwrite = False", "--render-anim",
                     "--", "--cycles-device", "OPTIX" if asked.node.accelerated else "CPU")  # fmt: skip
     kind = getattr(asked.work, "kind", "job")
     return (
@@ -277,7 +278,9 @@ def _settings(asked: Asked, purpose: str) -> dict[str, str]:
         made["DATA_URL"] = data.place
     if asked.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
         made["HF_HOME"] = "/models/hub"
-    together = asked.form is Form.JOB and asked.machines > 1 and not {"replicas", "frames at once"} & asked.split.keys()
+    alone = {"replicas", "frames at once"} & asked.split.keys()
+    alone |= {"runs"} if asked.split.get("chips a run", asked.node.chips + 1) <= asked.node.chips else set()
+    together = asked.form is Form.JOB and asked.machines > 1 and not alone
     if together and asked.node.fabric == "efa" and asked.node.kind == "gpu":
         made |= {"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"}
     if together and asked.node.kind == "neuron":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import string
+import subprocess
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.render.quoting import dns_name, hcl, label_value, one_line, shell
@@ -76,8 +76,12 @@ def test_labels_fit(text: str) -> None:
 
 
 @given(st.lists(TEXT.map(lambda text: text.replace("\x00", "")), min_size=1, max_size=5))
+@settings(deadline=None)
 def test_a_command_line_is_read_back_word_by_word(words: list[str]) -> None:
-    assert shlex.split(shell(words)) == words
+    """By a shell: what does not show is written by its bytes, which only a shell undoes."""
+    told = subprocess.run(["sh", "-c", f"printf '%s\\0' {shell(words)}"], capture_output=True, check=True)
+    assert told.stdout == "".join(f"{word}\0" for word in words).encode("utf-8", "replace")
+    assert all(sign.isprintable() or sign in "\n\t" for sign in shell(words))
 
 
 @given(TEXT)

@@ -66,7 +66,7 @@ def _can(deployment: Deployment) -> None:
         case Form.JOB if deployment.software.framework == "mpi" and ray.workers(deployment) > 1:
             raise CannotRender(
                 f"The program runs over {deployment.machines} machines by MPI, and Ray starts no MPI ranks.",
-                remedy="Take --to slurm, parallelcluster or kubernetes.",
+                remedy="Take --to slurm or parallelcluster.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
 

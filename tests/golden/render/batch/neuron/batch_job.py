@@ -46,7 +46,7 @@ CONTAINER = {
     "command": [
         "/bin/sh",
         "-c",
-        'exec torchrun --node-rank="$AWS_BATCH_JOB_NODE_INDEX" --nnodes=4 --nproc-per-node=16 --rdzv-backend=c10d --rdzv-endpoint="${AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS:-127.0.0.1}":29500 --rdzv-id=neuron-pretrain train.py --config legal.yaml',
+        'exec torchrun --node-rank="$AWS_BATCH_JOB_NODE_INDEX" --nnodes=4 --nproc-per-node=32 --rdzv-backend=c10d --rdzv-endpoint="${AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS:-127.0.0.1}":29500 --rdzv-id=neuron-pretrain train.py --config legal.yaml',
     ],
     "resourceRequirements": [{"type": "VCPU", "value": "115"}, {"type": "MEMORY", "value": "471859"}],
     "environment": [
@@ -136,6 +136,10 @@ TAGS = {
     "project": "legal-assistant",
     "cost_center": "4711",
 }
+
+
+COMPUTE, QUEUES = ("compute_environments", "computeEnvironments"), ("job_queues", "jobQueues")  # call, and key of its answer
+SETTLED = ("VALID", "INVALID", None)  # nothing changes any more; what is INVALID can be removed all the same
 
 
 class Failed(Exception):
@@ -260,19 +264,29 @@ def create(session: Any, options: argparse.Namespace) -> None:
         ec2.create_placement_group(GroupName=name, Strategy="cluster")
     ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=template(group, subnets[0]))
     batch.create_compute_environment(**compute(options, group, subnets, image))
-    wait("compute environment", lambda: state_of(batch, "compute_environments", "computeEnvironments") == "VALID")
+    wait("compute environment", lambda: valid(batch, *COMPUTE))
     order = [{"order": 1, "computeEnvironment": NAME}]
     batch.create_job_queue(jobQueueName=NAME, state="ENABLED", priority=1, computeEnvironmentOrder=order, tags=TAGS)
-    wait("queue", lambda: state_of(batch, "job_queues", "jobQueues") == "VALID")
     batch.register_job_definition(**definition(session, options))
 
 
-def state_of(batch: Any, call: str, key: str) -> str | None:
-    """None: it is not there."""
+def found_of(batch: Any, call: str, key: str) -> dict[str, Any]:
     found = getattr(batch, f"describe_{call}")(**{key: [NAME]})[key]
-    if found and found[0].get("status") == "INVALID":
-        raise Failed(f"{call}: {found[0].get('statusReason')}")
-    return str(found[0].get("status", "VALID")) if found else None
+    return dict(found[0]) if found else {"status": "DELETED"}
+
+
+def status_of(batch: Any, call: str, key: str) -> str | None:
+    """None: it is not there."""
+    status = str(found_of(batch, call, key).get("status", "VALID"))
+    return None if status == "DELETED" else status
+
+
+def valid(batch: Any, call: str, key: str) -> bool:
+    """Fails where waiting is of no use."""
+    found = found_of(batch, call, key)
+    if found.get("status") == "INVALID":
+        raise Failed(f"{call.replace('_', ' ')}: {found.get('statusReason')}. Remove it with --down.")
+    return bool(found.get("status", "VALID") == "VALID")
 
 
 def submit(batch: Any) -> None:
@@ -295,31 +309,38 @@ def up(session: Any, options: argparse.Namespace) -> None:
         print("Nothing was created. Start it with --up.")
         return
     batch = session.client("batch")
-    if state_of(batch, "job_queues", "jobQueues") is None:
+    if status_of(batch, *QUEUES) is None:
         try:
             create(session, options)
         except BaseException:  # Ctrl-C too
             print("did not succeed: removing what was created", file=sys.stderr)
             down(session)
             raise
+    wait("queue", lambda: valid(batch, *QUEUES))
     submit(batch)
 
 
 def down(session: Any) -> None:
     ec2, batch = session.client("ec2"), session.client("batch")
-    if state_of(batch, "job_queues", "jobQueues") is not None:
+    there = status_of(batch, *QUEUES) or status_of(batch, *COMPUTE)
+    # Batch refuses to remove what is being changed: each waits until the change before it has come to rest.
+    if status_of(batch, *QUEUES) not in ("DELETING", None):
+        wait("the queue", lambda: status_of(batch, *QUEUES) in SETTLED)
         batch.update_job_queue(jobQueue=NAME, state="DISABLED")
         for status in ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING"):
-            for one in batch.list_jobs(jobQueue=NAME, jobStatus=status)["jobSummaryList"]:
-                batch.terminate_job(jobId=one["jobId"], reason="ended by batch_job.py --down")
+            for page in batch.get_paginator("list_jobs").paginate(jobQueue=NAME, jobStatus=status):
+                for one in page["jobSummaryList"]:
+                    batch.terminate_job(jobId=one["jobId"], reason="ended by batch_job.py --down")
+        wait("disabling the queue", lambda: status_of(batch, *QUEUES) in SETTLED)
         batch.delete_job_queue(jobQueue=NAME)
-        wait("removing the queue", lambda: state_of(batch, "job_queues", "jobQueues") is None)
-        print(f"removed queue {NAME}")
-    if state_of(batch, "compute_environments", "computeEnvironments") is not None:
+    wait("removing the queue", lambda: status_of(batch, *QUEUES) is None, 1800)
+    if status_of(batch, *COMPUTE) not in ("DELETING", None):
+        wait("the compute environment", lambda: status_of(batch, *COMPUTE) in SETTLED)
         batch.update_compute_environment(computeEnvironment=NAME, state="DISABLED")
+        wait("disabling the compute environment", lambda: status_of(batch, *COMPUTE) in SETTLED)
         batch.delete_compute_environment(computeEnvironment=NAME)
-        wait("removing the machines", lambda: state_of(batch, "compute_environments", "computeEnvironments") is None)
-        print(f"removed compute environment {NAME}")
+    wait("removing the machines", lambda: status_of(batch, *COMPUTE) is None, 1800)
+    print(f"removed queue and compute environment {NAME}" if there else "nothing of it was there")
     for one in batch.describe_job_definitions(jobDefinitionName=NAME, status="ACTIVE")["jobDefinitions"]:
         batch.deregister_job_definition(jobDefinition=one["jobDefinitionArn"])
     name = f"chipwise-{NAME}"

@@ -59,8 +59,10 @@ prepare() { # what every attempt has in common
   [ -n "$keep" ] || echo '/checkpoints will be lost with the machine: give keep=' >&2
   [ -n "$ami" ] || ami=$(aws ssm get-parameter --query Parameter.Value --output text \
     --name /aws/service/neuron/dlami/base/amazon-linux-2023/latest/image_id)
-  [ -n "$subnet" ] || subnet=$(aws ec2 describe-subnets --output text --query 'Subnets[0].SubnetId' \
-    --filters 'Name=default-for-az,Values=true')
+  [ -n "$subnet" ] || {
+    echo 'machines with several network interfaces get no public address: give a private subnet=' >&2
+    exit 1
+  }
   root=$(aws ec2 describe-images --image-ids "$ami" --query 'Images[0].RootDeviceName' --output text)
   data=$(mktemp)
   trap 'rm -f "$data"' EXIT

@@ -78,4 +78,4 @@ docker run --init --name main \
   --env FI_PROVIDER=efa \
   --env "NODE_RANK=$RANK" --env NODES=4 --env "HEAD_ADDRESS=$HEAD" \
   --entrypoint torchrun \
-  "$IMAGE" --node-rank="$RANK" --nnodes=4 --nproc-per-node=16 --rdzv-backend=c10d --rdzv-endpoint="$HEAD":29500 --rdzv-id=neuron-pretrain train.py --config legal.yaml
+  "$IMAGE" --node-rank="$RANK" --nnodes=4 --nproc-per-node=32 --rdzv-backend=c10d --rdzv-endpoint="$HEAD":29500 --rdzv-id=neuron-pretrain train.py --config legal.yaml

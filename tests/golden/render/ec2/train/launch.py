@@ -30,7 +30,7 @@ MACHINES = 2
 # One program over all machines: they come at once and stand close together.
 TOGETHER = True
 # Machine, how it is bought, EFA interfaces, first network card with EFA; tried in this order.
-# Other machines at the spot price cost less than this one at the full price.
+# Other machines at the spot price first; the full price only with --or-on-demand.
 ATTEMPTS = [
     ("p5.48xlarge", "spot", 32, 0),
     ("p5e.48xlarge", "spot", 32, 0),
@@ -199,9 +199,15 @@ def dry_run(ec2: Any, wanted: dict[str, Any]) -> None:
             raise
 
 
+def attempts(options: argparse.Namespace) -> list[tuple[str, str, int, int]]:
+    """A plan that counts on spot pays the full price only if somebody said so."""
+    first = ATTEMPTS[0][1]
+    return [one for one in ATTEMPTS if one[1] == first or options.or_on_demand]
+
+
 def start(ec2: Any, options: argparse.Namespace, place: dict[str, Any], subnets: list[str], started: list[str]) -> None:
     """Fills `started` as machines come, so that the caller can end them whatever happens."""
-    for attempt in ATTEMPTS:
+    for attempt in attempts(options):
         for subnet in subnets:
             missing = MACHINES - len(started)
             if missing == 0:
@@ -223,8 +229,9 @@ def start(ec2: Any, options: argparse.Namespace, place: dict[str, Any], subnets:
                 head = next(one["PrivateIpAddress"] for one in made["Instances"] if one.get("AmiLaunchIndex", 0) == 0)
                 ec2.create_tags(Resources=ids, Tags=[{"Key": "chipwise-head", "Value": head}])
     if len(started) < MACHINES:
-        tried = ", ".join(f"{machine} ({purchase})" for machine, purchase, _, _ in ATTEMPTS)
-        raise Failed(f"Only {len(started)} of {MACHINES} machines were to be had. Tried: {tried}.")
+        tried = ", ".join(f"{machine} ({purchase})" for machine, purchase, _, _ in attempts(options))
+        more = "" if attempts(options) == ATTEMPTS else " With --or-on-demand it takes them at the full price."
+        raise Failed(f"Only {len(started)} of {MACHINES} machines were to be had. Tried: {tried}.{more}")
 
 
 def running(ec2: Any) -> list[str]:
@@ -315,6 +322,9 @@ def main() -> int:
     parser.add_argument("--keep", metavar="S3-URL", help="where data, checkpoints and logs outlive the machines")
     parser.add_argument("--loses-work", action="store_true", help="start without --keep")
     parser.add_argument("--open-to", metavar="CIDR", help="who may reach the service's port; left out, nobody")
+    if ATTEMPTS[0][1] == "spot":
+        parser.add_argument("--or-on-demand", action="store_true", help="at the full price where there is no spot machine")
+    parser.set_defaults(or_on_demand=False)
     options = parser.parse_args()
     for one in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C unless told otherwise
         signal.signal(one, signal.default_int_handler)

@@ -16,7 +16,7 @@ GROUP_TAGS='[{"ResourceType": "security-group", "Tags": [{"Key": "Name", "Value"
 usage() {
   cat << 'END'
 launch.sh check|up|down [option=value ...]
-  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix
+  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix  or_on_demand=yes
 check makes a dry run, up starts the machines (all or none), down ends everything with this deployment's tag.
 END
   exit 64
@@ -24,10 +24,10 @@ END
 
 action=${1:-check}
 [ $# -eq 0 ] || shift
-ami='' subnet='' profile='' keep=''
+ami='' subnet='' profile='' keep='' or_on_demand=''
 for option in "$@"; do
   case "$option" in
-    image=* | ami=* | subnet=* | profile=* | keep=*) printf -v "${option%%=*}" '%s' "${option#*=}" ;;
+    image=* | ami=* | subnet=* | profile=* | keep=* | or_on_demand=yes) printf -v "${option%%=*}" '%s' "${option#*=}" ;;
     *) usage ;;
   esac
 done
@@ -59,8 +59,10 @@ prepare() { # what every attempt has in common
   [ -n "$keep" ] || echo '/checkpoints will be lost with the machine: give keep=' >&2
   [ -n "$ami" ] || ami=$(aws ssm get-parameter --query Parameter.Value --output text \
     --name /aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id)
-  [ -n "$subnet" ] || subnet=$(aws ec2 describe-subnets --output text --query 'Subnets[0].SubnetId' \
-    --filters 'Name=default-for-az,Values=true')
+  [ -n "$subnet" ] || {
+    echo 'machines with several network interfaces get no public address: give a private subnet=' >&2
+    exit 1
+  }
   root=$(aws ec2 describe-images --image-ids "$ami" --query 'Images[0].RootDeviceName' --output text)
   data=$(mktemp)
   trap 'rm -f "$data"' EXIT
@@ -130,6 +132,10 @@ start() { # the first attempt that finds all machines
   try p5.48xlarge spot 32 0 && return
   try p5e.48xlarge spot 32 0 && return
   try p5en.48xlarge spot 16 0 && return
+  [ -n "$or_on_demand" ] || {
+    echo 'No spot machines are to be had; or_on_demand=yes takes them at the full price.' >&2
+    return 1
+  }
   try p5.48xlarge on-demand 32 0 && return
   try p5e.48xlarge on-demand 32 0 && return
   try p5en.48xlarge on-demand 16 0 && return

@@ -5,7 +5,7 @@
 
     python ecs_deploy.py                                      shows what it would do
     python ecs_deploy.py --up --auto-scaling-group ARN        registers the task and starts it
-    python ecs_deploy.py --down                               stops it, and removes service and capacity provider
+    python ecs_deploy.py --down                               stops it, empties the group, removes service and cluster
 
 The group has the machine types and the image below, and protects new machines from scale-in: ECS decides which may go.
 Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them.
@@ -14,6 +14,7 @@ Needs boto3 (pip install boto3) and AWS credentials in one of the places where b
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -33,8 +34,10 @@ MACHINES = ["g6e.xlarge"]
 IMAGE_PARAMETER = "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id"
 IMAGE = "vllm/vllm-openai:v0.32.0"
 PROVIDER = "cw-chat-api"
+LOGS = "/chipwise/chat-api"
 STRATEGY = [{"capacityProvider": "cw-chat-api", "weight": 1, "base": 0}]
 SERVICE = True
+COUNTED = None
 COPIES = 2
 LEAST = 2
 MOST = 12
@@ -42,7 +45,7 @@ MOST = 12
 ROLLOUT = {"minimumHealthyPercent": 50, "maximumPercent": 100, "deploymentCircuitBreaker": {"enable": True, "rollback": True}}
 PLACEMENT = [{"type": "spread", "field": "attribute:ecs.availability-zone"}, {"type": "binpack", "field": "memory"}]
 PORT = 8000
-STARTUP_SECONDS = 120
+STARTUP_SECONDS = 361
 SCHEDULE = {
     "open": ("cron(0 7 ? * MON,TUE,WED,THU,FRI,SAT *)", "Europe/Berlin", 2, 12),
     "close": ("cron(0 22 ? * MON,TUE,WED,THU,FRI,SAT *)", "Europe/Berlin", 0, 0),
@@ -88,6 +91,15 @@ def task(session: Any, options: argparse.Namespace) -> dict[str, Any]:
     return wanted
 
 
+def logs(client: Any) -> None:
+    """By who deploys, so that the machines' role needs no right to do it. Logs outlive the service, for a month."""
+    try:
+        client.create_log_group(logGroupName=LOGS, tags=TAGS)
+    except client.exceptions.ResourceAlreadyExistsException:
+        pass
+    client.put_retention_policy(logGroupName=LOGS, retentionInDays=30)
+
+
 def capacity(ecs: Any, group: str) -> None:
     """Machines come and go with the tasks."""
     scaling = {"status": "ENABLED", "targetCapacity": 100, "minimumScalingStepSize": 1, "maximumScalingStepSize": 100}
@@ -106,7 +118,9 @@ def start(session: Any, ecs: Any, options: argparse.Namespace) -> None:
     made = ecs.register_task_definition(**task(session, options), tags=tag_list())["taskDefinition"]["taskDefinitionArn"]
     if not SERVICE:
         for part in range(COPIES):
-            told = {"name": "main", "environment": [{"name": "PART", "value": str(part)}]}
+            told: dict[str, Any] = {"name": "main"}
+            if COUNTED is not None:
+                told["environment"] = [{"name": COUNTED, "value": str(part)}]
             run = ecs.run_task(
                 cluster=NAME,
                 taskDefinition=made,
@@ -177,6 +191,7 @@ def up(session: Any, options: argparse.Namespace) -> None:
     if any(one["status"] == "ACTIVE" for one in found):
         raise Failed(f"There is a cluster {NAME} already. Remove it first with --down.")
     try:
+        logs(session.client("logs"))
         capacity(ecs, options.auto_scaling_group)
         start(session, ecs, options)
     except BaseException:  # Ctrl-C too
@@ -200,19 +215,72 @@ def down(session: Any) -> None:
     if not mine:
         print("nothing of it is there")
         return
-    for arn in ecs.list_services(cluster=NAME)["serviceArns"]:
-        ecs.delete_service(cluster=NAME, service=arn, force=True)
-        print(f"removed {arn}")
+    end_services(session, ecs)
     for page in ecs.get_paginator("list_tasks").paginate(cluster=NAME):
         for arn in page["taskArns"]:
             ecs.stop_task(cluster=NAME, task=arn, reason="ended by ecs_deploy.py --down")
     wait("stopping tasks", lambda: not ecs.list_tasks(cluster=NAME)["taskArns"])
     for arn in ecs.list_task_definitions(familyPrefix=NAME, status="ACTIVE")["taskDefinitionArns"]:
         ecs.deregister_task_definition(taskDefinition=arn)
-    ecs.put_cluster_capacity_providers(cluster=NAME, capacityProviders=[], defaultCapacityProviderStrategy=[])
-    ecs.delete_capacity_provider(capacityProvider=PROVIDER)
+    known = ecs.describe_capacity_providers(capacityProviders=[PROVIDER], include=["TAGS"])["capacityProviders"]
+    for one in known:
+        if one["status"] == "ACTIVE" and {"key": MINE, "value": NAME} in one.get("tags", []):
+            group, scaling = one["autoScalingGroupProvider"]["autoScalingGroupArn"], session.client("autoscaling")
+            # A provider with machines cannot be taken from its cluster, nor can a cluster with machines be removed.
+            wait("ending machines", functools.partial(empty, scaling, ecs, group), 1800)
+            ecs.put_cluster_capacity_providers(cluster=NAME, capacityProviders=[], defaultCapacityProviderStrategy=[])
+            wait("taking the provider from the cluster", lambda: settled(ecs))
+            ecs.delete_capacity_provider(capacityProvider=PROVIDER)
+            wait("removing the provider", lambda: removed(ecs))
     ecs.delete_cluster(cluster=NAME)
-    print(f"removed cluster {NAME}; the auto scaling group stays, with no machines once ECS has let them go")
+    print(f"removed cluster {NAME}; the auto scaling group stays, with 0 machines, and the logs in {LOGS}")
+
+
+def end_services(session: Any, ecs: Any) -> None:
+    arns = ecs.list_services(cluster=NAME)["serviceArns"]
+    if not arns:
+        return
+    scaling = session.client("application-autoscaling")
+    try:  # or it would start tasks again
+        scaling.deregister_scalable_target(
+            ServiceNamespace="ecs", ResourceId=f"service/{NAME}/{NAME}", ScalableDimension="ecs:service:DesiredCount"
+        )
+    except scaling.exceptions.ObjectNotFoundException:
+        pass
+    for one in ecs.describe_services(cluster=NAME, services=arns)["services"]:
+        if one["status"] == "ACTIVE":  # and not one that an earlier --down is ending
+            ecs.update_service(cluster=NAME, service=one["serviceArn"], desiredCount=0)
+            ecs.delete_service(cluster=NAME, service=one["serviceArn"], force=True)
+    wait("ending services", lambda: ended(ecs, arns))
+    print(f"removed service {NAME}")
+
+
+def ended(ecs: Any, arns: list[str]) -> bool:
+    return all(one["status"] == "INACTIVE" for one in ecs.describe_services(cluster=NAME, services=arns)["services"])
+
+
+def empty(client: Any, ecs: Any, arn: str) -> bool:
+    """Lets the machines go; true once ECS has none. The group protects new ones from scale-in, so it is asked each time."""
+    name = arn.partition("autoScalingGroupName/")[2]
+    for group in client.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]:
+        inside = [one for one in group.get("Instances", []) if one["LifecycleState"] == "InService"]
+        ids = [one["InstanceId"] for one in inside if one["ProtectedFromScaleIn"]]
+        for at in range(0, len(ids), 50):  # as many as one call takes
+            some = ids[at : at + 50]
+            client.set_instance_protection(AutoScalingGroupName=name, InstanceIds=some, ProtectedFromScaleIn=False)
+    client.update_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, DesiredCapacity=0)
+    return not ecs.list_container_instances(cluster=NAME)["containerInstanceArns"]
+
+
+def settled(ecs: Any) -> bool:
+    (cluster,) = ecs.describe_clusters(clusters=[NAME], include=["ATTACHMENTS"])["clusters"]
+    return bool(cluster.get("attachmentsStatus") != "UPDATE_IN_PROGRESS")
+
+
+def removed(ecs: Any) -> bool:
+    """It lives on for a while, and its name with it: a new --up would meet it."""
+    known = ecs.describe_capacity_providers(capacityProviders=[PROVIDER])["capacityProviders"]
+    return all(one.get("updateStatus") != "DELETE_IN_PROGRESS" for one in known)
 
 
 def main() -> int:

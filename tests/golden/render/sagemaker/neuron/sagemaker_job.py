@@ -49,12 +49,12 @@ DISK_GIB = 133
 ENTRYPOINT = [
     "/bin/sh",
     "-c",
-    "ln -sfn /opt/ml/input/data/data /data; r=$(python3 -c \"import json;c=json.load(open('/opt/ml/input/config/resourceconfig.json'));print(sorted(c['hosts']).index(c['current_host']))\"); exec torchrun --node-rank=$r \"$@\"",
+    "mkdir -p /data && ln -sfn /opt/ml/input/data/data/* /data/; r=$(python3 -c \"import json;c=json.load(open('/opt/ml/input/config/resourceconfig.json'));print(sorted(c['hosts']).index(c['current_host']))\"); exec torchrun --node-rank=$r \"$@\"",
     "start",
 ]
 ARGUMENTS = [
     "--nnodes=4",
-    "--nproc-per-node=16",
+    "--nproc-per-node=32",
     "--rdzv-backend=c10d",
     "--rdzv-endpoint=algo-1:29500",
     "--rdzv-id=neuron-pretrain",

@@ -51,6 +51,9 @@ SCHEDULE = {}
 ENVIRONMENT = {}
 
 
+ALARM = f"chipwise-{NAME}-wake"
+
+
 def requests(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     model = {"Image": options.image, "Environment": ENVIRONMENT}
     variant: dict[str, Any] = {"VariantName": "main", "ModelName": NAME}
@@ -92,7 +95,7 @@ def up(session: Any, options: argparse.Namespace) -> int:
             print(f"{call}: {NAME}")
         client.get_waiter("endpoint_in_service").wait(EndpointName=NAME)
         if MODE != "serverless":
-            scale(session.client("application-autoscaling"))
+            scale(session)
     except BaseException:  # Ctrl-C too: an endpoint that did not come up would be paid for all the same
         print("did not succeed: removing what was created", file=sys.stderr)
         down(session)
@@ -101,7 +104,8 @@ def up(session: Any, options: argparse.Namespace) -> int:
     return 0
 
 
-def scale(client: Any) -> None:
+def scale(session: Any) -> None:
+    client = session.client("application-autoscaling")
     target = {
         "ServiceNamespace": "sagemaker",
         "ResourceId": f"endpoint/{NAME}/variant/main",
@@ -117,6 +121,35 @@ def scale(client: Any) -> None:
         client.put_scheduled_action(
             ScheduledActionName=name, Schedule=when, Timezone=zone, ScalableTargetAction=action, **target
         )
+    if MODE == "asynchronous":
+        wake(session, target)
+
+
+def wake(session: Any, target: dict[str, str]) -> None:
+    """Backlog per machine says nothing while there is no machine: the first comes as soon as anything waits."""
+    steps: dict[str, Any] = {
+        "AdjustmentType": "ChangeInCapacity",
+        "StepAdjustments": [{"MetricIntervalLowerBound": 0.0, "ScalingAdjustment": 1}],
+        "Cooldown": STARTUP_SECONDS,
+    }
+    made = session.client("application-autoscaling").put_scaling_policy(
+        PolicyName="wake", PolicyType="StepScaling", StepScalingPolicyConfiguration=steps, **target
+    )
+    session.client("cloudwatch").put_metric_alarm(
+        AlarmName=ALARM,
+        AlarmDescription="Requests wait and no machine runs",
+        Namespace="AWS/SageMaker",
+        MetricName="HasBacklogWithoutCapacity",
+        Dimensions=[{"Name": "EndpointName", "Value": NAME}],
+        Statistic="Average",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1.0,
+        ComparisonOperator="GreaterThanOrEqualToThreshold",
+        TreatMissingData="notBreaching",
+        AlarmActions=[made["PolicyARN"]],
+        Tags=tag_list(),
+    )
 
 
 def down(session: Any) -> None:
@@ -130,12 +163,15 @@ def down(session: Any) -> None:
             continue
         if {"Key": MINE, "Value": NAME} in client.list_tags(ResourceArn=arn)["Tags"]:
             if kind == "endpoint" and MODE != "serverless":
-                forget_scaling(session.client("application-autoscaling"))
+                forget_scaling(session)
             getattr(client, f"delete_{kind}")(**{f"{key}Name": NAME})
             print(f"removed {kind.replace('_', ' ')} {NAME}")
 
 
-def forget_scaling(client: Any) -> None:
+def forget_scaling(session: Any) -> None:
+    if MODE == "asynchronous":
+        session.client("cloudwatch").delete_alarms(AlarmNames=[ALARM])
+    client = session.client("application-autoscaling")
     try:
         client.deregister_scalable_target(
             ServiceNamespace="sagemaker",

@@ -11,19 +11,12 @@ metadata() { # fails where the path is not there
   curl -sf -H 'Metadata-Flavor: Google' "http://metadata.google.internal/computeMetadata/v1/instance/$1"
 }
 
-# Which machine this is, from 0. A machine that stands in for a lost one has its number.
-RANK=$(metadata attributes/chipwise-rank)
-
-mkdir -p /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
-chown 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints # the program is not root
-gcloud storage rsync --recursive --no-user-output-enabled gs://archive/documents/ /var/lib/chipwise/data
-gcloud storage rsync --recursive --no-user-output-enabled "$BUCKET/checkpoints" /var/lib/chipwise/checkpoints
-chown -R 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
-
 save() {
-  gcloud storage rsync --recursive --no-user-output-enabled /var/lib/chipwise/checkpoints "$BUCKET/checkpoints" || true
-  gcloud storage rsync --recursive --no-user-output-enabled /var/lib/chipwise/data gs://archive/documents/ || true
-  gcloud storage rsync --recursive --no-user-output-enabled /var/log/chipwise "$BUCKET/logs/$RANK" || true
+  if [ -e /run/chipwise-fetched ]; then # not before: half a checkpoint must not go over a whole one
+    gcloud storage rsync --recursive --no-user-output-enabled /var/lib/chipwise/checkpoints "$BUCKET/checkpoints" || true
+    gcloud storage rsync --recursive --no-user-output-enabled /var/lib/chipwise/data gs://archive/documents/ || true
+  fi
+  gcloud storage rsync --recursive --no-user-output-enabled /var/log/chipwise "$BUCKET/logs/${RANK:-unknown}" || true
   true
 }
 finish() {
@@ -36,6 +29,35 @@ finish() {
 trap finish EXIT
 # Taken away or shut down by others: save, and leave it to them whether another takes its place.
 trap 'trap - EXIT; save; exit 143' TERM
+
+# Which machine this is, from 0. A machine that stands in for a lost one has its number.
+RANK=$(metadata attributes/chipwise-rank)
+
+# The deadline of the workload, from the start of this machine: nothing that hangs runs for longer.
+(
+  sleep 1209600
+  echo 'the deadline has come'
+  touch /run/chipwise-taken
+  docker ps -q | xargs -r docker stop -t 60 > /dev/null || true
+  finish
+) &
+shutdown -h +20177 # should saving or leaving hang as well
+
+mkdir -p /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
+chown 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints # the program is not root
+fetch() { # SOURCE TARGET; that nothing lies there yet is no failure, as at the first start
+  local said
+  if said=$(gcloud storage rsync --recursive "$1" "$2" 2>&1); then return; fi
+  echo "$said"
+  case "$said" in
+    *'Did not find existing container'*) echo 'nothing there yet' ;;
+    *) return 1 ;;
+  esac
+}
+gcloud storage rsync --recursive --no-user-output-enabled gs://archive/documents/ /var/lib/chipwise/data
+fetch "$BUCKET/checkpoints" /var/lib/chipwise/checkpoints
+chown -R 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
+touch /run/chipwise-fetched
 
 command -v docker > /dev/null || { apt-get update -q && apt-get install -y -q docker.io; }
 systemctl enable --now docker

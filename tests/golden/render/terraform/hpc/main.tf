@@ -29,12 +29,23 @@ data "aws_ssm_parameter" "ami" {
   name  = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
 }
 
+# The one of the first apply: a newer image must not replace machines because something else has changed.
+# To take the newest: terraform apply -replace='terraform_data.ami[0]'
+resource "terraform_data" "ami" {
+  count = var.ami_id == null ? 1 : 0
+  input = nonsensitive(data.aws_ssm_parameter.ami[0].value)
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
 data "aws_ami" "this" {
   owners = ["amazon", "aws-marketplace", "self"]
 
   filter {
     name   = "image-id"
-    values = [var.ami_id != null ? var.ami_id : nonsensitive(data.aws_ssm_parameter.ami[0].value)]
+    values = [var.ami_id != null ? var.ami_id : terraform_data.ami[0].output]
   }
 }
 

@@ -15,9 +15,6 @@ metadata() { # IMDSv2; fails where the path is not there
 AWS_DEFAULT_REGION=$(metadata placement/region)
 export AWS_DEFAULT_REGION
 
-# Which machine this is, from 0. A machine that stands in for a lost one has its number.
-RANK=$(metadata tags/instance/chipwise-rank)
-
 save() {
   true
 }
@@ -30,6 +27,19 @@ finish() {
 trap finish EXIT
 # Taken away or shut down by others: save, and leave it to them whether another takes its place.
 trap 'trap - EXIT; save; exit 143' TERM
+
+# Which machine this is, from 0. A machine that stands in for a lost one has its number.
+RANK=$(metadata tags/instance/chipwise-rank)
+
+# The deadline of the workload, from the start of this machine: nothing that hangs runs for longer.
+(
+  sleep 259200
+  echo 'the deadline has come'
+  touch /run/chipwise-taken
+  docker ps -q | xargs -r docker stop -t 60 > /dev/null || true
+  finish
+) &
+shutdown -h +4337 # should saving or leaving hang as well
 
 command -v docker > /dev/null || dnf install -y -q docker
 systemctl enable --now docker
@@ -61,6 +71,7 @@ run() {
 
 for ((try = 1; try <= 3; try++)); do # machines that lost one of theirs meet again
   if run; then exit 0; fi
+  if [ -e /run/chipwise-taken ]; then save; sleep infinity; fi # the end comes by itself; the work goes on elsewhere
   echo "try $try failed"
   docker ps -aq | xargs -r docker rm -f > /dev/null
   sleep 15

@@ -15,18 +15,11 @@ metadata() { # IMDSv2; fails where the path is not there
 AWS_DEFAULT_REGION=$(metadata placement/region)
 export AWS_DEFAULT_REGION
 
-# Which machine this is, from 0. A machine that stands in for a lost one has its number.
-RANK=$(metadata tags/instance/chipwise-rank)
-
-mkdir -p /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
-chown 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints # the program is not root
-aws s3 sync --only-show-errors s3://legal-text/tokens/ /var/lib/chipwise/data
-aws s3 sync --only-show-errors "$BUCKET/checkpoints" /var/lib/chipwise/checkpoints
-chown -R 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
-
 save() {
-  aws s3 sync --only-show-errors /var/lib/chipwise/checkpoints "$BUCKET/checkpoints" || true
-  aws s3 sync --only-show-errors /var/log/chipwise "$BUCKET/logs/$RANK" || true
+  if [ -e /run/chipwise-fetched ]; then # not before: half a checkpoint must not go over a whole one
+    aws s3 sync --only-show-errors /var/lib/chipwise/checkpoints "$BUCKET/checkpoints" || true
+  fi
+  aws s3 sync --only-show-errors /var/log/chipwise "$BUCKET/logs/${RANK:-unknown}" || true
   true
 }
 finish() {
@@ -38,6 +31,26 @@ finish() {
 trap finish EXIT
 # Taken away or shut down by others: save, and leave it to them whether another takes its place.
 trap 'trap - EXIT; save; exit 143' TERM
+
+# Which machine this is, from 0. A machine that stands in for a lost one has its number.
+RANK=$(metadata tags/instance/chipwise-rank)
+
+# The deadline of the workload, from the start of this machine: nothing that hangs runs for longer.
+(
+  sleep 432000
+  echo 'the deadline has come'
+  touch /run/chipwise-taken
+  docker ps -q | xargs -r docker stop -t 60 > /dev/null || true
+  finish
+) &
+shutdown -h +7217 # should saving or leaving hang as well
+
+mkdir -p /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
+chown 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints # the program is not root
+aws s3 sync --only-show-errors s3://legal-text/tokens/ /var/lib/chipwise/data
+aws s3 sync --only-show-errors "$BUCKET/checkpoints" /var/lib/chipwise/checkpoints
+chown -R 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
+touch /run/chipwise-fetched
 
 command -v docker > /dev/null || dnf install -y -q docker
 systemctl enable --now docker
@@ -76,6 +89,7 @@ run() {
 
 for ((try = 1; try <= 3; try++)); do # machines that lost one of theirs meet again
   if run; then exit 0; fi
+  if [ -e /run/chipwise-taken ]; then save; sleep infinity; fi # the end comes by itself; the work goes on elsewhere
   echo "try $try failed"
   docker ps -aq | xargs -r docker rm -f > /dev/null
   sleep 15

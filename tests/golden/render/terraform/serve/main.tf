@@ -31,12 +31,23 @@ data "aws_ssm_parameter" "ami" {
   name  = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
 }
 
+# The one of the first apply: a newer image must not replace machines because something else has changed.
+# To take the newest: terraform apply -replace='terraform_data.ami[0]'
+resource "terraform_data" "ami" {
+  count = var.ami_id == null ? 1 : 0
+  input = nonsensitive(data.aws_ssm_parameter.ami[0].value)
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
 data "aws_ami" "this" {
   owners = ["amazon", "aws-marketplace", "self"]
 
   filter {
     name   = "image-id"
-    values = [var.ami_id != null ? var.ami_id : nonsensitive(data.aws_ssm_parameter.ami[0].value)]
+    values = [var.ami_id != null ? var.ami_id : terraform_data.ami[0].output]
   }
 }
 
@@ -112,7 +123,7 @@ resource "aws_autoscaling_group" "machines" {
   vpc_zone_identifier = var.subnet_ids
   health_check_type   = length(var.target_group_arns) > 0 ? "ELB" : "EC2"
   # Seconds: image and weights come first.
-  health_check_grace_period = 353
+  health_check_grace_period = 661
   target_group_arns         = var.target_group_arns
 
   mixed_instances_policy {
@@ -156,8 +167,8 @@ resource "aws_autoscaling_group" "machines" {
   }
 
   lifecycle {
-    # Scaling changes it; apply must not.
-    ignore_changes = [desired_capacity]
+    # The clock changes them; apply must not. New sizes come with the next start.
+    ignore_changes = [desired_capacity, min_size, max_size]
   }
 
   depends_on = [aws_iam_role_policy.machines]
@@ -191,7 +202,7 @@ resource "aws_autoscaling_policy" "requests" {
   name                      = "requests"
   autoscaling_group_name    = aws_autoscaling_group.machines.name
   policy_type               = "TargetTrackingScaling"
-  estimated_instance_warmup = 353
+  estimated_instance_warmup = 661
 
   target_tracking_configuration {
     # Requests a minute and machine: 70% of what the plan says one answers within the goals.

@@ -23,7 +23,7 @@ variable "image" {
 }
 
 variable "ami_id" {
-  description = "AMI of your own, to pin it. null: the newest public image that carries the driver."
+  description = "AMI of your own, to pin it. null: the public image with the driver that is the newest at the first apply; it is then kept until `terraform apply -replace=terraform_data.ami[0]`."
   type        = string
   default     = null
 }

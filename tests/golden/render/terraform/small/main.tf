@@ -29,12 +29,23 @@ data "aws_ssm_parameter" "ami" {
   name  = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
 }
 
+# The one of the first apply: a newer image must not replace machines because something else has changed.
+# To take the newest: terraform apply -replace='terraform_data.ami[0]'
+resource "terraform_data" "ami" {
+  count = var.ami_id == null ? 1 : 0
+  input = nonsensitive(data.aws_ssm_parameter.ami[0].value)
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
 data "aws_ami" "this" {
   owners = ["amazon", "aws-marketplace", "self"]
 
   filter {
     name   = "image-id"
-    values = [var.ami_id != null ? var.ami_id : nonsensitive(data.aws_ssm_parameter.ami[0].value)]
+    values = [var.ami_id != null ? var.ami_id : terraform_data.ami[0].output]
   }
 }
 
@@ -110,7 +121,7 @@ resource "aws_autoscaling_group" "machines" {
   vpc_zone_identifier = var.subnet_ids
   health_check_type   = length(var.target_group_arns) > 0 ? "ELB" : "EC2"
   # Seconds: image and weights come first.
-  health_check_grace_period = 300
+  health_check_grace_period = 600
   target_group_arns         = var.target_group_arns
 
   mixed_instances_policy {
@@ -167,7 +178,7 @@ resource "aws_autoscaling_policy" "requests" {
   name                      = "requests"
   autoscaling_group_name    = aws_autoscaling_group.machines.name
   policy_type               = "TargetTrackingScaling"
-  estimated_instance_warmup = 300
+  estimated_instance_warmup = 600
 
   target_tracking_configuration {
     # Requests a minute and machine: 70% of what the plan says one answers within the goals.

@@ -33,12 +33,23 @@ data "aws_ssm_parameter" "ami" {
   name  = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
 }
 
+# The one of the first apply: a newer image must not replace machines because something else has changed.
+# To take the newest: terraform apply -replace='terraform_data.ami[0]'
+resource "terraform_data" "ami" {
+  count = var.ami_id == null ? 1 : 0
+  input = nonsensitive(data.aws_ssm_parameter.ami[0].value)
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
 data "aws_ami" "this" {
   owners = ["amazon", "aws-marketplace", "self"]
 
   filter {
     name   = "image-id"
-    values = [var.ami_id != null ? var.ami_id : nonsensitive(data.aws_ssm_parameter.ami[0].value)]
+    values = [var.ami_id != null ? var.ami_id : terraform_data.ami[0].output]
   }
 }
 
@@ -175,7 +186,7 @@ resource "aws_autoscaling_group" "machines" {
   }
 
   lifecycle {
-    # The machines and the clock change it; apply must not.
+    # The machines change it; apply must not.
     ignore_changes = [desired_capacity]
   }
 

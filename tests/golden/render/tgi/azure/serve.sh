@@ -9,7 +9,7 @@
 set -euo pipefail
 
 export HF_HOME=/models/hub
-: "${HF_TOKEN:?HF_TOKEN is not set- it is the secret hub-token- key token}"
+: "${HF_TOKEN:?HF_TOKEN must be set to token of the secret hub-token}"
 
 # --model-id: fetched from the hub into HF_HOME
 # --num-shard: chips that share every layer; left out, it takes all it sees

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 export HF_HOME=/models/hub
-: "${HF_TOKEN:?HF_TOKEN is not set- it is the secret hub-token- key token}"
+: "${HF_TOKEN:?HF_TOKEN must be set to token of the secret hub-token}"
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # --strict-readiness=true: ready when every model is: the balancer sends nothing before

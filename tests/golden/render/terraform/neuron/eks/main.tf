@@ -44,7 +44,9 @@ resource "aws_iam_role_policy_attachment" "nodes" {
 }
 
 resource "aws_launch_template" "nodes" {
-  name_prefix            = "${local.name}-"
+  name_prefix = "${local.name}-"
+  # EFA locks the memory that it sends from, which a program that is not root may do with this alone. EKS adds its own part.
+  user_data              = base64encode(file("${path.module}/nodes.txt"))
   update_default_version = true
 
   metadata_options {
@@ -150,7 +152,7 @@ resource "aws_eks_node_group" "this" {
   }
 
   scaling_config {
-    # Nothing is paid for while no job runs.
+    # Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away.
     min_size     = 0
     desired_size = 4
     max_size     = 4

@@ -102,7 +102,7 @@ resource "aws_eks_node_group" "this" {
   }
 
   scaling_config {
-    # Nothing is paid for while no job runs.
+    # Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away.
     min_size     = 0
     desired_size = 2
     max_size     = 2
