@@ -5,33 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import time
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.catalog.chip import ChipKind
-from chipwise.catalog.machine import Machine
 from chipwise.plan.decision import Choice, Plan
 from chipwise.plan.explaining import sentence
 from chipwise.plan.pipeline import PipelinePlan
 from chipwise.render.boot_images import boot_images
 from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
 from chipwise.render.file import CannotRender
+from chipwise.render.hardware import node_of
 from chipwise.render.joining import joining
-from chipwise.render.platforms import first_card, platforms
+from chipwise.render.platforms import platforms
 from chipwise.render.quoting import dns_name, file_name, is_hub_id
 from chipwise.render.software import HANDED, QUANTIZED, Asked, images_for, software_of
+from chipwise.render.windows import hours_of, paused, window
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
 from chipwise.workload.pipeline import Pipeline
-from chipwise.workload.schedule import MARKET_HOURS, BusinessHours, Cron, MarketHours
 
 OTHERS = 4  # machine types that a fleet may take beside the chosen one
-_SLICED = ("MI", "1g", "2g", "3g", "4g", "7g")
 _BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5, "nf4": 0.5}
-_DAYS = {"mon": "1", "tue": "2", "wed": "3", "thu": "4", "fri": "5", "sat": "6", "sun": "0"}
 
 
 def describe(
@@ -51,8 +47,8 @@ def describe(
         work, form, node, made, chosen.machines, chosen.split, scaling.slots if scaling else None, name, _format(chosen),
         teacher.name if teacher is not None else "", getattr(teacher, "method", "full") != "full",
     )  # fmt: skip
-    starts, stops, zone = _window(work)
-    hours = _hours(work) if form is Form.JOB else ""  # only a cron expression begins a job anew
+    starts, stops, zone = window(work)
+    hours = hours_of(work) if form is Form.JOB else ""  # only a cron expression begins a job anew
     opens, closes = (starts, stops) if hours else ("", "")
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
@@ -65,7 +61,7 @@ def describe(
         starts=starts, stops=stops, time_zone=zone, idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None, others=_others(catalog, plan, chosen, work),
-        regions=_regions(plan, chosen), notes=(*_notes(work, chosen, node), *_taught(teacher), *_paused(hours)),
+        regions=_regions(plan, chosen), notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours)),
         platforms=platforms(catalog.rows("runtimes"), node) | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
         | {"Images": images_for(catalog.rows("images"), node)},
@@ -127,48 +123,6 @@ def _named_apart(work: Pipeline) -> None:
                 f"The stages {other!r} and {stage.name!r} would have one name in files and clusters, {made}.",
                 remedy="Give stages[].name another word or number, not only other signs or capitals.",
             )
-
-
-def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Node:
-    at = catalog.machine_index.get((choice.provider, choice.machine))
-    machine = catalog.machines[at] if at is not None else None
-    name = machine.chip if machine is not None and machine.chip else choice.chip.partition(" (")[0]
-    chip = catalog.chips.get(name)
-    kind = str(chip.kind) if chip is not None else "cpu"
-    chips = 0 if kind == ChipKind.CPU else choice.chips
-    fabric = next(
-        (row for row in catalog.rows("fabrics") if (row.provider, row.machine) == (choice.provider, choice.machine)), None
-    )
-    profile, sharing, held = _shared(choice, work)
-    return Node(
-        provider=choice.provider, region=choice.region, machine=choice.machine, chip=name, kind=kind,
-        vendor=chip.vendor if chip is not None else "", chips=chips,
-        capability=chip.compute_capability if chip is not None else None,
-        cores=chip.silicon.units if chip is not None and kind == ChipKind.NEURON else None,
-        profile=profile, sharing=sharing, held=held,
-        vcpus=int(machine.vcpus) if machine is not None and machine.vcpus else None,
-        memory_bytes=machine.memory_bytes if machine is not None else None,
-        disk_bytes=machine.disk_bytes if machine is not None else None,
-        arch=_arch(machine, name),
-        fabric=(machine.fabric or "").lower() if machine is not None and machine.fabric not in (None, "no") else "",
-        interfaces=(fabric.interfaces or 0) if fabric is not None else 0,
-        first_card=first_card(catalog.rows("runtimes"), choice.machine) if fabric is not None else 0,
-    )  # fmt: skip
-
-
-def _arch(machine: Machine | None, chip: str) -> str:
-    """As the provider states it; chips that are soldered to an Arm processor say it by their name."""
-    if chip.startswith(("GH200", "GB200", "GB300", "Jetson", "Orin", "Thor", "Raspberry", "Hailo", "Coral")):
-        return "arm64"
-    return "arm64" if machine is not None and (machine.cpu_arch or "").startswith(("arm", "aarch")) else "amd64"
-
-
-def _shared(choice: Choice, work: Common | None) -> tuple[str, str, int]:
-    held = int(choice.split.get("seats a chip", 1))
-    if held <= 1:
-        return "", "", 1
-    sliced = str(getattr(work, "sharing", "")) == "slices"
-    return (choice.precision, "slices", held) if sliced and "g." in choice.precision else ("", "turns", held)
 
 
 def _form(work: Common, choice: Choice) -> Form:
@@ -279,75 +233,6 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
 
 def _checkpoint(work: Common, choice: Choice) -> float | None:
     return getattr(work, "checkpoint_every", None) or choice.checkpoint_s or None
-
-
-def _window(work: Common) -> tuple[str, str, str]:
-    """(starts, stops, time zone) as cron expressions."""
-    match work.schedule:
-        case Cron() as cron:
-            return cron.expression, _ends(cron.expression, cron.runs_for), cron.time_zone
-        case BusinessHours() as hours:
-            days = [_DAYS[str(day)] for day in hours.days]
-            after = hours.end <= hours.start  # ends on the next day
-            stops = [str((int(day) + 1) % 7) for day in days] if after else days
-            return _cron(hours.start, days), _cron(hours.end, stops), hours.time_zone
-        case MarketHours() as hours if hours.market in MARKET_HOURS:
-            zone, opens, closes = MARKET_HOURS[hours.market]
-            return (
-                _cron(_moved(opens, -(hours.before or 0.0)), list("12345")),
-                _cron(_moved(closes, hours.after or 0.0), list("12345")), zone,
-            )  # fmt: skip
-    return "", "", "UTC"
-
-
-def _hours(work: Common) -> str:
-    """Hours in which something may run, as people say them; empty where it may always, or where a clock starts it."""
-    match work.schedule:
-        case BusinessHours() as hours:
-            days, begins, ends, zone = [str(day) for day in hours.days], hours.start, hours.end, hours.time_zone
-        case MarketHours() as hours if hours.market in MARKET_HOURS:
-            zone, opens, closes = MARKET_HOURS[hours.market]
-            days = list(_DAYS)[:5]
-            begins, ends = _moved(opens, -(hours.before or 0.0)), _moved(closes, hours.after or 0.0)
-        case _:
-            return ""
-    return f"{_days(days)} {begins:%H:%M}-{ends:%H:%M} {zone}"
-
-
-def _days(days: list[str]) -> str:
-    """In the order of the week, those in a row by the first and the last."""
-    week = list(_DAYS)
-    rows: list[list[int]] = []
-    for at in sorted(week.index(day) for day in set(days)):
-        if rows and rows[-1][-1] == at - 1:
-            rows[-1].append(at)
-        else:
-            rows.append([at])
-    said = (f"{week[row[0]]}-{week[row[-1]]}" if len(row) > 2 else ", ".join(week[at] for at in row) for row in rows)
-    return ", ".join(said).title()
-
-
-def _paused(hours: str) -> tuple[str, ...]:
-    return (f"By the plan it runs only {hours}: suspend it and resume it at those hours.",) if hours else ()
-
-
-def _cron(moment: time, days: list[str]) -> str:
-    return f"{moment.minute} {moment.hour} * * {','.join(sorted(days))}"
-
-
-def _ends(expression: str, seconds: float | None) -> str:
-    """When a run that a clock starts is over: known where it starts at one moment of the day and ends on the same day."""
-    minute, hour, *days = expression.split()
-    if seconds is None or not (minute.isdecimal() and hour.isdecimal()):
-        return ""
-    end = int(hour) * 60 + int(minute) + round(seconds / 60)
-    return f"{end % 60} {end // 60} {' '.join(days)}" if end < 24 * 60 else ""
-
-
-def _moved(moment: time, seconds: float) -> time:
-    """Within the day: a market that opens at midnight is not warmed up the day before."""
-    minutes = min(max(moment.hour * 60 + moment.minute + round(seconds / 60), 0), 24 * 60 - 1)
-    return time(minutes // 60, minutes % 60)
 
 
 def _labels(work: Common) -> dict[str, str]:
