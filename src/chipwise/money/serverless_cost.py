@@ -210,11 +210,15 @@ def _steady(rate: float, traffic: Traffic, cold_s: float, keep_warm_s: float, mi
         return _State(*(value * many for value in part))
     seconds, waited = traffic.seconds_per_request, 0.0
     state = _pool(rate, seconds, traffic.concurrency, cold_s, keep_warm_s, minimum)
+    last: tuple[float, float] | None = None
     for _ in range(40):
         new = (state.starts + state.joined / 2) / rate * cold_s  # who joins comes half-way through the start on average
         if abs(new - waited) < 1e-5 * cold_s:
             break
-        waited = new
+        # Where waiting and what follows from it meet: by the secant through the last two, as long as that is a contraction.
+        slope = (new - last[1]) / (waited - last[0]) if last is not None and waited != last[0] else 0.0
+        last = (waited, new)
+        waited = max(waited + (new - waited) / (1 - slope), 0.0) if slope < 0.9 else new
         state = _pool(rate, seconds + waited, traffic.concurrency, cold_s, keep_warm_s, minimum)
     return state._replace(working=max(0.0, state.working - state.starts * cold_s))
 
