@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from install_tools import folder as tools
 from terraform_tool import Missing
-from terraform_tool import cache as tools
 
 _INTERFACE = re.compile(r"export interface (\w+)[^{]*\{(.*?)\n\}", re.DOTALL)
 _FIELD = re.compile(r"readonly (\w+)(\??): ([^;]+);")

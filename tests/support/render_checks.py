@@ -10,12 +10,7 @@ from pathlib import Path
 
 import pytest
 
-
-def tools_folder() -> Path:
-    """Where `make tools` keeps what is no Python package of ours."""
-    kept = os.environ.get("CHIPWISE_CACHE")
-    cache = Path(kept) if kept else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chipwise"
-    return cache / "tools"
+from install_tools import folder as tools_folder
 
 
 def program(name: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.render.file import File
+from install_tools import folder as tools_folder
 
 PROVIDER = "registry.terraform.io/hashicorp/aws"
 ACCOUNT = "123456789012"  # moto's own
@@ -24,15 +25,10 @@ class Missing(Exception):
     """What is not here, and what gets it."""
 
 
-def cache() -> Path:
-    base = os.environ.get("CHIPWISE_CACHE") or str(
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chipwise"
-    )
-    return Path(base) / "tools"
-
-
 def terraform() -> str:
-    found = shutil.which("terraform") or shutil.which("tofu") or shutil.which("terraform", path=str(cache() / "terraform"))
+    found = (
+        shutil.which("terraform") or shutil.which("tofu") or shutil.which("terraform", path=str(tools_folder() / "terraform"))
+    )
     if found is None:
         raise Missing("terraform: not found (nor tofu); see make tools")
     return found
@@ -42,7 +38,7 @@ def mirror() -> Path:
     """A directory of providers, in the layout of a filesystem mirror."""
     named = os.environ.get("CHIPWISE_TERRAFORM_PROVIDERS")
     places = [Path(named)] if named else []
-    places += [cache() / "terraform" / "providers", Path.home() / ".terraform.d" / "plugins"]
+    places += [tools_folder() / "terraform" / "providers", Path.home() / ".terraform.d" / "plugins"]
     places += [Path("/usr/local/share/terraform/plugins"), Path("/usr/share/terraform/plugins")]
     places += sorted(Path("/opt").glob("*"))  # where images of build machines put them
     for place in places:

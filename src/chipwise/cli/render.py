@@ -10,6 +10,7 @@ import click
 from chipwise.cli.options import Whole
 
 if TYPE_CHECKING:
+    from chipwise.api.rendering import Asked
     from chipwise.render.file import File
 
 
@@ -58,7 +59,7 @@ def render(
     _give(made, out, force, as_json)
 
 
-def _asked(workload: str, settings: dict[str, Any]) -> Any:
+def _asked(workload: str, settings: dict[str, Any]) -> Asked:
     from chipwise.api.plan_quick import read, with_limits
     from chipwise.api.rendering import Asked
 

@@ -53,6 +53,11 @@ class Node:
         return self.chips > 0
 
     @property
+    def ways(self) -> int:
+        """What serving engines count for one chip: its cores on Neuron, else itself."""
+        return self.cores or 1 if self.kind == "neuron" else 1
+
+    @property
     def hosts(self) -> int:
         """Machines that a system sees where the plan sees one: a TPU slice is made of hosts."""
         return max(self.chips // TPU_HOST, 1) if self.kind == "tpu" else 1

@@ -189,9 +189,8 @@ def _vllm(asked: Asked, port: int | None) -> tuple[str, ...]:
     else:
         head = ("vllm", "serve", _weights(asked), "--host", "0.0.0.0", "--port", str(port or 8000))
     words = [*head, *VLLM_NUMBERS.get(model.precision, ())]
-    cores = asked.node.cores or 1 if asked.node.kind == "neuron" else 1  # there the engine counts cores
     for flag, ways in (
-        ("--tensor-parallel-size", asked.split.get("tp", 1) * cores),
+        ("--tensor-parallel-size", asked.split.get("tp", 1) * asked.node.ways),
         ("--pipeline-parallel-size", asked.split.get("pp", 1)),
     ):
         if ways > 1:

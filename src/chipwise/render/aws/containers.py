@@ -16,12 +16,11 @@ from chipwise.render.aws.parts import (
     uses_efa,
     words,
 )
+from chipwise.render.cluster.accelerators import KEPT_BACK
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender
 from chipwise.render.quoting import shell
 from chipwise.units import MIB
-
-KEPT_BACK = 0.1  # of a machine's processors and memory, for the system and the agent
 
 
 def vcpus(deployment: Deployment) -> int:

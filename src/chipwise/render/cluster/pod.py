@@ -20,8 +20,7 @@ from chipwise.render.cluster.accelerators import (
 )
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.launch.health import start_seconds
-from chipwise.render.layout import candidates, meets
-from chipwise.render.layout import uses_efa as uses_efa
+from chipwise.render.layout import candidates, meets, uses_efa
 from chipwise.render.quoting import kubernetes, label_value
 from chipwise.render.yaml_text import Noted, Yaml
 from chipwise.units import GIB

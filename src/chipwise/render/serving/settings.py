@@ -61,8 +61,7 @@ def in_one_machine(deployment: Deployment, engine: str) -> None:
 
 def split(deployment: Deployment) -> list[Setting]:
     made = []
-    node = deployment.node
-    cores = node.cores or 1 if node.kind == "neuron" else 1
+    cores = deployment.node.ways
     tensor, stages = deployment.split.get("tp", 1) * cores, deployment.split.get("pp", 1)
     if tensor > 1:
         what = "Cores" if cores > 1 else "Chips"

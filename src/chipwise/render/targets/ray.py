@@ -11,6 +11,7 @@ from chipwise.render.cluster.pod import Object, meta
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
+from chipwise.render.launch.health import FETCH_BYTES_PER_S
 from chipwise.render.launch.starting import on_one_machine
 from chipwise.render.quoting import dns_name, shell
 from chipwise.render.ray import cluster as ray
@@ -145,7 +146,7 @@ def _on_worker(deployment: Deployment) -> Object:
 
 def _service(deployment: Deployment, least: int, most: int) -> Object:
     serving: Object = {"applications": [_application(deployment)]}
-    loads = max(int((deployment.model.weight_bytes or 0) / 150e6) if deployment.model else 0, 600)
+    loads = max(int((deployment.model.weight_bytes or 0) / FETCH_BYTES_PER_S) if deployment.model else 0, 600)
     return {
         "apiVersion": "ray.io/v1", "kind": "RayService", "metadata": meta(deployment),
         "spec": {

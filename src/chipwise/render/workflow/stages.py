@@ -12,6 +12,7 @@ from chipwise.render.cluster import jobs, services
 from chipwise.render.cluster.pod import Object, labels, meta, priority_of, template
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender
+from chipwise.render.launch.health import FETCH_BYTES_PER_S
 from chipwise.render.layout import completions, meets
 from chipwise.render.workflow.hand_offs import ROOT, Passed, arriving, key, leaving, room
 from chipwise.render.yaml_text import Noted, document, plain
@@ -129,7 +130,7 @@ def _service(stage: Deployment, account: str) -> Object:
         "successCondition": Noted(ready, "The least that the plan wants."),
         "manifest": document(services.deployment_object(stage)),
     }
-    wait = int(size / 150e6) + 1200
+    wait = int(size / FETCH_BYTES_PER_S) + 1200
     return {
         "name": key(stage.title), "serviceAccountName": account,
         "activeDeadlineSeconds": Noted(wait, "A machine must come, and weights may come at 150 MB/s the first time."),
