@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kept import cache
+
 TOOLS = Path(__file__).with_name("tools.toml")
 SECONDS = 900.0
 
@@ -49,9 +51,7 @@ def tools(path: Path = TOOLS) -> list[Tool]:
 
 def folder() -> Path:
     """Where programs go that are no packages of this Python."""
-    kept = os.environ.get("CHIPWISE_CACHE")
-    cache = Path(kept) if kept else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chipwise"
-    return cache / "tools"
+    return cache() / "tools"
 
 
 def found(tool: Tool, beside: Path) -> Path | None:

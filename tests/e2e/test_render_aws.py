@@ -77,7 +77,7 @@ def job_options(aws: Aws, planned: Deployment) -> list[str]:
     region = planned.node.region
     return [
         "--image", "example.com/trainer:1", "--keep", "s3://bucket/run", "--instance-profile", profile(aws, region),
-        "--subnet", private_subnet(aws, region),
+        "--subnet", private_subnet(aws, region), "--no-watch",
     ]  # fmt: skip
 
 

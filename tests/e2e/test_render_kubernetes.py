@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from chipwise.render.deployment import Deployment, Node
 from chipwise.render.file import CannotRender
 from chipwise.render.joining import joining
+from chipwise.render.launch.streams import each, groups
 from chipwise.render.layout import pods
 from deployments import NAMES, deployment, session
 from kube.control_plane import Cluster
@@ -131,6 +133,23 @@ def test_pods_land_on_the_machine_of_the_plan_and_on_no_other(
 
         right = machines(planned, "right", planned.machines)
         assert set(settled(cluster, namespace, many).values()) <= set(right)
+
+
+@pytest.mark.parametrize("cloud", ["aws", "gcp", "azure"])
+def test_live_streams_land_on_the_machines_of_the_plan_each_in_one_group(
+    cluster: Cluster, namespace: str, machines: Any, cloud: str
+) -> None:
+    planned = named(deployment("transcode", f"clouds=[{cloud}]"), namespace)
+    made = manifests("kubernetes", planned, "namespace.yaml", "streams.yaml", "workload.yaml")
+    right = machines(planned, "right", planned.machines)
+    machines(planned, "wrong", 2, labels={"node.kubernetes.io/instance-type": "m5.large"})
+    cluster.must_apply(made)
+    placed = settled(cluster, namespace, groups(planned))
+    assert Counter(placed.values()) == dict.fromkeys(right, max(planned.node.chips, 1)), "a pod for each chip"
+    numbers = sorted(int(pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"]) for pod in cluster.pods(namespace))
+    assert numbers == list(range(groups(planned)))
+    taken = [at for number in numbers for at in range(number * each(planned), (number + 1) * each(planned))]
+    assert [at for at in taken if at < planned.streams] == list(range(planned.streams)), "every stream, and none twice"
 
 
 def _quota_stands(cluster: Cluster, namespace: str) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ trap 'echo step 7 > saved; echo saved; exit 0' TERM
 echo begun
 for _ in $(seq 600); do sleep 0.1; done
 """
+# A stand-in for vLLM: requests are their own answers.
+_COPIES = """
+while [ $# -gt 0 ]; do
+  case $1 in --input-file) from=$2 ;; --output-file) to=$2 ;; esac
+  shift
+done
+cp "$from" "$to"
+"""
 _CONTAINER = """#!/bin/bash
 while [[ "$1" != *.sif ]]; do echo "apptainer $1"; shift; done
 echo "apptainer $1"
@@ -50,14 +59,26 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def _run(slurm: Cluster, folder: Path, what: Deployment, program: str, text: str = _TELLS, **more: str) -> str:
     """What the job wrote, after it ended well."""
-    job = _submitted(slurm, folder, what, program, text, **more)
+    job = _submitted(slurm, folder, what, program, text, (), **more)
     assert slurm.ended(job) == "COMPLETED", _output(folder)
     return _output(folder)
 
 
-def _submitted(slurm: Cluster, folder: Path, what: Deployment, program: str, text: str, **more: str) -> str:
+def _submitted(
+    slurm: Cluster,
+    folder: Path,
+    what: Deployment,
+    program: str,
+    text: str,
+    changes: Sequence[tuple[str, str]] = (),
+    **more: str,
+) -> str:
     (script,) = render(what)
-    (folder / script.path).write_text(script.text)
+    made = script.text
+    for old, new in changes:
+        assert old in made
+        made = made.replace(old, new)
+    (folder / script.path).write_text(made)
     programs = folder / "bin"
     programs.mkdir()
     for name, body in ((program, text), ("apptainer", _CONTAINER)):
@@ -93,13 +114,19 @@ def test_a_missing_container_is_told_at_once(slurm: Cluster, tmp_path: Path) -> 
     assert "llama-8b-legal.sif is not there" in _output(tmp_path)
 
 
-def test_parts_of_a_batch_are_each_done_once_by_one_chip(slurm: Cluster, tmp_path: Path) -> None:
-    said = _run(slurm, tmp_path, BATCH, "vllm", IMAGE="").splitlines()
+def test_shards_of_a_batch_are_each_answered_once_by_one_chip(slurm: Cluster, tmp_path: Path) -> None:
+    data = tmp_path / "shared data"
+    (data / "requests").mkdir(parents=True)
+    for number in range(20):
+        (data / "requests" / f"{number:05d}.jsonl").write_text(f'{{"custom_id": "{number}"}}\n')
+    words = tuple(word.replace("/data", str(data)) for word in BATCH.software.command)
+    planned = replace(BATCH, software=replace(BATCH.software, command=words))
+    said = _run(slurm, tmp_path, planned, "vllm", _TELLS + _COPIES, IMAGE="").splitlines()
     told = [line for line in said if line.startswith("vllm")]
-    done = sorted(int(line.split(" part ")[1].split()[0]) for line in told)
-    assert done == list(range(16)), "every part, and none twice"
-    assert all(f"requests-{int(line.split(' part ')[1].split()[0]):05d}.jsonl" in line for line in told)
+    done = sorted((int(line.split("/requests/")[1].split(".")[0]), int(line.split(" part ")[1].split()[0])) for line in told)
+    assert done == [(number, number % 16) for number in range(20)], "every shard by its replica, and none twice"
     assert all(len(line.split(" chips ")[1].split()[0].split(",")) == 1 for line in told)
+    assert len(list((data / "answers").iterdir())) == 20
 
 
 def test_mpi_ranks_are_started_by_srun(slurm: Cluster, tmp_path: Path) -> None:
@@ -122,6 +149,35 @@ def test_a_job_near_its_limit_saves_and_goes_on(slurm: Cluster, tmp_path: Path) 
     assert slurm.ended(job) == "COMPLETED", _output(tmp_path)
     assert "saved" in _output(tmp_path)
     assert "resumed from step 7" in _output(tmp_path)
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment.minute} {moment.hour} * * {moment:%w}"
+
+
+def test_a_job_that_comes_while_it_is_closed_waits_for_the_opening(slurm: Cluster, tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    opens = (now + timedelta(hours=3)).replace(second=0, microsecond=0)
+    closed = replace(TRAIN, machines=1, opens=_clock(opens), closes=_clock(now + timedelta(hours=5)), time_zone="UTC")
+    job = _submitted(slurm, tmp_path, closed, "torchrun", _SAVES, IMAGE="")
+    when = opens.astimezone().strftime("%Y-%m-%dT%H:%M:%S")
+    _until(lambda: f"EligibleTime={when}" in slurm.run("scontrol", "show", "job", job))
+    assert "begun" not in _output(tmp_path)
+    slurm.run("scancel", job)
+
+
+def test_a_job_saves_at_closing_and_goes_on_at_the_next_opening(slurm: Cluster, tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    closes = (now + timedelta(seconds=90)).replace(second=0, microsecond=0)
+    opens = closes - timedelta(hours=4)
+    window = replace(TRAIN, machines=1, opens=_clock(opens), closes=_clock(closes), time_zone="UTC")
+    left = int((closes - now).total_seconds())
+    shorter = (("-le 600", f"-le {left - 15}"), ("- 300", f"- {left - 18}"))  # minutes before closing become seconds
+    job = _submitted(slurm, tmp_path, window, "torchrun", _SAVES, shorter, IMAGE="")
+    _until(lambda: "saved" in _output(tmp_path), 40)
+    when = (opens + timedelta(days=7)).astimezone().strftime("%Y-%m-%dT%H:%M:%S")  # that day of the next week
+    _until(lambda: f"EligibleTime={when}" in slurm.run("scontrol", "show", "job", job))
+    slurm.run("scancel", job)
 
 
 def test_a_pipeline_of_jobs_runs_in_order(slurm: Cluster, tmp_path: Path) -> None:

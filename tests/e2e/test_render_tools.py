@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,9 @@ def test_hadolint_objects_to_no_dockerfile(tmp_path: Path) -> None:
 def test_composes_own_loader_takes_every_file(tmp_path: Path) -> None:
     loader = program("compose-go")
     for path in written(tmp_path, "compose", "compose.yaml"):
-        # The loader by itself reads no environment, and a part must be named.
-        path.write_text(path.read_text(encoding="utf-8").replace(":?which part, from 0}", ":-0}"), encoding="utf-8")
+        # The loader by itself reads no environment, and a part or a group of streams must be named.
+        given = re.sub(r":\?which [a-z ]+, from 0}", ":-0}", path.read_text(encoding="utf-8"))
+        path.write_text(given, encoding="utf-8")
         code, text = said([loader, "--format", "json", path.name], cwd=path.parent)
         assert code == 0, f"{path.parent.name}: {text}"
         main = json.loads(text[text.index("{") :])["services"]["main"]

@@ -109,9 +109,9 @@ def test_an_audit_of_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["audit", str(tmp_path)]) == 2
     assert "nothing that we know" in capsys.readouterr().err
     assert main(["audit", str(tmp_path / "none")]) == 2
-    (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "large.json").write_text(" " * 5_000_001)
     assert main(["audit", str(tmp_path)]) == 2
-    assert "UTF-8" in capsys.readouterr().err
+    assert "large.json: it is larger than 5 MB" in capsys.readouterr().err
 
 
 def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

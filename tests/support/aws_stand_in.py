@@ -63,7 +63,7 @@ class Aws:
 
 def _post(url: str, body: object) -> None:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
-    urllib.request.urlopen(request, timeout=10).read()
+    urllib.request.urlopen(request, timeout=60).read()
 
 
 @contextmanager

@@ -21,6 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))  # a script sees its own folder only
+
+from kept import cache  # noqa: E402
+
 KUBERAY, ARGO = "1.6.0", "3.7.3"
 MERMAID, MLFLOW = "12.3.0", "3.17.2"
 MODULES = {
@@ -35,8 +39,7 @@ class CannotGet(Exception):
 
 
 def folder() -> Path:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("CHIPWISE_CACHE") or home / "chipwise") / "tools" / "checks"
+    return cache() / "tools" / "checks"
 
 
 def places() -> dict[str, Path]:

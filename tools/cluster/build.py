@@ -31,6 +31,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))  # a script sees its own folder only
+
+from kept import cache
+
 VERSIONS = Path(__file__).with_name("versions.toml")
 JOBS = 2  # a compiler takes up to a gigabyte, and the machine has other work
 FILES = "files"  # what we take from a module besides programs lies in a folder by component, then by what it is for
@@ -95,11 +99,7 @@ def _digest(values: object) -> str:
 
 
 def cache_folder(made: Recipe, environ: Mapping[str, str] = os.environ) -> Path:
-    own = environ.get("CHIPWISE_CACHE")
-    if own:
-        return Path(own).expanduser() / "cluster" / made.key
-    shared = environ.get("XDG_CACHE_HOME")
-    return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "chipwise" / "cluster" / made.key
+    return cache(environ) / "cluster" / made.key
 
 
 def find(program: str, folder: Path, environ: Mapping[str, str] = os.environ) -> Path | None:

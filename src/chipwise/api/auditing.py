@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
 from chipwise.adapters.stores.whole_set import PREFIX
 from chipwise.audit.auditing import Audit, kind_of
 from chipwise.audit.auditing import audit as _audit
+from chipwise.audit.source import Unreadable
 from chipwise.errors import BadInput
 
 LARGEST = 5_000_000  # bytes of one file; more is no manifest
 LARGEST_TERRAFORM = 500_000  # its reader takes seconds for so much
 MOST_BYTES = 50_000_000  # of all files together
-MOST_FILES = 5_000
+MOST_FILES = 20_000
 _SKIPPED = {".git", ".terraform", "node_modules", ".venv", "__pycache__"}
 
 
@@ -28,23 +30,46 @@ def audit(path: str, given: TextIO | None = None) -> Audit:
         raise BadInput(f"There is no {path[:200]!r}.", remedy="Give a directory or a file, or - for standard input.")
     if not where.is_dir() and not where.is_file():  # a pipe or a device: reading it may never end
         raise BadInput(f"{path} is neither a file nor a directory.", remedy="Give - and let it come by standard input.")
-    files = list(islice(_files(where), MOST_FILES + 1)) if where.is_dir() else [where] if kind_of(path) else []
+    unread: list[tuple[str, str | Unreadable]] = []
+    files = list(islice(_files(where, unread), MOST_FILES + 1)) if where.is_dir() else [where] if kind_of(path) else []
     if len(files) > MOST_FILES:
         raise BadInput(f"{path} has more than {MOST_FILES:,} files.", remedy="Give the directory that holds the manifests.")
-    if sum(file.stat().st_size for file in files) > MOST_BYTES:
+    if sum(_size(file) for file in files) > MOST_BYTES:
         raise BadInput(
             f"The files of {path} are more than {MOST_BYTES / 1e6:g} MB.", remedy="Give the directory that holds the manifests."
         )
     root = where if where.is_dir() else where.parent
-    return _audit((str(file.relative_to(root)), _text(file)) for file in sorted(files))
+    return _audit(chain(((str(file.relative_to(root)), _text(file)) for file in sorted(files)), unread))
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        parts = path.relative_to(folder).parts
-        hidden = _SKIPPED & set(parts) or any(part.startswith(PREFIX) for part in parts)
-        if not hidden and kind_of(str(path)) and path.is_file():
-            yield path
+def _files(folder: Path, unread: list[tuple[str, str | Unreadable]]) -> Iterator[Path]:
+    """Links to directories are not followed: they may lead round. A directory that is closed to us is told."""
+
+    def closed(error: OSError) -> None:
+        unread.append((os.path.relpath(error.filename, folder), Unreadable(_why(error))))
+
+    for at, names, files in os.walk(folder, onerror=closed):
+        names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith(PREFIX))
+        for name in sorted(files):
+            path = Path(at, name)
+            if kind_of(name) and not name.startswith(PREFIX) and _is_file(path):
+                yield path
+
+
+def _is_file(path: Path) -> bool:
+    """A pipe or a device is none; one whose link leads nowhere neither."""
+    try:
+        return path.is_file()
+    except OSError:
+        return True  # reading it says why
+
+
+def _size(file: Path) -> int:
+    """What of it will be read."""
+    try:
+        return min(file.stat().st_size, LARGEST)
+    except OSError:
+        return 0
 
 
 def _given(stream: TextIO | None) -> str:
@@ -56,24 +81,36 @@ def _given(stream: TextIO | None) -> str:
         raise BadInput(f"Standard input is not UTF-8 text: {error.reason}.", remedy="Give it as UTF-8.") from error
     if len(text) > LARGEST:
         raise BadInput(f"Standard input has more than {LARGEST / 1e6:g} MB.", remedy="Give a directory with the manifests.")
+    text = text.removeprefix("\ufeff")
     if kind_of("-", text) == "terraform" and len(text) > LARGEST_TERRAFORM:
-        raise _too_large("Standard input", LARGEST_TERRAFORM)
+        raise BadInput(f"Standard input: {_too_large(LARGEST_TERRAFORM)}.", remedy="Split it, or give a directory.")
     return text
 
 
-def _too_large(what: str, most: int) -> BadInput:
-    return BadInput(f"{what} is larger than {most / 1e6:g} MB.", remedy="It is no manifest; move it elsewhere, or split it.")
+def _too_large(most: int) -> str:
+    return f"it is larger than {most / 1e6:g} MB"
 
 
-def _text(file: Path) -> str:
+def _text(file: Path) -> str | Unreadable:
+    """Or why there is none; what is too large to be a manifest is none of ours."""
     most = LARGEST_TERRAFORM if kind_of(str(file)) == "terraform" else LARGEST
-    with file.open("rb") as stream:
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise _too_large(str(file), most)
     try:
-        return content.decode("utf-8-sig")
+        with file.open("rb") as stream:
+            content = stream.read(most + 1)
+    except OSError as error:
+        return Unreadable(_why(error))
+    if len(content) > most:
+        return Unreadable(_too_large(most), foreign=not str(file).endswith(".tf"))
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):  # as PowerShell writes what it is given
+        encoding, name = "utf-16", "UTF-16"
+    else:
+        encoding, name = "utf-8-sig", "UTF-8"
+    try:
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise BadInput(
-            f"{file} is not UTF-8 text: {error.reason} at byte {error.start}.", remedy="Save it as UTF-8."
-        ) from error
+        line = content.count(b"\n", 0, error.start) + 1
+        return Unreadable(f"it is not {name} text ({error.reason} at byte {error.start})", line)
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -107,7 +107,8 @@ def _services(session: Session, work: Serve, found: Plan, path: str) -> tuple[Se
     return tuple(
         Service(
             one.kind, one.provider, one.service, one.hardware, one.usd or 0.0, one.cold_share, one.told_break_even or "",
-            tuple(one.assumed), tuple(one.refused),
+            tuple(one.assumed), tuple(one.refused), one.start_s, one.chips,
+            one.warm_instances, one.concurrency, one.instances,
         )
         for one in offers
         if one.cost is not None

@@ -79,6 +79,12 @@ class ServiceOffer:
         return None if self.cost is None else self.cost.usd
 
     @property
+    def start_s(self) -> tuple[float, float, float] | None:
+        """Of a request that meets no instance: low, middle, high."""
+        start = self.cold_start_s
+        return None if start is None else (start.low, start.middle, start.high)
+
+    @property
     def told_break_even(self) -> str | None:
         if self.break_even is None:
             return None

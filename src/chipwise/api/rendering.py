@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -12,15 +12,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from chipwise.api.planning_any import plan_any_checked
 from chipwise.api.workloads import check
 from chipwise.errors import BadInput, NoResult, UnknownName
-from chipwise.plan.decision import Choice, Plan
+from chipwise.plan.decision import Choice, Plan, Service
 from chipwise.plan.pipeline import PipelinePlan
 from chipwise.render import targets
 from chipwise.render.deployment import Deployment
 from chipwise.render.describing import describe, describe_pipeline
 from chipwise.render.file import CannotRender, File
+from chipwise.render.left_out import with_notes
+from chipwise.render.sold import WRITERS, writer
 from chipwise.spelling import nearest
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 GROUP = "chipwise.targets"  # entry points by which other packages add a target
 SPELLED = {"k8s": "kubernetes", "docker": "dockerfile", "tf": "terraform"}  # what people type for a target
+SERVERLESS = "serverless"  # the target of services that are paid per use
 LOOKED_AT = 50  # choices among which alternatives for a fleet are sought
 
 
@@ -41,8 +46,10 @@ class Asked:
     environment: str | None = None
     text: str | None = None  # stands for the file
     objective: str | None = None
-    rank: int = 1
+    rank: int | None = None  # None: the plan's first, and a service where the plan takes one and the target writes it
     stage: str | None = None
+    out: Path | None = None  # where files are to go, which is looked at before anything is planned
+    force: bool = False
 
 
 @cache
@@ -72,18 +79,27 @@ def fits(name: str) -> str:
 def deployment_of(session: Session, path: str, asked: Asked | None = None) -> Deployment:
     """Plans the workload and says what is to be deployed."""
     asked = asked or Asked()
+    work, found = _planned(session, path, asked, ())
+    return deployment_from(session, work, found, asked)
+
+
+def _planned(session: Session, path: str, asked: Asked, names: Sequence[str]) -> tuple[Common, Plan | PipelinePlan]:
     checked = check(session, path, asked.environment, text=asked.text)
-    found = plan_any_checked(session, path, checked, asked.objective, max(asked.rank, LOOKED_AT))
-    return deployment_from(session, checked.workload, found, asked)
+    if asked.out is not None:
+        check_out(asked.out, names, checked.workload, asked.force)
+    return checked.workload, plan_any_checked(session, path, checked, asked.objective, max(asked.rank or 1, LOOKED_AT))
 
 
-def deployment_from(session: Session, work: Common, found: Plan | PipelinePlan, asked: Asked | None = None) -> Deployment:
-    """What a plan that is there already deploys."""
+def deployment_from(
+    session: Session, work: Common, found: Plan | PipelinePlan, asked: Asked | None = None, name: str = ""
+) -> Deployment:
+    """What a plan that is there already deploys, by the target of that name."""
     asked = asked or Asked()
     if isinstance(found, Plan):
         if asked.stage is not None:
             raise BadInput(f"{work.name} is no pipeline, so it has no stage {asked.stage!r}.", remedy="Leave --stage out.")
-        return describe(work, found, session.catalog, _model(session, work), _choice(found, asked.rank))
+        sold = _sold(found) if name == SERVERLESS and asked.rank is None else None
+        return describe(work, found, session.catalog, _model(session, work), sold or _choice(found, asked.rank or 1))
     if not found.fits:
         raise _nothing(found.workload)
     assert isinstance(work, Pipeline)
@@ -92,21 +108,27 @@ def deployment_from(session: Session, work: Common, found: Plan | PipelinePlan, 
     return whole if asked.stage is None else _stage(whole, asked.stage)
 
 
-def render(session: Session, path: str, names: Sequence[str], asked: Asked | None = None) -> dict[str, list[File]]:
-    """Files by target. Raises where one of them cannot express the plan: then no file is made."""
+def render(
+    session: Session, path: str, names: Sequence[str], asked: Asked | None = None, tell: Callable[[str], None] | None = None
+) -> dict[str, list[File]]:
+    """Files by target. Raises where one of them cannot express the plan: then no file is made. `tell` hears where the plan
+    takes something else than what is written."""
     modules = {name: target(name) for name in names}  # an unknown name is told before anything is planned
-    deployment = deployment_of(session, path, asked)
-    return {name: files(name, module, deployment) for name, module in modules.items()}
+    asked = asked or Asked()
+    work, found = _planned(session, path, asked, names)
+    if tell is not None and asked.rank is None and isinstance(found, Plan) and found.service and found.winner:
+        for line in _instead(found.service, found.winner, names):
+            tell(line)
+    return {name: files(name, module, deployment_from(session, work, found, asked, name)) for name, module in modules.items()}
 
 
 def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, names: Sequence[str]) -> dict[str, list[File]]:
     """As `render`, of a plan that is there already."""
-    deployment = deployment_from(session, work, found)
-    return {name: files(name, target(name), deployment) for name in names}
+    return {name: files(name, target(name), deployment_from(session, work, found, name=name)) for name in names}
 
 
 def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
-    found: list[File] = module.render(deployment)
+    found: list[File] = module.render(with_notes(deployment, getattr(module, "EXPRESSES", ())))
     if not found:
         raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
     return found
@@ -127,16 +149,57 @@ def fitting(session: Session, path: str, asked: Asked | None = None) -> dict[str
     return found
 
 
+def check_out(folder: Path, names: Sequence[str], work: Common | None = None, force: bool = False) -> None:
+    """Tells what stands in the way of writing there, as far as it is known before there is a plan: without the workload whether
+    it can be written to, with it also which of the files are there that every target of these writes."""
+    from chipwise.adapters.stores import whole_set
+
+    whole_set.check(folder)
+    if work is None or force or isinstance(work, Pipeline):
+        return
+    several = len(set(names)) > 1
+    sure = [f"{name}/{path}" if several else path for name in names for path in getattr(target(name), "WRITES", ())]
+    whole_set.refuse(folder, sure, force)
+
+
 def write(folder: Path, rendered: dict[str, list[File]], force: bool = False) -> list[str]:
     """All files or none. Several targets get a directory each."""
     from chipwise.adapters.stores import whole_set
 
     several = len(rendered) > 1
     every = [replace(file, path=f"{name}/{file.path}") if several else file for name, made in rendered.items() for file in made]
-    if folder.exists() and not folder.is_dir():
-        raise BadInput(f"{folder} is a file.", remedy="Give a directory with --out.")
+    whole_set.check(folder)
     whole_set.write(folder, [(file.path, file.text, file.executable) for file in every], force)
     return [file.path for file in every]
+
+
+def _instead(service: Service, best: Choice, names: Sequence[str]) -> Iterator[str]:
+    """What the plan takes is no machine: that is not to be missed."""
+    if WRITERS.get(service.name) == SERVERLESS and set(names) == {SERVERLESS}:
+        return
+    paid = "by the token" if service.kind != "serverless" else "per use"
+    hardware = f" ({service.hardware})" if service.hardware else ""
+    how = writer(service.kind, service.name)
+    yield f"The plan takes {service.title}{hardware}, paid {paid}: ${service.usd:,.2f} a month. {how}"
+    if set(names) == {SERVERLESS}:
+        return  # files of another service, whose heading has its own price
+    yield (
+        f"These files are of its best machines, {best.machines} x {best.where}, ${best.usd:,.2f} a month;"
+        " --choice 1 says that this is meant."
+    )
+
+
+def _sold(plan: Plan) -> Choice | None:
+    """The best machine with the chip of the serverless service that the plan takes: files of the service are made from it."""
+    service, rows = plan.service, plan.rows
+    if service is None or WRITERS.get(service.name) != SERVERLESS or rows is None:
+        return None
+    machines = rows.fleet.catalog.machines
+    alike = [one.provider == service.provider and ((one.chip or "") in service.chips if service.chips else not one.chips)
+             for one in machines]  # fmt: skip
+    kept = rows.ranked[: rows.kept]
+    at = np.flatnonzero(np.array(alike, dtype=bool)[rows.priced.machine[kept]])
+    return rows.choice(int(kept[at[0]])) if len(at) else None
 
 
 def _choice(plan: Plan, rank: int) -> Choice:

@@ -11,9 +11,14 @@ from types import ModuleType
 
 from chipwise.audit import rules
 from chipwise.audit.finding import Finding, Weight
-from chipwise.audit.source import Block, Instruction, Manifest, Sources, Unreadable, read_dockerfile, read_yaml
-from chipwise.audit.terraform import read_terraform
+from chipwise.audit.kustomize import patched
+from chipwise.audit.source import Block, Instruction, Manifest, Sources, Unreadable, read_dockerfile
+from chipwise.audit.terraform import read_terraform, read_terraform_json
+from chipwise.audit.yaml_files import read_yaml
 
+MOST_VALUES = 2_000_000  # of all YAML files together: what they become takes some 500 bytes each
+MOST_TERRAFORM = 2_000_000  # characters of all: their reader takes some 20 s for a million
+_FEWER = "Give one of its directories at a time."
 _ORDER = {weight: at for at, weight in enumerate(Weight)}
 
 
@@ -21,7 +26,7 @@ _ORDER = {weight: at for at, weight in enumerate(Weight)}
 class Audit:
     findings: tuple[Finding, ...]
     looked_at: tuple[str, ...]  # files that some rule understands
-    passed_over: tuple[str, ...]
+    passed_over: tuple[str, ...]  # with the reason, where the name alone promised something
 
 
 @cache
@@ -31,42 +36,83 @@ def every_rule() -> dict[str, ModuleType]:
     return {name.replace("_", "-"): import_module(f"chipwise.audit.rules.{name}") for name in names}
 
 
-def audit(files: Iterable[tuple[str, str]]) -> Audit:
-    """Each as (path, text)."""
-    manifests: list[Manifest] = []
-    compose: list[Manifest] = []
-    blocks: list[Block] = []
-    dockerfiles: list[tuple[Instruction, ...]] = []
-    texts: list[tuple[str, str]] = []
-    passed: list[str] = []
-    unread: list[Finding] = []
+def audit(files: Iterable[tuple[str, str | Unreadable]]) -> Audit:
+    """Each as (path, text), or why there is no text. One that cannot be read is told, and the others go on."""
+    read = _Read()
     for path, text in files:
         try:
-            match kind_of(path, text):
-                case "yaml":
-                    for one in read_yaml(path, text):
-                        (compose if "services" in one.body and not one.kind else manifests).append(one)
-                case "terraform":
-                    blocks += read_terraform(path, text)
-                case "dockerfile":
-                    dockerfiles.append(read_dockerfile(path, text))
-                case _:
-                    passed.append(path)
-                    continue
-            texts.append((path, text))
+            if isinstance(text, Unreadable):
+                raise text
+            read.take(path, text)
         except Unreadable as error:
-            unread.append(
-                Finding("unreadable", Weight.HIGH, path, error.line, f"the file cannot be read: {error}", "Mend it first.")
-            )
-    sources = Sources(tuple(manifests), tuple(blocks), tuple(dockerfiles), tuple(compose), tuple(texts))
-    found = [*unread, *(finding for rule in every_rule().values() for finding in rule.check(sources))]
+            read.tell(path, error)
+    patches = patched({one.path: one for one in read.manifests if one.kind == "Kustomization"})
+    read.passed += [f"{path}: a patch of a kustomization" for path in sorted(patches & set(read.looked_at))]
+    whole = [one for one in read.manifests if one.path not in patches]
+    sources = Sources(tuple(whole), tuple(read.blocks), tuple(read.dockerfiles), tuple(read.compose), tuple(read.texts))
+    found = [*read.unread, *(finding for rule in every_rule().values() for finding in rule.check(sources))]
     found.sort(key=lambda one: (_ORDER[one.weight], one.path, one.line, one.rule, one.what))
-    return Audit(tuple(dict.fromkeys(found)), tuple(path for path, _ in texts), tuple(passed))
+    looked_at = tuple(path for path in dict.fromkeys(read.looked_at) if path not in patches)
+    return Audit(tuple(dict.fromkeys(found)), looked_at, tuple(read.passed))
+
+
+class _Read:
+    """What was found in the files so far."""
+
+    def __init__(self) -> None:
+        self.manifests: list[Manifest] = []
+        self.compose: list[Manifest] = []
+        self.blocks: list[Block] = []
+        self.dockerfiles: list[tuple[Instruction, ...]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.looked_at: list[str] = []
+        self.passed: list[str] = []
+        self.unread: list[Finding] = []
+        self.values = self.terraform = 0
+
+    def take(self, path: str, text: str) -> None:
+        kind = kind_of(path, text)
+        if not kind:
+            self.passed.append(path)
+            return
+        self.texts.append((path, text))  # a secret is one in a broken file, too
+        match kind:
+            case "yaml":
+                self.values += text.count("\n") + text.count(",")  # about as many as it has
+                if self.values > MOST_VALUES:
+                    raise Unreadable(f"the files before it have {MOST_VALUES:,} values already", fix=_FEWER)
+                for one in read_yaml(path, text):
+                    if isinstance(one, Unreadable):
+                        self.tell(path, one)
+                    elif one.kind != "CustomResourceDefinition":  # large, and a language rather than something that runs
+                        (self.compose if "services" in one.body and not one.kind else self.manifests).append(one)
+            case "terraform":
+                self.terraform += len(text)
+                if self.terraform > MOST_TERRAFORM:
+                    raise Unreadable(f"the files before it have {MOST_TERRAFORM / 1e6:g} MB of Terraform already", fix=_FEWER)
+                self.blocks += read_terraform(path, text)
+            case "terraform-json":
+                self.blocks += read_terraform_json(path, text)
+            case "dockerfile":
+                self.dockerfiles.append(read_dockerfile(path, text))
+        self.looked_at.append(path)
+
+    def tell(self, path: str, error: Unreadable) -> None:
+        if error.foreign:
+            self.passed.append(f"{path}: {error}")
+        elif error.template:
+            fix = "Audit what it gives when it is filled in: helm template CHART | chipwise audit -"
+            self.unread.append(Finding("unreadable", Weight.LOW, path, error.line, f"the file is not looked at: {error}", fix))
+        else:
+            what = f"the file cannot be read: {error}"
+            self.unread.append(Finding("unreadable", Weight.HIGH, path, error.line, what, error.fix))
 
 
 def kind_of(path: str, text: str = "") -> str:
     """By the file's name; what comes without one, by what it looks like."""
     name = path.rpartition("/")[2].lower()
+    if name.endswith(".tf.json"):
+        return "terraform-json"
     if name.endswith((".yaml", ".yml", ".json")):
         return "yaml"
     if name.endswith(".tf"):

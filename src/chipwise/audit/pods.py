@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from chipwise.audit.source import Located, Manifest, Sources, listed, look, mapped, whole
 
 _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
+_FLAG_C = re.compile(r"-[a-z]*c")
 ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "google.com/tpu", "habana.ai/", "gpu.intel.com/")
 
 
@@ -27,15 +30,36 @@ class Pod:
         """Accelerators that its containers ask for."""
         found: dict[str, int] = {}
         for container in self.containers:
-            asked = mapped(look(container, "resources", "limits") or look(container, "resources", "requests"))
-            for name, many in asked.items():
-                if name.startswith(ACCELERATORS) and whole(many):
-                    found[name] = found.get(name, 0) + whole(many)
+            for name, many in chips_of(container).items():
+                found[name] = found.get(name, 0) + many
         return found
 
     @property
     def is_job(self) -> bool:
-        return self.owner.kind in ("Job", "CronJob", "Workflow", "CronWorkflow", "RayJob", "ScaledJob", "Pod")
+        """Also the kinds of training operators: PyTorchJob, MPIJob, TrainJob, RayJob, JobSet."""
+        kind = self.owner.kind
+        return kind.endswith("Job") or kind in ("JobSet", "Workflow", "CronWorkflow", "WorkflowTemplate", "Pod")
+
+
+def chips_of(container: Located) -> dict[str, int]:
+    asked = mapped(look(container, "resources", "limits") or look(container, "resources", "requests"))
+    return {name: whole(many) for name, many in asked.items() if name.startswith(ACCELERATORS) and whole(many)}
+
+
+def words_of(container: Located) -> list[str]:
+    """Its command and arguments; what is given to a shell as one text is taken apart."""
+    given = [str(word) for key in ("command", "args") for word in listed(container.get(key))]
+    words: list[str] = []
+    for at, word in enumerate(given):
+        words += _split(word) if at and _FLAG_C.fullmatch(given[at - 1]) and " " in word else [word]
+    return words
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line.replace("\\\n", " "), comments=True)
+    except ValueError:  # a quote without its end
+        return line.split()
 
 
 def is_device_plugin(pod: Pod) -> bool:

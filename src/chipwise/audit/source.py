@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import yaml
-
-DEEPEST = 60  # levels of a document: a deeper one is no manifest
-MOST_NODES = 200_000  # of a file, aliases counted each time they are used
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is libyaml's, ten times as fast
 
 
 class Located(dict[str, Any]):
@@ -79,71 +73,14 @@ class Sources:
 
 
 class Unreadable(ValueError):
-    """A file that is not what its name says. `line` is where it stops making sense."""
+    """A file, or a document of one, that is not what its name says. `line` is where it stops making sense; `template`: it
+    becomes a manifest only when something fills it in; `foreign`: it is none of ours, and nobody need mend it."""
 
-    def __init__(self, message: str, line: int = 1) -> None:
+    def __init__(
+        self, message: str, line: int = 1, *, template: bool = False, foreign: bool = False, fix: str = "Mend it first."
+    ) -> None:
         super().__init__(message)
-        self.line = line
-
-
-def read_yaml(path: str, text: str) -> Iterator[Manifest]:
-    """The mappings of a file; other documents are no manifests."""
-    try:
-        _bounded(text)
-        nodes = list(yaml.compose_all(text, Loader=_LOADER))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        said = getattr(error, "problem", None) or "it is not YAML"
-        raise Unreadable(str(said), mark.line + 1 if mark else 1) from None
-    except RecursionError:
-        raise Unreadable("it is nested too deeply") from None
-    left = [MOST_NODES]
-    for node in nodes:
-        value = _built(node, 0, left) if node is not None else None
-        if isinstance(value, Located) and value.get("kind") == "List" and isinstance(value.get("items"), list):
-            yield from (Manifest(path, one) for one in value["items"] if isinstance(one, Located))
-        elif isinstance(value, Located):
-            yield Manifest(path, value)
-
-
-def _bounded(text: str) -> None:
-    """Before anything is built of it: what follows goes down by recursion."""
-    depth = count = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        count += isinstance(event, yaml.NodeEvent)
-        if depth > DEEPEST or count > MOST_NODES:
-            raise Unreadable("it is nested too deeply, or far too large", event.start_mark.line + 1)
-
-
-def _built(node: yaml.Node, depth: int, left: list[int]) -> Any:
-    left[0] -= 1
-    if depth > DEEPEST or left[0] < 0:
-        raise Unreadable("it is nested too deeply, or far too large", node.start_mark.line + 1)
-    match node:
-        case yaml.MappingNode():
-            made = Located()
-            made.line = node.start_mark.line + 1
-            for key, value in node.value:
-                name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""  # keys of rules are texts
-                made.lines[name] = key.start_mark.line + 1
-                made[name] = _built(value, depth + 1, left)
-            return made
-        case yaml.SequenceNode():
-            return [_built(one, depth + 1, left) for one in node.value]
-        case yaml.ScalarNode():
-            if node.tag == "tag:yaml.org,2002:bool":
-                return str(node.value).lower() in ("true", "yes", "on")
-            if node.tag == "tag:yaml.org,2002:int":
-                try:
-                    return int(str(node.value).replace("_", ""), 0)
-                except ValueError:
-                    return str(node.value)
-            return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
-    return None
+        self.line, self.template, self.foreign, self.fix = line, template, foreign, fix
 
 
 def read_dockerfile(path: str, text: str) -> tuple[Instruction, ...]:

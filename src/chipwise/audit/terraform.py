@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chipwise.audit.source import Block, Unreadable
+from chipwise.audit.source import Block, Located, Unreadable, line_of
+from chipwise.audit.yaml_files import read_yaml
 from chipwise.errors import MissingExtra
 
 _LABEL = re.compile(r'"[^"]*"|[\w-]+')
+_JSON_LABELS = {"resource": 2, "data": 2, "module": 1, "variable": 1, "provider": 1, "locals": 0, "terraform": 0}
 _OPENING = re.compile(r'\s*(\w+)((?:\s+(?:"[^"]*"|[\w-]+))*)\s*\{')
 
 
@@ -29,6 +31,26 @@ def read_terraform(path: str, text: str) -> Iterator[Block]:
         if isinstance(found, list):
             for one in found:
                 yield from _blocks(path, kind, (), one, lines)
+
+
+def read_terraform_json(path: str, text: str) -> Iterator[Block]:
+    """The same language written as JSON: kinds hold types, types hold names, and a block may stand alone or in a list."""
+    for one in read_yaml(path, text):
+        if isinstance(one, Unreadable):
+            raise one
+        for kind, depth in _JSON_LABELS.items():
+            yield from _json_blocks(path, kind, (), one.body.get(kind), depth, line_of(one.body, kind))
+
+
+def _json_blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, depth: int, line: int) -> Iterator[Block]:
+    for one in value if isinstance(value, list) else [value]:
+        if not isinstance(one, Located):
+            continue
+        if not depth:
+            yield Block(path, kind, labels, one, line)
+            continue
+        for label, inside in one.items():
+            yield from _json_blocks(path, kind, (*labels, label), inside, depth - 1, line_of(one, label))
 
 
 def _blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Mapping[tuple[str, ...], int]) -> Iterator[Block]:
@@ -54,6 +76,8 @@ def _openings(text: str) -> dict[tuple[str, ...], int]:
 def inner(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     """Blocks of a name inside a block."""
     found = body.get(name)
+    if isinstance(found, Mapping):  # as JSON has a block that stands alone
+        return [found]
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 

@@ -98,6 +98,10 @@ def plan(
     many = max(top, reporting.TOP) if html is not None else top
     one_work = {"--why": why, "--mix": settings["mix"], "--all": every}
     checked = check(session, name, settings["environment"], text=text_of_it)
+    if out is not None:
+        from chipwise.api.rendering import check_out
+
+        check_out(out, targets, checked.workload)
     if asked := [option for option, value in one_work.items() if value]:
         refuse_pipeline(checked.workload, name, asked)
     found = plan_any_checked(session, name, checked, settings["objective"], many, reported=html is not None)
@@ -143,13 +147,14 @@ def plan(
 def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
     """What is wrong with them is told before the work, not after."""
     if targets or out is not None:
-        from chipwise.api.rendering import target
+        from chipwise.api.rendering import check_out, target
         from chipwise.errors import BadInput
 
         if not targets or out is None:
             raise BadInput("--render and --out go together.", remedy="--render kubernetes --out deploy, for example.")
         for name in targets:
             target(name)
+        check_out(out, targets)
 
 
 def _render(session: Session, work: Common, found: Plan | PipelinePlan, targets: tuple[str, ...], out: Path) -> None:

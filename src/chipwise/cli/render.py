@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 @click.option("--list", "listed", is_flag=True, help="List the targets; with a workload, which of them fit it.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to write; left out, files are shown.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
-@click.option("--choice", type=Whole(1, 1000), default=1, show_default=True, help="Which of the plan's choices, by rank.")
+@click.option(
+    "--choice", type=Whole(1, 1000), default=None, help="Which of the plan's machines, by rank; the first unless given."
+)
 @click.option("--stage", default=None, metavar="NAME", help="One stage of a pipeline.")
 @click.option("--objective", type=click.Choice(("cost", "time", "carbon", "balanced")), default=None, help="As for plan.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
@@ -41,6 +44,7 @@ def render(
     """
     from chipwise.api import rendering
     from chipwise.api.wiring import open_session
+    from chipwise.cli import text
     from chipwise.errors import BadInput
 
     if listed and workload is None:
@@ -50,12 +54,14 @@ def render(
         raise BadInput(
             "A workload and a target are needed.", remedy="chipwise render WORKLOAD.yaml --to kubernetes; --list shows targets."
         )
-    asked = _asked(workload, settings)
+    asked = replace(_asked(workload, settings), out=out, force=force)
+    if out is not None:
+        rendering.check_out(out, targets, force=force)
     if listed:
         found = rendering.fitting(open_session(), workload, asked)
         _show_list({name: _told(made) for name, made in found.items()}, as_json)
         return
-    made = rendering.render(open_session(), workload, tuple(dict.fromkeys(targets)), asked)
+    made = rendering.render(open_session(), workload, tuple(dict.fromkeys(targets)), asked, tell=text.say)
     _give(made, out, force, as_json)
 
 

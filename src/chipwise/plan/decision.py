@@ -210,6 +210,11 @@ class Service:
     break_even: str  # when a machine of one's own becomes cheaper
     assumed: tuple[str, ...]
     refused: tuple[str, ...]  # empty: it may be used
+    cold_start_s: tuple[float, float, float] | None = None  # low, middle, high
+    chips: tuple[str, ...] = ()  # of which one comes; none: a processor, or not stated
+    warm: int = 0  # instances that are never given up
+    at_once: int | None = None  # requests on one instance
+    instances: float | None = None  # up on average
 
     @property
     def title(self) -> str:

@@ -106,6 +106,12 @@ class Scaling:
     most: int
     per_replica: float | None = None  # requests per second that one answers within the goals
     slots: int | None = None  # requests that one works on at a time
+    why: str = ""  # of `least`, where it is not the plan's mean load
+
+    @property
+    def told_least(self) -> str:
+        why = self.why or "The plan's mean load"
+        return f"{why}; its peak takes {self.usual}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,7 @@ class Predicted:
     latency: Mapping[str, float] = field(default_factory=dict)
     sentence: str = ""  # the plan's own answer
     price_of: str = ""
+    followed_usd: float | None = None  # a month of machines that follow the load, each layer bought its own way
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +167,47 @@ class Stand:
     machine: str
     machines: int
     share: float  # of the traffic, while all regions are up
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Machines that carry a part of a load over time and are bought one way."""
+
+    purchase: str  # spot, on-demand, owned, or the promise that is made for them
+    machines: int
+    where: str = ""  # owned ones, which stand apart from what is rented; empty: the plan's node
+
+    @property
+    def committed(self) -> bool:
+        """Paid for every hour, whether they work or not: a term is promised for them."""
+        return self.purchase not in ("spot", "on-demand", "owned")
+
+    @property
+    def told(self) -> str:
+        return f"{self.machines} {self.purchase}{f' ({self.where})' if self.where else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is paid per use, as the plan reckoned it for a month of this traffic."""
+
+    kind: str  # serverless, per token
+    provider: str
+    name: str
+    hardware: str
+    usd: float | None  # None: not reckoned
+    cold_share: float | None = None  # of the requests that wait for a start
+    cold_start_s: tuple[float, float, float] | None = None  # low, middle, high
+    refused: tuple[str, ...] = ()  # limits and goals of the workload that it does not keep
+    chips: tuple[str, ...] = ()  # of which one comes
+    warm: int = 0  # instances that the price keeps running
+    at_once: int | None = None  # requests that the price reckons with on one instance
+    instances: float | None = None  # up on average
+
+    @property
+    def title(self) -> str:
+        name = self.name if self.name.startswith(self.provider) else f"{self.provider} {self.name}"
+        return f"{name} ({self.hardware})" if self.hardware else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +250,26 @@ class Deployment:
     stands: tuple[Stand, ...] = ()  # where a service stands, in several regions; empty: in its node's alone
     opens: str = ""  # cron expression: when a job may go on, where it may run in some hours only; in `time_zone`
     closes: str = ""  # when it is paused
+    layers: tuple[Layer, ...] = ()  # from the base of the load up, where it is carried by machines bought in several ways
+    services: tuple[Service, ...] = ()  # paid per use, that the plan reckoned for the same traffic; those it may use first
+    service: Service | None = None  # of them, what the plan takes instead of machines
+    streams: int = 0  # live ones, of video: the command is that of one
+    on: Service | None = None  # what runs it instead of the node, in files of a service; see `sold`
+    best: str = ""  # the plan's first machines and their price, where they are not the node's
 
     @property
     def spot(self) -> bool:
         return self.purchase == "spot"
+
+    @property
+    def rented(self) -> tuple[Layer, ...]:
+        """Layers that these files buy; owned machines are there already."""
+        return tuple(one for one in self.layers if one.purchase != "owned")
+
+    @property
+    def losable(self) -> bool:
+        """Some of its machines may be taken away."""
+        return self.spot if not self.layers else any(one.purchase == "spot" for one in self.layers)
 
     @property
     def replicas(self) -> int:

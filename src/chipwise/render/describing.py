@@ -15,6 +15,18 @@ from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, P
 from chipwise.render.file import CannotRender
 from chipwise.render.hardware import node_of
 from chipwise.render.joining import joining
+from chipwise.render.paying import (
+    best_of,
+    followed,
+    followed_usd,
+    layers_of,
+    load_of,
+    notes_of,
+    purchase_of,
+    service_of,
+    services_of,
+)
+from chipwise.render.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.render.platforms import platforms
 from chipwise.render.quoting import dns_name, file_name, is_hub_id
 from chipwise.render.software import HANDED, QUANTIZED, Asked, images_for, software_of
@@ -41,7 +53,10 @@ def describe(
     name, form = name or dns_name(work.name), _form(work, chosen)
     node = node_of(catalog, chosen, work)
     each = _chips_each(chosen, node, form)
-    scaling = _scaling(work, plan, chosen, form)
+    load = load_of(plan, chosen) if form in (Form.SERVICE, Form.SESSIONS) else None
+    scaling = followed(
+        _scaling(work, plan, chosen, form, node.chips), load, max(node.chips // each, 1) if each else 1, _stated(work)
+    )
     made = _model(work, chosen, model, teacher)
     asked = Asked(
         work, form, node, made, chosen.machines, chosen.split, scaling.slots if scaling else None, name, _format(chosen),
@@ -53,21 +68,24 @@ def describe(
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
     return Deployment(
-        name=name, title=work.name, kind=plan.kind, form=form, node=node, machines=chosen.machines, purchase=chosen.purchase,
-        software=software_of(asked, catalog.rows("images")), predicted=_predicted(plan, chosen), labels=_labels(work),
+        name=name, title=work.name, kind=plan.kind, form=form, node=node, machines=chosen.machines,
+        purchase=purchase_of(load, chosen), software=software_of(asked, catalog.rows("images")),
+        predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen)), labels=_labels(work),
         description=work.description or "", split=dict(chosen.split), chips_each=each, model=made,
         volumes=tuple(_volumes(work, chosen, made, form)), scaling=scaling,
         checkpoint_s=_checkpoint(work, chosen), deadline_s=goals.deadline, budget_usd=budget.usd if budget else None,
         starts=starts, stops=stops, time_zone=zone, idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None, others=_others(catalog, plan, chosen, work),
-        regions=_regions(plan, chosen), notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours)),
+        regions=_regions(plan, chosen),
+        notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours), *notes_of(plan, chosen)),
         platforms=platforms(catalog.rows("runtimes"), node) | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
         | {"Images": images_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
         goals=_goals(work), traffic=dict(work.traffic), stands=_stands(plan, chosen),
-        opens=opens, closes=closes,
+        opens=opens, closes=closes, layers=layers_of(load), services=services_of(plan), service=service_of(plan),
+        best=best_of(plan, chosen), streams=(work.streams or 0) if isinstance(work, Transcode) else 0,
     )  # fmt: skip
 
 
@@ -83,13 +101,16 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
             update={"labels": stage.labels if stage.labels.model_dump(exclude_none=True) else work.labels}
         )
         name = dns_name(f"{work.name}-{placed.name}", 50)
-        one = describe(inherited, placed.plan, catalog, models.get(placed.name), placed.choice, name, _teacher(work, stage))
-        made.append(replace(one, title=placed.name, namespace=dns_name(work.name)))
+        choice = own_machine(placed) if placed.per_use else placed.choice
+        one = describe(inherited, placed.plan, catalog, models.get(placed.name), choice, name, _teacher(work, stage))
+        used = stage_service(placed) if placed.per_use else None
+        made.append(replace(one, title=placed.name, namespace=dns_name(work.name), service=used))
     dearest = max(made, key=lambda one: one.predicted.usd)
     formats = {(one.source, one.to): one.format or "" for one in work.hand_offs}
     return replace(
         dearest, name=dns_name(work.name), title=work.name, kind="pipeline", form=Form.PIPELINE, labels=_labels(work),
-        description=work.description or "", stages=tuple(made), scaling=None, volumes=(), notes=tuple(plan.notes),
+        description=work.description or "", stages=tuple(made), scaling=None, volumes=(),
+        notes=(*plan.notes, *stage_notes(made)), layers=(), services=(), service=None,
         hand_offs=tuple(
             HandOff(one.source, one.to, one.size_bytes, formats.get((one.source, one.to), "")) for one in plan.hand_offs
         ),
@@ -142,10 +163,12 @@ def _chips_each(choice: Choice, node: Node, form: Form) -> int:
     return 1 if form is Form.SESSIONS else node.chips
 
 
-def _scaling(work: Common, plan: Plan, choice: Choice, form: Form) -> Scaling | None:
+def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -> Scaling | None:
     if form is not Form.SERVICE:
         return None
     usual = choice.replicas or choice.machines
+    if isinstance(work, Transcode) and work.streams is not None:  # a group of streams for each chip
+        usual = max(min(choice.machines * max(chips, 1), work.streams), 1)
     asked = work.replicas if isinstance(work, Serve) else None
     load = plan.load
     mean = load.replicas_mean if load is not None and choice == plan.winner else usual
@@ -158,6 +181,11 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form) -> Scaling | 
     if rate is not None and answer is not None:
         slots = 1 << max(math.ceil(math.log2(max(rate * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
     return Scaling(min(least, most), max(usual, least), max(most, usual), rate, slots)
+
+
+def _stated(work: Common) -> tuple[int | None, int | None]:
+    asked = work.replicas if isinstance(work, Serve) else None
+    return (asked.min, asked.max) if asked is not None else (None, None)
 
 
 def _answer_s(work: Common, choice: Choice) -> float | None:
@@ -212,6 +240,8 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
         place = work.data.place
         made.append(Volume("data", "/data", work.data.size, several, place if place and "//" in place else None,
                            f"the data set, as the plan keeps it: {choice.storage or 'object store'}"))  # fmt: skip
+    elif isinstance(work, Transcode) and work.streams is not None:
+        pass  # live streams come over the network and leave by it
     elif isinstance(work, Batch | Transcode) or getattr(work, "kind", "") == "render":
         made.append(Volume("data", "/data", 100 * GB, several, None, "input and results; its size is not stated"))
     if model is not None and model.weight_bytes and form is not Form.DEVICES:
@@ -295,12 +325,6 @@ def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
     if choice.precision in QUANTIZED and getattr(work, "output_tokens", None):
         notes.append(
             f"Weights in {choice.precision} are not made while they load: quantise them once, into the path of the command."
-        )
-    if isinstance(work, Transcode) and work.streams is not None:
-        each = choice.split.get("streams a chip", 1)
-        notes.append(
-            f"{work.streams} streams, {each} on each chip: the command is that of one stream."
-            " Start it once for each, with its own source and target."
         )
     if choice.quantum is not None:
         where = "this machine, simulated" if not choice.quantum.managed else choice.quantum.told

@@ -2,26 +2,63 @@
 
 from __future__ import annotations
 
-from chipwise.render.deployment import Deployment
+from textwrap import wrap
+
+from chipwise.render import sold
+from chipwise.render.deployment import Deployment, Service
 from chipwise.render.quoting import one_line
 from chipwise.units import DAY, HOUR
+
+WIDTH = 120  # of a note's lines
+LONGEST_NOTE = 5  # lines
 
 
 def heading(deployment: Deployment, about: str = "") -> str:
     """Lines without a comment sign. Prices and dates of the day are left out, so that files change only with the plan."""
     node, told = deployment.node, deployment.predicted
     many = f"{deployment.machines} x " if deployment.machines > 1 else ""
-    where = f"{many}{node.machine} ({node.provider} {node.region}, {deployment.purchase})"
+    bought = " + ".join(one.told for one in deployment.rented) or deployment.purchase
+    where = f"{many}{node.machine} ({node.provider} {node.region}, {bought})"
+    on = deployment.on
+    if on is not None:
+        where = f"{on.title} in {node.region}"
     lines = [f"{deployment.title}: {deployment.kind} on {where}. Written by chipwise from the plan."]
     if about:
         lines += about.splitlines()
-    if told.per == "job":
+    if on is not None:
+        lines += [line for part in sold.told(deployment, on) for line in wrap(part, WIDTH)]
+    elif told.per == "job":
         between = f"{_time(told.low_s)} to {_time(told.high_s)}"
         lines.append(f"Expected: {_time(told.seconds)} ({between}), ${told.usd:,.2f}, {told.kg:,.1f} kg CO2e.")
+    elif told.per == "month" and told.followed_usd is not None:
+        lines.append(
+            f"Expected: ${told.followed_usd:,.0f} a month with machines that follow the load; ${told.usd:,.0f} and"
+            f" {told.kg:,.0f} kg CO2e if those for its peak ran through all its hours."
+        )
     elif told.per == "month":
         lines.append(f"Expected: ${told.usd:,.0f} and {told.kg:,.0f} kg CO2e a month.")
-    lines += [f"Note: {note}" for note in deployment.notes]
+    notes = [*service_instead(deployment), *deployment.notes]
+    lines += [line for note in notes for line in wrap(f"Note: {note}", WIDTH)[:LONGEST_NOTE]]
     return "\n".join(one_line(line) for line in lines)
+
+
+def service_instead(deployment: Deployment) -> list[str]:
+    """Where the plan takes no machines at all: these files must not be read as its answer."""
+    found = deployment.service
+    if deployment.on is not None:
+        return sold.missed(deployment.on)
+    if found is None:
+        return []
+    own = deployment.predicted.usd
+    told = (
+        f"The plan does not take these machines ({sold.usd(own)} a month) but {found.title}, paid {_paid(found)}:"
+        f" {sold.usd(found.usd or 0.0)} a month."
+    )
+    return [f"{told} {sold.writer(found.kind, found.name)} These files are of machines of one's own."]
+
+
+def _paid(service: Service) -> str:
+    return "by the token" if service.kind == "per token" else "per use"
 
 
 def _time(seconds: float) -> str:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from chipwise.render.deployment import Deployment, Form, Node
+from collections.abc import Mapping
+from dataclasses import replace
+
+from chipwise.render.deployment import Deployment, Form, Layer, Node
+from chipwise.render.quoting import dns_name
 
 ALIKE = 0.5  # of the chosen machine's processors and memory: what another must have at least to stand in for it
 
 
 def independent(deployment: Deployment) -> bool:
     """Replicas that work on parts of their own and never speak to each other."""
-    return "replicas" in deployment.split or "frames at once" in deployment.split
+    return _apart(deployment.split)
+
+
+def _apart(split: Mapping[str, int]) -> bool:
+    return "replicas" in split or "frames at once" in split
 
 
 def runs_at_once(deployment: Deployment) -> int:
@@ -18,12 +26,22 @@ def runs_at_once(deployment: Deployment) -> int:
 
 
 def run_machines(deployment: Deployment) -> int:
-    """Machines that work together on one run. Replicas of a service and devices work alone."""
-    if deployment.form is not Form.JOB or independent(deployment):
+    """Machines that work together on one run."""
+    return machines_at_once(deployment.form, deployment.node, deployment.machines, deployment.split)
+
+
+def machines_at_once(form: Form, node: Node, machines: int, split: Mapping[str, int]) -> int:
+    """The same, before there is a deployment. Replicas of a service and devices work alone."""
+    if form is not Form.JOB or _apart(split):
         return 1
-    if "chips a run" in deployment.split:
-        return max(-(-int(deployment.split["chips a run"]) // max(deployment.node.chips, 1)), 1)
-    return deployment.machines
+    if "chips a run" in split:
+        return max(-(-int(split["chips a run"]) // max(node.chips, 1)), 1)
+    return machines
+
+
+def together(deployment: Deployment) -> bool:
+    """One program over several machines: it needs all of them at once, close to each other."""
+    return run_machines(deployment) > 1
 
 
 def run_chips(deployment: Deployment) -> int:
@@ -68,10 +86,11 @@ def meets(deployment: Deployment) -> bool:
     return deployment.form is Form.JOB and pods(deployment) > 1 and not alone
 
 
-def uses_efa(deployment: Deployment) -> bool:
-    """Pods that meet over several machines; a service talks to its users, and independent workers to nobody."""
-    node = deployment.node
-    return node.provider == "aws" and node.interfaces > 0 and meets(deployment) and deployment.machines > 1
+def uses_efa(deployment: Deployment, node: Node | None = None) -> bool:
+    """Machines that work together; a service talks to its users, and independent workers to nobody. `node`: another that
+    may stand in for the plan's."""
+    node = node or deployment.node
+    return node.provider == "aws" and node.interfaces > 0 and together(deployment)
 
 
 def machines_for(deployment: Deployment, replicas: int) -> int:
@@ -82,18 +101,59 @@ def machines_for(deployment: Deployment, replicas: int) -> int:
 def most_machines(deployment: Deployment) -> int:
     """The most that the plan ever has at once, with room for a rollout of a service."""
     scaling = deployment.scaling
+    if len(deployment.layers) == 1:  # a part of what is bought: the rollout has its room in the last of them
+        return deployment.layers[0].machines
     return machines_for(deployment, scaling.most + 1) if scaling is not None else deployment.machines
+
+
+def bought(deployment: Deployment) -> tuple[Deployment, ...]:
+    """The machines of a load in layers, one deployment for each way to buy, from the base up; else itself.
+
+    Together they hold `most_machines`: what is promised is what it is, and whatever else may come is of the last one.
+    """
+    if len(deployment.rented) < 2:
+        return (deployment,)
+    inside, left, below = max(deployment.per_machine, 1), most_machines(deployment), 0
+    made: list[Deployment] = []
+    for at, layer in enumerate(deployment.rented):
+        many = left if at == len(deployment.rented) - 1 else min(layer.machines, left)
+        if many > 0:
+            part, scaling, usual = replace(layer, machines=many), deployment.scaling, layer.machines
+            if scaling is not None:
+                held = (scaling.least, scaling.usual, scaling.most)
+                least, most, copies = (min(max(count - below, 0), many * inside) for count in (held[0], held[2], held[1]))
+                scaling = replace(scaling, least=least, usual=copies, most=most)
+                usual = machines_for(deployment, copies)
+            made.append(replace(deployment, name=_part_name(deployment, part, at), purchase=layer.purchase, machines=usual,
+                                layers=(part,), scaling=scaling))  # fmt: skip
+        left, below = left - many, below + many * inside
+    return tuple(made)
+
+
+def part_word(deployment: Deployment, part: Deployment) -> str:
+    """What tells a part of `bought` apart: base, on-demand, spot; empty where there is one only."""
+    return part.name.removeprefix(dns_name(deployment.name, 50)).removeprefix("-") if part.layers != deployment.layers else ""
+
+
+def _part_name(deployment: Deployment, layer: Layer, at: int) -> str:
+    earlier = sum(one.committed for one in deployment.rented[:at])
+    word = layer.purchase if not layer.committed else f"base-{earlier + 1}" if earlier else "base"
+    return f"{dns_name(deployment.name, 50)}-{word}"
 
 
 def candidates(deployment: Deployment) -> tuple[Node, ...]:
     """Machine types that will do, the plan's first.
 
+    In layers all of one chip: any pod may run in any layer.
+
     Spot machines are often short, so any of the next best will do that look alike to the program. Paid by the hour, a machine
     stands in for the chosen one only if it has the same chip: what was predicted then still holds, and only its price differs.
     """
     node, fits = deployment.node, []
+    if len(deployment.layers) == 1 and deployment.layers[0].committed:  # a term is promised for one machine type
+        return (node,)
     for other in deployment.others:
-        if not deployment.spot and other.chip != node.chip:
+        if (not deployment.spot or deployment.layers) and other.chip != node.chip:
             continue
         if uses_efa(deployment) and other.interfaces < node.interfaces:
             continue

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from chipwise.render.quoting import one_line
 
 WIDTH = 128
+PROGRAM_LINES = 10  # of a text: from here on it is a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,17 @@ def literal(value: object, indent: int = 0, used: int = 0) -> str:
 def string(text: str) -> str:
     """Double quotes, unless they need more escapes than single ones."""
     text = text.encode("utf-8", "replace").decode()  # half of a pair of surrogates is no text
+    if _read_by_people(text):
+        return '"""' + text.replace("\\", "\\\\") + '"""'
     quote = '"' if text.count('"') <= text.count("'") else "'"
     return quote + "".join(f"\\{sign}" if sign in ("\\", quote) else _sign(sign) for sign in text) + quote
+
+
+def _read_by_people(text: str) -> bool:
+    """A program of a shell stands as it is, line by line, where nothing in it needs an escape but backslashes."""
+    lines = text.split("\n")
+    plain = all(line.isprintable() and line == line.rstrip() for line in lines)
+    return len(lines) >= PROGRAM_LINES and plain and '"""' not in text and not text.startswith('"') and not text.endswith('"')
 
 
 def _sign(sign: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from chipwise.catalog.tables import ImageRow
 from chipwise.render.deployment import Form, Model, Node, Software
 from chipwise.render.file import CannotRender
+from chipwise.render.layout import machines_at_once
 from chipwise.workload.kinds import Common, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
@@ -245,7 +246,10 @@ def _ffmpeg(work: Transcode, hardware: bool) -> tuple[str, ...]:
         words += ["-r", f"{one.fps:g}"] if getattr(one, "fps", None) else []
         if one.bitrate is not None:
             words += ["-b:v", f"{one.bitrate * 8 / 1000:.0f}k"]
-        words += ["-f", "mpegts", f"/data/out-{at}.ts"]
+        # MPEG-TS has no place for the newer codecs: players would not know what it carries.
+        words += (
+            ["-f", "matroska", f"/data/out-{at}.mkv"] if codec in ("av1", "vp9") else ["-f", "mpegts", f"/data/out-{at}.ts"]
+        )
     return tuple(words)
 
 
@@ -277,9 +281,7 @@ def _settings(asked: Asked, purpose: str) -> dict[str, str]:
         made["DATA_URL"] = data.place
     if asked.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
         made["HF_HOME"] = "/models/hub"
-    alone = {"replicas", "frames at once"} & asked.split.keys()
-    alone |= {"runs"} if asked.split.get("chips a run", asked.node.chips + 1) <= asked.node.chips else set()
-    together = asked.form is Form.JOB and asked.machines > 1 and not alone
+    together = machines_at_once(asked.form, asked.node, asked.machines, asked.split) > 1
     if together and asked.node.fabric == "efa" and asked.node.kind == "gpu":
         made |= {"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"}
     if together and asked.node.kind == "neuron":

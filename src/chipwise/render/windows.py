@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import time
 
+from chipwise.render.deployment import Deployment
 from chipwise.workload.kinds import Common
 from chipwise.workload.schedule import MARKET_HOURS, BusinessHours, Cron, MarketHours
 
@@ -56,8 +58,16 @@ def _days(days: list[str]) -> str:
     return ", ".join(said).title()
 
 
+_BY_HAND = ": suspend it and resume it at those hours."
+
+
 def paused(hours: str) -> tuple[str, ...]:
-    return (f"By the plan it runs only {hours}: suspend it and resume it at those hours.",) if hours else ()
+    return (f"By the plan it runs only {hours}{_BY_HAND}",) if hours else ()
+
+
+def without_pause(deployment: Deployment) -> Deployment:
+    """For files that keep the hours themselves: nobody need be told to."""
+    return replace(deployment, notes=tuple(note.replace(_BY_HAND, ".") for note in deployment.notes))
 
 
 def _cron(moment: time, days: list[str]) -> str:

@@ -16,6 +16,11 @@ from kube.api import Answer, Api
 PAUSE = 0.15
 # An annotation of a pod's template: it ends with success so many seconds after it was started; without it, it runs on.
 RUNS_SECONDS = "test.chipwise.dev/runs-seconds"
+EXIT_CODE = "test.chipwise.dev/exit-code"  # with which it ends then, instead of 0
+# With which it ends when it is asked to (SIGTERM); "none": it heeds nothing and is ended when its grace is over. Without it, it
+# goes without a word.
+ON_TERM = "test.chipwise.dev/on-term"
+NO_START = "test.chipwise.dev/no-start"  # its command is not there
 
 
 class PlayedKubelet:
@@ -47,33 +52,57 @@ class PlayedKubelet:
 
     def _tend(self, pod: Mapping[str, Any]) -> None:
         meta, phase = pod["metadata"], pod["status"].get("phase")
+        told = meta.get("annotations", {})
         if meta.get("deletionTimestamp"):
-            self._api.delete("v1", "Pod", meta["name"], meta["namespace"], at_once=True)
+            self._end(pod, told.get(ON_TERM))
+        elif phase == "Pending" and NO_START in told:
+            _report(self._api, pod, "Failed", 128, "StartError")
         elif phase == "Pending":
             self._started[meta["uid"]] = time.monotonic()
             _report(self._api, pod, "Running")
         elif phase == "Running":
-            seconds = meta.get("annotations", {}).get(RUNS_SECONDS)
+            seconds, code = told.get(RUNS_SECONDS), int(told.get(EXIT_CODE, "0"))
             if seconds is not None and time.monotonic() - self._started.get(meta["uid"], 0.0) >= float(seconds):
-                _report(self._api, pod, "Succeeded")
+                _report(self._api, pod, "Failed" if code else "Succeeded", code)
+
+    def _end(self, pod: Mapping[str, Any], heeds: str | None) -> None:
+        """One that is to go: it ends as it does, and is removed when it has."""
+        meta = pod["metadata"]
+        if heeds is None or pod["status"].get("phase") != "Running":
+            self._api.delete("v1", "Pod", meta["name"], meta["namespace"], at_once=True)
+            return
+        if heeds != "none":
+            _report(self._api, pod, "Failed" if int(heeds) else "Succeeded", int(heeds))
+        elif time.time() > datetime.datetime.fromisoformat(meta["deletionTimestamp"]).timestamp():
+            _report(self._api, pod, "Failed", 137)
 
 
-def end(api: Api, pod: Mapping[str, Any], *, failed: bool = False) -> None:
+def end(api: Api, pod: Mapping[str, Any], *, failed: bool = False, code: int = 0) -> None:
     """Ends a pod's containers now, as a program that returns would."""
-    _report(api, pod, "Failed" if failed else "Succeeded").must()
+    _report(api, pod, "Failed" if failed or code else "Succeeded", code or int(failed)).must()
 
 
-def _report(api: Api, pod: Mapping[str, Any], phase: str) -> Answer:
+def disrupt(api: Api, pod: Mapping[str, Any], why: str) -> None:
+    """Ends it as a machine does that is shut down under it."""
+    _report(api, pod, "Failed", 137, target=why).must()
+
+
+def _report(api: Api, pod: Mapping[str, Any], phase: str, code: int = 0, reason: str = "Completed", target: str = "") -> Answer:
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     runs = phase == "Running"
+    former = [one.get("state", {}).get("running", {}) for one in pod["status"].get("containerStatuses", ())]
     if runs:
         state: dict[str, Any] = {"running": {"startedAt": now}}
     else:
-        state = {"terminated": {"exitCode": int(phase == "Failed"), "reason": "Completed", "startedAt": now, "finishedAt": now}}
+        began = former[0].get("startedAt", now) if former else now
+        state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": began, "finishedAt": now}}
     conditions = [
         {"type": kind, "status": "True" if runs or kind == "Initialized" else "False", "lastTransitionTime": now}
         for kind in ("Initialized", "ContainersReady", "Ready")
     ]
+    if target:
+        lost = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": target}
+        conditions.append({**lost, "lastTransitionTime": now})
     scheduled = [one for one in pod["status"].get("conditions", ()) if one["type"] == "PodScheduled"]
     containers = [
         {"name": one["name"], "image": one["image"], "imageID": "", "ready": runs, "restartCount": 0, "state": state}

@@ -25,7 +25,8 @@ spec:
           resources:
             requests: {cpu: "8", memory: 64Gi}
             limits: {memory: 64Gi, nvidia.com/gpu: 8}
-          volumeMounts: [{name: checkpoints, mountPath: /checkpoints}]
+          volumeMounts: [{name: checkpoints, mountPath: /checkpoints}, {name: shm, mountPath: /dev/shm}]
+      volumes: [{name: shm, emptyDir: {medium: Memory}}]
 """
 GOOD_SERVICE = """\
 apiVersion: apps/v1
@@ -61,7 +62,8 @@ resource "aws_instance" "main" {
     http_tokens = "required"
   }
   root_block_device {
-    encrypted = true
+    encrypted   = true
+    volume_size = 200
   }
 }
 
@@ -96,8 +98,10 @@ apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: gpu}
 spec:
+  limits: {nvidia.com/gpu: 16}
   template:
     spec:
+      nodeClassRef: {name: gpu}
       taints: [{key: nvidia.com/gpu, effect: NoSchedule}]
       requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [p5.48xlarge]}]
 ---
@@ -121,32 +125,44 @@ BAD = [
     ("root-container", "Dockerfile", "USER 10001", "USER root", 4),
     ("root-container", "compose.yaml", '    user: "10001"\n', "    privileged: true\n", 4),
     ("host-access", "job.yaml", "      containers:", "      hostNetwork: true\n      containers:", 10),
-    ("host-access", "job.yaml", "      containers:", "      volumes: [{name: a, hostPath: {path: /}}]\n      containers:", 10),
+    ("host-access", "job.yaml", "emptyDir: {medium: Memory}", "hostPath: {path: /}", 20),
+    ("host-access", "job.yaml", "allowPrivilegeEscalation: false", "capabilities: {add: [SYS_ADMIN]}", 14),
+    ("host-access", "compose.yaml", "    environment", "    network_mode: host\n    environment", 5),
+    ("host-access", "compose.yaml", "    environment", "    volumes: [/var/run/docker.sock:/x]\n    environment", 5),
     ("missing-limits", "job.yaml", "limits: {memory: 64Gi, ", "limits: {", 16),
     ("missing-limits", "job.yaml", 'cpu: "8", ', "", 16),
     ("accelerator-taints", "job.yaml", "nvidia.com/gpu, operator", "other, operator", 9),
-    ("accelerator-taints", "nodes.yaml", "      taints: [{key: nvidia.com/gpu, effect: NoSchedule}]\n", "", 7),
-    ("accelerator-taints", "main.tf", "  taint {\n", "  label {\n", 21),
+    ("accelerator-taints", "nodes.yaml", "      taints: [{key: nvidia.com/gpu, effect: NoSchedule}]\n", "", 8),
+    ("accelerator-taints", "main.tf", "  taint {\n", "  label {\n", 22),
+    ("unbounded-machines", "nodes.yaml", "  limits: {nvidia.com/gpu: 16}\n", "", 4),
+    ("small-disk", "nodes.yaml", "  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {encrypted: true}}]\n", "", 15),
+    ("small-disk", "main.tf", "volume_size = 200", "volume_size = 20", 1),
+    ("shared-memory", "job.yaml", ", {name: shm, mountPath: /dev/shm}", "", 19),
     ("open-secrets", "job.yaml", "valueFrom: {secretKeyRef: {name: hub, key: token}}", "value: abcdef", 15),
     ("open-secrets", "service.yaml", "kind: PodDisruptionBudget", "kind: PodDisruptionBudget # AKIAABCDEFGHIJKLMNOP", 20),
     ("open-secrets", "Dockerfile", "USER 10001", "ENV API_KEY=abc\nUSER 10001", 4),
     ("open-secrets", "compose.yaml", "MODE: fast", "DB_PASSWORD: fast", 5),
+    ("open-secrets", "compose.yaml", "{MODE: fast}", "[DB_PASSWORD=fast]", 5),
+    ("open-secrets", "job.yaml", "[torchrun, --nproc-per-node=8, train.py]", "[sh, -c, 'export API_KEY=a1b2c3; run']", 13),
     ("open-secrets", "main.tf", 'instance_type = "p5.48xlarge"', 'password = "hunter2"', 1),
     ("disruption-budget", "service.yaml", "matchLabels: {app: chat}", "matchLabels: {app: other}", 2),
-    ("spot-without-checkpoint", "job.yaml", "          volumeMounts: [{name: checkpoints, mountPath: /checkpoints}]\n", "", 7),
+    ("spot-without-checkpoint", "job.yaml", "{name: checkpoints, mountPath: /checkpoints}, ", "", 7),
     ("idle-accelerators", "job.yaml", "--nproc-per-node=8", "--nproc-per-node=2", 10),
     ("idle-accelerators", "job.yaml", "[torchrun, --nproc-per-node=8, train.py]", "[sleep, infinity]", 10),
+    ("idle-accelerators", "job.yaml", "[torchrun, --nproc-per-node=8, train.py]", "[bash, -c, sleep 1d]", 10),
+    ("idle-accelerators", "job.yaml", "[torchrun, --nproc-per-node=8, train.py]", "[sh, -c, vllm serve x --port 1]", 10),
     ("unpinned-image", "job.yaml", "team/trainer:1.4", "team/trainer:latest", 12),
     ("unpinned-image", "Dockerfile", "python:3.12-slim", "python", 1),
     ("unpinned-image", "compose.yaml", "image: a:1", "image: a", 3),
     ("missing-probes", "service.yaml", "          readinessProbe: {httpGet: {path: /health, port: 8000}}\n", "", 11),
-    ("open-network", "main.tf", "    self      = true", '    cidr_blocks = ["0.0.0.0/0"]', 11),
+    ("open-network", "main.tf", "    self      = true", '    cidr_blocks = ["0.0.0.0/0"]', 12),
+    ("open-network", "compose.yaml", "    environment", "    ports: ['8000:8000']\n    environment", 5),
     ("open-network", "service.yaml", "kind: PodDisruptionBudget", "kind: Service", 23),
-    ("unencrypted-disk", "main.tf", "encrypted = true", "encrypted = false", 1),
-    ("unencrypted-disk", "nodes.yaml", "encrypted: true", "encrypted: false", 15),
+    ("unencrypted-disk", "main.tf", "encrypted   = true", "encrypted = false", 1),
+    ("unencrypted-disk", "nodes.yaml", "encrypted: true", "encrypted: false", 17),
     ("metadata-v1", "main.tf", '"required"', '"optional"', 1),
-    ("metadata-v1", "nodes.yaml", "httpTokens: required", "httpTokens: optional", 14),
-    ("broad-rights", "main.tf", '["s3:GetObject"]', '["*"]', 29),
+    ("metadata-v1", "nodes.yaml", "httpTokens: required", "httpTokens: optional", 16),
+    ("broad-rights", "main.tf", '["s3:GetObject"]', '["*"]', 30),
     ("unreadable", "job.yaml", "kind: Job", "kind: [", 3),
     ("unreadable", "main.tf", "egress {", "egress {{", 1),
 ]  # fmt: skip

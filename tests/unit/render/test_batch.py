@@ -72,13 +72,14 @@ def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
         assert told.value.remedy == "Take --to slurm or parallelcluster."
 
 
-def test_parts_read_files_with_numbers_of_five_digits() -> None:
+def test_parts_find_their_number_and_their_shards() -> None:
     text = texts(batch.render(deployment("batch", ON_AWS)))["batch_job.py"]
     command = constants(text)["CONTAINER"]["command"]
-    words = [*command[:2], command[2].replace("exec vllm", "exec printf '%s\\n'")]
+    words = [*command[:2], command[2].replace("exec sh", "exec printf '%s\\n' \"$PART $SHARD\"", 1)]
     told = subprocess.run(words, env={"AWS_BATCH_JOB_ARRAY_INDEX": "12"}, capture_output=True, text=True, check=True).stdout
-    assert "/data/requests-00012.jsonl" in told.splitlines()
-    assert "# Each of 4096 replicas answers a file of its own." in text
+    assert told.startswith("12 00012\n")
+    assert "/data/requests" in told.splitlines()
+    assert "# 4,096 replicas answer" in text
 
 
 class Slow:

@@ -72,7 +72,7 @@ def test_a_service_is_open_to_its_own_machine_only() -> None:
 def test_parts_of_a_batch_are_named_by_the_one_who_starts_them() -> None:
     made = main(BATCH)
     assert made["environment"]["PART"].startswith("${PART:?")
-    assert "requests-$$SHARD.jsonl" in made["command"][0]
+    assert "parts=$${PARTS:-1}" in made["command"][0]
 
 
 @pytest.mark.parametrize(

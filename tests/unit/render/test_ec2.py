@@ -151,7 +151,7 @@ def test_a_machine_hands_every_word_to_the_container_as_it_was_written(text: str
 
 def test_each_part_is_told_which_it_is() -> None:
     batch, frames = rendered("batch")["start.sh"], rendered("render")["start.sh"]
-    assert '"/data/requests-$SHARD.jsonl"' in batch
+    assert "' batch /data/requests /data/answers " in batch
     assert 'SHARD=$(printf %05d "$PART")' in batch
     assert "PARTS=4096\n" in batch
     assert '--env "PART=$PART" --env "PARTS=$PARTS" --env "SHARD=$SHARD"' in batch
@@ -225,6 +225,61 @@ def test_the_full_price_is_paid_only_by_who_asks_for_it() -> None:
     assert "or_on_demand" not in rendered("serve")["launch.sh"]
 
 
+def test_where_a_machine_was_just_taken_is_tried_last_and_the_full_price_after_some_losses() -> None:
+    inside = loaded(rendered("train")["launch.py"])
+    names = list(dict.fromkeys(name for name, *_ in inside["ATTEMPTS"]))
+    allowed = SimpleNamespace(or_on_demand=True)
+
+    def lost(many: int) -> list[tuple[str, str, str]]:
+        one = inside["Machine"]("i-1", 0, names[0], "spot", "a", None, "lost")
+        return [(attempt[0], attempt[1], subnet) for attempt, subnet in inside["order"](allowed, ["a", "b"], [one] * many)]
+
+    assert lost(0)[:2] == [(names[0], "spot", "a"), (names[0], "spot", "b")]
+    assert lost(1)[0] == (names[0], "spot", "b")
+    assert lost(1)[2 * len(names) - 1] == (names[0], "spot", "a")  # before anything at the full price
+    assert [purchase for _, purchase, _ in lost(inside["LOSSES"])][:1] == ["on-demand"]
+    assert sorted(lost(0)) == sorted(lost(1)) == sorted(lost(9))
+
+
+@pytest.mark.parametrize(
+    ("example", "reason", "tag", "fate"),
+    [
+        ("train", "Client.InstanceInitiatedShutdown", "", "finished"),
+        ("train", "Server.SpotInstanceTermination", "", "lost"),
+        ("train", "Client.UserInitiatedShutdown", "", "lost"),
+        ("train", "Client.UserInitiatedShutdown", "chipwise-ended", "ended"),
+        ("serve", "Client.InstanceInitiatedShutdown", "", "lost"),  # a service has no end of its own
+    ],
+)
+def test_who_ended_a_machine_tells_a_finished_one_from_a_lost_one(example: str, reason: str, tag: str, fate: str) -> None:
+    tags = [{"Key": key, "Value": "2"} for key in ("chipwise-first-rank", tag) if key]
+    told = {"InstanceId": "i-1", "InstanceType": "x", "LaunchTime": None, "AmiLaunchIndex": 1, "Tags": tags,
+            "State": {"Name": "terminated"}, "StateReason": {"Code": reason}}  # fmt: skip
+    one = loaded(rendered(example)["launch.py"])["machine"](told)
+    assert (one.rank, one.fate) == (3, fate)
+
+
+def test_only_spot_is_followed_without_being_asked() -> None:
+    assert [constants(rendered(name)["launch.py"])["FOLLOWS"] for name in ("train", "serve")] == [True, False]
+
+
+def test_a_machine_that_is_taken_waits_for_it_and_does_not_shut_itself_down(tmp_path: Path) -> None:
+    """A shutdown of its own would look like the end of the job."""
+    planned = replace(deployment("finetune", ON_AWS), purchase="spot", volumes=())
+    body = start_script(planned)
+    at = body.index("finish() {")
+    finish = body[at : body.index("trap finish EXIT")]
+    stubs = (
+        'save() { :; }\nsleep() { echo "waits $1"; }\nshutdown() { echo shutdown; }\naws() { cat; }\nmetadata() { echo i-1; }\n'
+    )
+    for taken, said in (("", ["i-1 0", "shutdown"]), ("yes", ["waits 300", "i-1 0", "shutdown"])):
+        flag = tmp_path / "taken"
+        flag.touch() if taken else None
+        script = f"{stubs}RANK=0 KEEP=s3://kept TAKEN={flag}\n{finish}true\nfinish\n"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[1:] == said
+
+
 def test_both_launchers_want_a_private_subnet_for_efa() -> None:
     refusal = "machines with several network interfaces get no public address"
     assert refusal in rendered("train")["launch.sh"]
@@ -239,3 +294,16 @@ def test_secrets_are_read_on_the_machine_and_written_nowhere() -> None:
     assert "get-secret-value --secret-id hub-token" in files["start.sh"]
     assert "--env HF_TOKEN \\" in files["start.sh"]
     assert constants(files["launch.py"])["NEEDS_ROLE"] is True
+
+
+def test_a_job_of_some_hours_is_started_and_ended_by_a_crontab() -> None:
+    for path, text in rendered("render").items():
+        assert "suspend it and resume it" not in text
+        if path == "launch.py":
+            assert "# CRON_TZ=Europe/Rome\n# 0 19 * * 1,2,3,4,5 python launch.py --up\n" in text
+            assert "# 0 7 * * 2,3,4,5,6 python launch.py --down\n" in text
+    planned = deployment("render", ON_AWS)
+    forgets = replace(planned, checkpoint_s=None, volumes=tuple(one for one in planned.volumes if one.name != "checkpoints"))
+    text = {file.path: file.text for file in ec2.render(forgets)}["launch.py"]
+    assert "CRON_TZ" not in text  # it would begin from nothing every evening
+    assert "suspend it and resume it" in text

@@ -71,7 +71,7 @@ def test_runs_are_tasks_that_are_counted_and_parts_find_their_file() -> None:
     files = texts(ecs.render(replace(deployment("batch", ON_AWS), machines=2)))
     said, (inside,) = constants(files["ecs_deploy.py"]), json.loads(files["task-definition.json"])["containerDefinitions"]
     assert (said["COUNTED"], said["COPIES"]) == ("PART", 16)
-    assert inside["command"][1].startswith('export SHARD="$(printf %05d $PART)"; exec vllm run-batch')
+    assert inside["command"][1].startswith('export SHARD="$(printf %05d $PART)"; exec sh -c \'')
 
 
 def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:

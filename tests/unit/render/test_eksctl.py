@@ -63,7 +63,6 @@ def test_machines_that_meet_stand_in_one_zone_with_the_fabric() -> None:
     assert found["efaEnabled"]
     assert found["availabilityZones"] == ["eu-north-1a"]
     assert found["availabilityZones"][0] in made(planned)["availabilityZones"]
-    assert found["placement"] == {"groupName": planned.name}
     assert found["desiredCapacity"] == found["maxSize"] == planned.machines
 
 

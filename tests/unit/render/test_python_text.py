@@ -85,3 +85,21 @@ def test_a_formatter_leaves_a_script_alone(values: list[object]) -> None:
         input=text, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == text
+
+
+PROGRAMS = st.lists(st.text(alphabet="'\"\\ {}$a#", max_size=8), min_size=10, max_size=14).map("\n".join)
+
+
+@given(PROGRAMS)
+def test_a_program_of_many_lines_is_read_as_it_was_written(text: str) -> None:
+    assert ast.literal_eval(string(text)) == text
+
+
+def test_a_program_of_many_lines_stands_line_by_line_and_a_formatter_leaves_it_alone(tmp_path: Path) -> None:
+    program = "\n".join(["set -u", *(f"  echo 'it''s {at}' \"\\n\" # a \\ b" for at in range(12)), "' end"])
+    text = constant_text(Constant("COMMAND", program)) + constant_text(Constant("WORDS", ["/bin/sh", "-c", program, "x"]))
+    assert "\n  echo 'it''s 3' \"\\\\n\" # a \\\\ b\n" in text
+    (tmp_path / "made.py").write_text(text)
+    ruff = str(Path(sys.executable).with_name("ruff"))
+    words = [ruff, "format", "--check", "--line-length=128", "--isolated", str(tmp_path / "made.py")]
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0

@@ -144,3 +144,10 @@ def test_no_container_may_become_root() -> None:
             spec = group["template"]["spec"]
             assert spec["securityContext"]["runAsNonRoot"] is True
             assert all(one["securityContext"]["allowPrivilegeEscalation"] is False for one in spec["containers"])
+
+
+def test_a_slice_of_tpus_that_serves_is_found_by_its_labels() -> None:
+    served = replace(SERVE, node=replace(TPU.node, chips=4), others=(), chips_each=4)
+    workers = cluster(served)["workerGroupSpecs"][0]["template"]["spec"]
+    assert "affinity" not in workers
+    assert workers["nodeSelector"]

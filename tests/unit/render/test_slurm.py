@@ -56,7 +56,12 @@ def test_divided_work_is_an_array_of_machines() -> None:
     wanted = asked(BATCH)
     assert (wanted["array"], wanted["nodes"], wanted["ntasks-per-node"]) == ("0-3", "1", "4")
     assert "PARTS=16" in text(BATCH)
-    assert "/data/requests-$SHARD.jsonl" in text(BATCH)
+    assert "/data/requests /data/answers" in text(BATCH)
+
+
+def test_a_batch_is_queued_again_even_where_it_has_no_checkpoints() -> None:
+    volumes = tuple(one for one in BATCH.volumes if one.name != "checkpoints")
+    assert "requeue" in asked(replace(BATCH, volumes=volumes, purchase="on-demand"))
 
 
 def test_frames_are_dealt_out() -> None:
@@ -122,3 +127,14 @@ def test_what_is_no_job_is_refused(what: Deployment, why: str) -> None:
 def test_a_short_job_has_time_to_start() -> None:
     short = replace(HPC, predicted=replace(HPC.predicted, high_s=1.0))
     assert limit_seconds(short) == HOUR / 6
+
+
+def test_a_job_of_some_hours_waits_for_its_opening_in_the_queue() -> None:
+    open_late = replace(TRAIN, opens="30 19 * * 1,5", closes="5 7 * * 2,6", time_zone="Europe/Rome")
+    script = text(open_late)
+    assert "next_time 19:30 1,5)" in script
+    assert "next_time 07:05 2,6)" in script
+    assert "TZ=Europe/Rome date" in script
+    forgets = replace(open_late, checkpoint_s=None, volumes=())
+    assert "next_time" not in text(forgets)  # each pause would lose all of it
+    assert "next_time" not in text(replace(open_late, opens="*/5 * * * *"))

@@ -49,10 +49,11 @@ def test_every_setting_has_a_reason() -> None:
     assert all(lines[at - 1].startswith("# ") for at in values)
 
 
-def test_a_batch_in_parts_gives_each_its_own_chips_and_file() -> None:
+def test_a_batch_in_parts_gives_each_its_own_chips_and_shards() -> None:
     text = written(replace(BATCH, node=replace(BATCH.node, chips=4), chips_each=2, split={"tp": 2, "replicas": 8}))["batch.sh"]
     assert "PART % 2 * 2" in text
-    assert "requests-$shard.jsonl" in text
+    assert "export PART PARTS=8" in text
+    assert "' batch /data/requests /data/answers " in text
 
 
 def test_a_replica_over_several_machines_is_left_to_ray() -> None:

@@ -23,10 +23,21 @@ def taken(folder: Path, names: Sequence[str]) -> list[str]:
     return [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
 
 
+def check(folder: Path) -> None:
+    """Tells what no choice of files could help: that it is a file, or that one may not write there."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file.", remedy="Give a directory with --out.")
+    nearest = next((one for one in (folder, *folder.parents) if one.exists()), Path())
+    if not nearest.is_dir():
+        raise BadInput(f"{nearest} is a file, so that {folder} cannot be made.", remedy="Give another directory with --out.")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise BadInput(f"{nearest} cannot be written to.", remedy="Give another directory with --out.")
+
+
 def write(folder: Path, files: Sequence[tuple[str, str, bool]], force: bool) -> None:
     """Each as (path below `folder`, text, executable). Old files are put back when anything fails on the way."""
     names = [name for name, _, _ in files]
-    _refuse(folder, names, force)
+    refuse(folder, names, force)
     new, made = not folder.exists(), _missing(folder)
     fresh = (folder.parent if new else folder) / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     try:
@@ -50,7 +61,8 @@ def write(folder: Path, files: Sequence[tuple[str, str, bool]], force: bool) -> 
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _refuse(folder: Path, names: Sequence[str], force: bool) -> None:
+def refuse(folder: Path, names: Sequence[str], force: bool) -> None:
+    """Tells which of the files cannot be put there."""
     there = taken(folder, names)
     if there and not force:
         raise _in_the_way(folder, there)

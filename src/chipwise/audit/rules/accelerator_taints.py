@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chipwise.audit.finding import Finding, Weight
+from chipwise.audit.machines import accelerated, pools
 from chipwise.audit.pods import pods_of
 from chipwise.audit.source import Sources, line_of, listed, look
 from chipwise.audit.terraform import inner
@@ -13,12 +14,6 @@ from chipwise.audit.terraform import inner
 # GKE taints its own GPU and TPU node pools, so they are not looked at.
 ABOUT = "accelerator nodes are tainted, and pods that use them tolerate it"
 _RULE = "accelerator-taints"
-_FAMILIES = ("p3", "p4", "p5", "p6", "g4", "g5", "g6", "g7", "trn", "inf", "dl1", "dl2", "f2", "vt1")
-
-
-def accelerated(machine: str) -> bool:
-    """Whether a machine of AWS has an accelerator, by its name."""
-    return machine.split(".")[0].startswith(_FAMILIES)
 
 
 def check(sources: Sources) -> Iterator[Finding]:
@@ -35,13 +30,10 @@ def check(sources: Sources) -> Iterator[Finding]:
                     f"{pod.owner.title} uses {name} and does not tolerate its taint",
                     f"Add a toleration: key {name}, operator Exists, effect NoSchedule.",
                 )  # fmt: skip
+    for manifest, spec in pools(sources):
+        if not listed(look(spec, "taints")):
+            yield _found(manifest.path, line_of(spec), f"{manifest.title} brings accelerators without a taint", "Add taints.")
     for manifest in sources.manifests:
-        if manifest.kind == "NodePool" and look(manifest.body, "spec", "template", "spec") is not None:
-            spec = look(manifest.body, "spec", "template", "spec")
-            if any(accelerated(name) for name in _machines(spec)) and not listed(look(spec, "taints")):
-                yield _found(
-                    manifest.path, line_of(spec), f"{manifest.title} brings accelerators without a taint", "Add taints."
-                )
         if manifest.kind == "ClusterConfig":
             for group in [*listed(manifest.body.get("managedNodeGroups")), *listed(manifest.body.get("nodeGroups"))]:
                 names = [look(group, "instanceType"), *listed(look(group, "instanceTypes"))]
@@ -53,17 +45,22 @@ def check(sources: Sources) -> Iterator[Finding]:
         untainted = block.labels[:1] == ("aws_eks_node_group",) and not inner(block.body, "taint")
         if untainted and any(map(accelerated, machines)):
             yield _found(block.path, block.line, f"{block.title} has accelerators and no taint", "Add a taint block.")
+        for name, group in _groups(block.body, block.title) if block.type == "module" else ():
+            types = [str(one).strip('"') for one in listed(group.get("instance_types"))]
+            if any(map(accelerated, types)) and not group.get("taints"):
+                yield _found(block.path, block.line, f"{block.title}: {name} has accelerators and no taint", "Set taints.")
         untainted = block.labels[:1] == ("azurerm_kubernetes_cluster_node_pool",) and not block.body.get("node_taints")
         if untainted and "Standard_N" in str(block.body.get("vm_size", "")):
             yield _found(block.path, block.line, f"{block.title} has accelerators and no taint", "Set node_taints.")
 
 
-def _machines(spec: Mapping[str, Any]) -> list[str]:
-    found = []
-    for one in listed(look(spec, "requirements")):
-        if look(one, "key") in ("node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"):
-            found += [str(value) for value in listed(look(one, "values"))]
-    return found
+def _groups(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Groups of machines inside the arguments of a module: whatever names its types."""
+    if isinstance(value, Mapping):
+        if "instance_types" in value:
+            yield name, value
+        for key, one in value.items():
+            yield from _groups(one, str(key).strip('"'))
 
 
 def _found(path: str, line: int, what: str, fix: str) -> Finding:

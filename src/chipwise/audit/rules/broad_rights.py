@@ -30,8 +30,13 @@ def check(sources: Sources) -> Iterator[Finding]:
                     _FIX,
                 )
         for key in ("policy", "inline_policy"):
-            if re.search(r'"?Action"?\s*[:=]\s*\[?\s*"\*"', str(block.body.get(key, ""))):
+            text = str(block.body.get(key, ""))
+            if re.search(r'"?Action"?\s*[:=]\s*\[?\s*"\*"', text):
                 yield Finding(_RULE, Weight.HIGH, block.path, block.line, f"{block.title} allows every action", _FIX)
+            elif (found := re.search(r'"([\w-]+:\*)"', text)) and re.search(r'"?Resource"?\s*[:=]\s*\[?\s*"\*"', text):
+                yield Finding(
+                    _RULE, Weight.HIGH, block.path, block.line, f"{block.title} allows {found[1]} on everything", _FIX
+                )
     for manifest in sources.manifests:
         if manifest.kind in ("Role", "ClusterRole"):
             for rule in listed(manifest.body.get("rules")):

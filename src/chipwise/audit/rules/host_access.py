@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.audit.finding import Finding, Weight
-from chipwise.audit.pods import pods_of
+from chipwise.audit.pods import Pod, pods_of
 from chipwise.audit.source import Sources, line_of, listed, look
 
 ABOUT = "pods do not reach into their machine"
 # What a device plugin or a collector of metrics is for: it runs on every machine and serves the others.
 _DAEMONS = ("DaemonSet",)
+
+
+# Rights of root that reach beyond the container. IPC_LOCK, which fast networks need, does not.
+_REACHING = {"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_PTRACE", "SYS_RAWIO", "NET_ADMIN", "DAC_READ_SEARCH", "BPF"}
+_SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
@@ -23,6 +28,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                 yield Finding(
                     "host-access", Weight.HIGH, pod.owner.path, line_of(pod.spec, key), f"{pod.owner.title} sets {key}", fix
                 )
+        yield from _capabilities(pod)
         for volume in listed(pod.spec.get("volumes")):
             if look(volume, "hostPath") is not None:
                 where = look(volume, "hostPath", "path")
@@ -31,3 +37,28 @@ def check(sources: Sources) -> Iterator[Finding]:
                     f"{pod.owner.title} mounts {where} of its machine",
                     "Use a PersistentVolumeClaim or an emptyDir.",
                 )  # fmt: skip
+    for one in sources.compose:
+        services = one.body.get("services")
+        for name, service in services.items() if isinstance(services, dict) else ():
+            for key in ("network_mode", "pid", "ipc"):
+                if look(service, key) == "host":
+                    yield Finding(
+                        "host-access", Weight.MEDIUM, one.path, line_of(service, key), f"service {name} sets {key}: host",
+                        "Drop it; shared memory is shm_size." if key == "ipc" else "Drop it, and publish the ports it needs.",
+                    )  # fmt: skip
+            mounts = [str(look(volume, "source") or volume) for volume in listed(look(service, "volumes"))]
+            if any(mount.partition(":")[0] in _SOCKETS for mount in mounts):
+                yield Finding(
+                    "host-access", Weight.HIGH, one.path, line_of(service, "volumes"),
+                    f"service {name} holds the socket of the container engine, which is root on the machine", "Drop the mount.",
+                )  # fmt: skip
+
+
+def _capabilities(pod: Pod) -> Iterator[Finding]:
+    for container in pod.containers:
+        added = {str(one).removeprefix("CAP_") for one in listed(look(container, "securityContext", "capabilities", "add"))}
+        for right in sorted(added & _REACHING):
+            yield Finding(
+                "host-access", Weight.HIGH, pod.owner.path, line_of(container, "securityContext", "capabilities"),
+                f"{pod.owner.title}: container {container.get('name', '?')} has the capability {right}", f"Drop {right}.",
+            )  # fmt: skip

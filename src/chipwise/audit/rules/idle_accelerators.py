@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from chipwise.audit.finding import Finding, Weight
-from chipwise.audit.pods import Pod, pods_of
-from chipwise.audit.source import Sources, line_of, listed, whole
+from chipwise.audit.pods import Pod, pods_of, words_of
+from chipwise.audit.source import Sources, line_of, whole
 
 ABOUT = "what is asked for is used"
 _FLAGS = {"--tensor-parallel-size": 1, "-tp": 1, "--tp": 1, "--num-shard": 1, "--pipeline-parallel-size": 1, "-pp": 1,
           "--data-parallel-size": 1, "--nproc-per-node": 1, "--nproc_per_node": 1}  # fmt: skip
 _SERVERS = ("vllm", "text-generation-launcher", "sglang.launch_server")
-_SLEEPERS = ("sleep", "tail")
+_SHELLS = ("sh", "bash", "-c", "exec", "while", "true", "do")
+_LONG = re.compile(r"infinity|inf|\d+d|\d{2,}h|\d{5,}s?")  # half a day and more
 
 
 def check(sources: Sources) -> Iterator[Finding]:
@@ -21,7 +23,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         if not chips or pod.owner.kind == "DaemonSet":
             continue
         words = _words(pod)
-        if (words and words[0].rpartition("/")[2] in _SLEEPERS) or "sleep infinity" in " ".join(words):
+        if _sleeps(words):
             yield _found(
                 pod,
                 f"{pod.owner.title} holds {chips} accelerators and sleeps",
@@ -39,7 +41,17 @@ def check(sources: Sources) -> Iterator[Finding]:
 
 
 def _words(pod: Pod) -> Sequence[str]:
-    return [str(word) for container in pod.containers for key in ("command", "args") for word in listed(container.get(key))]
+    return [word for container in pod.containers for word in words_of(container)]
+
+
+def _sleeps(words: Sequence[str]) -> bool:
+    """Nothing but waiting, perhaps inside a shell: `sleep infinity`, `tail -f /dev/null`, `while true; do sleep 3600; done`."""
+    bare = [name for word in words if (name := word.rpartition("/")[2].strip(";")) and not re.fullmatch(r"-[a-z]*c", name)]
+    looped = "while" in bare[:3]
+    rest = [word for word in bare if word not in _SHELLS]
+    if rest[:1] == ["tail"]:
+        return "-f" in rest and "null" in rest
+    return rest[:1] == ["sleep"] and (looped or len(rest) == 1 or _LONG.fullmatch(rest[1]) is not None)
 
 
 def _used(words: Sequence[str]) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from chipwise.audit.finding import Finding, Weight
 from chipwise.audit.source import Block, Sources, line_of, listed, look
@@ -23,8 +24,45 @@ def check(sources: Sources) -> Iterator[Finding]:
                 yield Finding(
                     _RULE, Weight.HIGH, manifest.path, line_of(spec, "type"), f"{manifest.title} is open to the internet", _FIX
                 )
+        if manifest.kind in ("RayCluster", "RayService", "RayJob"):
+            for head in _heads(manifest.body.get("spec")):
+                if look(head, "serviceType") in ("LoadBalancer", "NodePort"):
+                    yield Finding(
+                        _RULE, Weight.HIGH, manifest.path, line_of(head, "serviceType"),
+                        f"{manifest.title} opens Ray's head, which runs whatever code it is sent",
+                        "Use ClusterIP, and kubectl port-forward for those who may.",
+                    )  # fmt: skip
+        if manifest.kind == "Ingress" and look(spec, "rules") and not look(spec, "tls"):
+            notes = str(look(manifest.body, "metadata", "annotations") or "").lower()
+            if not any(sign in notes for sign in ("certificate", "ssl", "tls", "internal")):
+                yield Finding(
+                    _RULE, Weight.MEDIUM, manifest.path, line_of(spec), f"{manifest.title} answers without encryption",
+                    "Add tls with a certificate, or the annotation that names one.",
+                )  # fmt: skip
+    for one in sources.compose:
+        services = one.body.get("services")
+        for name, service in services.items() if isinstance(services, dict) else ():
+            if everywhere := [str(port) for port in listed(look(service, "ports")) if _everywhere(port)]:
+                yield Finding(
+                    _RULE, Weight.LOW, one.path, line_of(service, "ports"),
+                    f"service {name} listens on every interface of the machine ({', '.join(everywhere)[:80]})",
+                    "Begin the port with 127.0.0.1: unless others shall come in.",
+                )  # fmt: skip
     for block in sources.blocks:
         yield from _block(block)
+
+
+def _heads(spec: Any) -> Iterator[Any]:
+    yield look(spec, "headGroupSpec")
+    for key in ("rayClusterConfig", "rayClusterSpec"):
+        yield look(spec, key, "headGroupSpec")
+
+
+def _everywhere(port: Any) -> bool:
+    """`8000:8000` without an address before it, or published so at length."""
+    if isinstance(port, Mapping):
+        return bool(port.get("published")) and not port.get("host_ip")
+    return str(port).count(":") == 1
 
 
 def _block(block: Block) -> Iterator[Finding]:
@@ -47,6 +85,8 @@ def _block(block: Block) -> Iterator[Finding]:
     elif kind == "azurerm_network_security_rule":
         inbound = text_of(block.body.get("direction")) == "Inbound" and text_of(block.body.get("access")) == "Allow"
         opened = [block.body] if inbound and _world([block.body.get("source_address_prefix")]) else []
+    elif kind in ("aws_s3_bucket", "aws_s3_bucket_acl"):
+        opened = [block.body] if text_of(block.body.get("acl")).startswith("public-") else []
     if opened:
         yield Finding(_RULE, Weight.HIGH, block.path, block.line, f"{block.title} lets the whole internet in", _FIX)
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from chipwise.audit.finding import Finding, Weight
-from chipwise.audit.pods import pods_of
+from chipwise.audit.pods import pods_of, words_of
 from chipwise.audit.source import Sources, line_of, listed, look
 
+_TYPES = ("resource", "variable", "provider", "module", "locals")
 ABOUT = "no secret stands in a file"
 _RULE = "open-secrets"
 _NAMES = re.compile(
@@ -20,7 +21,12 @@ _SIGNS = (
     (re.compile(r"\bhf_[A-Za-z0-9]{30,}\b"), "a Hugging Face token"),
     (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"), "a GitHub token"),
     (re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"), "a Google API key"),
+    (re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"), "a key of a model provider"),
+    (re.compile(r"\bnvapi-[A-Za-z0-9_-]{40,}"), "an NVIDIA API key"),
 )
+_EXPORTED = re.compile(r"""(?:^|[\s;&])(?:export\s+|-e\s+|--env[= ])?([A-Za-z_][A-Za-z0-9_]*)=["']?([^\s"';&|)]+)""")
+_SCRIPTS = ("user_data", "user_data_base64", "custom_data", "metadata_startup_script", "startup_script")
+_PLACEHOLDER = re.compile(r"replace|change.?me|your[-_ ]|example|placeholder|todo|x{4,}|\*{3,}|\.{3}", re.IGNORECASE)
 _REFERENCE = re.compile(r"^\s*$|^\$|\{\{|^<.*>$|^/run/secrets/|^/|^(?:true|false|\d+)$", re.IGNORECASE)
 
 
@@ -41,22 +47,33 @@ def check(sources: Sources) -> Iterator[Finding]:
                 if _is_open(look(one, "name"), look(one, "value")):
                     what = f"{pod.owner.title}: {look(one, 'name')} has its value in the manifest"
                     yield _found(pod.owner.path, line_of(one, "value"), what, "Use valueFrom.secretKeyRef.")
+            for name in _exported(" ".join(words_of(container))):
+                what = f"{pod.owner.title}: {name} has its value in the command"
+                yield _found(pod.owner.path, line_of(container, "args" if "args" in container else "command"), what,
+                             "Take it from a Secret by valueFrom.secretKeyRef.")  # fmt: skip
     for manifest in sources.manifests:
-        if manifest.kind == "Secret" and (manifest.body.get("stringData") or manifest.body.get("data")):
-            key = "stringData" if manifest.body.get("stringData") else "data"
+        key = "stringData" if manifest.body.get("stringData") else "data"
+        if manifest.kind == "Secret" and _filled(manifest.body.get(key)):
             yield _found(
                 manifest.path, line_of(manifest.body, key), f"{manifest.title} carries its values",
                 "Make it outside of files: kubectl create secret, External Secrets or Sealed Secrets.",
             )  # fmt: skip
+        for made in listed(manifest.body.get("secretGenerator")) if manifest.kind == "Kustomization" else ():
+            literals = [one for one in listed(look(made, "literals")) if _given(str(one).partition("=")[2])]
+            if literals:
+                yield _found(
+                    manifest.path, line_of(made, "literals"), f"the secret {look(made, 'name')} has its values in the file",
+                    "Take them from a file that is not committed, or from External Secrets.",
+                )  # fmt: skip
     for one in sources.compose:
         services = one.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             env = look(service, "environment")
-            for key, value in env.items() if isinstance(env, dict) else ():
+            for key, value in _pairs(env):
                 if _is_open(key, value):
                     yield _found(
                         one.path,
-                        line_of(env, key),
+                        line_of(service, "environment") if isinstance(env, list) else line_of(env, key),
                         f"service {name}: {key} has its value in the file",
                         "Use secrets: or an env_file that is not committed.",
                     )
@@ -73,13 +90,39 @@ def check(sources: Sources) -> Iterator[Finding]:
                     )
     for block in sources.blocks:
         for key, value in block.body.items():
-            if block.type in ("resource", "variable") and isinstance(value, str) and _is_open(key, value.strip('"')):
+            if key in _SCRIPTS and isinstance(value, str):
+                for name in _exported(value):
+                    yield _found(block.path, block.line, f"{block.title}: {name} has its value in {key}",
+                                 "Let the machine read it from a secret store by its role.")  # fmt: skip
+            if block.type in _TYPES and isinstance(value, str) and _is_open(key, value.strip('"')):
                 yield _found(
                     block.path,
                     block.line,
                     f"{block.title}: {key} has its value in the file",
                     "Take it from a variable marked sensitive, or a secret store.",
                 )
+
+
+def _pairs(env: object) -> list[tuple[str, object]]:
+    """Settings of Compose, as a mapping or as `NAME=value` in a list."""
+    if isinstance(env, dict):
+        return list(env.items())
+    pairs = [str(one).partition("=") for one in listed(env)]
+    return [(name, value) for name, equals, value in pairs if equals]
+
+
+def _exported(text: str) -> list[str]:
+    """Names that a script gives a secret's value."""
+    return list(dict.fromkeys(name for name, value in _EXPORTED.findall(text[:100_000]) if _is_open(name, value)))
+
+
+def _filled(values: object) -> bool:
+    """Whether a Secret has a value that is one, and not the place for it."""
+    return isinstance(values, dict) and any(_given(value) for value in values.values())
+
+
+def _given(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and not _REFERENCE.search(value) and not _PLACEHOLDER.search(value)
 
 
 def _is_open(name: object, value: object) -> bool:
@@ -89,8 +132,9 @@ def _is_open(name: object, value: object) -> bool:
         and _NAMES.search(name)
         and isinstance(value, str)
         and value
-        and not _REFERENCE.search(value)
+        and _given(value)
         and "${" not in value
+        and "$(" not in value
     )
 
 

@@ -16,7 +16,7 @@ def check(sources: Sources) -> Iterator[Finding]:
     for manifest in sources.manifests:
         if manifest.kind == "EC2NodeClass":
             mappings = listed(look(manifest.body, "spec", "blockDeviceMappings"))
-            if not mappings:
+            if not mappings and look(manifest.body, "spec", "amiFamily") == "Custom":  # others are encrypted by default
                 yield _found(
                     manifest.path, line_of(manifest.body, "spec"), f"{manifest.title} leaves the root disk as it comes"
                 )

@@ -1,5 +1,7 @@
 """The program of `batch.py`: the same for everybody; the plan's constants stand above it."""
 
+from chipwise.render.aws.ending import ENDING
+
 USAGE = """Runs the job of the plan on AWS Batch.
 
     python batch_job.py              shows the requests; creates nothing
@@ -21,7 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 """
 
 PROGRAM = '''
@@ -265,17 +267,5 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-    except Failed as error:
-        print(error, file=sys.stderr)
-        return 1
-    except ClientError as error:
-        print(f"AWS: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
 '''
+PROGRAM += ENDING

@@ -1,9 +1,12 @@
 """The program of `launch.py`: the same for everybody; the plan's constants stand above it."""
 
+from chipwise.render.aws.ending import ENDING
+
 USAGE = """Starts the machines of the plan on EC2, and ends them again.
 
     python launch.py             checks permissions and images by a dry run; starts nothing
     python launch.py --up        starts, and waits until all run; ends what it started if anything goes wrong
+    python launch.py --watch     replaces machines that are lost, until a job is done; --up goes on with it for spot machines
     python launch.py --down      ends everything that carries this deployment's tag
 
 Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them.
@@ -16,14 +19,16 @@ import argparse
 import shlex
 import signal
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import boto3
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import BotoCoreError, ClientError
 """
 
-PROGRAM = '''
+START = '''
 # Answers that mean "not here, not now": the next attempt may do better.
 NO_CAPACITY = {
     "InsufficientInstanceCapacity",
@@ -38,10 +43,40 @@ NO_CAPACITY = {
     "VcpuLimitExceeded",
 }
 ALIVE = ["pending", "running", "stopping", "stopped"]
+RANK, HEAD, ENDED = "chipwise-first-rank", "chipwise-head", "chipwise-ended"  # tags: see start.sh, and `down`
+Attempt = tuple[str, str, int, int]
 
 
 class Failed(Exception):
     """Told to the user without a traceback."""
+
+
+class NoMachines(Failed):
+    """Not now; later there may be some."""
+
+
+class Machine(NamedTuple):
+    """One that was started, as EC2 tells of it."""
+
+    id: str
+    rank: int  # its place among the others, which a replacement takes over
+    type: str
+    purchase: str
+    subnet: str
+    launched: datetime
+    fate: str  # alive, finished (it shut itself down), lost, or ended (by --down)
+
+
+def machine(told: dict[str, Any]) -> Machine:
+    tags = {tag["Key"]: tag["Value"] for tag in told.get("Tags", [])}
+    rank = int(tags.get(RANK, "0")) + told.get("AmiLaunchIndex", 0)
+    purchase = "spot" if told.get("InstanceLifecycle") == "spot" else "on-demand"
+    fate = "alive"
+    if told["State"]["Name"] == "terminated":
+        by_itself = JOB and told.get("StateReason", {}).get("Code") == "Client.InstanceInitiatedShutdown"
+        fate = "ended" if ENDED in tags else "finished" if by_itself else "lost"
+    subnet = told.get("SubnetId", "")
+    return Machine(told["InstanceId"], rank, told["InstanceType"], purchase, subnet, told["LaunchTime"], fate)
 
 
 def code_of(error: ClientError) -> str:
@@ -131,7 +166,7 @@ def user_data(options: argparse.Namespace) -> str:
     return "\\n".join(lines) + "\\n" + rest
 
 
-def request(options: argparse.Namespace, place: dict[str, Any], attempt: tuple[str, str, int, int]) -> dict[str, Any]:
+def request(options: argparse.Namespace, place: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
     machine, purchase, interfaces, first_card = attempt
     disk = {"VolumeType": "gp3", "VolumeSize": place["gib"], "Throughput": 500, "Encrypted": True, "DeleteOnTermination": True}
     wanted: dict[str, Any] = {
@@ -163,45 +198,65 @@ def dry_run(ec2: Any, wanted: dict[str, Any]) -> None:
             raise
 
 
-def attempts(options: argparse.Namespace) -> list[tuple[str, str, int, int]]:
+def attempts(options: argparse.Namespace) -> list[Attempt]:
     """A plan that counts on spot pays the full price only if somebody said so."""
     first = ATTEMPTS[0][1]
     return [one for one in ATTEMPTS if one[1] == first or options.or_on_demand]
 
 
-def start(ec2: Any, options: argparse.Namespace, place: dict[str, Any], subnets: list[str], started: list[str]) -> None:
-    """Fills `started` as machines come, so that the caller can end them whatever happens."""
-    for attempt in attempts(options):
-        for subnet in subnets:
-            missing = MACHINES - len(started)
-            if missing == 0:
-                return
+def order(options: argparse.Namespace, subnets: list[str], losses: list[Machine]) -> list[tuple[Attempt, str]]:
+    """Attempts and subnets as they are tried. Where a machine was just taken there is little to be had: that comes last."""
+    recent = {(one.type, one.purchase, one.subnet): at for at, one in enumerate(losses)}
+    first = "spot" if len(losses) < LOSSES else "on-demand"
+    tried = [(attempt, subnet) for attempt in attempts(options) for subnet in subnets]
+    return sorted(tried, key=lambda one: (one[0][1] != first, recent.get((*one[0][:2], one[1]), -1)))
+
+
+def start(
+    ec2: Any,
+    options: argparse.Namespace,
+    place: dict[str, Any],
+    losses: list[Machine],
+    ranks: list[int],
+    started: list[Machine],
+) -> None:
+    """A machine for each rank. Fills `started` as they come, so that the caller can end them whatever happens."""
+    missing = list(ranks)
+    for attempt, subnet in order(options, place["subnets"], losses):
+        while missing:
+            row = [rank for at, rank in enumerate(missing) if rank == missing[0] + at]  # EC2 counts within one request
             wanted = request(options, {**place, "subnet": subnet}, attempt)
-            tagged = tag_list(**{"chipwise-first-rank": str(len(started))})
+            tagged = tag_list(**{RANK: str(row[0])})
             wanted["TagSpecifications"] = [{"ResourceType": one, "Tags": tagged} for one in ("instance", "volume")]
             try:  # one program over all machines needs them all at once; independent ones take what there is
-                made = ec2.run_instances(**wanted, MinCount=MACHINES if TOGETHER else 1, MaxCount=missing)
+                made = ec2.run_instances(**wanted, MinCount=len(row) if TOGETHER else 1, MaxCount=len(row))
             except ClientError as error:
                 if code_of(error) not in NO_CAPACITY:
                     raise
                 print(f"no: {attempt[0]} ({attempt[1]}) in {subnet}: {code_of(error)}")
-                continue
-            ids = [one["InstanceId"] for one in made["Instances"]]
-            started += ids
-            print(f"started {len(ids)} x {attempt[0]} ({attempt[1]}) in {subnet}")
+                break
+            found = [machine(one)._replace(rank=row[0] + one["AmiLaunchIndex"]) for one in made["Instances"]]
+            started += found
+            missing = missing[len(found) :]
+            print(f"started {len(found)} x {attempt[0]} ({attempt[1]}) in {subnet}")
             if TOGETHER:
-                head = next(one["PrivateIpAddress"] for one in made["Instances"] if one.get("AmiLaunchIndex", 0) == 0)
-                ec2.create_tags(Resources=ids, Tags=[{"Key": "chipwise-head", "Value": head}])
-    if len(started) < MACHINES:
-        tried = ", ".join(f"{machine} ({purchase})" for machine, purchase, _, _ in attempts(options))
+                head = next(one["PrivateIpAddress"] for one in made["Instances"] if one["AmiLaunchIndex"] == 0)
+                ec2.create_tags(Resources=[one.id for one in found], Tags=[{"Key": HEAD, "Value": head}])
+    if missing:
+        named = ", ".join(f"{kind} ({purchase})" for kind, purchase, _, _ in attempts(options))
         more = "" if attempts(options) == ATTEMPTS else " With --or-on-demand it takes them at the full price."
-        raise Failed(f"Only {len(started)} of {MACHINES} machines were to be had. Tried: {tried}.{more}")
+        raise NoMachines(f"Only {len(ranks) - len(missing)} of {len(ranks)} machines were to be had. Tried: {named}.{more}")
+
+
+def listed(ec2: Any, **wanted: list[str]) -> list[dict[str, Any]]:
+    filters = [{"Name": name.replace("_", "-"), "Values": values} for name, values in wanted.items()]
+    pages = ec2.get_paginator("describe_instances").paginate(Filters=filters)
+    return [one for page in pages for group in page["Reservations"] for one in group["Instances"]]
 
 
 def running(ec2: Any) -> list[str]:
-    wanted = [{"Name": f"tag:{MINE}", "Values": [NAME]}, {"Name": "instance-state-name", "Values": ALIVE}]
-    pages = ec2.get_paginator("describe_instances").paginate(Filters=wanted)
-    return [one["InstanceId"] for page in pages for group in page["Reservations"] for one in group["Instances"]]
+    found = listed(ec2, **{f"tag:{MINE}": [NAME], "instance_state_name": ALIVE})
+    return [one["InstanceId"] for one in found]
 
 
 def end(ec2: Any, ids: list[str]) -> None:
@@ -211,15 +266,21 @@ def end(ec2: Any, ids: list[str]) -> None:
         print(f"ended {len(ids)} machines")
 
 
-def up(session: Any, options: argparse.Namespace) -> None:
-    ec2 = session.client("ec2")
-    if there := running(ec2):
-        raise Failed(f"It runs already: {', '.join(there)}. End it first with --down.")
+def find_place(session: Any, ec2: Any, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Where machines may start and from what; the network of it."""
     ami, root, gib = find_image(session, ec2, options.ami)
     found = find_subnets(ec2, options.subnet)
     subnets = [one["SubnetId"] for one in found]
-    print(f"{MACHINES} x {ATTEMPTS[0][0]} ({ATTEMPTS[0][1]}) in {REGION}, image {ami}")
-    place: dict[str, Any] = {"ami": ami, "root": root, "gib": gib, "subnet": subnets[0], "group": None, "placement": None}
+    place: dict[str, Any] = {"ami": ami, "root": root, "gib": gib, "subnets": subnets, "subnet": subnets[0]}
+    return {**place, "group": None, "placement": None}, found[0]["VpcId"]
+
+
+def up(session: Any, options: argparse.Namespace) -> None:
+    ec2 = session.client("ec2")
+    if there := running(ec2):
+        raise Failed(f"It runs already: {', '.join(there)}. Look after it with --watch, or end it first with --down.")
+    place, vpc = find_place(session, ec2, options)
+    print(f"{MACHINES} x {ATTEMPTS[0][0]} ({ATTEMPTS[0][1]}) in {REGION}, image {place['ami']}")
     if not options.up:
         wanted = request(options, {**place, "group": "sg-0"}, ATTEMPTS[0])
         wanted.pop("SecurityGroupIds", None)  # it is made when machines are
@@ -228,19 +289,21 @@ def up(session: Any, options: argparse.Namespace) -> None:
         dry_run(ec2, wanted)
         print("dry run: fine. Start it with --up.")
         return
-    started: list[str] = []
+    started: list[Machine] = []
     try:
-        place["group"] = security_group(ec2, found[0]["VpcId"], options.open_to)
+        place["group"] = security_group(ec2, vpc, options.open_to)
         place["placement"] = placement_group(ec2)
         dry_run(ec2, request(options, place, ATTEMPTS[0]))
-        start(ec2, options, place, subnets, started)
-        ec2.get_waiter("instance_running").wait(InstanceIds=started)
+        start(ec2, options, place, [], list(range(MACHINES)), started)
+        ec2.get_waiter("instance_running").wait(InstanceIds=[one.id for one in started])
     except BaseException:  # Ctrl-C too: no machine is left running by a launch that did not succeed
         print("did not succeed: ending what was started", file=sys.stderr)
-        end(ec2, sorted({*started, *running(ec2)}))
+        end(ec2, sorted({*(one.id for one in started), *running(ec2)}))
         remove_groups(ec2)
         raise
-    print("running: " + " ".join(started))
+    print("running: " + " ".join(one.id for one in started), flush=True)
+    if options.watch:
+        look_after(session, options, place, {one.rank: one for one in started})
 
 
 def remove_groups(ec2: Any) -> None:
@@ -258,6 +321,11 @@ def remove_groups(ec2: Any) -> None:
 def down(session: Any) -> None:
     ec2 = session.client("ec2")
     ids = running(ec2)
+    if ids:
+        try:  # a --watch at another desk must not take it for a loss
+            ec2.create_tags(Resources=ids, Tags=[{"Key": ENDED, "Value": "by --down"}])
+        except ClientError as error:
+            print(f"a --watch elsewhere may replace them: {error}", file=sys.stderr)
     end(ec2, ids)
     remove_groups(ec2)
     if not ids:
@@ -272,13 +340,18 @@ def check(options: argparse.Namespace) -> None:
         raise Failed(f"{KEEPS} would be lost with the machine: give --keep s3://bucket/prefix, or accept it with --loses-work.")
     if (NEEDS_ROLE or options.keep) and not options.instance_profile:
         raise Failed("Machines read S3 or secrets: give --instance-profile with the right to do it.")
+'''
 
-
+MAIN = """
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--up", action="store_true", help="start the machines")
     what.add_argument("--down", action="store_true", help="end the machines, and remove their groups")
+    told = "replace lost machines; without --up, those of a launch before" + (" (--up does it)" if FOLLOWS else "")
+    parser.add_argument("--watch", action=argparse.BooleanOptionalAction, help=told)
+    parser.add_argument("--every", type=float, default=15, metavar="SECONDS", help="between two looks, at first")
+    parser.add_argument("--down-on-stop", action="store_true", help="Ctrl-C while watching ends the machines; else they stay")
     parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
     parser.add_argument("--ami", help="machine image, instead of the one that SSM names")
     parser.add_argument("--subnet", action="append", default=[], help="may be given several times, one for each zone")
@@ -298,19 +371,7 @@ def main() -> int:
             down(session)
         else:
             check(options)
-            up(session, options)
-    except Failed as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (ClientError, WaiterError) as error:
-        print(f"AWS: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-'''
+            resumes, options.watch = options.watch and not options.up, FOLLOWS if options.watch is None else options.watch
+            resume(session, options) if resumes else up(session, options)
+"""
+MAIN += ENDING

@@ -1,5 +1,7 @@
 """The program of `ecs_deploy.py`: the same for everybody; the plan's constants stand above it."""
 
+from chipwise.render.aws.ending import ENDING
+
 USAGE = """Runs the plan on ECS, on machines of an auto scaling group of yours.
 
     python ecs_deploy.py                                      shows what it would do
@@ -23,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import BotoCoreError, ClientError
 """
 
 PROGRAM = '''
@@ -267,17 +269,5 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-    except Failed as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (ClientError, WaiterError) as error:
-        print(f"AWS: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
 '''
+PROGRAM += ENDING

@@ -13,8 +13,10 @@ from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.launch.health import start_seconds
+from chipwise.render.limits import SAGEMAKER_MODEL
 from chipwise.render.python_text import Constant, script
 from chipwise.render.quoting import shell
+from chipwise.render.sold import sold_as
 
 LONGEST_START_S = 3600  # that SageMaker waits for the first answer
 PORT = 8080  # where SageMaker asks /ping and /invocations
@@ -77,6 +79,10 @@ def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
             f"An endpoint answers requests; {deployment.title} ({deployment.kind}) works on streams.",
             remedy="Take --to ecs, ec2 or kubernetes.",
         )
+    if mode == "serverless":
+        size = f"CPU, {memory_mb(deployment)} MB"
+        deployment = sold_as(deployment, "SageMaker Serverless Inference", size, size)
+        _refuse_long(deployment)
     each = copies(deployment)
     if each > 1:
         raise CannotRender(
@@ -96,17 +102,27 @@ def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
         Constant("SLOTS", scaling.slots), Constant("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
         Constant("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
         Constant("SCHEDULE", _schedule(deployment, least, most)),
-        Constant("ENVIRONMENT", dict(deployment.software.env)),
+        Constant("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),
     ]  # fmt: skip
     text = script(
-        heading(deployment, PRICE), sagemaker_program.ENDPOINT_USAGE, sagemaker_program.ENDPOINT_IMPORTS, constants,
-        sagemaker_program.ENDPOINT_PROGRAM,
+        heading(deployment, PRICE if mode != "serverless" else ""), sagemaker_program.ENDPOINT_USAGE,
+        sagemaker_program.ENDPOINT_IMPORTS, constants, sagemaker_program.ENDPOINT_PROGRAM,
     )  # fmt: skip
     return [
         File("sagemaker_endpoint.py", text, True),
         File("Dockerfile", _dockerfile(deployment)),
         File("serve.sh", _serve(deployment), True),
     ]
+
+
+def _refuse_long(deployment: Deployment) -> None:
+    longest = float(deployment.platforms.get("SageMaker", {}).get("most seconds of a call", "60"))
+    answer = max((seconds for goal, seconds in deployment.predicted.latency.items() if goal.startswith("latency")), default=0.0)
+    if answer > longest:
+        raise CannotRender(
+            f"A serverless endpoint gives a call {longest:.0f} s; an answer takes up to {answer:.0f} s.",
+            remedy="Take --to sagemaker, whose asynchronous endpoints wait longer, or ecs.",
+        )
 
 
 def _metric(deployment: Deployment, mode: str) -> dict[str, object]:

@@ -5,22 +5,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.render.deployment import Deployment, Form, Node
+from chipwise.render.deployment import Deployment, Form
 from chipwise.render.launch import starting
+from chipwise.render.launch.shards import in_shards, shard_words
 from chipwise.render.launch.starting import RENDEZVOUS_PORT, SHARD_DIGITS, apart, part_command, quoted, run_chips, run_machines
+from chipwise.render.layout import together as together
+from chipwise.render.layout import uses_efa as uses_efa
 
-_STARTERS = ("mpirun", "mpiexec", "orterun", "prterun", "srun")  # commands that start ranks by themselves
 # Open MPI refuses to start as root unless told twice; inside a container root owns nothing but the container.
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-
-
-def together(deployment: Deployment) -> bool:
-    """One program over several machines."""
-    return run_machines(deployment) > 1
-
-
-def uses_efa(deployment: Deployment, node: Node | None = None) -> bool:
-    return together(deployment) and (node or deployment.node).interfaces > 0
 
 
 def chips(deployment: Deployment) -> int:
@@ -79,6 +72,8 @@ def words(deployment: Deployment) -> tuple[str, ...]:
     """The command of a machine that meets no other, as words."""
     if is_torch(deployment):
         return torchrun(deployment, "localhost")
+    if in_shards(deployment):
+        return shard_words(deployment)
     return (*_ranks(deployment), *deployment.software.command)
 
 
@@ -107,7 +102,7 @@ def _ranks(deployment: Deployment) -> tuple[str, ...]:
     """What starts the ranks of an MPI program on one machine: for each of its chips, or each core where there are none."""
     software = deployment.software
     alone = deployment.form is Form.JOB and not together(deployment) and not apart(deployment)
-    if not alone or software.framework != "mpi" or software.command[:1] in {(one,) for one in _STARTERS}:
+    if not alone or software.framework != "mpi" or software.command[:1] in starting.STARTERS:
         return ()
     match chips(deployment):
         case 0:

@@ -1,5 +1,7 @@
 """The programs of `sagemaker_job.py` and `sagemaker_endpoint.py`. The plan's constants stand above them."""
 
+from chipwise.render.aws.ending import ENDING
+
 JOB_USAGE = """Runs the job of the plan on SageMaker.
 
     python sagemaker_job.py --role ARN --bucket s3://bucket/prefix          shows the request; starts nothing
@@ -30,7 +32,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import BotoCoreError, ClientError
 """
 
 ENDPOINT_IMPORTS = """
@@ -42,7 +44,7 @@ import sys
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import BotoCoreError, ClientError
 """
 
 _SHARED = '''
@@ -68,23 +70,12 @@ def main() -> int:
     try:
         if options.down:
             down(session)
-            return 0
-        if not options.role or not options.image:
+        elif not options.role or not options.image:
             raise Failed("Give --role, and --image with the full name of the image.")
-        return up(session, options)
-    except Failed as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (ClientError, WaiterError) as error:
-        print(f"AWS: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        else:
+            return up(session, options)
 '''
+_SHARED += ENDING
 
 JOB_PROGRAM = '''
 def request(options: argparse.Namespace, name: str) -> dict[str, Any]:

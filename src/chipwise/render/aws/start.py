@@ -26,6 +26,7 @@ from chipwise.render.aws.parts import (
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.file import CannotRender
 from chipwise.render.heading import heading
+from chipwise.render.launch.shards import in_shards
 from chipwise.render.launch.starting import RENDEZVOUS_PORT, apart, part_reason, quoted, run_machines
 from chipwise.render.quoting import shell
 from chipwise.units import GIB
@@ -67,11 +68,11 @@ else
 fi
 """
 
-_DOCKER = """
+PULL = """\
 command -v docker > /dev/null || dnf install -y -q docker
 systemctl enable --now docker
 case "$IMAGE" in
-  *.dkr.ecr.*.amazonaws.com/*)
+  *.dkr.ecr.*.amazonaws.com*/*)
     aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"
     ;;
 esac
@@ -83,6 +84,7 @@ _NOTICE = """
 (
   while sleep 5; do
     if metadata spot/instance-action > /dev/null; then
+      touch "$TAKEN"
       docker ps -q | xargs -r docker stop -t 75
       save
       break
@@ -101,7 +103,7 @@ def start_script(deployment: Deployment) -> str:
     text += _SCRATCH + _folders(deployment)
     text += _saving(deployment) if job else ""
     text += _secrets(deployment)
-    text += _DOCKER
+    text += f"\n{PULL}"
     text += _NOTICE if job and deployment.spot else ""
     text += _loop() if job and _sent(deployment) else ""
     text += _run(deployment)
@@ -135,8 +137,9 @@ def _local(volume: Volume) -> str:
 
 
 def _sent(deployment: Deployment) -> list[Volume]:
-    """What a job writes and somebody wants afterwards."""
-    return [one for one in deployment.volumes if one.name != "models" and (one.url is None or one.name == "checkpoints")]
+    """What a job writes and somebody wants afterwards. Answers of a batch stand beside its requests."""
+    named = ("checkpoints", "data") if in_shards(deployment) else ("checkpoints",)
+    return [one for one in deployment.volumes if one.name != "models" and (one.url is None or one.name in named)]
 
 
 def _place(volume: Volume) -> str:
@@ -164,10 +167,15 @@ def _saving(deployment: Deployment) -> str:
         if one.url is None or one.url.startswith("s3://"):
             text += f"  {guard}aws s3 sync --only-show-errors {_local(one)} {_place(one)} || true\n"
     text += "}\n"
+    text += "TAKEN=/run/chipwise-taken # there once AWS wants the machine back\n" if deployment.spot else ""
+    text += 'finish() {\n  status=$?\n  echo "ended with status $status"\n  save\n'
+    if deployment.spot:
+        text += (
+            '  [ ! -e "$TAKEN" ] || sleep 300 # until it is taken: who watches sees a loss then, and not the end of the job\n'
+        )
     text += (
-        "finish() {\n"
-        '  echo "ended with status $?"\n'
-        "  save\n"
+        '  [ -z "$KEEP" ] || echo "$(metadata instance-id) $status" | aws s3 cp --only-show-errors - \\\n'
+        '    "$KEEP/logs/machine-$RANK.status" || true\n'
         "  shutdown -h now # ends the machine: it was started so that a shutdown terminates it\n"
         "}\n"
         "trap finish EXIT\n"
@@ -248,7 +256,7 @@ def _run(deployment: Deployment) -> str:
 
 def _why_command(deployment: Deployment) -> str:
     software = deployment.software
-    if divided(deployment) and apart(deployment):
+    if in_shards(deployment) or (divided(deployment) and apart(deployment)):
         return "".join(f"# {line}\n" for line in part_reason(deployment))
     text = "" if software.given or software.engine else \
         "# The usual program of its kind: put your own into program.command of the workload.\n"  # fmt: skip

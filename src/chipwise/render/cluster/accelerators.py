@@ -73,7 +73,9 @@ def spot_taints(node: Node) -> tuple[Taint, ...]:
 
 def capacity_labels(deployment: Deployment) -> tuple[tuple[str, str], ...]:
     """Labels of which a node has one, by how it was bought and by what brought it: any of them will do."""
-    spot = deployment.spot
+    spot = deployment.losable
+    if spot and any(one.purchase != "spot" for one in deployment.rented):  # layers of both: a pod takes what there is
+        return ()
     match deployment.node.provider:
         case "aws":
             return (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chipwise.render.cluster import live
 from chipwise.render.cluster.accelerators import pod_chips, resource_of
 from chipwise.render.cluster.pod import Object, claim_name, kept, meta, namespace_of, priority_of, selector
 from chipwise.render.deployment import Deployment, Form
+from chipwise.render.launch import streams
 from chipwise.render.layout import meets, pods
 from chipwise.render.yaml_text import Noted, Yaml
 from chipwise.units import GIB
@@ -82,6 +84,7 @@ def network_policy(deployment: Deployment) -> Object:
         Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
         Noted({"ports": [{"protocol": "TCP", "port": 443}]}, "Weights, data and checkpoints."),
         *_credentials(deployment),
+        *([live.egress()] if streams.live(deployment) else []),
     ]
     if meets(deployment):
         ingress.append(Noted({"from": [same]}, "The pods of the job among themselves."))

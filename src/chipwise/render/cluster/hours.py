@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from chipwise.render.cluster.pod import USER, Object, meta, namespace_of
 from chipwise.render.deployment import Deployment
+from chipwise.render.launch.streams import live
 from chipwise.render.yaml_text import Noted, Yaml
 
 IMAGE = "registry.k8s.io/kubectl:v1.36.0"
@@ -20,11 +21,12 @@ def clocks(deployment: Deployment) -> Sequence[Object]:
     scaling = deployment.scaling
     if scaling is None or not (deployment.starts and deployment.stops):
         return ()
+    kind = "statefulset" if live(deployment) else "deployment"
     rule: Object = {
-        "apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"], "resourceNames": [deployment.name],
+        "apiGroups": ["apps"], "resources": [f"{kind}s", f"{kind}s/scale"], "resourceNames": [deployment.name],
         "verbs": ["get", "patch", "update"],
     }  # fmt: skip
-    scale = ["kubectl", "scale", "deployment", deployment.name, f"--namespace={namespace_of(deployment)}"]
+    scale = ["kubectl", "scale", kind, deployment.name, f"--namespace={namespace_of(deployment)}"]
     return (
         *_rights(deployment, rule),
         _clock(deployment, "open", deployment.starts, [*scale, f"--replicas={scaling.least}"],

@@ -7,12 +7,13 @@ import math
 from chipwise.render.cluster.pod import RENDEZVOUS_PORT, Object, meta, namespace_of, queued, selector, template
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
+from chipwise.render.launch.shards import in_shards
 from chipwise.render.launch.starting import (
     SHARD_DIGITS,
+    alone,
     apart,
     by_torchrun,
     folded,
-    on_one_machine,
     part_command,
     part_reason,
     processes,
@@ -43,7 +44,9 @@ def command_of(deployment: Deployment) -> Yaml:
     if by_torchrun(deployment) and meets(deployment):
         return _meeting(deployment, many)
     starter = ranks(deployment)
-    words: Yaml = [kubernetes(word) for word in (*starter, *on_one_machine(deployment))]
+    words: Yaml = [kubernetes(word) for word in (*starter, *alone(deployment))]
+    if in_shards(deployment):
+        return Noted(words, "\n".join(part_reason(deployment)))
     return Noted(words, _why_ranks(deployment, starter)) if starter else words
 
 

@@ -21,6 +21,7 @@ from chipwise.render.cluster.accelerators import (
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.launch.health import start_seconds
 from chipwise.render.layout import candidates, meets, uses_efa
+from chipwise.render.limits import KUBERNETES
 from chipwise.render.quoting import kubernetes, label_value
 from chipwise.render.yaml_text import Noted, Yaml
 from chipwise.units import GIB
@@ -86,7 +87,7 @@ def _spec(deployment: Deployment, command: Yaml, queued: bool) -> Object:
         "priorityClassName": priority_of(deployment),
     }
     if deployment.node.kind == "tpu":
-        spec["nodeSelector"] = tpu_selector(deployment.node) | (dict(capacity_labels(deployment)) if deployment.spot else {})
+        spec["nodeSelector"] = tpu_selector(deployment.node) | (dict(capacity_labels(deployment)) if deployment.losable else {})
     if affinity := _affinity(deployment, queued):
         spec["affinity"] = affinity
     if tolerations := _tolerations(deployment):
@@ -146,7 +147,7 @@ def container(deployment: Deployment, command: Yaml) -> Object:
         {"name": "tmp", "mountPath": "/tmp"},
         {"name": "shm", "mountPath": "/dev/shm"},
     ]  # fmt: skip
-    return made
+    return KUBERNETES.document(made)
 
 
 def _secret(setting: str, name: str, key: str) -> Object:
@@ -239,7 +240,7 @@ def _together(deployment: Deployment, topology: str) -> Object:
 
 def _tolerations(deployment: Deployment) -> list[Yaml]:
     taints = [one for one in (chip_taint(deployment.node),) if one is not None]
-    if deployment.spot:
+    if deployment.losable:
         taints += spot_taints(deployment.node)
     return [{"key": one.key, "operator": "Exists", "effect": one.effect} for one in taints]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from chipwise.render.cluster import live
 from chipwise.render.cluster.pod import Object, meta, queued, selector, template
 from chipwise.render.deployment import Deployment
+from chipwise.render.launch import streams
 from chipwise.render.quoting import kubernetes
 from chipwise.render.yaml_text import Noted, Yaml
 
@@ -14,6 +16,8 @@ BUSY = 0.7  # of the requests that a replica can work on at a time: above it one
 
 def deployment_object(deployment: Deployment, queue: str | None = None) -> Object:
     """`queue`: of Kueue, which holds each pod back until the quota has room for it."""
+    if streams.live(deployment):
+        return live.stateful_set(deployment, queue)
     scaling = deployment.scaling
     assert scaling is not None
     spare = scaling.least < 2
@@ -71,7 +75,7 @@ def autoscaler(deployment: Deployment) -> Object | None:
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta(deployment),
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment.name},
-            "minReplicas": Noted(scaling.least, f"The plan's mean load; its peak takes {scaling.usual}."),
+            "minReplicas": Noted(scaling.least, scaling.told_least),
             "maxReplicas": scaling.most,
             "metrics": [_metric(deployment)],
             "behavior": {

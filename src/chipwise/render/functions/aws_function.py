@@ -10,7 +10,6 @@ from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender, File
 from chipwise.render.functions import handlers, lambda_program
 from chipwise.render.functions.needs import (
-    PRICE,
     memory_bytes,
     refuse_memory,
     refuse_time,
@@ -20,7 +19,9 @@ from chipwise.render.functions.needs import (
     weights,
 )
 from chipwise.render.heading import heading
+from chipwise.render.limits import LAMBDA
 from chipwise.render.python_text import Constant, script
+from chipwise.render.sold import sold_as
 from chipwise.units import MIB
 
 MB_PER_VCPU = 1769  # a function gets processors in proportion to its memory
@@ -28,6 +29,7 @@ CONCURRENCY = 50  # runs at a time, so that a bucket filled at once does not tak
 
 
 def function_files(deployment: Deployment) -> list[File]:
+    deployment = sold_as(deployment, "Lambda", "", "arm64" if deployment.node.arch == "arm64" else "x86")
     offered = deployment.platforms.get("Lambda", {})
     most_mb, most_s = float(offered.get("most memory MB", "10240")), float(offered.get("most seconds", "900"))
     refuse_memory(deployment, "Lambda", most_mb)
@@ -47,11 +49,11 @@ def function_files(deployment: Deployment) -> list[File]:
         Constant("MEMORY_MB", memory, f"Memory buys processors: {MB_PER_VCPU:,} MB for each."),
         Constant("DISK_MB", disk, "/tmp."),
         Constant("SECONDS", min(math.ceil(max(2 * seconds, 60)), int(most_s)), "Twice the latest end, if Lambda allows."),
-        Constant("ENVIRONMENT", settings(deployment)),
+        Constant("ENVIRONMENT", LAMBDA.settings(settings(deployment))),
         Constant("BUCKET", trigger[0] if trigger else None), Constant("PREFIX", trigger[1] if trigger else ""),
         Constant("MOST", CONCURRENCY, "Runs at a time."), Constant("TAGS", tags(deployment)),
     ]  # fmt: skip
-    told = heading(deployment, PRICE)
+    told = heading(deployment)
     command = Constant("COMMAND", list(deployment.software.command), _usual(deployment))
     about = "Runs the program of the workload for each object that arrives."
     return [

@@ -9,21 +9,27 @@ from chipwise.render.aws.parts import parts
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.functions import handlers
-from chipwise.render.functions.needs import PRICE, memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
+from chipwise.render.functions.needs import memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
 from chipwise.render.heading import heading
+from chipwise.render.limits import CLOUD_RUN
 from chipwise.render.python_text import Constant, script
 from chipwise.render.quoting import label_value, shell
+from chipwise.render.sold import most_instances, sold_as
 from chipwise.render.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
 Object = dict[str, Yaml]
 PORT = 8080
+MOST_LABELS = 40
 
 
 def cloud_run_files(deployment: Deployment) -> list[File]:
     _refuse(deployment)
+    gpu = deployment.node.accelerated
+    deployment = sold_as(deployment, "Cloud Run GPU", "", "no zonal redundancy") if gpu else \
+        sold_as(deployment, "Cloud Run", "CPU, billed by request", "billed by request")  # fmt: skip
     trigger = trigger_of(deployment)
-    told = heading(deployment, PRICE)
+    told = heading(deployment)
     offered = deployment.platforms.get("Cloud Run", {})
     if trigger is not None:
         most = float(offered.get("most seconds of a pushed message", "600"))
@@ -40,6 +46,9 @@ def cloud_run_files(deployment: Deployment) -> list[File]:
         limit = float(offered.get("most seconds of a task", "604800"))
         refuse_time(deployment, "Cloud Run", deployment.predicted.high_s, limit, "a task")
         return [File("job.yaml", document(_job(deployment), title=told)), File("deploy.sh", _deploy(deployment, None), True)]
+    refuse_time(
+        deployment, "Cloud Run", run_seconds(deployment), float(offered.get("most seconds of a call", "3600")), "a call"
+    )
     return [
         File("service.yaml", document(_service(deployment, pushed=False), title=told)),
         File("deploy.sh", _deploy(deployment, None), True),
@@ -96,7 +105,7 @@ def _container(deployment: Deployment, pushed: bool) -> Object:
     made: Object = {"image": image}
     if not pushed:
         made |= {"command": list(software.command[:1]), "args": list(software.command[1:])}
-    env: list[Yaml] = [{"name": key, "value": value} for key, value in settings(deployment).items()]
+    env: list[Yaml] = [{"name": key, "value": value} for key, value in CLOUD_RUN.settings(settings(deployment)).items()]
     env += [
         {"name": setting, "valueFrom": {"secretKeyRef": {"name": f"{name}-{key}", "key": "latest"}}}
         for setting, name, key in software.secrets
@@ -108,19 +117,24 @@ def _container(deployment: Deployment, pushed: bool) -> Object:
 
 
 def _labels(deployment: Deployment) -> Object:
-    """Labels of Google Cloud: small letters only."""
-    return {label_value(key).lower(): label_value(value).lower().replace(".", "-") for key, value in deployment.labels.items()}
+    """Labels of Google Cloud: small letters only, a letter first in keys, and 64 at most with those of others."""
+    found = [(label_value(key).lower().replace(".", "-"), label_value(value)) for key, value in deployment.labels.items()]
+    fits = [(key, value.lower().replace(".", "-")) for key, value in found if key[:1].isalpha()]
+    return dict(fits[:MOST_LABELS])
 
 
 def _service(deployment: Deployment, pushed: bool) -> Object:
     scaling, node = deployment.scaling, deployment.node
     notes: Object = {
-        "autoscaling.knative.dev/maxScale": str(scaling.most if scaling is not None else 10),
+        "autoscaling.knative.dev/maxScale": str(most_instances(deployment, 10)),
         "run.googleapis.com/execution-environment": "gen2",
     }
     least = scaling.least if scaling is not None else 0
+    warm = deployment.on.warm if deployment.on is not None else 0
     notes["autoscaling.knative.dev/minScale"] = (
-        Noted("0", "Nothing runs, and nothing is paid, while nobody asks; the first answer waits for the weights.")
+        Noted(str(warm), "Kept warm, and paid for, as the plan reckons: without them too many requests would wait for a start.")
+        if warm
+        else Noted("0", "Nothing runs, and nothing is paid, while nobody asks; the first answer waits for the weights.")
         if deployment.node.accelerated or not least
         else str(least)
     )
@@ -132,10 +146,14 @@ def _service(deployment: Deployment, pushed: bool) -> Object:
         )
         spec["nodeSelector"] = {"run.googleapis.com/accelerator": deployment.platforms["Cloud Run"]["accelerator"]}
     slots = scaling.slots if scaling is not None else None
+    if deployment.on is not None and deployment.on.at_once:
+        slots = deployment.on.at_once
     if pushed or slots:
         spec["containerConcurrency"] = Noted(1 if pushed else slots, "What one instance works on at a time.")
     limit = deployment.platforms.get("Cloud Run", {}).get("most seconds of a call", "3600")
-    spec["timeoutSeconds"] = int(float(limit)) if pushed else 300
+    spec["timeoutSeconds"] = (
+        int(float(limit)) if pushed else min(max(300, math.ceil(2 * run_seconds(deployment))), int(float(limit)))
+    )
     inside = _container(deployment, pushed)
     port = PORT if pushed else deployment.software.port or PORT
     inside["ports"] = [{"containerPort": port}]

@@ -8,9 +8,10 @@ from chipwise.render.aws.parts import parts
 from chipwise.render.aws.tags import tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
-from chipwise.render.functions.needs import PRICE, memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
+from chipwise.render.functions.needs import memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
 from chipwise.render.heading import heading
-from chipwise.render.quoting import shell
+from chipwise.render.quoting import dns_name, shell
+from chipwise.render.sold import most_instances, sold_as
 from chipwise.render.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
@@ -30,13 +31,19 @@ def container_app_files(deployment: Deployment) -> list[File]:
             f"A replica of Container Apps has one GPU; the plan needs {deployment.chips_each} for one.",
             remedy="Plan a smaller model or number format, or take --to kubernetes.",
         )
+    if node.accelerated:
+        deployment = sold_as(deployment, "Container Apps serverless GPU")
+    else:
+        deployment = sold_as(deployment, "Container Apps", "consumption profile")
     refuse_memory(deployment, "Container Apps", float(offered.get("most memory GiB", "8")) * 1024)
-    trigger, told = trigger_of(deployment), heading(deployment, PRICE)
+    trigger, told = trigger_of(deployment), heading(deployment)
     if deployment.form is Form.JOB or trigger is not None:
         if deployment.form is Form.JOB:
             refuse_time(deployment, "Container Apps", deployment.predicted.high_s, LONGEST_JOB_S, "a job")
         made, kind = _job(deployment, trigger is not None), "job"
     else:
+        longest = float(offered.get("most seconds of a call", "240"))
+        refuse_time(deployment, "Container Apps", run_seconds(deployment), longest, "a call")
         made, kind = _app(deployment), "app"
     return [File(f"{kind}.yaml", document(made, title=told)), File("deploy.sh", _deploy(deployment, kind, trigger), True)]
 
@@ -86,7 +93,14 @@ def _app(deployment: Deployment) -> Object:
         check: Object = {"httpGet": {"path": software.health, "port": software.port or 8000}}
         inside["probes"] = [{"type": "Startup", **check, "periodSeconds": 10, "failureThreshold": 60},
                             {"type": "Readiness", **check, "periodSeconds": 5}]  # fmt: skip
-    rule: Object = {"name": "requests", "http": {"metadata": {"concurrentRequests": str(scaling.slots or 10)}}}
+    rule: Object = {
+        "name": "requests",
+        "http": {
+            "metadata": {
+                "concurrentRequests": str((deployment.on.at_once if deployment.on is not None else None) or scaling.slots or 10)
+            }
+        },
+    }
     settings: Object = {
         "activeRevisionsMode": "Single",
         "ingress": {"external": Noted(False, "Only from within the environment; put a gateway before it."),
@@ -95,8 +109,8 @@ def _app(deployment: Deployment) -> Object:
     if software.secrets:
         settings["secrets"] = _secrets(deployment)
     scale: Object = {
-        "minReplicas": Noted(0, "Nothing runs, and nothing is paid, while nobody asks."),
-        "maxReplicas": scaling.most, "rules": [rule],
+        "minReplicas": _warm(deployment),
+        "maxReplicas": most_instances(deployment, 10), "rules": [rule],
     }  # fmt: skip
     return {
         "type": "Microsoft.App/containerApps", "location": deployment.node.region, "tags": dict(tags(deployment)),
@@ -106,6 +120,15 @@ def _app(deployment: Deployment) -> Object:
     }  # fmt: skip
 
 
+def _warm(deployment: Deployment) -> Yaml:
+    many = deployment.on.warm if deployment.on is not None else 0
+    if many:
+        return Noted(
+            many, "Kept warm, and paid for, as the plan reckons: without them too many requests would wait for a start."
+        )
+    return Noted(0, "Nothing runs, and nothing is paid, while nobody asks.")
+
+
 def _job(deployment: Deployment, triggered: bool) -> Object:
     seconds = min(math.ceil(max(2 * run_seconds(deployment), 600)), LONGEST_JOB_S)
     many = parts(deployment) if deployment.form is Form.JOB else 1
@@ -113,7 +136,7 @@ def _job(deployment: Deployment, triggered: bool) -> Object:
     if triggered:
         rule: Object = {
             "name": "objects", "type": "azure-queue", "identity": "system",
-            "metadata": {"accountName": "STORAGE_ACCOUNT", "queueName": deployment.name, "queueLength": "1"},
+            "metadata": {"accountName": "STORAGE_ACCOUNT", "queueName": _name(deployment), "queueLength": "1"},
         }  # fmt: skip
         settings |= {"triggerType": Noted("Event", "A run for each message: the program takes one, works, deletes it."),
                      "eventTriggerConfig": {"parallelism": 1, "replicaCompletionCount": 1,
@@ -135,6 +158,11 @@ def _job(deployment: Deployment, triggered: bool) -> Object:
     }  # fmt: skip
 
 
+def _name(deployment: Deployment) -> str:
+    """Apps and jobs have names of 32 characters."""
+    return dns_name(deployment.name, 32)
+
+
 def _cron(deployment: Deployment) -> Yaml:
     return Noted(deployment.starts, f"Container Apps read it in UTC; the workload means {deployment.time_zone}.")
 
@@ -144,7 +172,7 @@ def _deploy(deployment: Deployment, kind: str, trigger: tuple[str, str] | None) 
     text = "#!/bin/bash\n" + "".join(f"# {line}\n" for line in heading(deployment).splitlines())
     text += "# Needs az, signed in: az login. Usage: GROUP=resource-group ./deploy.sh\nset -euo pipefail\n"
     text += 'cd "$(dirname "${BASH_SOURCE[0]}")"\n'
-    text += f'NAME={shell([deployment.name])}\nREGION={shell([deployment.node.region])}\n: "${{GROUP:?}}"\n'
+    text += f'NAME={shell([_name(deployment)])}\nREGION={shell([deployment.node.region])}\n: "${{GROUP:?}}"\n'
     text += 'ENVIRONMENT="$NAME-env"\n'
     text += 'az containerapp env create --name "$ENVIRONMENT" --resource-group "$GROUP" --location "$REGION"\n'
     if profile:

@@ -1,5 +1,7 @@
 """The program of `lambda_deploy.py`: the same for everybody; the plan's constants stand above it."""
 
+from chipwise.render.aws.ending import ENDING
+
 USAGE = """Puts the program of the plan into a Lambda function.
 
     python lambda_deploy.py                                  shows what it would create
@@ -21,7 +23,7 @@ import time
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 """
 
 PROGRAM = '''
@@ -166,17 +168,5 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-    except Failed as error:
-        print(error, file=sys.stderr)
-        return 1
-    except ClientError as error:
-        print(f"AWS: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
 '''
+PROGRAM += ENDING

@@ -7,7 +7,6 @@ from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender
 from chipwise.units import GIB, MIB
 
-PRICE = "The plan's price is that of the machine; a function is paid for the seconds in which it works."
 _STORES = {"aws": "s3", "gcp": "gs", "azure": "az"}
 
 

@@ -7,6 +7,7 @@ from chipwise.units import GIB
 
 FETCH_BYTES_PER_S = 150e6  # of weights that come from a hub the first time
 LOAD_BYTES_PER_S = 1e9  # from disk to the chips
+MACHINE_S = 600  # until a machine has come to a cluster and pulled an image of some ten GB
 WARM_S = 300  # engines compile kernels and capture graphs before they answer
 EVERY_S = 15
 LONGEST_S = 5
@@ -14,8 +15,8 @@ TRIES = 4
 
 
 def listens(deployment: Deployment) -> bool:
-    """Encoders of video take streams and give streams; nobody calls them."""
-    return deployment.software.port is not None and deployment.software.purpose != "ffmpeg"
+    """What has a port is called. Encoders of video, for one, take streams and give streams: `software` gives them none."""
+    return deployment.software.port is not None
 
 
 def check_words(deployment: Deployment) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chipwise.render.deployment import Deployment, Form
+from chipwise.render.launch.shards import in_shards, shard_reason, shard_words
 from chipwise.render.layout import chips_each, independent
 from chipwise.render.layout import repeated as repeated
 from chipwise.render.layout import run_chips as run_chips
@@ -19,7 +20,7 @@ from chipwise.render.quoting import shell
 RENDEZVOUS_PORT = 29500
 _JOINED = ("Trainium2", "Trainium3")  # two of their cores work as one unless told otherwise
 _CORES = 8  # of a Neuron chip whose number is not known
-_STARTERS = (("mpirun",), ("mpiexec",), ("orterun",), ("prterun",), ("srun",))  # commands that start ranks by themselves
+STARTERS = (("mpirun",), ("mpiexec",), ("orterun",), ("prterun",), ("srun",))  # commands that start ranks by themselves
 SHARD_DIGITS = 5
 WIDTH = 100
 
@@ -43,6 +44,12 @@ def parts(deployment: Deployment) -> int:
     return deployment.machines * deployment.per_machine if apart(deployment) else 1
 
 
+def saves(deployment: Deployment) -> bool:
+    """What is done outlives a stop, so that the job may be stopped and started again."""
+    kept = deployment.checkpoint_s is not None or deployment.volume("checkpoints") is not None
+    return kept or in_shards(deployment)
+
+
 def by_torchrun(deployment: Deployment) -> bool:
     """A PyTorch program of several processes. Anything that is no Python file starts them by itself."""
     software = deployment.software
@@ -60,13 +67,18 @@ def on_one_machine(deployment: Deployment) -> tuple[str, ...]:
     return words
 
 
+def alone(deployment: Deployment) -> tuple[str, ...]:
+    """The same, where the system starts it anew on another machine when the first is lost: a batch goes on by its shards."""
+    return shard_words(deployment) if in_shards(deployment) else on_one_machine(deployment)
+
+
 def ranks(deployment: Deployment) -> tuple[str, ...]:
     """What starts the ranks of an MPI program inside one machine, before its words: one for each chip, or for each core where
     there are none, which Open MPI counts itself (a processor of the plan may be half a core, and those it does not offer).
 
     Ranks are bound to cores from the first one on. Two runs beside each other in containers would share the same cores."""
     software, node = deployment.software, deployment.node
-    if software.framework != "mpi" or run_machines(deployment) > 1 or apart(deployment) or software.command[:1] in _STARTERS:
+    if software.framework != "mpi" or run_machines(deployment) > 1 or apart(deployment) or software.command[:1] in STARTERS:
         return ()
     if not node.accelerated:
         return ("mpirun",)
@@ -90,17 +102,18 @@ def quoted(words: Sequence[str]) -> list[str]:
 
 
 def part_command(deployment: Deployment) -> list[str]:
-    """For a shell in which PART (from 0), PARTS and SHARD (PART in five digits) are set: the command of one part.
+    """For a shell in which PART (from 0), PARTS and SHARD (PART in five digits) are set, and the first two exported: the
+    command of one part.
 
     A command of the user's own is left as it is and reads them itself."""
     software = deployment.software
+    if in_shards(deployment):
+        return quoted(shard_words(deployment))
     if software.given or not apart(deployment):
         return quoted(software.command)
     made = []
     for word in software.command:
         match word:
-            case "/data/requests.jsonl" | "/data/answers.jsonl":
-                made.append(f'"{word.removesuffix(".jsonl")}-$SHARD.jsonl"')
             case "--render-anim":
                 made += ["--frame-jump", '"$PARTS"', word]
             case "1" if made and made[-1] == "--frame-start":
@@ -115,11 +128,8 @@ def part_reason(deployment: Deployment) -> list[str]:
     software, many = deployment.software, parts(deployment)
     if software.given:
         return [f"The work is in {many} parts. The program takes its own: number PART, from 0, of PARTS."]
-    if "run-batch" in software.command:
-        return [
-            f"Each of {many} replicas answers a file of its own. Split the requests once, in the data directory:",
-            f"  split -n r/{many} -d -a {SHARD_DIGITS} --additional-suffix=.jsonl requests.jsonl requests-",
-        ]
+    if in_shards(deployment):
+        return shard_reason(deployment)
     if "--render-anim" in software.command:
         return [f"Frames are dealt out like cards: each of {many} machines takes one in {many}."]
     return [f"The usual program of its kind: put yours into program.command. It takes part PART, from 0, of {many} (PARTS)."]

@@ -13,6 +13,7 @@ from chipwise.units import GB
 CLUSTER = "chipwise"  # what the files call the cluster; a reader has a name of their own
 IMAGES_GIB = 100  # container images of accelerators take tens of GiB, and the system its own
 SCRATCH_GIB = 100  # beside them, where the machine has no disk of its own
+MOST_TAGS = 40  # of 50 that a resource may have; eksctl, Karpenter and EKS add some of their own
 PRESENT = "nvidia.com/gpu.present"  # what the chart of NVIDIA's device plugin looks for
 
 
@@ -51,7 +52,7 @@ def tags(deployment: Deployment) -> Mapping[str, str]:
     made = {"chipwise:workload": deployment.name}
     for key, value in deployment.labels.items():
         name, text = tag_value(key)[:100], tag_value(value)
-        if name and text:
+        if name and text and len(made) < MOST_TAGS:
             made[f"chipwise:{name}"] = text
     return made
 

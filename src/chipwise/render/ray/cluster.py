@@ -130,7 +130,8 @@ def _workers(deployment: Deployment, least: int, most: int) -> Object:
     container = {"name": "ray-worker", "image": image_of(deployment), "resources": resources(deployment)} | kept
     spec = spec | {"containers": [container], "securityContext": _user(deployment)}
     spec["automountServiceAccountToken"] = False
-    spec["affinity"] = _among_workers(spec["affinity"])
+    if isinstance(affinity := spec.get("affinity"), dict):  # a slice of TPUs is found by its labels alone
+        spec["affinity"] = _among_workers(affinity)
     name, each = "chips" if deployment.node.accelerated else "workers", deployment.node.hosts
     return {
         "groupName": name, **_sliced(deployment), "replicas": least // each, "minReplicas": least // each,

@@ -10,6 +10,7 @@ from chipwise.render.deployment import Deployment
 from chipwise.render.heading import heading
 from chipwise.render.launch.starting import apart, by_torchrun, part_command, part_reason, quoted, torchrun
 from chipwise.render.layout import meets, pods
+from chipwise.render.limits import KUBERNETES
 from chipwise.render.python_text import Constant, script
 
 FILE = "launch.py"
@@ -101,4 +102,4 @@ def launcher(deployment: Deployment) -> str:
         Constant("STRATEGY", "STRICT_SPREAD" if together else "SPREAD", "Each on a worker of its own." if together else ""),
         Constant("COMMAND", " ".join(words), why),
     )
-    return script(heading(deployment), _USAGE, _IMPORTS, constants, _PROGRAM)
+    return KUBERNETES.script(script(heading(deployment), _USAGE, _IMPORTS, constants, _PROGRAM))

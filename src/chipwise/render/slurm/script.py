@@ -27,10 +27,13 @@ from chipwise.render.launch.starting import (
     run_chips,
     run_machines,
     runs_at_once,
+    saves,
     torchrun,
 )
 from chipwise.render.layout import uses_efa
 from chipwise.render.quoting import one_line, shell
+from chipwise.render.slurm import hours
+from chipwise.render.windows import without_pause
 from chipwise.units import DAY, HOUR, MINUTE
 
 NOTICE_S = 300  # before the limit, for the program to save
@@ -41,14 +44,14 @@ _KEPT = {"IMAGE", "STORE", "FIRST", "UID", "EUID", "PPID", "BASHOPTS", "SHELLOPT
 _ONE_THREAD = re.compile(r"hpc[78]|[cmr][78]a")
 
 
-def saves(deployment: Deployment) -> bool:
-    """What is done outlives a stop, so that the job may be stopped and queued again."""
-    return deployment.checkpoint_s is not None or deployment.volume("checkpoints") is not None
+def by_hours(deployment: Deployment) -> bool:
+    return saves(deployment) and hours.kept(deployment)
 
 
 def script(deployment: Deployment, store: str = "$SLURM_SUBMIT_DIR", dependent: str = "") -> str:
     """`store`: where data, models and checkpoints lie for all nodes, as an expression of the shell."""
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(deployment, dependent).splitlines())]
+    told = heading(without_pause(deployment) if by_hours(deployment) else deployment, dependent)
+    lines = ["#!/bin/bash", *(f"# {line}" for line in told.splitlines())]
     lines += [*_asked(deployment), "", "set -euo pipefail", "", *_places(deployment, store), *_settings(deployment)]
     lines += [*_inside(deployment), *_work(deployment), *_run(deployment)]
     return "\n".join(lines) + "\n"
@@ -189,7 +192,7 @@ def _inside(deployment: Deployment) -> Iterator[str]:
     if deployment.software.built:
         flags.append("--pwd /app")
     flags += [f'--bind "$STORE/{one.name}:{one.path}"' for one in deployment.volumes]
-    if uses_efa(deployment) and run_machines(deployment) > 1:
+    if uses_efa(deployment):
         flags.append("--bind /opt/amazon")
     yield ""
     yield "inside() {  # the container, or the node itself"
@@ -246,16 +249,22 @@ def _run(deployment: Deployment) -> Iterator[str]:
         yield why
         yield line
         return
-    yield f"again() {{  # {NOTICE_S // 60} min before the limit: the program saves on SIGTERM, and the job goes on in a new one"
+    if by_hours(deployment):
+        yield from hours.waits(deployment, NOTICE_S)
+    when = "the limit or the closing" if by_hours(deployment) else "the limit"
+    yield f"again() {{  # {NOTICE_S // 60} min before {when}: the program saves on SIGTERM, and the job goes on in a new one"
     yield "  # By scancel: a signal to srun itself would end the tasks at once."
     yield '  scancel --signal=TERM "$SLURM_JOB_ID" || true'
     yield '  wait "$step" || true'
-    yield f'  if [ "${{SLURM_RESTART_COUNT:-0}}" -ge {RESTARTS} ]; then'
-    yield f'    echo "Queued again {RESTARTS} times: is it making progress?" >&2'
-    yield "    exit 1"
-    yield "  fi"
-    yield '  scontrol requeue "$SLURM_JOB_ID"'
-    yield "  exit 0"
+    if by_hours(deployment):
+        yield "  queue"
+    else:
+        yield f'  if [ "${{SLURM_RESTART_COUNT:-0}}" -ge {RESTARTS} ]; then'
+        yield f'    echo "Queued again {RESTARTS} times: is it making progress?" >&2'
+        yield "    exit 1"
+        yield "  fi"
+        yield '  scontrol requeue "$SLURM_JOB_ID"'
+        yield "  exit 0"
     yield "}"
     yield "trap again USR1"
     yield why

@@ -18,6 +18,7 @@ from chipwise.render.workflow.stages import RUN_LABEL, applied, check, stage_tem
 from chipwise.render.yaml_text import Noted, Yaml, document
 
 FITS = "pipelines as workflows, one for each place; single jobs too, also on a clock"
+WRITES = ("workflow.yaml",)
 LONGEST_NAME = 30  # a run's name and a stage's are put behind it
 KEPT_S = 7 * 86400
 PLAIN = "python:3.12-slim-bookworm"  # where the catalog was not asked: any small image will do

@@ -7,16 +7,19 @@ import math
 from chipwise.render.aws import batch_program
 from chipwise.render.aws.containers import command, devices, environment, gpus, keeps, memory_mib, shared_mib, vcpus
 from chipwise.render.aws.fitting import check, machines, refuse_fpga, refuse_ranks, unpullable
+from chipwise.render.aws.hours import by_crontab, crontab
 from chipwise.render.aws.parts import counted, divided, parts, together, uses_efa
 from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.launch.starting import apart, part_reason, run_machines
+from chipwise.render.limits import BATCH
 from chipwise.render.python_text import Constant, script
 from chipwise.units import GIB
 
 FITS = "jobs in a queue on AWS: single, array, or multi-node on machines at the full price"
+WRITES = ("batch_job.py",)
 MOST_PARTS = 10_000  # of an array job
 # The main machine has no address of a main machine: it is itself.
 _HEAD = "${AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS:-127.0.0.1}"
@@ -26,6 +29,7 @@ def render(deployment: Deployment) -> list[File]:
     check(deployment, "batch", Form.JOB)
     refuse_fpga(deployment, "AWS Batch")
     refuse_ranks(deployment, "AWS Batch")
+    deployment = by_crontab(deployment)
     meets, many = together(deployment), parts(deployment)
     if meets and deployment.spot:
         raise CannotRender(
@@ -51,7 +55,7 @@ def render(deployment: Deployment) -> list[File]:
         Constant("ROOT_GIB", 100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.url is None) / GIB)),
         Constant("EFA_INTERFACES", deployment.node.interfaces if uses_efa(deployment) else 0),
         Constant("FIRST_CARD", deployment.node.first_card),
-        Constant("CONTAINER", _container(deployment), _why_command(deployment)),
+        Constant("CONTAINER", BATCH.document(_container(deployment)), _why_command(deployment)),
         Constant("SECRETS", [list(one) for one in software.secrets], "Setting, name of the secret, its key: never values."
                  if software.secrets else ""),
         Constant("VOLUMES", [(one.name, one.path) for one in deployment.volumes if one.url is None]),
@@ -60,7 +64,7 @@ def render(deployment: Deployment) -> list[File]:
         Constant("SECONDS", math.ceil(deployment.deadline_s) if deployment.deadline_s else None),
         Constant("TAGS", tags(deployment)),
     ]  # fmt: skip
-    told = heading(deployment, _about(deployment))
+    told = heading(deployment, "\n".join(filter(None, (_about(deployment), *crontab(deployment, "batch_job.py")))))
     return [
         *_wrapper(deployment),
         File("batch_job.py", script(told, batch_program.USAGE, batch_program.IMPORTS, constants, batch_program.PROGRAM), True),

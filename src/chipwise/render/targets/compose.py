@@ -13,10 +13,13 @@ from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.launch.health import EVERY_S, LONGEST_S, TRIES, check_words, listens, start_seconds
 from chipwise.render.launch.starting import SHARD_DIGITS, apart, on_one_machine, part_command, part_reason, parts, run_machines
+from chipwise.render.launch.streams import FOLDER, LIST, list_reason, live, stream_list, stream_reason, stream_words
 from chipwise.render.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
 FITS = "one machine with Docker: a service, a job that fits one machine, or a device at the edge"
+EXPRESSES = frozenset({"streams"})
+WRITES = ("compose.yaml",)
 Object = dict[str, Yaml]
 # Device files by which accelerators that Docker does not know are handed over (their makers' documentation).
 _FILES = {"Hailo": ("/dev/hailo0",), "Google": ("/dev/apex_0",)}
@@ -41,7 +44,8 @@ def render(deployment: Deployment) -> list[File]:
             }
             for name, path in files.items()
         }
-    return [File("compose.yaml", document(whole, title=f"{heading(deployment)}\n{_usage(deployment)}"))]
+    listed = [File(LIST, stream_list(deployment))] if live(deployment) else []
+    return [File("compose.yaml", document(whole, title=f"{heading(deployment)}\n{_usage(deployment)}")), *listed]
 
 
 def mounted(deployment: Deployment) -> tuple[Volume, ...]:
@@ -91,16 +95,20 @@ def _start(deployment: Deployment) -> str:
         each = deployment.chips_each
         chips = " ".join(f"GPU{at}=$((chip * {each} + {at}))" for at in range(each)) if each > 1 else "GPU0=$chip"
         port = f" PORT=$(({deployment.software.port} + chip))" if deployment.software.port is not None else ""
-        part = " PART=$((first + chip))" if apart(deployment) else ""
+        part = " PART=$((first + chip))" if apart(deployment) else " GROUP=$((first + chip))" if live(deployment) else ""
         text = (
             f"One replica. The machine holds {deployment.per_machine}: for chip in $(seq 0 {deployment.per_machine - 1}); do\n"
             f"  {chips}{port}{part} docker compose --project-name {deployment.name}-$chip up --detach; done"
         )
-        if apart(deployment):
+        if part:
             text += f"\nfirst: 0 on the first machine, {deployment.per_machine} on the second, and so on."
         return text
     many = f" Do so on each of the {deployment.machines} machines." if deployment.machines > 1 else ""
     part = "PART=0 " if apart(deployment) and deployment.machines > 1 else ""
+    if live(deployment):
+        last = deployment.machines - 1
+        group = f" on the first machine, GROUP=1 on the next, up to {last}." if last else ""
+        return f"GROUP=0 docker compose up --detach --wait{group}"
     if deployment.form is Form.SERVICE:
         return f"docker compose up --detach --wait{'.' if many else ''}{many}"
     return f"{part}docker compose up --exit-code-from main{'.' if many else ''}{many}"
@@ -127,6 +135,9 @@ def _service(deployment: Deployment) -> Object:
             [f"127.0.0.1:{outside}:{software.port}"], "For this machine only: put a proxy with TLS before it."
         )
     mounts = [_mount(deployment, one) for one in mounted(deployment)]
+    if live(deployment):
+        listed: Object = {"type": "bind", "source": f"./{LIST}", "target": f"{FOLDER}/{LIST}", "read_only": True}
+        mounts.append(Noted(listed | {"bind": {"create_host_path": False}}, list_reason(deployment)))
     if mounts:
         made["volumes"] = mounts
     made |= _devices(deployment)
@@ -149,7 +160,10 @@ def _command(deployment: Deployment) -> Object:
             [*reads, f'SHARD="$(printf %0{SHARD_DIGITS}d "$PART")"', f"exec {' '.join(part_command(deployment))}"]
         )
         return {"entrypoint": ["/bin/sh", "-c"], "command": Noted([_text(script)], "\n".join(part_reason(deployment)))}
-    command: Yaml = words if software.given or software.engine else Noted(words, ours)
+    if live(deployment):
+        words, ours = [_text(word) for word in stream_words(deployment)], "\n".join(stream_reason(deployment))
+    plain = (software.given or software.engine) and not live(deployment)
+    command: Yaml = words if plain else Noted(words, ours)
     if not reads:
         return {"entrypoint": [], "command": command}
     shell_words = ["/bin/sh", "-c", _text("; ".join([*reads, 'exec "$@"'])), "main"]
@@ -164,6 +178,8 @@ def _text(text: str) -> str:
 
 def _environment(deployment: Deployment) -> Object:
     made: Object = {"HOME": "/tmp", **{key: _text(value) for key, value in deployment.software.env}}
+    if live(deployment):
+        made["GROUP"] = Noted("${GROUP:?which group of streams, from 0}", "Its own streams.")
     if apart(deployment):
         made["PARTS"] = str(parts(deployment))
         made["PART"] = Noted("${PART:?which part, from 0}", "Its own part of the work.")

@@ -10,6 +10,8 @@ from chipwise.render.picture.scene import scene
 from chipwise.render.picture.svg import svg
 
 FITS = "anything: places, machines, storage, links and traffic, as Mermaid and SVG"
+EXPRESSES = frozenset({"regions", "streams"})
+WRITES = ("diagram.svg",)
 
 
 def render(deployment: Deployment) -> list[File]:

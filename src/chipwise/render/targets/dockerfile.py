@@ -20,6 +20,8 @@ from chipwise.render.layout import uses_efa
 from chipwise.render.quoting import dns_name, one_line
 
 FITS = "an image for any job, service or device: CUDA, ROCm, Neuron, TPU or CPU; one for each stage of a pipeline"
+EXPRESSES = frozenset({"layers", "regions"})  # an image is the same however its machines are bought
+WRITES = ("Dockerfile",)
 LONGEST_LINE = 60_000  # bytes: Docker reads lines of up to 65,535
 EFA_INSTALLER = "1.43.3"  # brings libfabric, Open MPI and the plugin by which NCCL finds EFA
 TENSORFLOW = "2.20.0"
@@ -160,7 +162,7 @@ def _bare(deployment: Deployment) -> bool:
 
 def _installs_efa(deployment: Deployment) -> bool:
     """Images of Neuron have it already."""
-    return uses_efa(deployment) and deployment.node.kind in ("gpu", "cpu") and run_machines(deployment) > 1
+    return uses_efa(deployment) and deployment.node.kind in ("gpu", "cpu")
 
 
 def _python(deployment: Deployment) -> Iterator[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from chipwise.render.aws import ec2_program
+from chipwise.render.aws import ec2_program, ec2_watch
 from chipwise.render.aws.ec2_shell import Attempt, launch_shell
 from chipwise.render.aws.fitting import check, machines, refuse_ranks, unpullable
+from chipwise.render.aws.hours import by_crontab, crontab
 from chipwise.render.aws.parts import copies, together, uses_efa
 from chipwise.render.aws.start import start_script
 from chipwise.render.aws.tags import MINE, tags
@@ -17,6 +18,7 @@ from chipwise.render.python_text import Constant, script
 from chipwise.units import GIB
 
 FITS = "jobs and services on EC2 machines without a cluster: boto3 script and AWS CLI, spot with fallback"
+WRITES = ("launch.py",)
 SYSTEM_GIB = 100  # of the root disk: the system and container images
 LARGEST_GIB = 16_384
 
@@ -24,6 +26,7 @@ LARGEST_GIB = 16_384
 def render(deployment: Deployment) -> list[File]:
     check(deployment, "ec2", Form.JOB, Form.SERVICE)
     refuse_ranks(deployment, "ec2")
+    deployment = by_crontab(deployment)
     told, attempts, tagged = heading(deployment, _about(deployment)), _attempts(deployment), tags(deployment)
     root, software = _root_gib(deployment), deployment.software
     image = None if unpullable(deployment) else software.image
@@ -32,6 +35,9 @@ def render(deployment: Deployment) -> list[File]:
     constants = [
         Constant("NAME", deployment.name), Constant("MINE", MINE), Constant("REGION", deployment.node.region),
         Constant("MACHINES", deployment.machines),
+        Constant("JOB", deployment.form is Form.JOB),
+        Constant("FOLLOWS", deployment.spot, "Spot machines may be taken at any time, so --up stays and replaces them."
+                 if deployment.spot else ""),
         Constant("TOGETHER", together(deployment), "One program over all machines: they come at once and stand close together."
                  if together(deployment) else ""),
         Constant("ATTEMPTS", attempts, _why(deployment)),
@@ -49,8 +55,9 @@ def render(deployment: Deployment) -> list[File]:
         "IMAGE": image, "PARAMETER": parameter,
         "PORTS": None if last is None else f"{software.port}-{last}", "KEEPS": _keeps(deployment),
     }  # fmt: skip
+    program = "\n\n".join(part.strip("\n") + "\n" for part in (ec2_program.START, ec2_watch.WATCH, ec2_program.MAIN))
     return [
-        File("launch.py", script(told, ec2_program.USAGE, ec2_program.IMPORTS, constants, ec2_program.PROGRAM), True),
+        File("launch.py", script(told, ec2_program.USAGE, ec2_program.IMPORTS, constants, program), True),
         File("launch.sh", launch_shell(told, shell_constants, tagged, attempts, together(deployment)), True),
         File("start.sh", start_script(deployment)),
     ]
@@ -59,7 +66,7 @@ def render(deployment: Deployment) -> list[File]:
 def _about(deployment: Deployment) -> str:
     if deployment.form is Form.SERVICE:
         return "Machines stay until --down. Nothing balances or scales them: take --to ecs or kubernetes for that."
-    return "Machines end themselves when the program ends."
+    return "\n".join(["Machines end themselves when the program ends.", *crontab(deployment, "launch.py")])
 
 
 def _attempts(deployment: Deployment) -> list[Attempt]:

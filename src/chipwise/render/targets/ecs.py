@@ -15,9 +15,11 @@ from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.launch.health import start_seconds
 from chipwise.render.launch.starting import apart, run_machines
+from chipwise.render.limits import ECS
 from chipwise.render.python_text import Constant, script
 
 FITS = "services and jobs of single machines on ECS, with GPUs or Neuron chips"
+WRITES = ("task-definition.json",)
 
 MOST_TASKS = 100  # of a job, started one by one
 
@@ -64,7 +66,7 @@ def render(deployment: Deployment) -> list[File]:
     ]  # fmt: skip
     told = heading(deployment)
     return [
-        File("task-definition.json", json.dumps(_task(deployment), indent=2) + "\n"),
+        File("task-definition.json", json.dumps(ECS.document(_task(deployment)), indent=2) + "\n"),
         File("ecs_deploy.py", script(told, ecs_program.USAGE, ecs_program.IMPORTS, constants, ecs_program.PROGRAM), True),
     ]
 

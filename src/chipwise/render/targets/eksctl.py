@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from chipwise.render.cluster.accelerators import resource_of
 from chipwise.render.cluster.pod import Object, kept
-from chipwise.render.deployment import Deployment, Form
+from chipwise.render.deployment import Deployment, Form, Node
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
-from chipwise.render.layout import candidates, machines_for, meets, most_machines, uses_efa
+from chipwise.render.layout import bought, candidates, machines_for, meets, most_machines, uses_efa
 from chipwise.render.nodes import locked_memory, machines
-from chipwise.render.quoting import shell
+from chipwise.render.quoting import one_line, shell
 from chipwise.render.yaml_text import Noted, Yaml, document
 
 FITS = "a cluster on AWS with managed groups of GPU, Trainium, Inferentia or CPU machines: EFA, placement, spot"
+EXPRESSES = frozenset({"layers", "regions", "streams"})
+WRITES = ("cluster.yaml",)
 # Two of these carry DNS, metrics and controllers, and of larger ones also a hub of notebooks or the head of a Ray cluster
 # (8 GiB). Of the processor that the workload's images are built for: what runs beside it has the same images.
 SYSTEM_TYPES = {"amd64": ("m7i.large", "m6i.large"), "arm64": ("m7g.large", "m6g.large")}
+QUOTA_GROUP = 450  # machines that EKS takes in one managed group, unless asked for more
+# Where the zone "b" is closed to new accounts, or not to be had in all of them.
+SECOND_ZONE = {"ap-northeast-1": "c", "us-west-1": "c"}
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -23,6 +28,7 @@ def render(deployment: Deployment) -> list[File]:
     for one in every:
         machines.check(one, "eksctl")
         resource_of(one.node)  # raises for what Kubernetes cannot hand out
+        _check_cards(one)
     regions = sorted({one.node.region for one in every})
     if len(regions) > 1:
         stages = ", ".join(one.title for one in every)
@@ -46,10 +52,10 @@ def cluster_config(deployment: Deployment, every: tuple[Deployment, ...]) -> Obj
         metadata["version"] = eks["kubernetes"]
     metadata["tags"] = Noted({"karpenter.sh/discovery": machines.CLUSTER} | dict(machines.tags(deployment)), "For the bill.")
     groups: list[Yaml] = [_system(every)]
-    groups += [_group(one) for one in every]
+    groups += [_layer(one, part) for one in every for part in bought(one)]
     config: Object = {"apiVersion": "eksctl.io/v1alpha5", "kind": "ClusterConfig", "metadata": metadata}
     if any(_close(one) for one in every):
-        zones = [_zone(every[0]), f"{every[0].node.region}b"]
+        zones = [_zone(every[0]), f"{every[0].node.region}{SECOND_ZONE.get(every[0].node.region, 'b')}"]
         config["availabilityZones"] = Noted(zones, "Two are the least that EKS takes; the first is that of the group below.")
     return config | {
         "iam": {"withOIDC": Noted(True, "Rights go to service accounts, not to machines.")},
@@ -76,6 +82,9 @@ def _addons(every: tuple[Deployment, ...]) -> list[Yaml]:
         made.append(Noted(shared, "For volumes that several machines use; the file system itself is made apart."))
     if any(one.form is Form.SERVICE for one in every):
         made.append(Noted({"name": "metrics-server"}, "The autoscaler reads from it."))
+    if any(one.node.accelerated for one in every):
+        why = "It sees chips and drivers fail; without it nodeRepairConfig replaces only machines that fall silent."
+        made.append(Noted({"name": "eks-node-monitoring-agent"}, why))
     return made
 
 
@@ -98,15 +107,29 @@ def _system_types(every: tuple[Deployment, ...]) -> Yaml:
 
 
 def _system(every: tuple[Deployment, ...]) -> Object:
+    name = "system" if all(one.name != "system" for one in every) else "cluster-system"  # two groups of a name are refused
     spec: Object = {
-        "name": Noted("system", "DNS, metrics and controllers: not on machines that cost many times as much."),
+        "name": Noted(name, "DNS, metrics and controllers: not on machines that cost many times as much."),
         "amiFamily": "AmazonLinux2023", "instanceTypes": _system_types(every), "minSize": 2, "desiredCapacity": 2, "maxSize": 4,
     }  # fmt: skip
     return spec | _safe(40) | {"updateConfig": {"maxUnavailable": 1}}
 
 
+def _layer(whole: Deployment, part: Deployment) -> Object:
+    """The group of one way to buy, where a load is bought in layers: eksctl does not say which grows first."""
+    if part is whole:
+        return _group(whole)
+    layer, spec = part.layers[0], _group(part) | {"tags": dict(machines.tags(whole))}
+    if layer.committed:
+        spec["maxSize"] = Noted(layer.machines, "What is promised; the promise itself is bought apart.")
+        why = f"The base of the load: {layer.told}, paid for whether they run or not."
+    else:
+        why = f"Above the base: {layer.purchase}. The Cluster Autoscaler grows it after the base with --expander=priority."
+    return spec | {"name": Noted(part.name, why)}
+
+
 def _group(deployment: Deployment) -> Object:
-    types = candidates(deployment)
+    types = _types(deployment)
     spec: Object = {"name": deployment.name, "amiFamily": _image(deployment)}
     names = [one.machine for one in types]
     if len(names) > 1:
@@ -120,9 +143,11 @@ def _group(deployment: Deployment) -> Object:
     if _close(deployment):
         zone = Noted([_zone(deployment)], f"One zone, which must have the machine:\n{_offered(deployment)}")
         spec["availabilityZones"] = zone
+    if _close(deployment) and not uses_efa(deployment):
         spec["placement"] = Noted({"groupName": deployment.name}, _placement(deployment))
     if uses_efa(deployment):
-        spec["efaEnabled"] = Noted(True, "eksctl attaches the interfaces, opens the group to itself and installs the plugin.")
+        why = "eksctl attaches the interfaces, opens the group to itself and installs the plugin; its placement group\n"
+        spec["efaEnabled"] = Noted(True, f"{why}keeps the machines close together, and goes with them.")
         told = f"{locked_memory.WHY}\nEKS adds what joins the node to the cluster. It needs eksctl of 2025 or newer."
         spec["overrideBootstrapCommand"] = Noted(locked_memory.node_config(), told)
     spec |= _safe(machines.IMAGES_GIB + machines.SCRATCH_GIB if deployment.node.accelerated else machines.IMAGES_GIB)
@@ -151,19 +176,40 @@ def _zone(deployment: Deployment) -> str:
     return f"{deployment.node.region}a"
 
 
+def _types(deployment: Deployment) -> tuple[Node, ...]:
+    """With EFA, every type of a group must take it on its first network card: eksctl writes one template for all."""
+    every = candidates(deployment)
+    return tuple(one for one in every if not one.first_card) if uses_efa(deployment) else every
+
+
+def _check_cards(deployment: Deployment) -> None:
+    if uses_efa(deployment) and deployment.node.first_card:
+        raise CannotRender(
+            f"eksctl puts EFA on the first network card, and {one_line(deployment.node.machine)} has it from the next on.",
+            remedy="Take --to terraform or ec2, which name each card, or plan for another chip with --limit chips=[...].",
+        )
+
+
 def _sizes(deployment: Deployment) -> Object:
     scaling = deployment.scaling
     if scaling is None:
         done = "When nobody is there" if deployment.form is Form.SESSIONS else "When it is done"
         why = f"{done}: eksctl scale nodegroup --cluster {machines.CLUSTER} --name {deployment.name} --nodes 0"
-        return {"minSize": 0, "desiredCapacity": Noted(deployment.machines, why), "maxSize": deployment.machines}
+        return {"minSize": 0, "desiredCapacity": Noted(deployment.machines, why), "maxSize": _most(deployment.machines)}
     return {
         "minSize": Noted(0, "Outside its hours nobody pays: Karpenter or the Cluster Autoscaler takes empty machines away.")
         if deployment.stops
         else machines_for(deployment, scaling.least),
         "desiredCapacity": machines_for(deployment, scaling.usual),
-        "maxSize": Noted(most_machines(deployment), "The most that the plan ever uses, and room for a rollout."),
+        "maxSize": _most(most_machines(deployment), "The most that the plan ever uses, and room for a rollout."),
     }
+
+
+def _most(count: int, why: str = "") -> Yaml:
+    if count > QUOTA_GROUP:
+        quota = f"EKS takes {QUOTA_GROUP} in a group: ask for more first (Service Quotas, EKS, nodes per managed node group)."
+        why = f"{why}\n{quota}".strip()
+    return Noted(count, why) if why else count
 
 
 def _offered(deployment: Deployment) -> str:
@@ -185,7 +231,10 @@ def _image(deployment: Deployment) -> Yaml:
     if variant == "standard":
         return "AmazonLinux2023"
     driver = f", driver {eks['driver']}," if "driver" in eks else ""
-    lines = [f"For these machines eksctl takes the {variant} image of it{driver} and installs the device plugin."]
+    lines = [
+        f"For these machines eksctl takes the {variant} image of it{driver} and installs the device plugin.",
+        "It tells them by a built-in table: an eksctl older than the machine takes the plain image, without a driver.",
+    ]
     if eks.get("tested") == "no":
         family = deployment.node.machine.partition(".")[0]
         lines.append(f"AWS does not list {family} among the machines it tests this image on: try one before relying on it.")

@@ -8,11 +8,13 @@ from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.layout import candidates
+from chipwise.render.limits import KUBERNETES
 from chipwise.render.quoting import kubernetes, label_value
 from chipwise.render.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
 FITS = "notebooks for people on shared or whole chips, with idle ones ended"
+WRITES = ("values.yaml",)
 IDLE_S = 3600
 HOME = "20Gi"
 
@@ -97,7 +99,7 @@ def _notebooks(deployment: Deployment) -> Object:
     }
     env = dict(deployment.software.env)
     if env:
-        made["extraEnv"] = {key: kubernetes(value) for key, value in env.items()}
+        made["extraEnv"] = KUBERNETES.document({key: kubernetes(value) for key, value in env.items()})
     return made
 
 

@@ -7,12 +7,14 @@ from chipwise.render.cluster.pod import Object
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
 from chipwise.render.heading import heading
-from chipwise.render.layout import candidates, meets, most_machines, uses_efa
+from chipwise.render.layout import bought, candidates, meets, most_machines, uses_efa
 from chipwise.render.nodes import locked_memory, machines
 from chipwise.render.quoting import label_value, shell
 from chipwise.render.yaml_text import Noted, Yaml, document
 
 FITS = "machines of AWS that come with pending pods and go when they are empty: NodePool and EC2NodeClass"
+EXPRESSES = frozenset({"layers", "regions", "streams"})
+WRITES = ("nodes.yaml",)
 
 
 _SPOT = (
@@ -31,16 +33,18 @@ def render(deployment: Deployment) -> list[File]:
         resource_of(one.node)  # raises for what Kubernetes cannot hand out
         name = "nodes.yaml" if len(every) == 1 else f"{one.name}.yaml"
         about = "Machines for it; what runs on them is in the files of --to kubernetes or kueue."
-        files.append(File(name, document(node_pool(one), node_class(one), title=heading(one, about))))
+        pools = [node_pool(part, one.name, rank) for rank, part in enumerate(bought(one))]
+        files.append(File(name, document(*pools, node_class(one), title=heading(one, about))))
     return files
 
 
-def node_pool(deployment: Deployment) -> Object:
+def node_pool(deployment: Deployment, node_class_name: str = "", rank: int = 0) -> Object:
+    """Of a load in layers, of the one that comes `rank` after the base."""
     template: Object = {}
     if own := machines.labels(deployment):
         template["metadata"] = {"labels": Noted(own, "The chart of NVIDIA's device plugin runs where it finds this.")}
     spec: Object = {
-        "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": deployment.name},
+        "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": node_class_name or deployment.name},
         "requirements": _requirements(deployment),
     }
     if taints := machines.taints(deployment):
@@ -48,10 +52,24 @@ def node_pool(deployment: Deployment) -> Object:
         spec["taints"] = Noted(made, "Pods that need no accelerator stay on cheaper machines.")
     spec |= _lifetime(deployment)
     template["spec"] = spec
-    return {
-        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": deployment.name},
-        "spec": {"template": template, "disruption": _disruption(deployment), "limits": _limits(deployment)},
-    }  # fmt: skip
+    pool: Object = {"template": template, "disruption": _disruption(deployment), "limits": _limits(deployment)}
+    if deployment.layers:
+        pool = {"weight": Noted(100 - 10 * rank, _order(deployment, rank))} | pool
+    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": deployment.name}, "spec": pool}
+
+
+def _order(deployment: Deployment, rank: int) -> str:
+    """Why a layer comes before or after others."""
+    layer = deployment.layers[0]
+    if layer.committed:
+        return "Filled first, up to its limits: these are paid for whether they run or not."
+    after = "" if not rank else " when the pools of more weight are full"
+    price = (
+        "spot costs the least, and may be taken away"
+        if deployment.spot
+        else "paid by the hour, for as long as the load needs them"
+    )
+    return f"Comes{after or ' first'}: {price}."
 
 
 def _requirements(deployment: Deployment) -> list[Yaml]:
@@ -61,20 +79,20 @@ def _requirements(deployment: Deployment) -> list[Yaml]:
     if len(types) > 1:
         why = _SAME_CHIP if not deployment.spot else _TOGETHER if meets(deployment) else _SPOT
         named = Noted(names, why)
-    bought: Yaml = {
+    paid: Yaml = {
         "key": "karpenter.sh/capacity-type",
         "operator": "In",
         "values": ["spot"] if deployment.spot else ["on-demand"],
     }
-    if deployment.purchase.startswith("reserved"):
-        bought = Noted(bought, f"A commitment ({label_value(deployment.purchase)}) lowers the bill of on-demand machines.")
+    if deployment.purchase not in ("spot", "on-demand"):
+        paid = Noted(paid, f"A commitment ({label_value(deployment.purchase)}) lowers the bill of on-demand machines.")
     elif not deployment.spot and deployment.form is Form.JOB:
-        bought = Noted(bought, "The plan pays by the hour: an interruption would cost more than spot saves.")
+        paid = Noted(paid, "The plan pays by the hour: an interruption would cost more than spot saves.")
     regions = list(deployment.regions or (node.region,))
     region: Object = {"key": "topology.kubernetes.io/region", "operator": "In", "values": regions}
     where = "The plan's region" if len(regions) == 1 else "The plan's regions, with a cluster in each"
     return [
-        named, bought,
+        named, paid,
         {"key": "kubernetes.io/arch", "operator": "In", "values": [node.arch]},
         Noted(region, f"{where}: elsewhere this pool brings nothing. Zones: those of the subnets below."),
     ]  # fmt: skip
@@ -92,6 +110,15 @@ def _lifetime(deployment: Deployment) -> Object:
 
 def _disruption(deployment: Deployment) -> Object:
     """What Karpenter may do to machines that work: nothing to those of jobs, one at a time to those of services."""
+    if deployment.form is Form.SERVICE and deployment.layers and deployment.layers[0].committed:
+        why = (
+            "They stay, for nothing is saved without them. Karpenter does not know what is promised: by list prices it would\n"
+        )
+        return {
+            "consolidationPolicy": "WhenEmpty",
+            "consolidateAfter": Noted("Never", f"{why}move their pods to machines that are paid for beside them."),
+            "budgets": [Noted({"nodes": "1"}, "One machine at a time; the PodDisruptionBudget holds as well.")],
+        }
     if deployment.form is Form.SERVICE:
         return {
             "consolidationPolicy": "WhenEmptyOrUnderutilized",
@@ -114,11 +141,17 @@ def _limits(deployment: Deployment) -> Object:
     if resource is not None:
         key = "nvidia.com/gpu" if resource.startswith("nvidia.com/") else resource
         machine = "machine" if many == 1 else "machines"
-        limits[key] = Noted(str(many * deployment.node.chips), f"{many} {machine}: the most that the plan ever uses.")
+        limits[key] = Noted(str(many * deployment.node.chips), f"{many} {machine}: {_most(deployment)}.")
     cpus = [one.vcpus for one in types if one.vcpus is not None]
     if cpus:
         limits["cpu"] = str(many * max(cpus))
     return limits
+
+
+def _most(deployment: Deployment) -> str:
+    if deployment.layers and deployment.layers[0].committed:
+        return f"what is promised ({label_value(deployment.purchase)})"
+    return "the most that the plan ever uses" + (" beside the pools of more weight" if deployment.layers else "")
 
 
 def node_class(deployment: Deployment) -> Object:

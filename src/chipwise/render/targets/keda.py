@@ -15,11 +15,14 @@ from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.launch.health import listens
 from chipwise.render.launch.starting import on_one_machine
+from chipwise.render.launch.streams import live
 from chipwise.render.layout import independent, meets, pods
 from chipwise.render.quoting import kubernetes
 from chipwise.render.yaml_text import Noted, Yaml, document
 
 FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
+WRITES = ("scaling.yaml",)
+EXPRESSES = frozenset({"streams"})  # it scales what --to kubernetes wrote
 API = "keda.sh/v1alpha1"
 QUEUED = 5  # requests or jobs that wait: above it, one more
 IDLE = 0.2  # of what runs: below it, one less
@@ -89,9 +92,9 @@ def scaled_object(deployment: Deployment) -> Object:
     assert scaling is not None
     hours = bool(deployment.starts and deployment.stops)
     spec: Object = {
-        "scaleTargetRef": {"name": deployment.name},
+        "scaleTargetRef": {"kind": "StatefulSet", "name": deployment.name} if live(deployment) else {"name": deployment.name},
         "minReplicaCount": Noted(0, "Outside its hours.") if hours
-        else Noted(scaling.least, f"The plan's mean load; its peak takes {scaling.usual}."),
+        else Noted(scaling.least, scaling.told_least),
         "maxReplicaCount": scaling.most,
         "pollingInterval": 15,
     }  # fmt: skip

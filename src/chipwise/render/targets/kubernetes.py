@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from chipwise.render.cluster import devices, guards, hours, jobs, services
+from chipwise.render.cluster import devices, guards, hours, jobs, live, services
 from chipwise.render.cluster.accelerators import resource_of
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
+from chipwise.render.launch import streams
 from chipwise.render.layout import meets
 from chipwise.render.yaml_text import document
 
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
+EXPRESSES = frozenset({"streams"})
+WRITES = ("workload.yaml",)
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -48,6 +51,8 @@ def render(deployment: Deployment) -> list[File]:
         File("namespace.yaml", document(*rules, title=heading(deployment, "What surrounds it: apply this first."))),
         File("workload.yaml", document(*work, title=heading(deployment, runs))),
     ]
+    if streams.live(deployment):
+        files.insert(1, File(live.FILE, live.stream_file(deployment)))
     plugins = devices.devices(deployment)
     if plugins:
         files.append(File("devices.yaml", document(*plugins, title=heading(deployment, devices.about(deployment)))))

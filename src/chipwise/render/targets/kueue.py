@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
-from chipwise.render.cluster import guards, jobs, services
+from chipwise.render.cluster import guards, jobs, live, services
 from chipwise.render.cluster.accelerators import MACHINE, Taint, chip_taint, resource_of, spot_taints, tpu_selector
 from chipwise.render.cluster.pod import Object, meta, namespace_of, priority_of, resources
 from chipwise.render.deployment import Deployment, Form, Node
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
-from chipwise.render.layout import candidates, meets, pods
+from chipwise.render.launch import streams
+from chipwise.render.layout import bought, candidates, meets, pods
 from chipwise.render.quoting import dns_name, label_value
 from chipwise.render.yaml_text import Noted, Yaml, document, plain
 
 FITS = "jobs and services that share a cluster's quota: flavors, queues with borrowing, priorities, and the work itself"
+EXPRESSES = frozenset({"layers", "streams"})
+WRITES = ("queues.yaml",)
 API = "kueue.x-k8s.io/v1beta2"
 COHORT = "accelerators"  # queues of one cohort lend each other what they do not use
 _UNITS = ("", "m", "Mi", "Gi")
@@ -46,14 +49,17 @@ def render(deployment: Deployment) -> list[File]:
     work: list[Yaml] = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
-        work += [services.deployment_object(deployment, queue_of(deployment)), services.service(deployment)]
+        work.append(services.deployment_object(deployment, queue_of(deployment)))
+        work += [services.service(deployment)] if deployment.software.port is not None else []
         work += [services.disruption_budget(deployment), *([scaler] if scaler is not None else [])]
     else:
         work += [jobs.rendezvous(deployment)] if meets(deployment) else []
         work.append(jobs.job(deployment, queue_of(deployment)))
     around = "What surrounds it: apply this first. The quota is in queues.yaml, in place of a ResourceQuota."
+    listed = [File(live.FILE, live.stream_file(deployment))] if streams.live(deployment) else []
     return [
         File("namespace.yaml", document(*rules, title=heading(deployment, around))),
+        *listed,
         File("queues.yaml", document(*queues, title=heading(deployment, "Flavors and queues: for who runs the cluster."))),
         File("workload.yaml", document(*work, title=heading(deployment, "What runs, when its queue lets it."))),
     ]
@@ -69,6 +75,9 @@ def flavor_name(deployment: Deployment, purchase: str) -> str:
 
 
 def _purchases(deployment: Deployment) -> tuple[str, ...]:
+    """In the order in which work takes them."""
+    if len(deployment.rented) > 1:
+        return tuple(one.purchase for one in bought(deployment))
     return ("spot", "on-demand") if deployment.spot else (deployment.purchase,)
 
 
@@ -79,7 +88,7 @@ def flavors(deployment: Deployment) -> list[Yaml]:
         labels = _machine(deployment.node) | _bought(deployment.node.provider, purchase)
         taints = [one for one in (chip_taint(deployment.node),) if one is not None]
         taints += spot_taints(deployment.node) if purchase == "spot" else ()
-        spec: Object = {"nodeLabels": _explained(deployment, labels)}
+        spec: Object = {"nodeLabels": _explained(deployment, labels, purchase)}
         if taints:
             spec["nodeTaints"] = Noted(
                 [_taint(one) for one in taints], "What the machines are tainted with; the pods tolerate it themselves."
@@ -100,7 +109,9 @@ def _machine(node: Node) -> Object:
     return dict(tpu_selector(node)) if node.kind == "tpu" else {MACHINE: label_value(node.machine)}
 
 
-def _explained(deployment: Deployment, labels: Object) -> Yaml:
+def _explained(deployment: Deployment, labels: Object, purchase: str) -> Yaml:
+    if deployment.layers and purchase not in ("spot", "on-demand"):
+        return Noted(labels, "A term is a price, not a machine: nodes are the same as on demand, and are counted here first.")
     if deployment.node.provider == "aws" and len(labels) > 1:
         return Noted(labels, "Of nodes that Karpenter brings; managed node groups have eks.amazonaws.com/capacityType instead.")
     return labels
@@ -123,9 +134,8 @@ def _taint(taint: Taint) -> Object:
 
 
 def cluster_queue(deployment: Deployment) -> Object:
-    wanted = _wanted(deployment)
-    listed: list[Yaml] = []
-    for at, purchase in enumerate(_purchases(deployment)):
+    wanted, listed = _wanted(deployment), _layered(deployment)
+    for at, purchase in enumerate(_purchases(deployment) if not listed else ()):
         quotas: list[Yaml] = [_quota(key, amount if at == 0 else "0") for key, amount in wanted.items()]
         flavor: Object = {"name": flavor_name(deployment, purchase), "resources": quotas}
         why = _OWN if at == 0 else _NONE
@@ -146,8 +156,26 @@ def cluster_queue(deployment: Deployment) -> Object:
     }  # fmt: skip
 
 
-def _quota(name: str, amount: str) -> Object:
-    return {"name": name, "nominalQuota": amount, "borrowingLimit": amount}
+def _layered(deployment: Deployment) -> list[Yaml]:
+    """A flavor for each layer, with the quota of its machines; empty where all are bought one way."""
+    parts = bought(deployment)
+    if len(parts) < 2:
+        return []
+    made: list[Yaml] = []
+    for at, part in enumerate(parts):
+        last = at == len(parts) - 1
+        quotas: list[Yaml] = [_quota(key, amount, None if last else "0") for key, amount in _wanted(part).items()]
+        layer, most = part.layers[0], part.scaling.most if part.scaling is not None else pods(part)
+        copies = "replica" if most == 1 else "replicas"
+        first = "Tried first: paid for whether used or not." if layer.committed else "Tried when those above are full."
+        full = "As much again may be borrowed." if last else "Nothing is borrowed here: what does not fit goes on to the next."
+        flavor: Object = {"name": flavor_name(deployment, part.purchase), "resources": quotas}
+        made.append(Noted(flavor, f"{most} {copies} of the plan's load on {part.purchase} machines. {first}\n{full}"))
+    return made
+
+
+def _quota(name: str, amount: str, borrowed: str | None = None) -> Object:
+    return {"name": name, "nominalQuota": amount, "borrowingLimit": amount if borrowed is None else borrowed}
 
 
 def _wanted(deployment: Deployment) -> dict[str, str]:

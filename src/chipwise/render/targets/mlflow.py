@@ -9,6 +9,8 @@ from chipwise.render.python_text import Constant, script
 from chipwise.render.quoting import one_line
 
 FITS = "anything that is planned: predicted time, cost and latency beside measured ones"
+EXPRESSES = frozenset({"layers", "regions"})  # what is measured is compared with the plan as a whole
+WRITES = ("track.py",)
 _USAGE = """
 Logs a run to MLflow with what was predicted for it.
 

@@ -15,6 +15,7 @@ from chipwise.render.yaml_text import Noted, Yaml, document
 from chipwise.units import GB, GIB
 
 FITS = "jobs on AWS: a Slurm cluster with the plan's machines, EFA, spot and shared storage, and its batch script"
+WRITES = ("cluster.yaml",)
 Object = dict[str, Yaml]
 SUBNET = "subnet-00000000000000000"
 BUCKET = "your-bucket"
@@ -170,11 +171,14 @@ def _buckets(deployment: Deployment) -> list[Yaml]:
     return made
 
 
+_TAGS = 40  # of 50 that a resource may have; ParallelCluster adds some of its own
+
+
 def _tags(deployment: Deployment) -> list[Yaml]:
     pairs = {"workload": deployment.name}
     for key, value in deployment.labels.items():
         name, text = tag_value(key)[:100], tag_value(value)
-        if name and text and not name.lower().startswith(("aws:", "parallelcluster:")):
+        if name and text and len(pairs) < _TAGS and not name.lower().startswith(("aws:", "parallelcluster:")):
             pairs[name] = text
     return [{"Key": key, "Value": value} for key, value in pairs.items()]
 

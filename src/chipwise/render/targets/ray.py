@@ -11,8 +11,10 @@ from chipwise.render.cluster.pod import Object, meta
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
-from chipwise.render.launch.health import FETCH_BYTES_PER_S
-from chipwise.render.launch.starting import on_one_machine
+from chipwise.render.launch.health import MACHINE_S, start_seconds
+from chipwise.render.launch.shards import in_shards
+from chipwise.render.launch.starting import alone, part_reason
+from chipwise.render.limits import KUBERNETES
 from chipwise.render.quoting import dns_name, shell
 from chipwise.render.ray import cluster as ray
 from chipwise.render.ray import launcher
@@ -20,6 +22,7 @@ from chipwise.render.serving.settings import engine_settings, generating, weight
 from chipwise.render.yaml_text import Noted, Yaml, document
 
 FITS = "jobs, served text models and shared clusters by KubeRay, on any cluster that has its operator"
+WRITES = ("namespace.yaml",)
 LONGEST_NAME = 47  # of a RayJob
 KEPT_S = 3600
 BUSY = 0.7  # of the requests that a replica holds: above it one more is started
@@ -109,7 +112,8 @@ def _job(deployment: Deployment, least: int, most: int, launched: bool) -> Objec
         what = (
             "The workload's own command." if deployment.software.given else "The usual program: put yours into program.command."
         )
-        spec["entrypoint"] = Noted(shell(on_one_machine(deployment)), what)
+        what = "\n".join(part_reason(deployment)) if in_shards(deployment) else what
+        spec["entrypoint"] = Noted(KUBERNETES.script(shell(alone(deployment))), what)
         spec |= _on_worker(deployment)
     if deployment.software.env:
         settings: Object = {"env_vars": dict(deployment.software.env)}
@@ -146,12 +150,14 @@ def _on_worker(deployment: Deployment) -> Object:
 
 def _service(deployment: Deployment, least: int, most: int) -> Object:
     serving: Object = {"applications": [_application(deployment)]}
-    loads = max(int((deployment.model.weight_bytes or 0) / FETCH_BYTES_PER_S) if deployment.model else 0, 600)
+    comes = start_seconds(deployment) + MACHINE_S
     return {
         "apiVersion": "ray.io/v1", "kind": "RayService", "metadata": meta(deployment),
         "spec": {
-            "deploymentUnhealthySecondThreshold": Noted(loads, "Weights may come at 150 MB/s the first time."),
-            "serviceUnhealthySecondThreshold": loads,
+            "deploymentUnhealthySecondThreshold": Noted(
+                comes, "The machine, the image, and the weights, which come at 150 MB/s the first time."
+            ),
+            "serviceUnhealthySecondThreshold": comes,
             "serveConfigV2": document(serving),
             "rayClusterConfig": _cluster(deployment, least, most),
         },

@@ -11,7 +11,9 @@ from chipwise.render.aws.parts import is_torch, parts, settings, together, torch
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
-from chipwise.render.launch.starting import apart
+from chipwise.render.launch.shards import PROGRAM, in_shards, shard_arguments
+from chipwise.render.launch.starting import apart, part_reason
+from chipwise.render.limits import SAGEMAKER_JOB
 from chipwise.render.python_text import Constant, script
 from chipwise.units import GIB
 
@@ -66,9 +68,8 @@ def _job(deployment: Deployment) -> list[File]:
         Constant("DISK_GIB", _disk(deployment), "For the image and what the program writes."),
         Constant("ENTRYPOINT", entrypoint, "SageMaker mounts the data under a path of its own; the program looks in /data."
                  if data else ""),
-        Constant("ARGUMENTS", arguments, "" if deployment.software.given else
-                 "The usual program of its kind: put your own into program.command of the workload."),
-        Constant("ENVIRONMENT", settings(deployment)),
+        Constant("ARGUMENTS", arguments, _why_arguments(deployment)),
+        Constant("ENVIRONMENT", SAGEMAKER_JOB.settings(settings(deployment))),
         Constant("DATA", None if data is None else (data.url or ""), "Empty: data/ in the bucket that --bucket names."
                  if data is not None and not data.url else ""),
         Constant("CHECKPOINTS", None if saved is None else (saved.url or ""), _often(deployment)),
@@ -81,6 +82,18 @@ def _job(deployment: Deployment) -> list[File]:
         sagemaker_program.JOB_PROGRAM,
     )
     return [File("sagemaker_job.py", text, True)]
+
+
+def _why_arguments(deployment: Deployment) -> str:
+    if in_shards(deployment):
+        where = (
+            "the checkpoints, which SageMaker sends to S3 as they come" if deployment.volume("checkpoints") else "the output"
+        )
+        lines = [*part_reason(deployment), f"Answers go to {where}.", "First the program that does so, a word for each line."]
+        return "\n".join(lines)
+    if deployment.software.given:
+        return ""
+    return "The usual program of its kind: put your own into program.command of the workload."
 
 
 def _often(deployment: Deployment) -> str:
@@ -98,6 +111,11 @@ def _start(deployment: Deployment) -> tuple[list[str], list[str]]:
     if is_torch(deployment):
         given = list(torchrun(deployment, "algo-1")[1:])
         line = f'{link}{_RANK}exec torchrun --node-rank=$r "$@"' if together(deployment) else f'{link}exec torchrun "$@"'
+    elif in_shards(deployment):
+        lines = PROGRAM.splitlines()
+        kept = "/checkpoints" if deployment.volume("checkpoints") else "/opt/ml/output/data"
+        given = [*lines, *shard_arguments(deployment, f"{kept}/answers")]
+        line = f'{link}p=$(printf \'%s\\n\' "$@" | head -n {len(lines)}); shift {len(lines)}; exec sh -c "$p" batch "$@"'
     else:
         given, line = list(words(deployment)), f'{link}exec "$@"'
     longest = max(map(len, [line, *given]))

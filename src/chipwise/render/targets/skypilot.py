@@ -7,7 +7,7 @@ import re
 from chipwise.render.deployment import Deployment, Form, Node, Volume
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
-from chipwise.render.launch.health import listens, start_seconds
+from chipwise.render.launch.health import MACHINE_S, listens, start_seconds
 from chipwise.render.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -30,6 +30,7 @@ from chipwise.render.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
 FITS = "jobs and services on clouds that SkyPilot rents from, with spot recovery; its names of chips and places"
+WRITES = ("task.yaml",)
 Object = dict[str, Yaml]
 BUSY = 0.8  # of what a replica answers within the goals: above it one more is started
 _CLOUDS = {
@@ -139,12 +140,13 @@ def _resources(deployment: Deployment) -> Object:
         made["image_id"] = f"docker:{software.image}"
     size = sum(one.size_bytes for one in deployment.volumes if not _mounted(one))
     made["disk_size"] = Noted(max(int(size / GIB) + 100, 256), "GB: what is not mounted lies here, beside the system.")
-    if uses_efa(deployment) and run_machines(deployment) > 1:
+    if uses_efa(deployment):
         made["network_tier"] = Noted("best", "The fabric between machines, where the cloud has one.")
     if deployment.form is Form.SERVICE:
         made["ports"] = software.port
     labels = {label_value(key).lower(): label_value(value).lower() for key, value in deployment.labels.items()}
-    kept = {key: value for key, value in labels.items() if key and value and re.fullmatch(r"[a-z][a-z0-9_-]*", key)}
+    fits = [(key, value) for key, value in labels.items() if key and value and re.fullmatch(r"[a-z][a-z0-9_-]*", key)]
+    kept = dict(fits[:40])  # clouds take 50 and more, and SkyPilot adds its own
     if kept:
         made["labels"] = Noted({key: re.sub(r"[^a-z0-9_-]", "-", value) for key, value in kept.items()}, "Who pays.")
     return made
@@ -211,7 +213,7 @@ def _service(deployment: Deployment) -> Object:
     return {
         "readiness_probe": {
             "path": software.health,
-            "initial_delay_seconds": Noted(start_seconds(deployment) + 600, "The machine, the image, and the weights."),
+            "initial_delay_seconds": Noted(start_seconds(deployment) + MACHINE_S, "The machine, the image, and the weights."),
             "timeout_seconds": 5,
         },
         "replica_policy": policy,

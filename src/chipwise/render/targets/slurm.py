@@ -9,6 +9,7 @@ from chipwise.render.quoting import dns_name, one_line
 from chipwise.render.slurm.script import script
 
 FITS = "jobs on a Slurm cluster: one node or many, arrays of independent parts, MPI, a pipeline of jobs"
+WRITES = ("job.sbatch",)
 
 
 def render(deployment: Deployment) -> list[File]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
+from chipwise.render.left_out import REGIONS, with_notes
 from chipwise.render.terraform import aks, aws, azure, eks, gcp, gke
 
 FITS = "jobs and services on AWS, Google Cloud and Azure: plain machines, and node pools of EKS, GKE and AKS"
+EXPRESSES = frozenset({"layers", "regions"})
 _PLAIN = {"aws": aws.modules, "gcp": gcp.modules, "azure": azure.modules}
 _POOLS = {"aws": eks.modules, "gcp": gke.modules, "azure": aks.modules}
 
@@ -31,6 +35,9 @@ def render(deployment: Deployment) -> list[File]:
             f"The plan is on {provider}, and this target knows AWS, Google Cloud and Azure.",
             remedy="Take --to skypilot, dockerfile or compose, or plan elsewhere with --limit clouds=[aws].",
         )
+    if len(deployment.rented) > 1 and provider != "aws":
+        deployment = with_notes(deployment, {REGIONS})
     alone = deployment.form is Form.SESSIONS or deployment.node.kind == "tpu"
-    made = [] if alone else _PLAIN[provider](deployment)
+    plain = replace(deployment, purchase="spot") if provider == "aws" and deployment.losable else deployment
+    made = [] if alone else _PLAIN[provider](plain)
     return [*made, *_POOLS[provider](deployment)]

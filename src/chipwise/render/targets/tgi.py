@@ -10,6 +10,8 @@ from chipwise.render.serving import script
 from chipwise.render.serving.settings import generating, in_one_machine, promised, weights
 
 FITS = "models that generate text, served on NVIDIA GPUs of one machine"
+EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
+WRITES = ("serve.sh",)
 PORT = 8080
 OLDEST = 7.5  # compute capability that its kernels need
 _NUMBERS = {

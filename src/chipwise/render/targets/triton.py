@@ -13,6 +13,8 @@ from chipwise.render.serving import script
 from chipwise.render.serving.settings import engine_settings, in_one_machine, promised, weights
 
 FITS = "served models: ONNX, TorchScript, TensorRT or OpenVINO with dynamic batching, text models by its vLLM backend"
+EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
+WRITES = ("serve.sh",)
 REPOSITORY = "model_repository"
 WAIT_PART = 0.1  # of the latency goal that a request may wait for others
 WAIT_S = 0.005  # where there is no goal

@@ -5,13 +5,16 @@ from __future__ import annotations
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
-from chipwise.render.launch.starting import SHARD_DIGITS, apart, part_reason, parts
+from chipwise.render.launch.shards import PROGRAM, shard_arguments, shard_reason
+from chipwise.render.launch.starting import apart, parts
 from chipwise.render.quoting import dns_name, shell
 from chipwise.render.serving import script
 from chipwise.render.serving.settings import Setting, engine_settings, generating, in_one_machine, promised, weights
 from chipwise.render.yaml_text import Noted, document
 
 FITS = "models that generate text, served or in a batch, on one machine each"
+EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
+WRITES = ("config.yaml",)
 PORT = 8000
 
 
@@ -70,7 +73,7 @@ def _body(deployment: Deployment, batch: bool) -> list[str]:
     if not batch:
         return [*lines, 'exec vllm serve --config "$here/config.yaml" "$@"']
     if parts(deployment) == 1:
-        return [*lines, *_files(deployment, "")]
+        return [*lines, *_shards(deployment)]
     each, held = max(deployment.chips_each, 1), deployment.per_machine
     pinned = [
         "",
@@ -79,16 +82,18 @@ def _body(deployment: Deployment, batch: bool) -> list[str]:
         f'export CUDA_VISIBLE_DEVICES="$(seq -s, "$first" $(( first + {each - 1} )))"',
     ]
     return [
-        *lines, "", *(f"# {line}" for line in part_reason(deployment)),
+        *lines, "",
         f': "${{PART:?number of this replica, from 0 to {parts(deployment) - 1}}}"',
-        f'shard="$(printf %0{SHARD_DIGITS}d "$PART")"', *(pinned if held > 1 else []), "", *_files(deployment, "-$shard"),
+        f"export PART PARTS={parts(deployment)}", *(pinned if held > 1 else []), *_shards(deployment),
     ]  # fmt: skip
 
 
-def _files(deployment: Deployment, part: str) -> list[str]:
+def _shards(deployment: Deployment) -> list[str]:
+    """One request a line, in the format of OpenAI's batch files; the program of the shards with the settings of the file."""
     folder = next((one.path for one in deployment.volumes if one.name == "data"), "/data")
-    ends = [f'"{folder}/requests{part}.jsonl"', f'"{folder}/answers{part}.jsonl"']
+    _, _, many, *_ = shard_arguments(deployment)
+    words = shell([f"{folder}/requests", f"{folder}/answers", many])
     return [
-        "# One request a line, in the format of OpenAI's batch files; answers go beside it.",
-        f'exec vllm run-batch --input-file {ends[0]} --output-file {ends[1]} --config "$here/config.yaml" "$@"',
-    ]
+        "", *(f"# {line}" for line in shard_reason(deployment)),
+        f"exec sh -c {shell([PROGRAM])} batch {words} \\", '  vllm run-batch --config "$here/config.yaml" "$@"',
+    ]  # fmt: skip

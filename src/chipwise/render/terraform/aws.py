@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+from chipwise.render.aws.start import PULL
 from chipwise.render.aws.tags import tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
+from chipwise.render.limits import EC2_PACKED
 from chipwise.render.terraform import aws_groups, aws_rights
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, data, output, resource, text_of, variable
 from chipwise.render.terraform.module import files, image_variable, region_variable, settings, versions
@@ -31,16 +33,6 @@ until HEAD=$(aws ec2 describe-instances --output text --query 'Reservations[0].I
   --filters "Name=tag:chipwise-deployment,Values=$NAME" Name=tag:chipwise-rank,Values=0 \\
   Name=instance-state-name,Values=running) && [ -n "$HEAD" ] && [ "$HEAD" != None ]; do sleep 5; done
 """
-_DOCKER = """\
-command -v docker > /dev/null || dnf install -y -q docker
-systemctl enable --now docker
-case "$IMAGE" in
-  *.dkr.ecr.*.amazonaws.com*/*)
-    aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"
-    ;;
-esac
-docker pull -q "$IMAGE"
-"""
 _LEAVES = """\
 # Its group is told not to replace it.
 aws autoscaling terminate-instance-in-auto-scaling-group --instance-id "$(metadata instance-id)" \\
@@ -58,7 +50,7 @@ def modules(deployment: Deployment) -> list[File]:
             "storage.tf": aws_rights.storage(deployment), "outputs.tf": _outputs(deployment),
         },
     )  # fmt: skip
-    return [*made, File("start.sh", script(deployment, dialect(deployment)))]
+    return [*made, File("start.sh", EC2_PACKED.script(script(deployment, dialect(deployment))))]
 
 
 def dialect(deployment: Deployment) -> Dialect:
@@ -69,7 +61,7 @@ def dialect(deployment: Deployment) -> Dialect:
         logs='--log-driver awslogs --log-opt awslogs-region="$AWS_DEFAULT_REGION" --log-opt awslogs-group="$LOG_GROUP"',
         notice="metadata spot/instance-action > /dev/null", notice_s=120,
         end=_LEAVES if grouped(deployment) else "shutdown -h now # the launch template makes that the end of the machine\n",
-        docker=_DOCKER, scheme="s3",
+        docker=PULL, scheme="s3",
     )  # fmt: skip
 
 

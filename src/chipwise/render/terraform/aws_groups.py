@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from chipwise.render.deployment import Deployment, Form
+from collections.abc import Sequence
+
+from chipwise.render.deployment import Deployment, Form, Layer
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, resource, text_of
 from chipwise.render.terraform.shape import ready_s, sizes, together
 from chipwise.render.yaml_text import Noted
@@ -64,12 +66,14 @@ def _left_alone(deployment: Deployment) -> Noted:
 def _mix(deployment: Deployment) -> Nested:
     spot, service = deployment.spot, deployment.form is Form.SERVICE
     distribution: dict[str, Value] = {}
+    steady = [one for one in deployment.rented if one.purchase != "spot"] if len(deployment.rented) > 1 else []
     if spot:
-        distribution["on_demand_base_capacity"] = Noted(1, "One stays when spot goes.") if service else 0
+        first = Noted(1, "One stays when spot goes.") if service else 0
+        distribution["on_demand_base_capacity"] = Noted(sum(one.machines for one in steady), _base(steady)) if steady else first
         distribution["on_demand_percentage_above_base_capacity"] = Raw("var.on_demand_percentage")
         distribution["spot_allocation_strategy"] = SPOT_CAN
     else:
-        distribution["on_demand_percentage_above_base_capacity"] = 100
+        distribution["on_demand_percentage_above_base_capacity"] = Noted(100, _base(steady)) if steady else 100
     distribution["on_demand_allocation_strategy"] = "prioritized"
     return Nested({
         "instances_distribution": Nested(distribution),
@@ -83,6 +87,14 @@ def _mix(deployment: Deployment) -> Nested:
             }, ("override",)),
         }),
     })  # fmt: skip
+
+
+def _base(steady: Sequence[Layer]) -> str:
+    """A promise is made for a machine type and lowers the bill: the group itself does not know of it."""
+    told = "; ".join(one.told for one in steady)
+    if not any(one.committed for one in steady):
+        return f"The plan's base: {told}."
+    return f"The plan's layers from the base up: {told}.\nWhat is promised is bought apart, for the first of the machine types."
 
 
 def _schedules(deployment: Deployment) -> list[Block]:

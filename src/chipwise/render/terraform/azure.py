@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
+from chipwise.render.limits import AZURE_MACHINE
 from chipwise.render.quoting import tag_value
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.render.terraform.module import files, image_variable, region_variable, settings, versions
@@ -62,7 +63,7 @@ def modules(deployment: Deployment) -> list[File]:
             "storage.tf": _storage(deployment), "outputs.tf": _outputs(deployment),
         },
     )  # fmt: skip
-    return [*made, File("start.sh", script(deployment, _dialect()))]
+    return [*made, File("start.sh", AZURE_MACHINE.script(script(deployment, _dialect())))]
 
 
 def provider() -> Block:

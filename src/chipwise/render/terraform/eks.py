@@ -6,7 +6,7 @@ from chipwise.render.aws.tags import tags
 from chipwise.render.cluster.accelerators import chip_taint
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
-from chipwise.render.layout import most_machines
+from chipwise.render.layout import bought, most_machines, part_word
 from chipwise.render.nodes import locked_memory
 from chipwise.render.terraform.aws import PROVIDER, cards
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
@@ -46,7 +46,13 @@ def modules(deployment: Deployment) -> list[File]:
                 "region": Raw("var.region"), "default_tags": Nested({"tags": Raw("local.tags")}),
             })),
             "variables.tf": _variables(deployment), "main.tf": _main(deployment),
-            "outputs.tf": [output("node_group", Raw("aws_eks_node_group.this.node_group_name"), "Its name in the cluster.")],
+            "outputs.tf": [
+                output(
+                    f"node_group_{_label(word)}" if word else "node_group",
+                    Raw(f"aws_eks_node_group.{_label(word)}.node_group_name"), "Its name in the cluster.",
+                )
+                for word in (part_word(deployment, part) for part in bought(deployment))
+            ],
         },
         "eks/",
     )  # fmt: skip
@@ -89,7 +95,7 @@ def _main(deployment: Deployment) -> list[Block]:
         }  # fmt: skip
         made.append(resource("aws_vpc_security_group_ingress_rule", "fabric", both))
         made.append(resource("aws_vpc_security_group_egress_rule", "fabric", both))
-    return [*made, _group(deployment)]
+    return [*made, *(_group(part, part_word(deployment, part), deployment.name) for part in bought(deployment))]
 
 
 def _role() -> list[Block]:
@@ -141,18 +147,24 @@ def _template(deployment: Deployment) -> Block:
     return resource("aws_launch_template", "nodes", body)
 
 
-def _group(deployment: Deployment) -> Block:
+def _label(word: str) -> str:
+    return word.replace("-", "_") or "this"
+
+
+def _group(deployment: Deployment, word: str, name: str) -> Block:
+    """`word`: of one of several layers, which the load is bought in."""
     many, service = sizes(deployment), deployment.form is Form.SERVICE
     taint = chip_taint(deployment.node)
     body: dict[str, Value] = {
         "cluster_name": Raw("data.aws_eks_cluster.this.name"),
-        "node_group_name_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-"),
+        "node_group_name_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-") if not word
+        else text_of(Raw("substr(local.name, 0, 24)"), f"-{word}-"),
         "node_role_arn": Raw("aws_iam_role.nodes.arn"),
         "subnet_ids": Raw("var.subnet_ids"),
         "ami_type": Noted(ami_type(deployment), _driver(deployment)),
         "capacity_type": "SPOT" if deployment.spot else "ON_DEMAND",
         "instance_types": machine_types(deployment),
-        "labels": {"app.kubernetes.io/managed-by": "chipwise", "chipwise.dev/deployment": deployment.name},
+        "labels": {"app.kubernetes.io/managed-by": "chipwise", "chipwise.dev/deployment": name},
         "launch_template": Nested({
             "id": Raw("aws_launch_template.nodes.id"), "version": Raw("aws_launch_template.nodes.latest_version"),
         }),
@@ -176,7 +188,14 @@ def _group(deployment: Deployment) -> Block:
         "create_before_destroy": True,
     })  # fmt: skip
     body["depends_on"] = [Raw("aws_iam_role_policy_attachment.nodes")]
-    return resource("aws_eks_node_group", "this", body)
+    return resource("aws_eks_node_group", _label(word), body, _layer(deployment) if word else "")
+
+
+def _layer(deployment: Deployment) -> str:
+    layer = deployment.layers[0]
+    if layer.committed:
+        return f"The base of the load: {layer.told}, paid for whether they run or not. The promise is bought apart."
+    return f"Above the base: {layer.purchase}, for as long as the load needs them."
 
 
 def _driver(deployment: Deployment) -> str:

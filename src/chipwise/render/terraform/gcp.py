@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
+from chipwise.render.limits import GOOGLE_MACHINE
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, output, resource, text_of, variable
 from chipwise.render.terraform.module import files, image_variable, label_key, label_text, region_variable, settings, versions
 from chipwise.render.terraform.shape import disk_gb, grouped, kept, place, port_range, ports, ready_s, saved, sizes, together
@@ -55,7 +56,7 @@ def modules(deployment: Deployment) -> list[File]:
             "storage.tf": _storage(deployment), "outputs.tf": _outputs(deployment),
         },
     )  # fmt: skip
-    return [*made, File("start.sh", script(deployment, _dialect(deployment)))]
+    return [*made, File("start.sh", GOOGLE_MACHINE.script(script(deployment, _dialect(deployment))))]
 
 
 def provider() -> Block:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from chipwise.render.deployment import Deployment, Form, Node, Volume
 from chipwise.render.launch.health import start_seconds
-from chipwise.render.layout import candidates, machines_for, meets, most_machines
+from chipwise.render.layout import candidates, machines_for, most_machines
+from chipwise.render.layout import together as together
 from chipwise.units import GB
 
 SYSTEM_GB = 100  # of a root disk: the system, the image and its layers
@@ -40,11 +41,6 @@ def ready_s(deployment: Deployment) -> int:
 def grouped(deployment: Deployment) -> bool:
     """Whether machines stand in groups that replace a lost one, or start at a time: services, spot, and jobs by the clock."""
     return deployment.form is Form.SERVICE or deployment.spot or bool(deployment.starts)
-
-
-def together(deployment: Deployment) -> bool:
-    """One program over several machines."""
-    return meets(deployment) and deployment.machines > 1
 
 
 def fabric(deployment: Deployment) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.heading import heading
+from chipwise.render.launch.shards import in_shards, shard_words
 from chipwise.render.launch.starting import apart, by_torchrun, on_one_machine, part_command, part_reason, parts, torchrun
 from chipwise.render.quoting import shell
 from chipwise.render.terraform.shape import copied, kept, saved, together
@@ -284,6 +285,8 @@ def _container(deployment: Deployment, dialect: Dialect, pad: str = "") -> str:
 
 
 def _words(deployment: Deployment) -> list[str]:
+    if in_shards(deployment):
+        return [shell([word]) for word in shard_words(deployment)]
     if deployment.form is Form.JOB and apart(deployment) and not deployment.software.given:
         words = part_command(deployment)
         return ["sh", "-c", shell([" ".join(words)])]  # the number of the part is a setting of the container
@@ -310,7 +313,7 @@ def _devices(deployment: Deployment, several: bool) -> list[str]:
 
 def _why_command(deployment: Deployment) -> str:
     lines = []
-    if deployment.form is Form.JOB and apart(deployment) and parts(deployment) > 1:
+    if in_shards(deployment) or (deployment.form is Form.JOB and apart(deployment) and parts(deployment) > 1):
         lines += part_reason(deployment)
     elif not deployment.software.given and not deployment.software.engine:
         lines.append("The usual program of its kind: put your own into program.command of the workload.")

@@ -12,7 +12,8 @@ from chipwise.render.cluster import jobs, services
 from chipwise.render.cluster.pod import Object, labels, meta, priority_of, template
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender
-from chipwise.render.launch.health import FETCH_BYTES_PER_S
+from chipwise.render.launch.health import MACHINE_S, start_seconds
+from chipwise.render.launch.streams import live
 from chipwise.render.layout import completions, meets
 from chipwise.render.workflow.hand_offs import ROOT, Passed, arriving, key, leaving, room
 from chipwise.render.yaml_text import Noted, document, plain
@@ -31,6 +32,11 @@ def applied(stage: Deployment) -> bool:
 
 
 def check(stage: Deployment) -> None:
+    if live(stage):
+        raise CannotRender(
+            f"{stage.title[:60]} works on live streams, whose list is a file beside it.",
+            remedy="Take --to kubernetes for it, with --stage.",
+        )
     texts = (*stage.software.command, *(value for _, value in stage.software.env), stage.software.image)
     if any("{{" in text or "}}" in text for text in texts):
         raise CannotRender(
@@ -123,16 +129,15 @@ def _meet_at(spec: Object, old: str, new: str) -> None:
 def _service(stage: Deployment, account: str) -> Object:
     scaling = stage.scaling
     assert scaling is not None
-    size = stage.model.weight_bytes if stage.model is not None and stage.model.weight_bytes else 0.0
     ready = f"status.updatedReplicas > {scaling.least - 1}, status.availableReplicas > {scaling.least - 1}"
     resource: Object = {
         "action": Noted("apply", "A rollout: the old version stays until the new one is up."),
         "successCondition": Noted(ready, "The least that the plan wants."),
         "manifest": document(services.deployment_object(stage)),
     }
-    wait = int(size / FETCH_BYTES_PER_S) + 1200
+    wait = MACHINE_S + scaling.least * start_seconds(stage)
     return {
         "name": key(stage.title), "serviceAccountName": account,
-        "activeDeadlineSeconds": Noted(wait, "A machine must come, and weights may come at 150 MB/s the first time."),
+        "activeDeadlineSeconds": Noted(wait, "A machine comes, and replicas one after the other, with weights at 150 MB/s."),
         "resource": resource,
     }  # fmt: skip

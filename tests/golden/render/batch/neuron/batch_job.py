@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 NAME = "neuron-pretrain"
 MINE = "chipwise-deployment"
@@ -381,10 +381,11 @@ def main() -> int:
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
-    except ClientError as error:
+    except (ClientError, BotoCoreError) as error:  # no credentials and no network too
         print(f"AWS: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
         return 130
     return 0
 

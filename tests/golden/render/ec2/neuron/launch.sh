@@ -18,6 +18,7 @@ usage() {
 launch.sh check|up|down [option=value ...]
   image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix
 check makes a dry run, up starts the machines (all or none), down ends everything with this deployment's tag.
+Nothing here replaces a machine that is lost: launch.py --watch does, for these machines too.
 END
   exit 64
 }
@@ -41,7 +42,9 @@ down() {
   local ids
   ids=$(running)
   if [ -n "$ids" ]; then
-    # shellcheck disable=SC2086 # one word per machine
+    # shellcheck disable=SC2086 # one word per machine; the tag tells a `launch.py --watch` elsewhere that this is no loss
+    aws ec2 create-tags --resources $ids --tags 'Key=chipwise-ended,Value=by down' || true
+    # shellcheck disable=SC2086
     aws ec2 terminate-instances --instance-ids $ids > /dev/null
     # shellcheck disable=SC2086
     aws ec2 wait instance-terminated --instance-ids $ids

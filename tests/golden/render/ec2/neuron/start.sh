@@ -47,8 +47,11 @@ save() {
   [ -z "$KEEP" ] || aws s3 sync --only-show-errors "$SCRATCH"/checkpoints "$KEEP"/checkpoints || true
 }
 finish() {
-  echo "ended with status $?"
+  status=$?
+  echo "ended with status $status"
   save
+  [ -z "$KEEP" ] || echo "$(metadata instance-id) $status" | aws s3 cp --only-show-errors - \
+    "$KEEP/logs/machine-$RANK.status" || true
   shutdown -h now # ends the machine: it was started so that a shutdown terminates it
 }
 trap finish EXIT
@@ -57,7 +60,7 @@ shutdown -h +7200 # the deadline: nothing that hangs runs for longer
 command -v docker > /dev/null || dnf install -y -q docker
 systemctl enable --now docker
 case "$IMAGE" in
-  *.dkr.ecr.*.amazonaws.com/*)
+  *.dkr.ecr.*.amazonaws.com*/*)
     aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"
     ;;
 esac

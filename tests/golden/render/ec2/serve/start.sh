@@ -42,7 +42,7 @@ export HF_TOKEN
 command -v docker > /dev/null || dnf install -y -q docker
 systemctl enable --now docker
 case "$IMAGE" in
-  *.dkr.ecr.*.amazonaws.com/*)
+  *.dkr.ecr.*.amazonaws.com*/*)
     aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"
     ;;
 esac

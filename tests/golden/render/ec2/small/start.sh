@@ -37,7 +37,7 @@ chmod 0777 "$SCRATCH"/models # programs of images that are not root
 command -v docker > /dev/null || dnf install -y -q docker
 systemctl enable --now docker
 case "$IMAGE" in
-  *.dkr.ecr.*.amazonaws.com/*)
+  *.dkr.ecr.*.amazonaws.com*/*)
     aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"
     ;;
 esac

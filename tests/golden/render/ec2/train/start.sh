@@ -46,9 +46,14 @@ save() {
   [ -z "$KEEP" ] || aws s3 cp --only-show-errors /var/log/chipwise.log "$KEEP/logs/machine-$RANK.log" || true
   [ -z "$KEEP" ] || aws s3 sync --only-show-errors "$SCRATCH"/checkpoints "$KEEP"/checkpoints || true
 }
+TAKEN=/run/chipwise-taken # there once AWS wants the machine back
 finish() {
-  echo "ended with status $?"
+  status=$?
+  echo "ended with status $status"
   save
+  [ ! -e "$TAKEN" ] || sleep 300 # until it is taken: who watches sees a loss then, and not the end of the job
+  [ -z "$KEEP" ] || echo "$(metadata instance-id) $status" | aws s3 cp --only-show-errors - \
+    "$KEEP/logs/machine-$RANK.status" || true
   shutdown -h now # ends the machine: it was started so that a shutdown terminates it
 }
 trap finish EXIT
@@ -62,7 +67,7 @@ export HF_TOKEN
 command -v docker > /dev/null || dnf install -y -q docker
 systemctl enable --now docker
 case "$IMAGE" in
-  *.dkr.ecr.*.amazonaws.com/*)
+  *.dkr.ecr.*.amazonaws.com*/*)
     aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"
     ;;
 esac
@@ -72,6 +77,7 @@ docker pull -q "$IMAGE"
 (
   while sleep 5; do
     if metadata spot/instance-action > /dev/null; then
+      touch "$TAKEN"
       docker ps -q | xargs -r docker stop -t 75
       save
       break

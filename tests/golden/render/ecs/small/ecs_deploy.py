@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import BotoCoreError, ClientError
 
 NAME = "tag-api"
 MINE = "chipwise-deployment"
@@ -296,10 +296,11 @@ def main() -> int:
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
-    except (ClientError, WaiterError) as error:
+    except (ClientError, BotoCoreError) as error:  # no credentials and no network too
         print(f"AWS: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
         return 130
     return 0
 

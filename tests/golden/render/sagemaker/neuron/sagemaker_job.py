@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import BotoCoreError, ClientError
 
 NAME = "neuron-pretrain"
 MINE = "chipwise-deployment"
@@ -160,18 +160,20 @@ def main() -> int:
     try:
         if options.down:
             down(session)
-            return 0
-        if not options.role or not options.image:
+        elif not options.role or not options.image:
             raise Failed("Give --role, and --image with the full name of the image.")
-        return up(session, options)
+        else:
+            return up(session, options)
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
-    except (ClientError, WaiterError) as error:
+    except (ClientError, BotoCoreError) as error:  # no credentials and no network too
         print(f"AWS: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
         return 130
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
-# The plan's price is that of the machine; a function is paid for the seconds in which it works.
-# Expected: $62 and 4 kg CO2e a month.
+# tag-api: serve on aws Lambda in eu-central-1. Written by chipwise from the plan.
+# Expected: paid for the seconds in which it works; the plan has reckoned no price for it.
+# The plan takes 1 x c7i.large (aws eu-central-1, on-demand) for $62.00 a month.
 """Runs the program of the workload for each object that arrives."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# tag-api: serve on c7i.large (aws eu-central-1, on-demand). Written by chipwise from the plan.
-# The plan's price is that of the machine; a function is paid for the seconds in which it works.
-# Expected: $62 and 4 kg CO2e a month.
+# tag-api: serve on aws Lambda in eu-central-1. Written by chipwise from the plan.
+# Expected: paid for the seconds in which it works; the plan has reckoned no price for it.
+# The plan takes 1 x c7i.large (aws eu-central-1, on-demand) for $62.00 a month.
 """Puts the program of the plan into a Lambda function.
 
     python lambda_deploy.py                                  shows what it would create
@@ -22,7 +22,7 @@ import time
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 NAME = "tag-api"
 MINE = "chipwise-deployment"
@@ -186,10 +186,11 @@ def main() -> int:
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
-    except ClientError as error:
+    except (ClientError, BotoCoreError) as error:  # no credentials and no network too
         print(f"AWS: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
         return 130
     return 0
 

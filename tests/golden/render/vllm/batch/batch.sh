@@ -9,14 +9,73 @@ export HF_HOME=/models/hub
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
-# Each of 16 replicas answers a file of its own. Split the requests once, in the data directory:
-#   split -n r/16 -d -a 5 --additional-suffix=.jsonl requests.jsonl requests-
 : "${PART:?number of this replica, from 0 to 15}"
-shard="$(printf %05d "$PART")"
+export PART PARTS=16
 
 # g2-standard-48 holds 4 replicas; each sees its own chips.
 first=$(( PART % 4 * 1 ))
 export CUDA_VISIBLE_DEVICES="$(seq -s, "$first" $(( first + 0 )))"
 
-# One request a line, in the format of OpenAI's batch files; answers go beside it.
-exec vllm run-batch --input-file "/data/requests-$shard.jsonl" --output-file "/data/answers-$shard.jsonl" --config "$here/config.yaml" "$@"
+# 16 replicas answer 6,912 shards of about 30 min, dealt out like cards; each starts the engine again (about 68 s).
+# Answered shards are skipped: a lost machine costs the one in work. `cat answers/*.jsonl` is the result.
+# Cut them once, in the data directory, before the start:
+#   mkdir requests && split -n r/6912 -e -d -a 5 --additional-suffix=.jsonl requests.jsonl requests/
+exec sh -c 'set -u
+from=$1 to=$2 cut=$3 part=${PART:-0} parts=${PARTS:-1} now="" failed=0 status=0
+shift 3
+stop() { # told to end: pass it on, and leave nothing half-done
+  trap "" TERM INT
+  if [ -n "${!:-}" ]; then kill "$!" 2> /dev/null; fi
+  wait
+  rm -rf "$now"
+  exit 143
+}
+trap stop TERM INT
+answer() { # answers get their name when they are whole, counted, and on the disk
+  now=$(mktemp -d "$to/.now-$part-XXXXXX") || return 1
+  "$@" --input-file "$requests" --output-file "$now/$name" &
+  wait "$!" || return "$?"
+  asked=$(grep -c "[^[:space:]]" "$requests") told=$(grep -c "[^[:space:]]" "$now/$name")
+  if [ "$asked" != "$told" ]; then
+    echo "$requests: $told answers to $asked requests" >&2
+    return 1
+  fi
+  sync "$now/$name" && mv "$now/$name" "$to/$name"
+}
+mkdir -p "$to" || exit 1
+rm -rf "$to/.now-$part-"* # of a run that was lost
+if [ "$parts" -eq 1 ] && [ ! -d "$from" ] && [ -e "$from.jsonl" ]; then
+  now=$(mktemp -d "$from.XXXXXX") || exit 1
+  split -n "r/$cut" -e -d -a 5 --additional-suffix=.jsonl "$from.jsonl" "$now/" && mv "$now" "$from" || exit 1
+fi
+for requests in "$from"/*.jsonl; do
+  name=${requests##*/}
+  number=${name%.jsonl}
+  case $number in
+    "*") echo "$from: no shards" >&2; exit 2 ;;
+    *[!0-9]*) echo "$requests: shards have numbers" >&2; exit 2 ;;
+  esac
+  number=${number#"${number%%[!0]*}"} # zeros before it would make it octal
+  [ "$((${number:-0} % parts))" -eq "$part" ] || continue
+  if [ ! -s "$requests" ] || [ -e "$to/$name" ]; then continue; fi
+  try=1
+  until answer "$@"; do
+    code=$?
+    rm -rf "$now"
+    echo "$requests: try $try ended with $code" >&2
+    if [ "$try" -ge 3 ]; then break; fi
+    sleep "$((10 * try))" &
+    wait "$!"
+    try=$((try + 1))
+  done
+  if [ -e "$to/$name" ]; then
+    rm -rf "$now"
+    failed=0
+    continue
+  fi
+  status=$code failed=$((failed + 1))
+  if [ "$failed" -ge 3 ]; then break; fi # one after the other: it is not the shards
+done
+exit "$status"
+' batch /data/requests /data/answers 6912 \
+  vllm run-batch --config "$here/config.yaml" "$@"
