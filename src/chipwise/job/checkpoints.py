@@ -1,0 +1,265 @@
+"""`Checkpoints`: save and load, by hand. `steps()` in `stepping.py` is the same with the loop.
+
+ck = Checkpoints("checkpoints", keep=2)
+found = ck.load(into=state)          # newest whole one, or None
+ck.save(step, state)                 # a snapshot now, the writing in the background
+ck.close()                           # waits for what is being written, and raises what went wrong
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from chipwise.errors import BadInput, InvalidSettings, Problem
+from chipwise.job import claiming, reading, restoring, sweeping, tree, writing
+from chipwise.job.background import Background
+from chipwise.job.errors import CannotRestore
+from chipwise.job.local import Local
+from chipwise.job.manifest import Damaged, Manifest
+from chipwise.job.opening import open_store
+from chipwise.job.store import Store
+from chipwise.job.tree import Snapshot
+from chipwise.job.writer import Writer, fresh_mark
+
+log = logging.getLogger("chipwise.job")
+Reshard = Callable[[list[Any], int, int], Any]  # (states of all ranks, our rank, our world) -> our state
+_SMOOTHING = 0.3  # weight of the newest save in the measured save time
+_open: weakref.WeakSet[Checkpoints] = weakref.WeakSet()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    step: int  # steps that were done when it was saved
+    state: Any
+    attempt: int = 0
+    saved_at: float = 0.0  # unix time
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFolder:
+    step: int
+    path: Path
+
+
+class Checkpoints:
+    """Checkpoints in one place: `url` is a path or what fsspec opens; default $CHIPWISE_CHECKPOINTS or ./checkpoints."""
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        keep: int = 2,
+        rank: int | None = None,
+        world: int | None = None,
+        attempt: int | None = None,
+        replicated: bool = False,
+        reshard: Reshard | None = None,
+        patience_s: float = 600.0,
+        store: Store | None = None,
+    ) -> None:
+        self.writer = _writer(rank, world, attempt, replicated, keep)
+        self.store = store or open_store(url if url is not None else os.environ.get("CHIPWISE_CHECKPOINTS") or "checkpoints")
+        self.keep = keep
+        self.saved_step: int | None = None  # of the newest checkpoint known to be committed
+        self.save_seconds: float | None = None  # a running mean
+        self.skipped = 0  # periodic saves that found two others under way
+        self.outline: list[list[str]] = []
+        self._process = os.getpid()
+        self._reshard = reshard
+        self._patience_s = patience_s
+        self._session: str | None = None
+        self._origin = 0
+        self._damaged: frozenset[str] = frozenset()
+        self._background: Background[tuple[int, Snapshot]] = Background(self._write, "chipwise-checkpoints")
+        _open.add(self)
+
+    def claim(self) -> None:
+        """Make this place ours for writing (the first save does it too); Fenced where a newer attempt or another process is."""
+        if self._session is None:
+            with writing.told(self.store, None):
+                self._session = claiming.take(self.store, self.writer)
+
+    def save(self, step: int, state: Any, *, wait: bool = False, when_busy: Literal["skip", "wait"] = "skip") -> bool:
+        """A snapshot of `state` now; written in the background, or before this returns with `wait`.
+
+        Returns whether it was taken: with one checkpoint being written and another waiting it is skipped (and counted), unless
+        `wait` or `when_busy="wait"`. Raises what went wrong with an earlier one.
+        """
+        if not isinstance(step, int) or step < 0:
+            raise InvalidSettings(Problem("step", f"is {step!r}", allowed="a whole number, 0 or more"))
+        earlier = self._background.failure()
+        if earlier is not None and not wait:
+            raise earlier
+        if earlier is not None:
+            log.warning("An earlier checkpoint failed: %s", earlier)
+        self.claim()
+        if self.writer.replicated and not self.writer.commits:
+            if wait:
+                writing.await_commit(self.store, self.writer, step, self._patience_s)
+            return True
+        block = wait or when_busy == "wait" or self.writer.sharded  # ranks must not skip different steps
+        ticket = self._background.offer(lambda: (step, tree.snapshot(state, self.outline)), block=block)
+        if ticket is None:
+            self.skipped += 1
+            log.info("The checkpoint of step %d was skipped: two others are under way (%d so far)", step, self.skipped)
+            return False
+        if wait:
+            self._background.result(ticket)
+        return True
+
+    def load(self, into: Any = None) -> Loaded | None:
+        """The newest whole checkpoint, verified; None where there is none. With `into` that state is overwritten in place."""
+        self._ready()
+        found = reading.newest_whole(self.store, self._wanted)
+        if found is None:
+            return None
+        manifest = found.manifest
+        where = f"The checkpoint of step {manifest.step} in {self.store.where}"
+        try:
+            contents = {rank: tree.content(data) for rank, data in found.content.items()}
+        except Damaged as error:  # verified, and yet not readable: of another version, not of a broken disk
+            raise CannotRestore(f"{where} cannot be read: {error}.", remedy="Was it written by a newer chipwise?") from error
+        own = contents.get(self.writer.rank, contents[min(contents)])
+        state, begun = own.state, own.outline
+        if len(contents) > 1:
+            assert self._reshard is not None
+            shards = [tree.plain(contents[rank].state) for rank in sorted(contents)]
+            state, begun = self._reshard(shards, self.writer.rank, self.writer.world), []
+        if into is None:
+            state = tree.plain(state)
+        else:
+            restoring.restore(into, state, begun, self.outline, where)
+            state = into
+        self._found(manifest, found.damaged)
+        return Loaded(manifest.step, state, manifest.attempt, manifest.created)
+
+    def save_folder(
+        self, step: int, fill: Callable[[Path], None], *, mark: str | None = None, together: Callable[[], None] | None = None
+    ) -> None:
+        """A checkpoint whose files another library writes: `fill(path)` is called on every rank with one folder for all.
+
+        With several ranks give a `mark` that is the same on all, and `together`, a barrier. It is committed with checksums as
+        others are; the call returns when it is. Local directories only.
+        """
+        if not isinstance(self.store, Local):
+            raise BadInput(f"{self.store.where} is no directory, and another library is to write there.", remedy="Give a path.")
+        if self.writer.world > 1 and (mark is None or together is None):
+            raise InvalidSettings(Problem("mark, together", "are needed with several ranks"))
+        self.claim()
+        made = writing.in_folder(self.store, self.writer, step, fill, mark or fresh_mark(), together or (lambda: None))
+        self.saved_step = step
+        if made is not None:
+            sweeping.prune(self.store, self.writer, made, self.keep, self._damaged)
+
+    def load_folder(self) -> LoadedFolder | None:
+        """The newest whole one that `save_folder` made; it may be read until the next save."""
+        if not isinstance(self.store, Local):
+            return None
+        self._ready()
+        found = reading.newest_whole(self.store, lambda manifest: frozenset(), folders=True)
+        if found is None or found.manifest.folder is None:
+            return None
+        self._found(found.manifest, found.damaged)
+        return LoadedFolder(found.manifest.step, self.store.directory / found.manifest.folder)
+
+    def flush(self) -> None:
+        """Wait for what is being written, and raise what went wrong."""
+        self._background.idle()
+        if (error := self._background.failure()) is not None:
+            raise error
+
+    def close(self) -> None:
+        """Wait for what is being written, give the place free, and raise what went wrong."""
+        if os.getpid() != self._process:  # a forked child has neither the thread nor the lock
+            return
+        try:
+            self.flush()
+        finally:
+            self._background.close()
+            if self._session is not None:
+                claiming.let_go(self.store, self.writer)
+                self._session = None
+            _open.discard(self)
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _ready(self) -> None:
+        self.flush()
+        with writing.told(self.store, None):
+            claiming.come(self.store, self.writer)
+
+    def _found(self, manifest: Manifest, damaged: frozenset[str]) -> None:
+        self.saved_step = self._origin = manifest.step
+        self._damaged = damaged
+
+    def _wanted(self, manifest: Manifest) -> frozenset[int]:
+        if manifest.replicated or self.writer.replicated:
+            return frozenset({0})
+        if manifest.world == self.writer.world:
+            return frozenset({self.writer.rank})
+        if self._reshard is not None:
+            return frozenset(range(manifest.world))
+        raise CannotRestore(
+            f"The checkpoint of step {manifest.step} in {self.store.where} has the states of {manifest.world} ranks, and "
+            f"this job has {self.writer.world}.",
+            remedy="Start it with as many, or give reshard= (or replicated=True where all ranks have the same state).",
+        )
+
+    def _write(self, work: tuple[int, Snapshot]) -> None:
+        """In the background thread."""
+        from time import monotonic
+
+        step, shot = work
+        start = monotonic()
+        assert self._session is not None
+        made = writing.write(self.store, self.writer, self._session, self._patience_s, self._origin, step, shot)
+        took = monotonic() - start
+        self.save_seconds = took if self.save_seconds is None else self.save_seconds + _SMOOTHING * (took - self.save_seconds)
+        self.saved_step = step
+        if made is not None:
+            sweeping.prune(self.store, self.writer, made, self.keep, self._damaged)
+            self._damaged = frozenset()
+
+
+def _writer(rank: int | None, world: int | None, attempt: int | None, replicated: bool, keep: int) -> Writer:
+    problems: list[Problem] = []
+
+    def number(given: int | None, variable: str, default: int, least: int) -> int:
+        text = str(given) if given is not None else os.environ.get(variable) or str(default)
+        if not (text.isascii() and text.isdigit() and int(text) >= least and len(text) < 10):
+            problems.append(Problem(variable, f"is {text!r:.40}", allowed=f"a whole number, {least} or more"))
+            return least
+        return int(text)
+
+    found = Writer(
+        number(attempt, "CHIPWISE_ATTEMPT", 0, 0), number(rank, "RANK", 0, 0), number(world, "WORLD_SIZE", 1, 1), replicated
+    )
+    if found.rank >= found.world:
+        problems.append(Problem("RANK", f"is {found.rank} of {found.world}", allowed=f"0 to {found.world - 1}"))
+    if not isinstance(keep, int) or keep < 1:
+        problems.append(Problem("keep", f"is {keep!r}", allowed="1 or more"))
+    if problems:
+        raise InvalidSettings(*problems)
+    return found
+
+
+@atexit.register
+def _close_all() -> None:
+    """A program that ends without close() still gets what it saved."""
+    for one in list(_open):
+        try:
+            one.close()
+        except Exception as error:
+            log.error("The last checkpoint was not written: %s", error)

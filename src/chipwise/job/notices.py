@@ -1,0 +1,108 @@
+"""Being told to leave: by SIGTERM, or by a file that the supervisor writes.
+
+`$CHIPWISE_RUN_DIR/notice.json` is {"reason": text, "until": unix time}; spot notices, maintenance and evictions all arrive
+that way. SIGTERM has no time with it: $CHIPWISE_GRACE_SECONDS says how long the sender waits (30 s where it does not, as
+Kubernetes does). A notice whose time was over before this process began was meant for an earlier one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+log = logging.getLogger("chipwise.job")
+GRACE_S = 30.0
+_LOOK_S = 0.1  # between looks at the notice file: a look costs microseconds, on a network file system more
+_began = time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    reason: str
+    until: float | None  # unix time; None where nobody said
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None if self.until is None else max(0.0, self.until - time.time())
+
+
+_signalled: Leaving | None = None
+_looked: tuple[str, float, Leaving | None] = ("", -1e9, None)  # where, when, what was there
+
+
+def leaving() -> Leaving | None:
+    """The notice, where one came: `if (notice := job.leaving()): ...`. Signals are heard inside `steps()` and `listening()`."""
+    global _looked
+    directory = os.environ.get("CHIPWISE_RUN_DIR")
+    if _signalled is not None or not directory:
+        return _signalled
+    where, when, found = _looked
+    now = time.monotonic()
+    if where != directory or now - when >= _LOOK_S:
+        found = _read_notice(directory)
+        _looked = (directory, now, found)
+    return found
+
+
+def _read_notice(directory: str) -> Leaving | None:
+    try:
+        with open(os.path.join(directory, "notice.json"), encoding="utf-8") as file:
+            content: Any = json.load(file)
+        reason, until = str(content.get("reason") or "notice"), content.get("until")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, AttributeError) as error:  # that there is one is known, and going is the safe side
+        log.warning("The notice in %s cannot be read (%s): leaving", directory, error)
+        return Leaving("a notice that cannot be read", None)
+    if not isinstance(until, int | float) or isinstance(until, bool):
+        return Leaving(reason, None)
+    return None if until < _began else Leaving(reason, float(until))
+
+
+@contextmanager
+def listening(*signals: signal.Signals) -> Iterator[None]:
+    """Hear these signals (SIGTERM where none is named) until the end of the block; what handled them before is called as well,
+    and is put back. Only the main thread can hear signals: in another this does nothing."""
+    global _signalled
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    owner = os.getpid()
+    before: dict[int, Any] = {}
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        global _signalled
+        previous = before.get(number)
+        if os.getpid() != owner:  # a worker that was forked: it must end as if we were not there
+            signal.signal(number, previous if previous is not None else signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        if _signalled is None:
+            _signalled = Leaving(signal.Signals(number).name, time.time() + _grace_s())
+        if callable(previous):
+            previous(number, frame)
+
+    for one in signals or (signal.SIGTERM,):
+        before[one] = signal.signal(one, heard)
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous if previous is not None else signal.SIG_DFL)
+        _signalled = None
+
+
+def _grace_s() -> float:
+    try:
+        return float(os.environ.get("CHIPWISE_GRACE_SECONDS") or GRACE_S)
+    except ValueError:
+        return GRACE_S

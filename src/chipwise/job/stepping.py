@@ -1,0 +1,164 @@
+"""`steps()`: the loop of a training program that may be stopped at any moment.
+
+A step number is yielded when it is to be done; when the loop comes back for the next one, it is done. A checkpoint's step is
+the number of steps done, so that a program that is started again yields exactly those that are not in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any, Literal
+
+from chipwise.errors import InvalidSettings, Problem
+from chipwise.job import LEFT, agreeing, notices, restoring
+from chipwise.job.agreeing import Agree, Agreement
+from chipwise.job.checkpoints import Checkpoints, Reshard
+from chipwise.job.interval import DEFAULT_PER_HOUR, interval_s
+from chipwise.job.progress import Progress
+
+log = logging.getLogger("chipwise.job")
+Every = int | Literal["auto"]
+
+
+def steps(
+    state: Any,
+    total: int | None = None,
+    *,
+    every: Every = "auto",
+    keep: int = 2,
+    directory: str | os.PathLike[str] | None = None,
+    rank: int | None = None,
+    world: int | None = None,
+    replicated: bool = False,
+    reshard: Reshard | None = None,
+    agree: Agree | None = None,
+    signals: bool = True,
+    checkpoints: Checkpoints | None = None,
+) -> Iterator[int]:
+    """The steps of `total` still to do (endless without), with `state` restored in place and saved as they go.
+
+    state        a dict, list or array, or an object with state_dict() and load_state_dict(); nested as you like
+    every        steps between checkpoints, or "auto": by Young and Daly, from what saving takes and
+                 $CHIPWISE_INTERRUPTIONS_PER_HOUR (0.05 where nobody says)
+    keep         how many checkpoints stay
+    directory    a path or URL; default $CHIPWISE_CHECKPOINTS, else ./checkpoints
+    rank, world  default RANK and WORLD_SIZE; each rank saves its own state, unless `replicated`: then rank 0 saves for all
+    reshard      (states of all ranks, rank, world) -> state, for checkpoints of another number of ranks
+    agree        (number) -> the greatest over all ranks; see `agreeing.py`
+    signals      hear SIGTERM
+    checkpoints  where they are, instead of directory, keep, rank, world, replicated and reshard
+
+    A notice to leave (SIGTERM, or the supervisor's notice file) ends the current step, saves and raises SystemExit(75): "saved;
+    start me again". After the last step the state is saved too. Leaving the loop by `break` saves nothing more.
+    """
+    _check(total, every)
+    kept = checkpoints or Checkpoints(directory, keep=keep, rank=rank, world=world, replicated=replicated, reshard=reshard)
+    if kept.writer.world > 1 and every == "auto" and agree is None:
+        raise InvalidSettings(
+            Problem(
+                "every", '"auto" needs agree= with several ranks: each would choose its own moment', allowed="a number of steps"
+            )
+        )
+    try:
+        kept.outline = restoring.outline(state)
+        kept.claim()
+        found = kept.load(into=state)
+    except BaseException:
+        kept.close()
+        raise
+    first = found.step if found else 0
+    if found:
+        log.info("Going on from step %d of %s", first, kept.store.where)
+    agreement: Agreement
+    if agree is not None:
+        agreement = agreeing.ByFunction(agree)
+    elif kept.writer.world > 1:
+        agreement = agreeing.ByFiles(kept.store, kept.writer)
+    else:
+        agreement = agreeing.Alone()
+    return _run(state, total, first, kept, _Clock(every, first, kept), agreement, signals)
+
+
+def _check(total: int | None, every: Every) -> None:
+    problems = []
+    if total is not None and (type(total) is not int or total < 0):
+        problems.append(Problem("total", f"is {total!r}", allowed="a whole number, 0 or more, or None for endless"))
+    if every != "auto" and (type(every) is not int or every < 1):
+        problems.append(Problem("every", f"is {every!r}", allowed='1 or more steps, or "auto"'))
+    if problems:
+        raise InvalidSettings(*problems)
+
+
+class _Clock:
+    """When the next checkpoint is due."""
+
+    def __init__(self, every: Every, first: int, kept: Checkpoints) -> None:
+        self._every = every
+        self._kept = kept
+        self._last = time.monotonic()
+        text = os.environ.get("CHIPWISE_INTERRUPTIONS_PER_HOUR") or str(DEFAULT_PER_HOUR)
+        try:
+            self._per_hour = float(text)
+        except ValueError as error:
+            raise InvalidSettings(Problem("CHIPWISE_INTERRUPTIONS_PER_HOUR", f"is {text!r:.40}", allowed="a number")) from error
+        self._measuring = every == "auto"
+
+    def due(self, done: int) -> bool:
+        if self._every != "auto":
+            return done % self._every == 0
+        if self._measuring:  # the first one tells what saving takes, and shows early that it works
+            return True
+        save_s = self._kept.save_seconds
+        return save_s is not None and time.monotonic() - self._last >= interval_s(save_s, self._per_hour)
+
+    def saved(self) -> None:
+        self._measuring = False
+        self._last = time.monotonic()
+
+
+def _run(
+    state: Any, total: int | None, first: int, kept: Checkpoints, clock: _Clock, agreement: Agreement, signals: bool
+) -> Iterator[int]:
+    progress = Progress(total, first, kept.writer.rank)
+    done = first
+    saved = first if kept.saved_step == first else -1
+    try:
+        with notices.listening() if signals else nullcontext():
+            for step in itertools.count(first) if total is None else range(first, total):
+                own = agreeing.Own(save=done != first and clock.due(done), leave=notices.leaving() is not None)
+                decided = agreement.decide(own, done, progress.rate)
+                if decided == agreeing.LEAVE:
+                    _leave(state, done, saved, kept, progress)
+                if decided == agreeing.SAVE:
+                    if kept.save(done, state):
+                        saved = done
+                    clock.saved()
+                progress.tell(done, kept.saved_step, kept.save_seconds)
+                yield step
+                done = step + 1
+            if saved != done:
+                kept.save(done, state, wait=True)
+            kept.flush()
+            progress.tell(done, kept.saved_step, kept.save_seconds, now=True)
+    finally:
+        kept.close()
+
+
+def _leave(state: Any, done: int, saved: int, kept: Checkpoints, progress: Progress) -> None:
+    notice = notices.leaving()
+    reason = notice.reason if notice else "another rank was told to leave"
+    left = notice.seconds_left if notice else None
+    if left is not None and kept.save_seconds is not None and left < kept.save_seconds:
+        log.warning("%s: %.1f s are left and saving takes %.1f s; trying", reason, left, kept.save_seconds)
+    start = time.monotonic()
+    if saved != done:
+        kept.save(done, state, wait=True)
+    kept.flush()
+    log.info("%s: step %d is saved (%.1f s); leaving", reason, done, time.monotonic() - start)
+    progress.tell(done, kept.saved_step, kept.save_seconds, now=True)
+    raise SystemExit(LEFT)
