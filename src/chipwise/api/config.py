@@ -36,6 +36,26 @@ class Config:
         return self.data_dir / "calibration.json"
 
     @property
+    def run_dir(self) -> Path:
+        """Folders of jobs that run on this machine: orders, logs, progress."""
+        return self.data_dir / "run"
+
+    @property
+    def record(self) -> Path:
+        """Jobs and what happened to them, where no team's database is set."""
+        return self.data_dir / "record.db"
+
+    @property
+    def queue(self) -> Path:
+        """What teams may hold at once, written by people."""
+        return self.config_dir / "queue.yaml"
+
+    @property
+    def secrets_dir(self) -> Path:
+        """Files by name/key, each readable by its owner only."""
+        return self.config_dir / "secrets"
+
+    @property
     def profiles(self) -> Path:
         """Of the user's own chips."""
         return self.data_dir / "profiles"

@@ -29,6 +29,15 @@ COMMANDS = {
     "check": "Check a workload file and list all its problems.",
     "plan": "Choose hardware for a workload: ranked, priced, explained.",
     "render": "Write a plan as deployment files.",
+    "run": "Run a command or a workload: queued, supervised, resumed.",
+    "ps": "List jobs.",
+    "logs": "Show what a job printed, and follow it.",
+    "describe": "Tell a job's story: why it waits, where it ran, how it ended.",
+    "stop": "Ask jobs to save and end.",
+    "resume": "Go on with jobs that were stopped.",
+    "retry": "Start failed jobs again.",
+    "attach": "Follow a job's output; leaving does not end it.",
+    "top": "Watch jobs and the devices they hold.",
     "audit": "Check manifests and Terraform as a careful engineer would.",
     "pack": "Pack several small models onto shared GPUs.",
     "compare": "Set providers, regions or generations side by side.",
@@ -43,6 +52,9 @@ COMMANDS = {
 }
 
 
+HIDDEN = ("control",)  # what we start ourselves
+
+
 class Commands(click.Group):
     """Subcommands by file name in this package."""
 
@@ -50,7 +62,7 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in HIDDEN:
             return None
         command = getattr(import_module(f"chipwise.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
@@ -61,7 +73,7 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+        if args and not args[0].startswith("-") and args[0] not in (*COMMANDS, *HIDDEN):
             from chipwise.errors import UnknownName
             from chipwise.spelling import nearest
 

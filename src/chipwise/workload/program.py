@@ -19,6 +19,7 @@ from chipwise.workload.part import Choice, Flaw, Part, fault, shown
 
 MOST_WORDS = 400
 LONGEST_WORD = 16_384
+MOST_BYTES = 1_000_000  # of command and settings together: Linux starts nothing with more than 2 MiB, part of it for itself
 
 
 class Framework(StrEnum):
@@ -133,6 +134,16 @@ def _checkpoints(value: object) -> object:
     return value
 
 
+def _produces(value: object) -> object:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or len(given) > MOST_WORDS:
+        raise fault(f"{shown(value)} is no list of files", "paths, such as [model/weights.safetensors]")
+    for one in given:
+        if not isinstance(one, str) or not one.strip() or len(one) > 1000 or not one.isprintable():
+            raise fault(f"{shown(one)} is no path of a file", "a path such as model/weights.safetensors")
+    return tuple(given)
+
+
 def _trigger(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(
         r"(?:s3|gs|az)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](?:/[\w./=-]{0,500})?", value
@@ -169,7 +180,12 @@ class Program(Part):
     """Where checkpoints are kept, as s3://bucket/path; left out, a volume of their own."""
     trigger: Annotated[str, BeforeValidator(_trigger)] | None = None
     """Objects whose arrival starts the work, as s3://bucket/prefix/."""
+    produces: Annotated[tuple[str, ...], BeforeValidator(_produces)] = ()
+    """Files that must be there, and not be empty, when it is done: what the next stage takes."""
 
     def flaws(self) -> Iterable[Flaw]:
         if both := sorted(set(self.env) & set(self.secrets)):
             yield Flaw("secrets", f"{', '.join(both)} is in env as well", "each setting once", ("env",))
+        size = sum(len(text.encode("utf-8", "replace")) for text in (*(self.command or ()), *self.env, *self.env.values()))
+        if size > MOST_BYTES:
+            yield Flaw("env", f"command and settings have {size:,} bytes", f"at most {MOST_BYTES:,}; put the rest into a file")

@@ -33,7 +33,7 @@ def test_a_line_is_taken_apart_as_a_shell_would() -> None:
         ("command", " "), ("command", ["python", float("inf")]), ("env", {"A": float("nan")}), ("port", True),
         ("secrets", {"A": "hub/.."}), ("secrets", {"A": "hub/."}), ("secrets", {"A": "a..b/c"}), ("secrets", {"A": "a/b\n"}),
         ("requirements", "a/"), ("requirements", "a b"), ("requirements", "a\n"), ("requirements", "../x"),
-        ("checkpoints", "s3://a/\nb"), ("checkpoints", "s3://a/\x1b[31m"),
+        ("checkpoints", "s3://a/\nb"), ("checkpoints", "s3://a/\x1b[31m"), ("env", {f"A{n}": "x" * 16_000 for n in range(63)}),
     ],
 )  # fmt: skip
 def test_what_would_only_fail_on_the_machine_is_told_here(field: str, value: Any) -> None:

@@ -1,0 +1,278 @@
+"""This machine: each attempt has a folder and a supervisor; devices are given out by id.
+
+What is seen is read from the folders and from the system's own list of processes. An attempt counts as over when its supervisor
+said so, or when the supervisor is gone and no process of the attempt lives any more; what still lives then is ended here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from chipwise.adapters.supervising import folder, processes
+from chipwise.errors import BadInput, NotFound, OutsideFailed, TryLater
+from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
+from chipwise.run.job import Job
+
+STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
+SUPERVISOR = (sys.executable, "-P", "-m", "chipwise.adapters.supervising")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    root: Path  # where folders of attempts are
+    gpus: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    place: str = field(default_factory=lambda: f"local:{socket.gethostname()}")
+    secrets: Path | None = None  # files by name/key, readable by their owner only
+    passing: Path | None = None  # secrets of submitters, in memory where there is such a file system
+    controller: Mapping[str, object] = field(default_factory=dict)  # how a supervisor wakes one
+    pin: bool = True
+    log_bytes: int = 64 << 20
+    logs_kept: int = 3
+
+
+def connect(config: Config) -> Local:
+    return Local(config)
+
+
+@dataclass(slots=True)
+class Local:
+    config: Config
+    name: str = "local"
+    _started: list[subprocess.Popen[bytes]] = field(default_factory=list)  # by us, to be waited for when they end
+
+    @property
+    def place(self) -> str:
+        return self.config.place
+
+    def folder(self, id: str, number: int) -> Path:
+        return self.config.root / id / str(number)
+
+    # Looking
+
+    def look(self, jobs: Sequence[Job], now: float) -> Seen:
+        self._started = [one for one in self._started if one.poll() is None]
+        attempts = {(job.id, len(job.attempts)): self._sight(job.id, len(job.attempts), now) for job in jobs}
+        return Seen(now, attempts, Room(self.config.gpus, self.config.cpus))
+
+    def _sight(self, id: str, number: int, now: float) -> Sight:
+        at = self.folder(id, number)
+        state = folder.read(at, folder.STATE)
+        progress = folder.read(at, folder.PROGRESS) or {}
+        step, saved = (held if isinstance(held := progress.get(name), int) else None for name in ("step", "saved_step"))
+        begun = state.get("begun") if state else None
+        if (ended := folder.read(at, folder.ENDED)) is not None:
+            return replace(_ended(ended, begun, at), step=step, saved=saved)
+        if state is None:
+            return Sight(State.PENDING if _starting(at, now) else State.ABSENT)
+        if processes.lives(state.get("pid"), state.get("identity")):
+            return Sight(State.RUNNING, since=begun, step=step, saved=saved, handle=str(at))
+        if (ended := folder.read(at, folder.ENDED)) is not None:  # it ended between the two looks
+            return replace(_ended(ended, begun, at), step=step, saved=saved)
+        left = processes.marked(_mark(id, number, self.config.root), state.get("sessions", ()))
+        if left:
+            processes.end(left)
+            why = "its supervisor is gone; what is left of it is being ended"
+            return Sight(State.RUNNING, reason=why, since=begun, step=step, saved=saved)
+        why = "its supervisor was ended"
+        return Sight(State.LOST, reason=why, since=begun, step=step, saved=saved, handle=str(at))
+
+    def processes_of(self, id: str, number: int) -> list[psutil.Process]:
+        state = folder.read(self.folder(id, number), folder.STATE) or {}
+        return processes.marked(_mark(id, number, self.config.root), state.get("sessions", ()))
+
+    def supervisor_of(self, id: str, number: int) -> int | None:
+        state = folder.read(self.folder(id, number), folder.STATE) or {}
+        return state["pid"] if processes.lives(state.get("pid"), state.get("identity")) else None
+
+    # Doing
+
+    def do(self, order: Order) -> None:
+        match order:
+            case Start(job):
+                self._start(job)
+            case Leave(job, by, reason):
+                self._leave(job, by, reason)
+            case End(job):
+                self._end(job)
+            case Clear(handle):
+                self._clear(Path(handle))
+
+    def _start(self, job: Job) -> None:
+        number, attempt = len(job.attempts), job.attempts[-1]
+        at = self.folder(job.id, number)
+        if (at / folder.STATE).exists() or (at / folder.ENDED).exists() or folder.locked(at / folder.LOCK):
+            return
+        if any(int(one.name) > number for one in at.parent.glob("[0-9]*") if one.name.isdigit()):
+            return  # a newer attempt was ordered: this one has no say any more
+        spec = job.spec
+        hidden = self._secrets(job)
+        env = {**spec.env, "CHIPWISE_JOB": job.id, "CHIPWISE_ATTEMPT": str(number)}
+        env["CHIPWISE_CHECKPOINTS"] = spec.checkpoints or str(self.config.root / job.id / "checkpoints")
+        if spec.interruptions_per_hour is not None:
+            env["CHIPWISE_INTERRUPTIONS_PER_HOUR"] = f"{spec.interruptions_per_hour:g}"
+        order = {
+            "command": list(spec.command), "env": env, "folder": spec.folder, "processes": spec.needs.processes,
+            "gpus": list(attempt.devices), "gpu_machine": bool(self.config.gpus), "cpus": list(attempt.cpus),
+            "pin": self.config.pin and len(attempt.cpus) < len(self.config.cpus), "grace_s": spec.grace_s,
+            "produces": list(spec.produces), "health": spec.health, "secrets": sorted(hidden),
+            "mark": _mark(job.id, number, self.config.root), "log_bytes": self.config.log_bytes,
+            "logs_kept": self.config.logs_kept, "controller": {**self.config.controller, "hidden": sorted(hidden)},
+        }  # fmt: skip
+        try:
+            at.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.write(at, folder.ORDER, order)
+            self._supervise(at, hidden)
+        except OSError as error:
+            raise TryLater(f"The supervisor of {job.id} could not be started: {error}.") from error
+
+    def _supervise(self, at: Path, hidden: Mapping[str, str]) -> None:
+        """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
+        own = os.open(at / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            started = subprocess.Popen(
+                [*SUPERVISOR, str(at)], env={**os.environ, **hidden}, cwd="/", stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=own, start_new_session=True,
+            )  # fmt: skip
+        finally:
+            os.close(own)
+        self._started = [one for one in (*self._started, started) if one.poll() is None]
+
+    def _secrets(self, job: Job) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for setting, kept in job.spec.secrets.items():
+            value = self._secret(job.id, setting, kept)
+            if value is None:
+                where = f"{self.config.secrets}/{kept}" if self.config.secrets and kept else f"the environment as {setting}"
+                raise NotFound(
+                    f"The secret for {setting} is not there.", remedy=f"Put it into {where}, and `chipwise retry {job.id}`."
+                )
+            found[setting] = value
+        return found
+
+    def _secret(self, id: str, setting: str, kept: str) -> str | None:
+        passed = self.config.passing / id / setting if self.config.passing else None
+        stored = self.config.secrets / kept if self.config.secrets and kept else None
+        for path in filter(None, (passed, stored)):
+            with suppress(OSError, UnicodeDecodeError):
+                return path.read_text().rstrip("\n")
+        return os.environ.get(setting)
+
+    def _leave(self, job: Job, by: float, reason: str) -> None:
+        at = self.folder(job.id, len(job.attempts))
+        if (at / folder.ENDED).exists() or not (at / folder.STATE).exists():
+            return
+        if not (at / folder.LEAVE).exists():
+            folder.write(at, folder.LEAVE, {"by": by, "reason": reason})
+        self._signal(at, signal.SIGTERM)
+
+    def _end(self, job: Job) -> None:
+        """Asks the supervisor to end all now; if it does not listen, without it."""
+        at = self.folder(job.id, len(job.attempts))
+        if (at / folder.ENDED).exists() or self._never(at):
+            return
+        wish = folder.read(at, folder.LEAVE)
+        if wish is None or float(wish.get("by", 0)) > 0:
+            folder.write(at, folder.LEAVE, {"by": 0.0, "reason": "ended"})
+            self._signal(at, signal.SIGTERM)
+            return
+        state = folder.read(at, folder.STATE) or {}
+        if processes.lives(state.get("pid"), state.get("identity")) and (at / folder.LEAVE).stat().st_mtime + 10 < _now(at):
+            self._signal(at, signal.SIGKILL)
+
+    def _never(self, at: Path) -> bool:
+        """One that has not begun never will: whoever holds the lock finds that it is over."""
+        at.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = folder.lock(at / folder.LOCK)
+        if lock is None:
+            return False
+        try:
+            if (at / folder.STATE).exists():
+                return False
+            folder.write(at, folder.ENDED, {"code": None, "reason": "ended before it began", "at": time.time()})
+            return True
+        finally:
+            os.close(lock)
+
+    def _signal(self, at: Path, number: int) -> None:
+        state = folder.read(at, folder.STATE) or {}
+        if processes.lives(state.get("pid"), state.get("identity")):
+            with suppress(OSError):
+                os.kill(state["pid"], number)
+
+    def _clear(self, at: Path) -> None:
+        """What must not stay: secrets that were passed on. Logs and results stay until `chipwise forget`."""
+        if self.config.passing is not None and at.parent.parent == self.config.root:
+            with suppress(OSError):
+                shutil.rmtree(self.config.passing / at.parent.name)
+
+
+def _starting(at: Path, now: float) -> bool:
+    """It was ordered, and its supervisor has the lock or will have it in a moment."""
+    if folder.locked(at / folder.LOCK):
+        return True
+    try:
+        return now - (at / folder.ORDER).stat().st_mtime < STARTS_WITHIN_S
+    except OSError:
+        return False
+
+
+def _ended(ended: Mapping[str, Any], begun: float | None, at: Path) -> Sight:
+    code = ended.get("code")
+    state = State.LOST if code is None else State.EXITED
+    return Sight(state, code, ended.get("reason", ""), begun, ended.get("at"), handle=str(at))
+
+
+def _now(at: Path) -> float:
+    """By the clock of the file system, which wrote the other time."""
+    probe = at / ".now"
+    probe.touch()
+    return probe.stat().st_mtime
+
+
+def _mark(id: str, number: int, root: Path) -> str:
+    return f"{root}/{id}/{number}"
+
+
+def gpus_here() -> tuple[int, ...]:
+    """As the driver lists them; none where there is no driver."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ()
+    try:
+        done = subprocess.run(
+            [program, "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, timeout=20, check=True
+        )
+        return tuple(int(line) for line in done.stdout.split())
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise OutsideFailed(
+            f"nvidia-smi did not list the GPUs: {error}.", remedy="Set CHIPWISE_GPUS, such as 0,1 or none."
+        ) from None
+
+
+def devices(text: str | None, found: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """What the user set for this machine, such as 0,1 or none; else what was found."""
+    if text is None or not text.strip():
+        return found
+    if text.strip().lower() == "none":
+        return ()
+    try:
+        ids = tuple(int(one) for one in text.split(","))
+    except ValueError:
+        ids = (-1,)
+    if any(one < 0 for one in ids) or len(set(ids)) != len(ids):
+        raise BadInput(f"{what} is {text[:60]!r}.", remedy="Write ids with commas, each once, such as 0,1, or none.")
+    return ids

@@ -1,0 +1,1 @@
+"""A world that is played: what the `simulated` engine is made of."""

@@ -1,0 +1,198 @@
+"""The record in memory, by the laws of every record: for playing through what would happen, and for tests.
+
+It lives as long as the process, and one thread uses it. Nothing is written down, so what is read is what was put in, and what
+no database could hold (a NUL character, a time that is no number) is not refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from chipwise.errors import BadInput
+from chipwise.run.events import Event, Submitted, after, first
+from chipwise.run.job import Job, Spec
+from chipwise.run.record import Change, Deposed, Happened, Lease, Row, Stale, Use, Wanted
+
+_FAR = 1 << 40  # more than there are events
+
+
+@dataclass(slots=True)
+class MemoryRecord:
+    _jobs: dict[str, Job] = field(default_factory=dict)
+    _stories: dict[str, list[Happened]] = field(default_factory=dict)
+    _latest: dict[str, int] = field(default_factory=dict)  # the number of each job's latest event, in order of the numbers
+    _leases: dict[str, Lease] = field(default_factory=dict)
+    _number: int = 0
+
+    def submit(self, specs: Sequence[tuple[str, Spec]], at: float) -> list[Job]:
+        ids = {id for id, _ in specs}
+        if len(ids) < len(specs):
+            raise Stale("One id was given to two jobs that were submitted together.")
+        if taken := ids & self._jobs.keys():
+            raise Stale(f"Job {min(taken)} is in the record already.", remedy="Submit it under another id.")
+        made = []
+        for id, spec in specs:
+            event = Submitted(spec)
+            self._put(first(id, event, at), (event,), at)
+            made.append(self._jobs[id])
+        return made
+
+    def write(self, changes: Sequence[Change], at: float, lease: Lease | None = None) -> list[Job | Stale]:
+        if lease is not None:
+            self._check(lease)
+        drafts: dict[str, Job] = {}
+        answers: list[Job | Stale] = []
+        kept: list[tuple[Job, tuple[Event, ...]]] = []
+        for change in changes:  # an impossible event raises before anything is kept
+            answer = self._changed(change, drafts.get(change.job.id) or self._jobs.get(change.job.id), at)
+            answers.append(answer)
+            if isinstance(answer, Job):
+                drafts[answer.id] = answer
+                kept.append((answer, change.events))
+        for job, events in kept:
+            self._put(job, events, at)
+        return answers
+
+    def _check(self, lease: Lease) -> None:
+        held = self._leases.get(lease.place)
+        if held is None or (held.epoch, held.holder) != (lease.epoch, lease.holder):
+            now = f"{held.holder} does (epoch {held.epoch})" if held is not None and held.holder else "nobody does"
+            raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place} any more: {now}.")
+
+    @staticmethod
+    def _changed(change: Change, now: Job | None, at: float) -> Job | Stale:
+        id, version = change.job.id, change.job.version
+        if now is None:
+            return Stale(f"Job {id} is not in the record.")
+        if now.version != version:
+            return Stale(f"Job {id} changed meanwhile: it has version {now.version}, not {version}.")
+        for event in change.events:
+            now = after(now, event, at)
+        return now
+
+    def _put(self, job: Job, events: Sequence[Event], at: float) -> None:
+        story = self._stories.setdefault(job.id, [])
+        for event in events:
+            self._number += 1
+            story.append(Happened(self._number, job.id, at, event))
+        self._jobs[job.id] = job
+        self._latest.pop(job.id, None)
+        self._latest[job.id] = self._number
+
+    # Reading
+
+    def job(self, id: str) -> Job | None:
+        return self._jobs.get(id)
+
+    def jobs(self, wanted: Wanted) -> list[Job]:
+        """The newest first."""
+        found = (job for job in reversed(self._jobs.values()) if _is_wanted(job, wanted))
+        return list(islice(sorted(found, key=lambda job: job.submitted, reverse=True), wanted.newest))
+
+    def rows(self, wanted: Wanted) -> list[Row]:
+        return [_row(job) for job in self.jobs(wanted)]
+
+    def changed(self, after: int, place: str, most: int) -> tuple[list[Job], int]:
+        """A mark below 0 belongs to a first reading that is not at its end: when it began, and how far it is."""
+        began, position = divmod(-after, _FAR) if after < 0 else (self._number, 0)
+        found: list[Job] = []
+        if after <= 0:
+            for id, number in self._since(position):
+                job = self._jobs[id]
+                if number <= began and job.spec.place == place and not job.phase.over:
+                    if len(found) == most:
+                        return found, -(began * _FAR + position)
+                    found.append(job)
+                    position = number
+            after = began
+        for id, number in self._since(after):
+            if self._jobs[id].spec.place == place:
+                if len(found) == most:
+                    break
+                found.append(self._jobs[id])
+            after = number
+        return found, after
+
+    def _since(self, after: int) -> list[tuple[str, int]]:
+        """From the newest back, since a controller asks for little at the end of a long record."""
+        late: list[tuple[str, int]] = []
+        for id, number in reversed(self._latest.items()):
+            if number <= after:
+                break
+            late.append((id, number))
+        return late[::-1]
+
+    def events(self, id: str, after: int = 0) -> list[Happened]:
+        return [one for one in self._stories.get(id, ()) if one.number > after]
+
+    def uses(self, since: float, until: float) -> list[Use]:
+        found = []
+        for job in self._jobs.values():
+            spec = job.spec
+            for one in job.attempts:
+                began = one.since
+                if began is None or began >= until or (one.ended is not None and one.ended <= since):
+                    continue
+                where = one.where
+                found.append(
+                    Use(
+                        job.id, spec.owner, spec.team, spec.project, spec.engine, str(where.purchase), where.provider,
+                        where.region, where.machine, one.machines, spec.needs.gpus, began, one.ended, where.usd_per_hour,
+                    )
+                )  # fmt: skip
+        return found
+
+    # Leading
+
+    def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
+        if not holder:
+            raise BadInput("Whoever leads needs a name.")
+        held = self._leases.get(place)
+        if held is not None and held.holder and held.holder != holder and held.until > now:
+            return None
+        same = held is not None and held.holder == holder
+        epoch = (held.epoch if held is not None else 0) + (0 if same else 1)
+        self._leases[place] = Lease(place, holder, epoch, now + seconds)
+        return self._leases[place]
+
+    def leader(self, place: str) -> Lease | None:
+        held = self._leases.get(place)
+        return held if held is not None and held.holder else None
+
+    def resign(self, lease: Lease) -> None:
+        """The number stays, so that the next holder has a higher one."""
+        held = self._leases.get(lease.place)
+        if held is not None and (held.epoch, held.holder) == (lease.epoch, lease.holder):
+            self._leases[lease.place] = Lease(lease.place, "", held.epoch, 0.0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _is_wanted(job: Job, wanted: Wanted) -> bool:
+    spec = job.spec
+    if wanted.phases and job.phase not in wanted.phases:
+        return False
+    if wanted.name and spec.name != wanted.name and not job.id.startswith(wanted.name):
+        return False
+    return all(
+        not asked or asked == has
+        for asked, has in (
+            (wanted.owner, spec.owner),
+            (wanted.team, spec.team),
+            (wanted.project, spec.project),
+            (wanted.engine, spec.engine),
+            (wanted.place, spec.place),
+        )
+    )
+
+
+def _row(job: Job) -> Row:
+    spec, attempt = job.spec, job.attempt
+    return Row(
+        job.id, spec.name, job.phase, spec.engine, spec.place, spec.owner, spec.team, spec.project, spec.priority,
+        spec.needs.gpus, spec.needs.cpus, spec.needs.machines, len(job.attempts), job.submitted,
+        attempt.begun if attempt is not None else None, job.ended, job.reason or job.waiting,
+    )  # fmt: skip

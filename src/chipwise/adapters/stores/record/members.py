@@ -1,0 +1,60 @@
+"""Who is what in a team's record: the list that its admins keep, and that the database itself goes by (`roles`)."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+from chipwise.adapters.stores.record.address import File, read_address
+from chipwise.adapters.stores.record.database import Database
+from chipwise.adapters.stores.record.roles import ROLES
+from chipwise.adapters.stores.record.rows import speakable
+from chipwise.errors import BadInput, UnknownName
+from chipwise.spelling import nearest
+
+_COLUMNS = "login, team, role, place"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    login: str  # of PostgreSQL
+    team: str = ""
+    role: str = "member"
+    place: str = ""  # of a controller; empty: all places
+
+
+class Members:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> list[Member]:
+        """As far as whoever asks may see them."""
+        found = self._database.read(lambda tx: tx.rows(f"SELECT {_COLUMNS} FROM members ORDER BY team, login, role, place"))
+        return [Member(*values) for values in found]
+
+    def add(self, member: Member) -> None:
+        """Somebody who is that already stays it."""
+        if member.role not in ROLES:
+            raise UnknownName("role", member.role, nearest(member.role, ROLES), remedy=f"There are {', '.join(ROLES)}.")
+        if member.place and member.role != "controller":
+            raise BadInput(f"A {member.role} has no place of their own.", remedy="Only a controller acts for a place.")
+        if member.role == "lead" and not member.team:
+            raise BadInput("Whoever leads, leads a team.", remedy="Name the team.")
+        values = [speakable(text, "A member") for text in astuple(member)]
+        sql = f"INSERT INTO members ({_COLUMNS}) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        self._database.write(lambda tx: tx.many(sql, [values]))
+
+    def remove(self, member: Member) -> bool:
+        sql = "DELETE FROM members WHERE login = ? AND team = ? AND role = ? AND place = ?"
+        return self._database.write(lambda tx: tx.many(sql, [astuple(member)])) > 0
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def connect_members(url: str) -> Members:
+    address = read_address(url)
+    if isinstance(address, File):
+        raise BadInput(f"The record {address} is a file: whoever may read it sees all.", remedy="A team uses PostgreSQL.")
+    from chipwise.adapters.stores.record.postgres import PostgresDatabase
+
+    return Members(PostgresDatabase(address))

@@ -1,0 +1,209 @@
+"""The record in a team's PostgreSQL (13 or newer), through psycopg 3.
+
+A connection may be cut at any moment. What was not committed is undone by the server, so it is simply done again on another
+connection, for a bounded time. Only when the cut comes while a commit is under way does nobody here know: then the server is
+asked what became of the transaction by its number, and nothing is done twice. Logins, passwords and services are libpq's
+own matter: PGPASSWORD, ~/.pgpass and service files work, and no password is ever shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from chipwise.adapters.stores.record import schema
+from chipwise.adapters.stores.record.address import Server
+from chipwise.adapters.stores.record.database import Transaction, Values
+from chipwise.adapters.stores.record.pool import Pool
+from chipwise.errors import BadInput, MissingExtra, NotAllowed, NotFound, OutsideFailed, TryLater
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    from chipwise.adapters.stores.record import postgres_troubles as troubles
+except ImportError as error:
+    raise MissingExtra("A PostgreSQL record", "postgres") from error
+
+T = TypeVar("T")
+OLDEST = 130000  # pg_xact_status with 64-bit numbers
+PATIENCE_S = 30.0  # for a server that restarts or fails over
+_SESSION = """SET search_path = chipwise, pg_catalog; SET statement_timeout = '60s'; SET lock_timeout = '20s';
+    SET idle_in_transaction_session_timeout = '60s'"""
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_MARKS = "UPDATE meta SET value = value + %s WHERE name = 'mark' RETURNING value, pg_current_xact_id()::text"
+_MIGRATING = "SELECT pg_advisory_xact_lock(4849111234850738007)"  # any number that nobody else uses
+# By a table and not by to_regclass, which may answer from what the session knew before it waited for the lock above.
+_THERE = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'chipwise' AND tablename = 'meta')"
+
+
+class PostgresTransaction:
+    def __init__(self, connection: psycopg.Connection[Any], login: str) -> None:
+        self._connection, self._login = connection, login
+        self.number: str | None = None  # by which the server can tell what became of it
+
+    def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(_dialect(sql), values).fetchall()
+
+    def many(self, sql: str, values: Iterable[Values]) -> int:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_dialect(sql), values)
+            return cursor.rowcount
+
+    def marks(self, count: int) -> int:
+        found = self._connection.execute(_MARKS, (count,)).fetchone()
+        if found is None:
+            raise NotAllowed(
+                f"{self._login} is not a member of this record.",
+                remedy="An admin adds them to chipwise.members (login, team, role).",
+            )
+        self.number = found[1]
+        return int(found[0])
+
+
+class PostgresDatabase:
+    FOR_UPDATE = " FOR UPDATE"
+    FOR_SHARE = " FOR SHARE"
+
+    def __init__(
+        self, address: Server, *, patience_s: float = PATIENCE_S, migrations: Sequence[schema.Migration] | None = None
+    ) -> None:
+        self.shown, self._url, self._patience_s = str(address), address.url, patience_s
+        self.login = "this login"
+        try:
+            conninfo_to_dict(self._url)
+        except psycopg.ProgrammingError:
+            # Its message repeats a part of the URL, which may be of a password: neither it nor its cause is kept.
+            raise BadInput(
+                f"The URL of the record {self.shown} cannot be read by libpq.",
+                remedy="Characters like @ / % in a name or password are written as %40 %2F %25.",
+            ) from None
+        self._pool = Pool(self._opened, _ended)
+        try:
+            self._prepare(schema.for_postgres() if migrations is None else migrations)
+        except psycopg.Error as error:
+            self._pool.close()
+            raise troubles.of(error, self.shown, self.login) from error
+        except BaseException:
+            self._pool.close()
+            raise
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        return self._tried(lambda connection: work(PostgresTransaction(connection, self.login)))
+
+    def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
+        return self._tried(lambda connection: self._committed(connection, work))
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _committed(self, connection: psycopg.Connection[Any], work: Callable[[Transaction], T]) -> T:
+        tx = PostgresTransaction(connection, self.login)
+        connection.execute(_BEGIN)
+        done = work(tx)
+        try:
+            connection.execute("COMMIT")
+        except psycopg.OperationalError:
+            if tx.number is None or not self._was_committed(tx.number):
+                raise
+        return done
+
+    def _was_committed(self, number: str) -> bool:
+        """After the answer to a commit was lost. While the server is still at it, it is asked again."""
+        until, wait = time.monotonic() + self._patience_s, 0.05
+        while True:
+            try:
+                with self._pool.one() as connection:
+                    found = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
+                    if found is not None and found[0] != "in progress":
+                        return bool(found[0] == "committed")
+            except (psycopg.OperationalError, TryLater, NotFound):
+                self._pool.forget()
+            except psycopg.DataError:  # it never heard of that number: it crashed before
+                return False
+            if time.monotonic() > until:
+                raise TryLater(
+                    f"The record {self.shown} stopped answering while it wrote, and nobody can tell yet whether it did.",
+                    remedy="Look at the job again before you repeat what you did.",
+                )
+            time.sleep(wait)
+            wait = min(wait * 2, 2.0)
+
+    def _tried(self, act: Callable[[psycopg.Connection[Any]], T]) -> T:
+        until, wait = time.monotonic() + self._patience_s, 0.05
+        while True:
+            try:
+                with self._pool.one() as connection:
+                    return act(connection)
+            except psycopg.Error as error:
+                if not troubles.passing(error) or time.monotonic() + wait > until:
+                    raise troubles.of(error, self.shown, self.login) from error
+            except (TryLater, NotFound):  # no new connection
+                if time.monotonic() + wait > until:
+                    raise
+            self._pool.forget()
+            time.sleep(wait)
+            wait = min(wait * 2, 2.0)
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        try:
+            connection = psycopg.connect(
+                self._url, autocommit=True, connect_timeout=10, client_encoding="UTF8", fallback_application_name="chipwise"
+            )
+        except psycopg.Error as error:
+            raise troubles.of_connecting(error, self.shown, self.login) from error
+        try:
+            connection.execute(_SESSION)
+        except BaseException:
+            connection.close()
+            raise
+        self.login = connection.info.user
+        return connection
+
+    def _prepare(self, migrations: Sequence[schema.Migration]) -> None:
+        with self._pool.one() as connection:
+            _check_server(connection, self.shown)
+            if not schema.missing(_version(connection), migrations, self.shown):
+                return
+            connection.execute(_BEGIN)
+            connection.execute(_MIGRATING)
+            for statement in schema.missing(_version(connection), migrations, self.shown):  # as it is now
+                try:
+                    connection.execute(cast(Any, statement))
+                except psycopg.errors.InsufficientPrivilege as error:
+                    raise NotAllowed(
+                        f"The record {self.shown} is not set up for this version, and {self.login} may not do it.",
+                        remedy="Let the owner of the database connect once with this version of chipwise.",
+                    ) from error
+            connection.execute("COMMIT")
+
+
+def _check_server(connection: psycopg.Connection[Any], shown: str) -> None:
+    version, encoding = connection.info.server_version, connection.info.parameter_status("server_encoding")
+    if version < OLDEST:
+        raise OutsideFailed(f"The record {shown} is on PostgreSQL {version // 10000}; 13 or newer is needed.")
+    if encoding != "UTF8":
+        raise BadInput(f"The record {shown} is in a database with the encoding {encoding}; it needs UTF8.",
+                       remedy="Create the database with ENCODING 'UTF8'.")  # fmt: skip
+
+
+def _version(connection: psycopg.Connection[Any]) -> int:
+    """0 for a database in which nothing of ours is."""
+    there = connection.execute(_THERE).fetchone()
+    if there is None or not there[0]:
+        return 0
+    found = connection.execute("SELECT value FROM chipwise.meta WHERE name = 'schema'").fetchone()
+    return int(found[0]) if found else 0
+
+
+@cache
+def _dialect(sql: str) -> Any:
+    return sql.replace("?", "%s")
+
+
+def _ended(connection: psycopg.Connection[Any]) -> None:
+    with suppress(psycopg.Error):
+        connection.close()

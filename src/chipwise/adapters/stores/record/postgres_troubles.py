@@ -1,0 +1,91 @@
+"""What PostgreSQL complains of, in our words: one table by its codes, and what is worth another try.
+
+Before a session there are no codes but sentences of libpq and of the server, so those are looked at for what they speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+
+from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
+from chipwise.run.record import Stale
+
+_ASK = "Ask an admin of the record; `chipwise.members` in the database says who may do what."
+_LOGIN = "Check the login, and its password in PGPASSWORD, ~/.pgpass or the service file."
+
+# By the beginning of the code, the longest first.
+TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
+    ("22021", BadInput, "takes no such text: {said}", "Leave that character out."),
+    ("22P05", BadInput, "takes no such text: {said}", "Leave that character out."),
+    ("23505", Stale, "has a job of that id already, which is not for {login} to see", "Submit it under another id."),
+    ("25006", OutsideFailed, "can only be read (is it a standby?)", "Name the primary server."),
+    ("28", NotAllowed, "does not let {login} in", _LOGIN),
+    ("3D000", NotFound, "does not exist", "Create the database (createdb NAME), or name another."),
+    ("40", TryLater, "was too busy: {said}", "Try again."),
+    ("42501", NotAllowed, "refuses this to {login}: {said}", _ASK),
+    ("53100", OutsideFailed, "cannot grow: the server's disk is full", "Free some space there; nothing was half written."),
+    ("53300", TryLater, "has no connection left", "Try again, or raise max_connections on the server."),
+    ("53", TryLater, "has run out of something: {said}", "Try again."),
+    ("54", BadInput, "takes nothing that large: {said}", "Keep large things in files, and their names in the record."),
+    ("55P03", TryLater, "is being written by somebody else for longer than we wait", "Try again."),
+    ("57014", TryLater, "took longer than we wait", "Try again."),
+    ("57", TryLater, "is stopping or starting: {said}", "Try again."),
+    ("58", OutsideFailed, "had trouble with its own disk: {said}", "Look at the server's log."),
+    ("XX001", OutsideFailed, "is damaged: {said}", "Look at the server's log; put back a copy."),
+)  # fmt: skip
+_BEFORE: tuple[tuple[tuple[str, ...], Callable[..., ChipwiseError], str, str], ...] = (
+    (("password", "authentication", "pg_hba", "no password supplied"), NotAllowed, "does not let {login} in", _LOGIN),
+    (("role ", "is not permitted to log in"), NotAllowed, "does not let {login} in", _LOGIN),
+    (("database ", "does not exist"), NotFound, "does not exist", "Create the database (createdb NAME), or name another."),
+    (("definition of service",), NotFound, "names a service that no service file defines", "Look at PGSERVICEFILE."),
+    (
+        ("translate host name", "resolve host", "name resolution"),
+        NotFound,
+        "is on a host that nobody knows",
+        "Check the host's name.",
+    ),
+    (("too many", "remaining connection slots"), TryLater, "has no connection left", "Try again later."),
+)
+_AGAIN = ("08", "40", "53300", "57P")  # connections lost, deadlocks, servers that restart
+
+
+def of(error: psycopg.Error, shown: str, login: str) -> ChipwiseError:
+    code, said = error.sqlstate or "", _said(error)
+    for begins, kind, what, remedy in TROUBLES:
+        if code.startswith(begins):
+            return kind(f"The record {shown} {what.format(said=said, login=login)}.", remedy=remedy)
+    if isinstance(error, psycopg.DataError):
+        return BadInput(f"The record {shown} takes no such value: {said}.")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return TryLater(f"The record {shown} does not answer: {said}.", remedy="Check that the server runs, and try again.")
+    return OutsideFailed(f"The record {shown} failed: {said} ({code or type(error).__name__}).")
+
+
+def of_connecting(error: psycopg.Error, shown: str, login: str) -> ChipwiseError:
+    if error.sqlstate:
+        return of(error, shown, login)
+    said = str(error)
+    for words, kind, what, remedy in _BEFORE:
+        wanted = all if words[0].endswith(" ") else any
+        if wanted(word in said for word in words):
+            return kind(f"The record {shown} {what.format(login=login)}.", remedy=remedy)
+    return TryLater(
+        f"The record {shown} cannot be reached: {_short(said)}.", remedy="Check that the server runs, and try again."
+    )
+
+
+def passing(error: psycopg.Error) -> bool:
+    """Whether the same may go well in a moment."""
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(_AGAIN)
+
+
+def _said(error: psycopg.Error) -> str:
+    return _short(error.diag.message_primary or str(error) or type(error).__name__)
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:200].rstrip(".")

@@ -1,0 +1,160 @@
+"""Jobs as rows of tables and rows as jobs: the SQL that every database understands, and what may not go into it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from chipwise.adapters.stores.record.schema import LIVE
+from chipwise.errors import BadInput
+from chipwise.run.events import Event
+from chipwise.run.job import Job, Phase
+from chipwise.run.record import Row, Wanted
+from chipwise.run.writing import event_text, job_text
+
+LISTED = (
+    "id, name, phase, engine, place, owner, team, project, priority, gpus, cpus, machines, attempts, submitted, begun, ended, "
+    "reason"
+)
+INSERT_JOB = f"INSERT INTO jobs ({LISTED}, born, version, mark, body) VALUES ({', '.join('?' * 21)})"
+UPDATE_JOB = """UPDATE jobs SET version = ?, mark = ?, phase = ?, attempts = ?, begun = ?, ended = ?, reason = ?, body = ?
+    WHERE id = ? AND version = ?"""
+INSERT_EVENT = "INSERT INTO events (job, version, at, kind, body) VALUES (?, ?, ?, ?, ?)"
+UPSERT_ATTEMPT = """INSERT INTO attempts
+    (job, number, purchase, provider, region, machine, machines, since, ended, usd_per_hour)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, number) DO UPDATE SET ended = excluded.ended,
+    purchase = excluded.purchase, provider = excluded.provider, region = excluded.region, machine = excluded.machine,
+    machines = excluded.machines, since = excluded.since, usd_per_hour = excluded.usd_per_hour"""
+EVENTS = "SELECT number, job, at, kind, body FROM events WHERE job = ? AND number > ? ORDER BY version"
+USES = """SELECT a.job, j.owner, j.team, j.project, j.engine, a.purchase, a.provider, a.region, a.machine, a.machines, j.gpus,
+    a.since, a.ended, a.usd_per_hour FROM attempts a JOIN jobs j ON j.id = a.job
+    WHERE a.since < ? AND (a.ended IS NULL OR a.ended > ?) ORDER BY a.since, a.job, a.number"""
+CHANGED = "SELECT mark, body FROM jobs WHERE place = ? AND mark > ? ORDER BY mark LIMIT ?"
+CHANGED_LIVE = f"SELECT mark, body FROM jobs WHERE place = ? AND mark > ? AND mark <= ? AND {LIVE} ORDER BY mark LIMIT ?"
+LEAD = """INSERT INTO leases (place, holder, epoch, until) VALUES (?, ?, 1, ?) ON CONFLICT (place) DO UPDATE SET
+    epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END, holder = excluded.holder,
+    until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ? RETURNING epoch, until"""
+LEADER = "SELECT holder, epoch, until FROM leases WHERE place = ?"
+RESIGN = "UPDATE leases SET holder = '', until = 0 WHERE place = ? AND holder = ? AND epoch = ?"
+
+LONGEST_KEY = 500  # characters of an id, place or holder: an index of PostgreSQL takes 2,700 bytes
+_LARGEST = 2**63 - 1
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_PHASES = {phase.value: phase for phase in Phase}
+
+
+def listed(job: Job) -> tuple[object, ...]:
+    """The columns of LISTED."""
+    spec, last = job.spec, job.attempt
+    numbers = (spec.priority, spec.needs.gpus, spec.needs.cpus, spec.needs.machines, len(job.attempts))
+    if not all(-_LARGEST <= number <= _LARGEST for number in numbers):
+        raise BadInput(f"Job {job.id} asks for a number that no database holds: priority, gpus, cpus and machines end at 2^63.")
+    return (
+        job.id, spec.name, job.phase.value, spec.engine, spec.place, spec.owner, spec.team, spec.project, *numbers,
+        job.submitted, last.begun if last else None, job.ended, job.reason or job.waiting,
+    )  # fmt: skip
+
+
+def updated(job: Job, mark: int, body: str, was: int) -> tuple[object, ...]:
+    """The values of UPDATE_JOB."""
+    last = job.attempt
+    return (
+        job.version, mark, job.phase.value, len(job.attempts), last.begun if last else None, job.ended,
+        job.reason or job.waiting, body, job.id, was,
+    )  # fmt: skip
+
+
+def attempts(old: Job, new: Job) -> Iterator[tuple[object, ...]]:
+    """The values of UPSERT_ATTEMPT for those that changed: the last that there was, and any after it."""
+    known = len(old.attempts)
+    for one in new.attempts[max(known - 1, 0) :]:
+        if one.number > known or one is not old.attempts[-1]:
+            where = one.where
+            yield (
+                new.id, one.number, where.purchase.value, where.provider, where.region, where.machine, one.machines, one.since,
+                one.ended, where.usd_per_hour,
+            )  # fmt: skip
+
+
+def row(values: tuple[Any, ...]) -> Row:
+    return Row(values[0], values[1], _PHASES[values[2]], *values[3:])
+
+
+def conditions(wanted: Wanted) -> tuple[str, list[object]]:
+    """WHERE, ORDER BY and LIMIT for a list of jobs, and their values."""
+    terms: list[str] = []
+    values: list[object] = []
+    if wanted.phases:
+        terms.append(f"phase IN ({', '.join('?' * len(wanted.phases))})")
+        values += sorted(phase.value for phase in wanted.phases)
+        if not any(phase.over for phase in wanted.phases):
+            terms.append(LIVE)  # nothing new; it lets the index of live jobs be used
+    for column in ("owner", "team", "project", "engine", "place"):
+        if asked := getattr(wanted, column):
+            terms.append(f"{column} = ?")
+            values.append(speakable(asked, f"the {column} that is asked for"))
+    if wanted.name:
+        begins = speakable(wanted.name, "the name that is asked for")
+        terms.append("(name = ? OR (id >= ? AND id <= ?))")
+        values += [begins, begins, begins + "\U0010ffff"]
+    sql = f" WHERE {' AND '.join(terms)}" if terms else ""
+    sql += " ORDER BY submitted DESC, born DESC"
+    if wanted.newest is not None:
+        sql += " LIMIT ?"
+        values.append(max(wanted.newest, 0))
+    return sql, values
+
+
+def body_of(job: Job) -> str:
+    what = f"Job {job.id!r:.80}"
+    with _recordable(what):
+        body = job_text(job)
+    return _checked(body, what)
+
+
+def parts_of(event: Event, id: str) -> tuple[str, str]:
+    """The kind and the body of an event."""
+    what = f"An event of job {id!r:.80}"
+    with _recordable(what):
+        kind, body = event_text(event)
+    return kind, _checked(body, what)
+
+
+@contextmanager
+def _recordable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, RecursionError) as error:  # NaN, infinity, an object that is not JSON
+        raise BadInput(f"{what} holds a value that cannot be recorded: {error}.") from error
+
+
+def _checked(text: str, what: str) -> str:
+    if "\\u0000" in text and _NUL.search(text):
+        raise BadInput(f"{what} holds a NUL character, which PostgreSQL cannot keep.", remedy="Leave it out.")
+    return text if text.isascii() else speakable(text, what)
+
+
+def speakable(text: str, what: str) -> str:
+    if "\0" in text:
+        raise BadInput(f"{what} holds a NUL character, which PostgreSQL cannot keep.", remedy="Leave it out.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{what} holds half a character (a lone surrogate), which cannot be written.") from error
+    return text
+
+
+def key(text: str, what: str) -> str:
+    """An id, a place or a holder."""
+    if len(text) > LONGEST_KEY:
+        raise BadInput(f"{what} has {len(text):,} characters, and at most {LONGEST_KEY} can be kept.")
+    return speakable(text, what)
+
+
+def moment(at: float) -> float:
+    if not math.isfinite(at):
+        raise BadInput(f"{at} is not a time.")
+    return float(at)

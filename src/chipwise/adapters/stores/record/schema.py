@@ -1,0 +1,96 @@
+"""The tables, as a numbered list of migrations: each is applied once, all that are missing in one transaction, under a lock.
+
+A migration is never changed after a release; a new one is added. Words that the databases have in different forms stand in
+braces. `mark` is the value of one counter at a job's last change; `born` at its first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chipwise.errors import BadInput
+
+LIVE = "phase NOT IN ('done', 'failed', 'stopped')"
+SQLITE: Mapping[str, str] = {
+    "int": "INTEGER",
+    "real": "REAL",
+    "key": "TEXT",
+    "number": "INTEGER PRIMARY KEY AUTOINCREMENT",
+}
+POSTGRES: Mapping[str, str] = {
+    "int": "BIGINT",
+    "real": "DOUBLE PRECISION",
+    "key": 'TEXT COLLATE "C"',  # compared byte by byte, as SQLite does
+    "number": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+}
+
+_FIRST = (
+    """CREATE TABLE meta (name {key} PRIMARY KEY, value {int} NOT NULL)""",
+    """INSERT INTO meta (name, value) VALUES ('schema', 0), ('mark', 0)""",
+    """CREATE TABLE jobs (
+        id {key} PRIMARY KEY, born {int} NOT NULL, version {int} NOT NULL, mark {int} NOT NULL, place {key} NOT NULL,
+        name {key} NOT NULL, phase TEXT NOT NULL, engine TEXT NOT NULL, owner {key} NOT NULL, team {key} NOT NULL,
+        project TEXT NOT NULL, priority {int} NOT NULL, gpus {int} NOT NULL, cpus {int} NOT NULL, machines {int} NOT NULL,
+        attempts {int} NOT NULL, submitted {real} NOT NULL, begun {real}, ended {real},
+        reason TEXT NOT NULL, body TEXT NOT NULL)""",
+    """CREATE INDEX jobs_newest ON jobs (submitted, born)""",
+    """CREATE INDEX jobs_changed ON jobs (place, mark)""",
+    f"""CREATE INDEX jobs_live ON jobs (place, mark) WHERE {LIVE}""",
+    """CREATE TABLE events (
+        number {number}, job {key} NOT NULL REFERENCES jobs (id), version {int} NOT NULL, at {real} NOT NULL,
+        kind TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (job, version))""",
+    """CREATE TABLE attempts (
+        job {key} NOT NULL REFERENCES jobs (id), number {int} NOT NULL, purchase TEXT NOT NULL, provider TEXT NOT NULL,
+        region TEXT NOT NULL, machine TEXT NOT NULL, machines {int} NOT NULL, since {real}, ended {real},
+        usd_per_hour {real}, PRIMARY KEY (job, number))""",
+    """CREATE TABLE leases (place {key} PRIMARY KEY, holder TEXT NOT NULL, epoch {int} NOT NULL, until {real} NOT NULL)""",
+)
+
+_SQLITE_APPEND_ONLY = (
+    *(
+        f"""CREATE TRIGGER {table}_never_{verb.lower()} BEFORE {verb} ON {table}
+        BEGIN SELECT RAISE(ABORT, '{table} are only ever added'); END"""
+        for table, verb in (("events", "UPDATE"), ("events", "DELETE"), ("jobs", "DELETE"))
+    ),
+    # INSERT OR REPLACE deletes without asking the trigger above.
+    """CREATE TRIGGER events_never_replaced BEFORE INSERT ON events
+        WHEN EXISTS (SELECT 1 FROM events WHERE number = NEW.number OR (job = NEW.job AND version = NEW.version))
+        BEGIN SELECT RAISE(ABORT, 'events are only ever added'); END""",
+    """CREATE TRIGGER jobs_keep_their_spec BEFORE UPDATE OF id, born, place, name, engine, owner, team, project, submitted
+        ON jobs
+        BEGIN SELECT RAISE(ABORT, 'what a job was submitted with never changes'); END""",
+)
+
+Migration = tuple[str, ...]
+
+
+def for_sqlite() -> tuple[Migration, ...]:
+    return ((*_worded(_FIRST, SQLITE), *_SQLITE_APPEND_ONLY),)
+
+
+def for_postgres() -> tuple[Migration, ...]:
+    from chipwise.adapters.stores.record.roles import APPEND_ONLY, GUARDS, POLICIES, SCHEMA
+
+    return ((*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS),)
+
+
+def missing(had: int, migrations: Sequence[Migration], shown: str) -> list[str]:
+    """The statements that bring a record from the version that it has to ours; the last notes it."""
+    known = len(migrations)
+    if had > known:
+        raise BadInput(
+            f"The record {shown} was written by a newer chipwise: its tables have version {had}, and this one knows {known}.",
+            remedy="Upgrade chipwise, or name another record.",
+        )
+    steps = [statement for migration in migrations[had:] for statement in migration]
+    return [*steps, f"UPDATE meta SET value = {known} WHERE name = 'schema'"] if steps else []
+
+
+def _worded(statements: Sequence[str], words: Mapping[str, str]) -> list[str]:
+    return [_filled(statement, words) for statement in statements]
+
+
+def _filled(statement: str, words: Mapping[str, str]) -> str:
+    for word, form in words.items():
+        statement = statement.replace("{" + word + "}", form)
+    return statement

@@ -1,0 +1,207 @@
+"""The record of jobs over a database: `chipwise.run.record.Record`. Its rules are here; a database carries them out.
+
+A job lies whole in one row beside the columns that lists need; its events lie one by one, and adding them up gives that job.
+Every writing transaction first raises the one counter of changes, which puts writers in a line: what has a mark is committed
+before anything with a larger one, so `changed` never passes by a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chipwise.adapters.stores.record import rows as r
+from chipwise.adapters.stores.record.database import Database, Transaction
+from chipwise.errors import BadInput
+from chipwise.run.events import Event, Submitted, after, first
+from chipwise.run.job import Job, Spec
+from chipwise.run.record import Change, Deposed, Happened, Lease, Row, Stale, Use, Wanted
+from chipwise.run.writing import event_of, job_of
+
+_CHUNK = 500  # ids in one question: SQLite takes 999 values in its older versions
+_FIRST_READING = 62  # bits: see `changed`
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A change as it will be written, made before the transaction so that this is short."""
+
+    old: Job
+    new: Job
+    body: str
+    events: tuple[tuple[object, ...], ...]
+
+
+class Store:
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def submit(self, specs: Sequence[tuple[str, Spec]], at: float) -> list[Job]:
+        if not specs:
+            return []
+        at = r.moment(at)
+        jobs = [first(_id(id), Submitted(spec), at) for id, spec in specs]
+        for job in jobs:
+            r.key(job.spec.place, f"The place of job {job.id}")
+        if len({job.id for job in jobs}) < len(jobs):
+            raise Stale("One id was given to two jobs that were submitted together.")
+        lines = [(r.listed(job), r.body_of(job)) for job in jobs]
+        events = [(job.id, 1, at, *r.parts_of(Submitted(job.spec), job.id)) for job in jobs]
+
+        def work(tx: Transaction) -> None:
+            mark = tx.marks(len(jobs)) - len(jobs)
+            if taken := _versions(tx, [job.id for job in jobs], ""):
+                raise Stale(f"Job {min(taken)} is in the record already.", remedy="Submit it under another id.")
+            tx.many(r.INSERT_JOB, [(*line, mark + n, 1, mark + n, body) for n, (line, body) in enumerate(lines, 1)])
+            tx.many(r.INSERT_EVENT, events)
+
+        self.database.write(work, flushed=False)
+        return jobs
+
+    def write(self, changes: Sequence[Change], at: float, lease: Lease | None = None) -> list[Job | Stale]:
+        at = r.moment(at)
+        drafts = [_draft(change, at) for change in changes]
+        if not drafts:
+            return []
+        lock = self.database.FOR_UPDATE
+
+        def work(tx: Transaction) -> list[Job | Stale]:
+            mark = tx.marks(len(drafts)) - len(drafts)
+            if lease is not None:
+                self._check(tx, lease)
+            versions = _versions(tx, [draft.old.id for draft in drafts], lock)
+            told: list[Job | Stale] = []
+            kept: list[tuple[int, Draft]] = []
+            for number, draft in enumerate(drafts, 1):
+                if (stale := _stale(draft.old, versions)) is not None:
+                    told.append(stale)
+                    continue
+                told.append(draft.new)
+                versions[draft.new.id] = draft.new.version
+                if draft.events:
+                    kept.append((mark + number, draft))
+            if kept:
+                _put(tx, kept)
+            return told
+
+        return self.database.write(work)
+
+    def job(self, id: str) -> Job | None:
+        r.speakable(id, "The id that is asked for")
+        found = self.database.read(lambda tx: tx.rows("SELECT body FROM jobs WHERE id = ?", (id,)))
+        return job_of(found[0][0]) if found else None
+
+    def jobs(self, wanted: Wanted) -> list[Job]:
+        sql, values = r.conditions(wanted)
+        return [job_of(body) for (body,) in self.database.read(lambda tx: tx.rows(f"SELECT body FROM jobs{sql}", values))]
+
+    def rows(self, wanted: Wanted) -> list[Row]:
+        sql, values = r.conditions(wanted)
+        found = self.database.read(lambda tx: tx.rows(f"SELECT {r.LISTED} FROM jobs{sql}", values))
+        return [r.row(values) for values in found]
+
+    def changed(self, after: int, place: str, most: int) -> tuple[list[Job], int]:
+        """A first reading (from 0) leaves out jobs that were over when it began. It may take several pages, so the mark that is
+        handed out between them remembers where it began: such a mark is negative. A mark is handed back as it is."""
+        if most < 1:
+            raise BadInput(f"{most} is not a number of jobs to read.")
+        r.speakable(place, "The place that is asked for")
+
+        def work(tx: Transaction) -> tuple[list[tuple[int, str]], int]:
+            if after > 0:
+                return _page(tx, place, after, most)
+            position = after & ((1 << _FIRST_READING) - 1)
+            began = (position - after) >> _FIRST_READING
+            since = began or tx.rows("SELECT value FROM meta WHERE name = 'mark'")[0][0]
+            live = [(mark, body) for mark, body in tx.rows(r.CHANGED_LIVE, (place, position, since, most))]
+            if len(live) == most:
+                return live, live[-1][0] - (since << _FIRST_READING)
+            newer, mark = _page(tx, place, since, most - len(live))
+            return live + newer, mark
+
+        found, mark = self.database.read(work)
+        return [job_of(body) for _, body in found], mark
+
+    def events(self, id: str, after: int = 0) -> list[Happened]:
+        r.speakable(id, "The id that is asked for")
+        found = self.database.read(lambda tx: tx.rows(r.EVENTS, (id, after)))
+        return [Happened(number, job, at, event_of(kind, body)) for number, job, at, kind, body in found]
+
+    def uses(self, since: float, until: float) -> list[Use]:
+        since, until = r.moment(since), r.moment(until)
+        return [Use(*values) for values in self.database.read(lambda tx: tx.rows(r.USES, (until, since)))]
+
+    def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
+        """One statement compares and sets. `holder` must be another for each process: whoever has the same name is the same."""
+        if not holder:
+            raise BadInput("Who leads a place needs a name.")
+        place, holder = r.key(place, "The place"), r.key(holder, "The holder")
+        now, until = r.moment(now), r.moment(now + seconds)
+        # Not flushed: a power cut ends every controller that could have had it.
+        found = self.database.write(lambda tx: tx.rows(r.LEAD, (place, holder, until, now)), flushed=False)
+        return Lease(place, holder, found[0][0], found[0][1]) if found else None
+
+    def leader(self, place: str) -> Lease | None:
+        r.speakable(place, "The place that is asked for")
+        found = self.database.read(lambda tx: tx.rows(r.LEADER, (place,)))
+        return Lease(place, *found[0]) if found and found[0][0] else None
+
+    def resign(self, lease: Lease) -> None:
+        """The row stays, so that its epoch goes on growing."""
+        self.database.write(lambda tx: tx.many(r.RESIGN, [(lease.place, lease.holder, lease.epoch)]))
+
+    def close(self) -> None:
+        self.database.close()
+
+    def _check(self, tx: Transaction, lease: Lease) -> None:
+        lock = self.database.FOR_SHARE  # whoever wants the lease waits until this is written, and then sees it
+        found = tx.rows(f"SELECT holder, epoch FROM leases WHERE place = ?{lock}", (lease.place,))
+        if not found or tuple(found[0]) != (lease.holder, lease.epoch):
+            now = f"{found[0][0] or 'nobody'} does (epoch {found[0][1]})" if found else "nobody ever did"
+            raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place or 'this place'} any more: {now}.")
+
+
+def _id(id: str) -> str:
+    if not id:
+        raise BadInput("A job needs an id.")
+    return r.key(id, "The id of a job")
+
+
+def _draft(change: Change, at: float) -> Draft:
+    job, events = change.job, []
+    for event in change.events:
+        job = after(job, event, at)
+        events.append(_event(job, event, at))
+    return Draft(change.job, job, r.body_of(job) if events else "", tuple(events))
+
+
+def _event(job: Job, event: Event, at: float) -> tuple[object, ...]:
+    return (job.id, job.version, at, *r.parts_of(event, job.id))
+
+
+def _versions(tx: Transaction, ids: Sequence[str], lock: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for start in range(0, len(ids), _CHUNK):
+        some = ids[start : start + _CHUNK]
+        found.update(tx.rows(f"SELECT id, version FROM jobs WHERE id IN ({', '.join('?' * len(some))}){lock}", some))
+    return found
+
+
+def _stale(job: Job, versions: dict[str, int]) -> Stale | None:
+    has = versions.get(job.id)
+    if has is None:
+        return Stale(f"Job {job.id} is not in the record, or not for you to see.")
+    return None if has == job.version else Stale(f"Job {job.id} changed meanwhile: it has version {has}, not {job.version}.")
+
+
+def _put(tx: Transaction, kept: Sequence[tuple[int, Draft]]) -> None:
+    touched = tx.many(r.UPDATE_JOB, [r.updated(draft.new, mark, draft.body, draft.old.version) for mark, draft in kept])
+    assert touched == len(kept), f"{len(kept)} jobs were looked at and {touched} written"
+    tx.many(r.INSERT_EVENT, [event for _, draft in kept for event in draft.events])
+    if held := [values for _, draft in kept for values in r.attempts(draft.old, draft.new)]:
+        tx.many(r.UPSERT_ATTEMPT, held)
+
+
+def _page(tx: Transaction, place: str, after: int, most: int) -> tuple[list[tuple[int, str]], int]:
+    found: list[tuple[int, str]] = [(mark, body) for mark, body in tx.rows(r.CHANGED, (place, after, most))]
+    return found, found[-1][0] if found else after

@@ -1,0 +1,62 @@
+"""Asks a service whether it is well, beside the supervisor's own work."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from urllib.parse import urlsplit
+
+EVERY_S, WITHIN_S = 5.0, 5.0
+FAILURES = 3  # in a row, once it has answered
+STARTS_WITHIN_S = 1800.0  # large models take long to load
+
+
+class Health:
+    """`url` is asked in a thread of its own; without one nothing is."""
+
+    def __init__(self, url: str, every_s: float = EVERY_S, starts_within_s: float = STARTS_WITHIN_S) -> None:
+        self.url, self.every_s, self.starts_within_s = url, every_s, starts_within_s
+        self.answered = False
+        self.failures = 0
+        self.last = ""
+        self.begun = time.monotonic()
+
+    def begin(self) -> None:
+        self.begun = time.monotonic()
+        if self.url:
+            threading.Thread(target=self._ask_for_ever, daemon=True).start()
+
+    def trouble(self) -> str:
+        """Why it is not well; empty: it is, or it may still be starting."""
+        if not self.url:
+            return ""
+        if self.answered:
+            return f"{self.url} failed {self.failures} times in a row: {self.last}" if self.failures >= FAILURES else ""
+        waited = time.monotonic() - self.begun
+        return f"{self.url} did not answer within {waited:.0f} s: {self.last}" if waited > self.starts_within_s else ""
+
+    def _ask_for_ever(self) -> None:
+        while True:
+            self.last = _asked(self.url)
+            if self.last:
+                self.failures += 1
+            else:
+                self.answered, self.failures = True, 0
+            time.sleep(self.every_s)
+
+
+def _asked(url: str) -> str:
+    """What is wrong; empty: nothing."""
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    try:
+        connection = kind(parts.hostname or "127.0.0.1", parts.port, timeout=WITHIN_S)
+        try:
+            connection.request("GET", parts.path or "/")
+            status = connection.getresponse().status
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return str(error) or type(error).__name__
+    return "" if status < 400 else f"status {status}"

@@ -1,0 +1,90 @@
+"""What a job prints, kept in files of limited size. Values of secrets are blotted out before anything is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+SHORTEST_SECRET = 6  # shorter values would blot out ordinary words
+LONGEST_LINE = 64 * 1024  # after which a line is written though it has not ended
+
+
+class LogFile:
+    """Rotates from `log` to `log.1` and on when `most_bytes` are reached; `kept` old ones stay."""
+
+    def __init__(self, path: Path, most_bytes: int, kept: int, secrets: Iterable[str] = ()) -> None:
+        self.path = path
+        self.most_bytes = max(most_bytes, 1024)
+        self.kept = max(kept, 0)
+        self.secrets = [value.encode() for value in secrets if len(value) >= SHORTEST_SECRET]
+        self.lost = 0  # bytes that could not be written
+        self._open()
+
+    def write(self, text: bytes) -> None:
+        for value in self.secrets:
+            text = text.replace(value, b"[secret]")
+        try:
+            if self.size and self.size + len(text) > self.most_bytes:
+                self._rotate()
+            os.write(self.handle, text)
+            self.size += len(text)
+        except OSError:  # a full disk must not end the job
+            self.lost += len(text)
+
+    def close(self) -> None:
+        if self.lost:
+            note = f"[{self.lost:,} bytes of output could not be written]\n".encode()
+            with suppress(OSError):
+                os.write(self.handle, note)
+        os.close(self.handle)
+
+    def _open(self) -> None:
+        self.handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.size = os.fstat(self.handle).st_size
+
+    def _rotate(self) -> None:
+        os.close(self.handle)
+        for number in range(self.kept - 1, 0, -1):
+            older = self._old(number)
+            if older.exists():
+                os.replace(older, self._old(number + 1))
+        if self.kept:
+            os.replace(self.path, self._old(1))
+        else:
+            os.unlink(self.path)
+        self._open()
+
+    def _old(self, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{number}")
+
+
+class Lines:
+    """Output of one process, written line by line: lines of several processes do not mix, and no secret is cut in two."""
+
+    def __init__(self, log: LogFile, prefix: bytes) -> None:
+        self.log, self.prefix, self.rest = log, prefix, b""
+
+    def take(self, chunk: bytes) -> None:
+        self.rest += chunk
+        *whole, self.rest = self.rest.split(b"\n")
+        held: list[bytes] = []
+        size = 0
+        for line in whole:
+            if (
+                size and self.log.size + size + len(self.prefix) + len(line) + 1 > self.log.most_bytes
+            ):  # so that a file ends with a whole line
+                self.log.write(b"".join(held))
+                held, size = [], 0
+            held.append(self.prefix + line + b"\n")
+            size += len(held[-1])
+        if held:
+            self.log.write(b"".join(held))
+        if len(self.rest) > LONGEST_LINE:
+            self.finish()
+
+    def finish(self) -> None:
+        if self.rest:
+            self.log.write(self.prefix + self.rest + b"\n")
+            self.rest = b""

@@ -1,0 +1,83 @@
+"""Finding jobs, asking something of them, and telling their story."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipwise.errors import BadInput, TryLater, UnknownName
+from chipwise.run.events import Wished
+from chipwise.run.job import Job, Phase, Wish
+from chipwise.run.queue import Rules, why_waiting
+from chipwise.run.record import Change, Happened, Stale, Wanted
+from chipwise.run.story import told
+from chipwise.spelling import nearest
+
+if TYPE_CHECKING:
+    from chipwise.run.engine import Room
+    from chipwise.run.record import Record
+
+TRIES = 20  # for a job that its controller changes at the same time
+
+
+def find(record: Record, text: str) -> Job:
+    """By id, by the beginning of one, or the newest of a name."""
+    if (job := record.job(text)) is not None:
+        return job
+    rows = record.rows(Wanted(name=text, newest=20)) if text else []
+    named = [row for row in rows if row.name == text]
+    if named:
+        rows = named[:1]  # the newest of that name
+    if len(rows) == 1 and (job := record.job(rows[0].id)) is not None:
+        return job
+    if rows:
+        raise BadInput(
+            f"{len(rows)} jobs begin with {text!r}: {', '.join(row.id for row in rows[:5])}.", remedy="Write more of it."
+        )
+    known = [row.id for row in record.rows(Wanted(newest=500))]
+    raise UnknownName("job", text, nearest(text, known), remedy="`chipwise ps --all` lists all.")
+
+
+def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") -> Job:
+    """Recorded; the controller does the rest. Its owner's word is not lost when the controller writes at the same time."""
+    for _ in range(TRIES):
+        _allowed(job, wish)
+        [answer] = record.write([Change(job, (Wished(wish, by, reason),))], time.time())
+        if not isinstance(answer, Stale):
+            return answer
+        again = record.job(job.id)
+        if again is None:
+            raise UnknownName("job", job.id)
+        job = again
+        time.sleep(0.01)
+    raise TryLater(f"{job.id} changes too fast to be asked anything.", remedy="Try again.")
+
+
+def _allowed(job: Job, wish: Wish) -> None:
+    if wish is Wish.STOP and job.phase.over:
+        raise BadInput(f"{job.id} is {job.phase} already.", remedy="`chipwise retry` starts it again.")
+    if wish is Wish.RUN and not job.phase.over and job.wish is Wish.RUN:
+        raise BadInput(f"{job.id} is {job.phase}; it needs no other start.", remedy="`chipwise describe` tells its story.")
+    if wish is Wish.RUN and job.phase is Phase.DONE:
+        raise BadInput(f"{job.id} is done.", remedy="Submit it anew with `chipwise run`.")
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    job: Job
+    story: tuple[tuple[float, str], ...]
+    waiting: str
+
+
+def describe(record: Record, job: Job, room: Room, rules: Rules) -> Described:
+    waiting = ""
+    if job.phase is Phase.QUEUED:
+        live = record.jobs(Wanted(phases=frozenset(one for one in Phase if not one.over), place=job.spec.place))
+        waiting = why_waiting(job, live, room, rules, time.time())
+    return Described(job, tuple(story(record.events(job.id))), waiting)
+
+
+def story(happened: Sequence[Happened]) -> list[tuple[float, str]]:
+    return [(one.at, line) for one in happened if (line := told(one.event))]

@@ -1,0 +1,56 @@
+"""A plan as what a job may ask for: places in their order, how long it is thought to take, what that is thought to cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.api.planning_any import plan_any_checked
+from chipwise.api.workloads import check
+from chipwise.catalog.offer import Purchase
+from chipwise.errors import BadInput, NoResult
+from chipwise.plan.decision import Choice, Plan
+from chipwise.run.job import Needs, Spec, Where
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+LOOKED_AT = 50
+PLACES = 6
+
+
+def with_plan(session: Session, path: str, environment: str | None, spec: Spec, now: float) -> Spec:
+    """The job on the machines of the plan: the first choice, then others that do the same, spot and not."""
+    checked = check(session, path, environment)
+    found = plan_any_checked(session, path, checked, None, LOOKED_AT)
+    if not isinstance(found, Plan):
+        raise BadInput(f"{path} is a pipeline, of which stages are planned together.", remedy="Give one stage as a workload.")
+    best = found.winner
+    if best is None:
+        raise NoResult(f"Nothing fits {found.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
+    same = [one for one in found.choices if (one.chip, one.chips, one.machines) == (best.chip, best.chips, best.machines)]
+    goals = checked.workload.goals
+    spot = next((one for one in same if one.purchase == Purchase.SPOT), None)
+    deadline = now + goals.deadline if goals.deadline is not None else None
+    return replace(
+        spec,
+        needs=Needs(gpus=best.chips, machines=best.machines),
+        places=tuple(dict.fromkeys(map(place_of, same)))[:PLACES],
+        expected_s=min(one.seconds for one in same),  # what restarts take, a run finds out by itself
+        interruptions_per_hour=_rate(spot),
+        deadline=goals.finish_by.timestamp() if goals.finish_by is not None else deadline,
+        predicted={"seconds": best.seconds, "usd": best.usd, "kg": best.kg, "interruptions": best.interruptions},
+    )
+
+
+def place_of(choice: Choice) -> Where:
+    hours = choice.seconds / 3600.0
+    compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
+    each = compute / (hours * choice.machines) if hours else None
+    return Where(Purchase(choice.purchase), choice.provider, choice.region, "", choice.machine, each)
+
+
+def _rate(spot: Choice | None) -> float | None:
+    if spot is None or not spot.seconds:
+        return None
+    return spot.interruptions / (spot.seconds / 3600.0) / max(spot.machines, 1)

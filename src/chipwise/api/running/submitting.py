@@ -1,0 +1,116 @@
+"""From a command line to jobs in the record. What cannot run here is refused before anything is written."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.errors import BadInput, NotFound
+from chipwise.run.job import Job, Spec
+from chipwise.run.queue import Rules
+
+if TYPE_CHECKING:
+    from chipwise.adapters.engines.local import Local
+    from chipwise.run.record import Record
+
+# Of the submitter's environment these go along; anything else may be a secret, and is asked for by name.
+PASSED_ON = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|VIRTUAL_ENV|CONDA_(?:PREFIX|DEFAULT_ENV)|PYTHON(?:PATH|HOME|UNBUFFERED"
+    r"|DONTWRITEBYTECODE|HASHSEED)|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|(?:OMP|MKL|OPENBLAS|NCCL|GLOO|TORCH)_\w+|HF_HOME"
+    r"|XDG_\w+|TERM|COLORTERM|NO_COLOR"
+)
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that look alike
+
+
+def new_id(name: str) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:30].strip("-") or "job"
+    return f"{slug}-{''.join(secrets.choice(_LETTERS) for _ in range(5))}"
+
+
+def submitter() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a name for its user
+        return str(os.getuid())
+
+
+def environment(asked: Sequence[str], environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What goes along by itself, and what was asked for: NAME=VALUE, or NAME as it is now."""
+    env = dict(os.environ) if environ is None else dict(environ)
+    found = {name: value for name, value in env.items() if PASSED_ON.fullmatch(name)}
+    for one in asked:
+        name, equals, value = one.partition("=")
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise BadInput(f"{one[:60]!r} is no setting.", remedy="Write NAME=VALUE, or NAME to pass on its value.")
+        if not equals and name not in env:
+            raise BadInput(f"{name} is not set here.", remedy=f"Write --env {name}=VALUE, or set it.")
+        found[name] = value if equals else env[name]
+    if any("\0" in value for value in found.values()):
+        raise BadInput("A setting holds the character NUL.", remedy="Give text without it.")
+    return found
+
+
+def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
+    """The same, if this machine could ever run it."""
+    needs, config = spec.needs, engine.config
+    if needs.machines > 1:
+        raise BadInput(
+            f"{spec.name} needs {needs.machines} machines, and the local engine is one.", remedy="Take --engine kubernetes."
+        )
+    for what, wanted, there, setting in (("GPUs", needs.gpus, config.gpus, "gpus"), ("CPUs", needs.cpus, config.cpus, "cpus")):
+        if wanted > len(there):
+            raise BadInput(
+                f"{spec.name} needs {wanted} {what}, and this machine gives {len(there)}.",
+                remedy=f"Ask for fewer with --{setting}, or take another engine.",
+            )
+        limit = getattr(rules.share(spec.team), setting)
+        if limit is not None and wanted > limit:
+            team = f"team {spec.team}" if spec.team else "whoever has no team"
+            raise BadInput(f"{spec.name} needs {wanted} {what}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml.")
+    if spec.folder and not Path(spec.folder).is_dir():
+        raise BadInput(f"The folder {spec.folder} is not there.", remedy="Give one that is with --folder.")
+    if program := _missing(spec):
+        raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or mend PATH.")
+    return spec
+
+
+def _missing(spec: Spec) -> str | None:
+    program = spec.command[0]
+    if os.sep in program:
+        path = Path(spec.folder or ".") / program
+        return None if path.is_file() and os.access(path, os.X_OK) else program
+    return None if shutil.which(program, path=spec.env.get("PATH", os.defpath)) else program
+
+
+def submit(
+    record: Record, named: Sequence[tuple[str, Spec]], passing: Path | None = None, values: Mapping[str, str] | None = None
+) -> list[Job]:
+    """Recorded by id, with the secrets of the submitter laid where only the engine of this machine looks."""
+    if values and passing is not None:
+        for id, spec in named:
+            _lay(passing / id, {name: value for name, value in values.items() if name in spec.secrets})
+    try:
+        return record.submit(named, time.time())
+    except BaseException:
+        if values and passing is not None:
+            for id, _ in named:
+                shutil.rmtree(passing / id, ignore_errors=True)
+        raise
+
+
+def _lay(folder: Path, values: Mapping[str, str]) -> None:
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    with suppress(OSError):
+        folder.parent.chmod(0o700)
+    for name, value in values.items():
+        handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(value)

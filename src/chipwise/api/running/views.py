@@ -1,0 +1,38 @@
+"""Jobs as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.run.job import Attempt, Job
+from chipwise.run.record import Row
+
+
+def job_view(job: Job) -> dict[str, Any]:
+    spec = job.spec
+    return {
+        "id": job.id, "name": spec.name, "phase": str(job.phase), "wish": str(job.wish), "reason": job.reason or job.waiting,
+        "engine": spec.engine, "place": spec.place, "command": list(spec.command), "folder": spec.folder, "owner": spec.owner,
+        "team": spec.team, "project": spec.project, "labels": dict(spec.labels), "priority": spec.priority,
+        "gpus": spec.needs.gpus, "cpus": spec.needs.cpus, "machines": spec.needs.machines, "processes": spec.needs.processes,
+        "submitted": job.submitted, "ended": job.ended, "after": list(spec.after), "predicted": dict(spec.predicted),
+        "attempts": [attempt_view(one) for one in job.attempts],
+    }  # fmt: skip
+
+
+def attempt_view(one: Attempt) -> dict[str, Any]:
+    return {
+        "number": one.number, "purchase": str(one.where.purchase), "provider": one.where.provider, "region": one.where.region,
+        "zone": one.where.zone, "machine": one.where.machine, "machines": one.machines, "gpus": list(one.devices),
+        "cpus": list(one.cpus), "placed": one.placed, "begun": one.begun, "ended": one.ended,
+        "outcome": None if one.outcome is None else str(one.outcome), "code": one.code, "reason": one.reason, "step": one.step,
+    }  # fmt: skip
+
+
+def row_view(row: Row) -> dict[str, Any]:
+    return {
+        "id": row.id, "name": row.name, "phase": str(row.phase), "engine": row.engine, "place": row.place, "owner": row.owner,
+        "team": row.team, "project": row.project, "priority": row.priority, "gpus": row.gpus, "cpus": row.cpus,
+        "machines": row.machines, "attempts": row.attempts, "submitted": row.submitted, "begun": row.begun, "ended": row.ended,
+        "reason": row.reason,
+    }  # fmt: skip

@@ -1,0 +1,63 @@
+"""What jobs on this machine use, as the system counts it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from chipwise.run.job import Phase
+from chipwise.run.record import Wanted
+
+if TYPE_CHECKING:
+    import psutil
+
+    from chipwise.api.running.asking import Held
+
+_KNOWN: dict[int, psutil.Process] = {}  # the share of a processor is counted between two looks at the same process
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    id: str
+    phase: str
+    seconds: float
+    gpus: tuple[int, ...]
+    cpu_percent: float
+    memory_bytes: float
+    step: int | None
+    supervisor: int | None = None  # its process
+
+
+def look(held: Held, measure_s: float) -> list[Standing]:
+    """Jobs that hold devices; the processor's share is measured over `measure_s`, or since the last look."""
+    jobs = held.record.jobs(Wanted(phases=frozenset(one for one in Phase if one.placed), place=held.engine.place))
+    found = {job.id: held.engine.processes_of(job.id, len(job.attempts)) for job in jobs}
+    every = [process for group in found.values() for process in group]
+    for process in every:
+        known = _KNOWN.setdefault(process.pid, process)
+        if known != process:
+            _KNOWN[process.pid] = process
+        with suppress(Exception):
+            _KNOWN[process.pid].cpu_percent()
+    if measure_s:
+        time.sleep(measure_s)
+    now = time.time()
+    rows: list[Standing] = []
+    for job in jobs:
+        cpu, memory = 0.0, 0.0
+        for process in found[job.id]:
+            with suppress(Exception):  # it may have ended meanwhile
+                cpu += _KNOWN[process.pid].cpu_percent()
+                memory += process.memory_info().rss
+        last = job.attempts[-1]
+        since = last.begun if last.begun is not None else last.placed
+        step = held.engine.look([job], now).attempts[(job.id, last.number)].step
+        own = held.engine.supervisor_of(job.id, last.number)
+        rows.append(Standing(job.id, str(job.phase), max(now - since, 0.0), last.devices, cpu, memory, step, own))
+    return rows
+
+
+def view(one: Standing) -> dict[str, Any]:
+    return asdict(one)

@@ -1,0 +1,213 @@
+"""What would happen: jobs played through on a virtual clock, with the controller that would really lead them.
+
+`simulate(specs, world, seed)` is the whole of it; `played_text` makes lines of its answer. Where no world is given, one is made
+of what the jobs say: their places and prices, their expected time, and how often machines there are interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+
+from chipwise.adapters.engines.simulated import Simulated, connect
+from chipwise.adapters.simulation.world import Pool, Program, World
+from chipwise.adapters.stores.memory_record import MemoryRecord
+from chipwise.catalog.offer import Purchase
+from chipwise.run.events import Wished
+from chipwise.run.job import Job, Outcome, Spec, Where, Wish
+from chipwise.run.loop import Controller
+from chipwise.run.policy import NeverLate, Policy
+from chipwise.run.queue import Rules
+from chipwise.run.record import Change, Happened, Wanted
+
+TICK_S = 30.0
+LONGEST_S = 90 * 86400.0
+_IDLE_TICKS = 20  # that are passed over at once while nothing happens
+_HOPELESS_S = 3 * 3600.0  # without anything happening or being due
+_STEPS = 1000  # of a job that says how long it takes and not how many there are
+_SAVES_EVERY_S = 600.0
+_UNKNOWN_S = 3600.0  # that a job takes of which nobody knows
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What an owner asks for in the middle of the play."""
+
+    at: float
+    job: str
+    wish: Wish = Wish.STOP
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How one job went."""
+
+    job: Job
+    hours: Mapping[Purchase, float]  # machine-hours
+    usd: float
+    interruptions: int  # attempts that were lost or had to leave
+    lost_work_s: float  # steps that were done and not saved
+    until: float
+
+    @property
+    def late_s(self) -> float | None:
+        """After its deadline, negative before it; None where it has none. One that is not over counts as if it ended now."""
+        deadline = self.job.spec.deadline
+        return None if deadline is None else (self.job.ended if self.job.ended is not None else self.until) - deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    begins: float
+    until: float
+    over: bool  # all jobs
+    courses: tuple[Course, ...]
+    story: tuple[Happened, ...]
+    turns: int = 0
+    trouble: tuple[str, ...] = ()  # each that an engine gave, once
+
+    @property
+    def usd(self) -> float:
+        return sum(one.usd for one in self.courses)
+
+    @property
+    def interruptions(self) -> int:
+        return sum(one.interruptions for one in self.courses)
+
+    @property
+    def lost_work_s(self) -> float:
+        return sum(one.lost_work_s for one in self.courses)
+
+    @property
+    def hours(self) -> dict[Purchase, float]:
+        found: dict[Purchase, float] = {}
+        for course in self.courses:
+            for purchase, hours in course.hours.items():
+                found[purchase] = found.get(purchase, 0.0) + hours
+        return found
+
+    @property
+    def late(self) -> tuple[Course, ...]:
+        return tuple(one for one in self.courses if (one.late_s or 0.0) > 0)
+
+
+@dataclass(slots=True)
+class Play:
+    """A world, its record and its controller, tick by tick, for whoever wants to look in between."""
+
+    world: World
+    rules: Rules = field(default_factory=Rules)
+    policy: Policy = field(default_factory=NeverLate)
+    wishes: Sequence[Wishes] = ()
+    tick_s: float = TICK_S
+    record: MemoryRecord = field(default_factory=MemoryRecord)
+    engine: Simulated = field(init=False)
+    controller: Controller = field(init=False)
+    now: float = field(init=False)
+    trouble: dict[str, None] = field(default_factory=dict)
+    _watched: bool = False  # some job has a limit that time alone reaches
+
+    def __post_init__(self) -> None:
+        self.engine, self.now = connect(self.world), self.world.begins
+        self.controller = self.another("controller")
+
+    def another(self, holder: str) -> Controller:
+        return Controller(self.record, self.engine, holder, self.rules, self.policy)
+
+    def submit(self, specs: Sequence[tuple[str, Spec]]) -> list[Job]:
+        here = [(id, replace(spec, engine=self.engine.name, place=self.engine.place)) for id, spec in specs]
+        self._watched |= any(
+            limit is not None for _, spec in here for limit in (spec.deadline, spec.budget_usd, spec.longest_s)
+        )
+        return self.record.submit(here, self.now)
+
+    def turns(self, until: float) -> Iterator[float]:
+        """The time of each tick, until all is over, nothing can happen any more, or the time is reached."""
+        wishes = sorted(self.wishes, key=lambda one: one.at)
+        quiet_since = self.now
+        while True:
+            while wishes and wishes[0].at <= self.now:
+                self._wish(wishes.pop(0))
+            turn = self.controller.turn(self.now)
+            self.trouble |= dict.fromkeys(turn.trouble)
+            yield self.now
+            if (turn.leads and not turn.live and not turn.behind and not wishes) or self.now >= until:
+                return
+            due = [at for at in (self.engine.next_at, turn.next_at, wishes[0].at if wishes else None) if at is not None]
+            if turn.written or turn.ordered or turn.trouble or due:
+                quiet_since = self.now
+            elif self.now - quiet_since > max(_HOPELESS_S, 2 * self.rules.patience_s):
+                return
+            self.now = min(self._next(due, bool(turn.written or turn.ordered or turn.trouble or turn.behind)), until)
+
+    def _next(self, due: Sequence[float], busy: bool) -> float:
+        """The next tick; while nothing happens, the one before which nothing is due. Policies and limits are asked now and
+        then all the same, since time alone may change their mind."""
+        if busy or self._watched:
+            return self.now + self.tick_s
+        ticks = ceil((min(due, default=self.now) - self.now) / self.tick_s) if due else _IDLE_TICKS
+        return self.now + self.tick_s * min(max(ticks, 1), _IDLE_TICKS)
+
+    def _wish(self, wish: Wishes) -> None:
+        if (job := self.record.job(wish.job)) is not None:
+            self.record.write([Change(job, (Wished(wish.wish),))], self.now)
+
+
+def simulate(
+    specs: Sequence[tuple[str, Spec]],
+    world: World | None = None,
+    seed: int = 0,
+    *,
+    rules: Rules | None = None,
+    policy: Policy | None = None,
+    wishes: Sequence[Wishes] = (),
+    tick_s: float = TICK_S,
+    until: float | None = None,
+) -> Played:
+    """Jobs by id, played until all are over or the time is reached. The same arguments give the same play."""
+    world = replace(world if world is not None else world_of([spec for _, spec in specs]), seed=seed)
+    play = Play(world, rules or Rules(), policy or NeverLate(), wishes, tick_s)
+    play.submit(specs)
+    turns = sum(1 for _ in play.turns(until if until is not None else world.begins + LONGEST_S))
+    return played(play, turns)
+
+
+def played(play: Play, turns: int = 0) -> Played:
+    jobs = sorted(play.record.jobs(Wanted()), key=lambda job: (job.submitted, job.id))
+    story = sorted((one for job in jobs for one in play.record.events(job.id)), key=lambda one: one.number)
+    courses = tuple(_course(job, play.world.program(job.spec.name), play.now) for job in jobs)
+    over = all(job.phase.over for job in jobs)
+    return Played(play.world.begins, play.now, over, courses, tuple(story), turns, tuple(play.trouble))
+
+
+def _course(job: Job, program: Program, until: float) -> Course:
+    hours: dict[Purchase, float] = {}
+    for one in job.attempts:
+        hours[one.where.purchase] = hours.get(one.where.purchase, 0.0) + one.hours(until)
+    gone = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
+    steps = sum(max((one.step or 0) - (one.saved or 0), 0) for one in job.attempts if one.outcome is not Outcome.DONE)
+    return Course(job, hours, job.usd(until), len(gone), steps * program.step_s, until)
+
+
+def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
+    """What the jobs say of themselves and of their places; of what they do not say the usual is taken."""
+    pools: dict[Where, Pool] = {}
+    for spec in specs:
+        for where in spec.places:
+            rate = spec.interruptions_per_hour or 0.0 if where.purchase is Purchase.SPOT else 0.0
+            pools.setdefault(replace(where, usd_per_hour=None), Pool(where, interruptions_per_hour=rate))
+    programs = {spec.name: program_of(spec) for spec in specs}
+    if pools:
+        return World(tuple(pools.values()), programs, begins=begins)
+    gpus = max((spec.needs.gpus for spec in specs), default=0)
+    cpus = max((spec.needs.cpus for spec in specs), default=1)
+    return World(programs=programs, gpus=gpus, cpus=cpus, begins=begins)
+
+
+def program_of(spec: Spec) -> Program:
+    told = spec.predicted.get("steps")
+    steps = max(int(told), 1) if isinstance(told, int | float) and not isinstance(told, bool) else _STEPS
+    step_s = (spec.expected_s if spec.expected_s else _UNKNOWN_S) / steps
+    saves = min(max(round(_SAVES_EVERY_S / step_s), 1), steps)
+    return Program(None if spec.service else steps, step_s, saves if spec.checkpoints else 0)

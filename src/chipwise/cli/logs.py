@@ -1,0 +1,45 @@
+"""`chipwise logs`: what a job printed."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from chipwise.cli.options import Whole
+
+
+@click.command()
+@click.argument("job", metavar="JOB")
+@click.option("--follow", "-f", is_flag=True, help="Go on as it grows, until the job is over.")
+@click.option("--attempt", type=Whole(1, 10**6), default=None, help="Of one attempt only.")
+@click.option("--tail", type=Whole(0, 10**7), default=None, metavar="LINES", help="The last lines only.")
+def logs(job: str, follow: bool, attempt: int | None, tail: int | None) -> None:
+    """Show what a job printed, all attempts in order."""
+    from chipwise.api.running import asking, following, jobs
+    from chipwise.api.wiring import open_session
+    from chipwise.errors import BadInput
+    from chipwise.run.job import Job
+
+    with asking.opened(open_session()) as held:
+        found = jobs.find(held.record, job)
+        if attempt is not None and attempt > len(found.attempts):
+            raise BadInput(f"{found.id} has {len(found.attempts)} attempts.", remedy="Leave --attempt out.")
+        out = sys.stdout.buffer
+        if tail is not None:
+            out.write(following.tail(held.root, found, attempt, tail))
+        elif not follow:
+            for chunk in following.printed(held.root, found, attempt):
+                out.write(chunk)
+        if follow:
+
+            def look() -> Job:
+                return held.job(found.id)
+
+            try:
+                for chunk in following.follow(held.root, look, from_end=tail is not None):
+                    out.write(chunk)
+                    out.flush()
+            except KeyboardInterrupt:
+                pass
+        out.flush()

@@ -1,0 +1,78 @@
+"""`chipwise ps`: jobs, the newest first."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from chipwise.cli.options import Whole
+
+if TYPE_CHECKING:
+    from chipwise.run.record import Row
+
+DAY_S = 86_400.0
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Also those that ended long ago, and without a limit.")
+@click.option("--phase", default=None, help="Only those that are queued, running, done, failed, stopped.")
+@click.option("--owner", default=None)
+@click.option("--team", default=None)
+@click.option("--project", default=None)
+@click.option("--limit", type=Whole(1, 10**6), default=50, show_default=True, help="How many.")
+@click.option("--json", "as_json", is_flag=True)
+def ps(
+    everything: bool, phase: str | None, owner: str | None, team: str | None, project: str | None, limit: int, as_json: bool
+) -> None:
+    """List jobs: those that wait or run, and those that ended within a day.
+
+    \b
+    Examples:
+      chipwise ps
+      chipwise ps --all --phase failed --team vision
+    """
+    from chipwise.api.running import place
+    from chipwise.api.running.views import row_view
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.errors import UnknownName
+    from chipwise.run.job import Phase
+    from chipwise.run.record import Wanted
+    from chipwise.spelling import nearest
+
+    if phase is not None and phase not in list(Phase):
+        raise UnknownName("phase", phase, nearest(phase, list(Phase)), remedy=f"There are: {', '.join(Phase)}.")
+    record = place.open_record(open_session())
+    try:
+        phases = frozenset({Phase(phase)}) if phase else frozenset()
+        wanted = Wanted(phases, owner or "", team or "", project or "", newest=None if everything else limit)
+        rows = record.rows(wanted)
+    finally:
+        record.close()
+    now = time.time()
+    if not everything and not phase:
+        rows = [row for row in rows if row.ended is None or now - row.ended < DAY_S]
+    if as_json:
+        text.show_json([row_view(row) for row in rows])
+        return
+    if not rows:
+        text.show_lines("No job." if everything else "No job; --all shows those that ended long ago.")
+        return
+    columns = [
+        text.Column("job"), text.Column("phase"), text.Column("since", right=True), text.Column("GPUs", right=True),
+        text.Column("CPUs", right=True), text.Column("tries", right=True), text.Column("team"),
+        text.Column("reason", flexible=True),
+    ]  # fmt: skip
+    text.show_table(columns, [_cells(row, now) for row in rows])
+
+
+def _cells(row: Row, now: float) -> list[str]:
+    from chipwise.units import show_seconds
+
+    since = row.ended or (row.begun if row.phase.placed else None) or row.submitted
+    return [
+        row.id, str(row.phase), show_seconds(max(now - since, 0.0)), str(row.gpus), str(row.cpus), str(row.attempts), row.team,
+        row.reason,
+    ]  # fmt: skip

@@ -1,0 +1,23 @@
+"""`chipwise retry`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+def retry(jobs: tuple[str, ...]) -> None:
+    """Start jobs again that failed or were stopped, with a clean slate of tries.
+
+    JOB is an id, the beginning of one, or the name of the newest that is called so.
+    """
+    from chipwise.api.running import asking
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.run.job import Wish
+
+    session = open_session()
+    ids = asking.ask(session, jobs, Wish.RUN)
+    for id in ids:
+        text.say(f"{id} starts again")

@@ -1,0 +1,148 @@
+"""`chipwise run`: a command or a workload becomes a job that is queued, supervised and started again when it must be."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chipwise.cli.options import AboveZero, Duration, Whole
+
+if TYPE_CHECKING:
+    from chipwise.api.running.asking import Held
+    from chipwise.api.simulating import Played
+    from chipwise.api.wiring import Session
+    from chipwise.run.job import Job
+
+
+class _WithCommand(click.Command):
+    """Remembers whether `--` stood before the words, since a command may look like a file."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["command"] = "--" in args
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_WithCommand)
+@click.argument("words", nargs=-1, metavar="WORKLOAD.yaml | -- COMMAND...", type=click.UNPROCESSED)
+@click.option("--name", default=None, help="What to call it; left out, after the command.")
+@click.option("--engine", default=None, help="What carries it out: local unless given.")
+@click.option("--gpus", type=Whole(0, 1024), default=None, help="GPUs that it holds for itself.")
+@click.option("--cpus", type=Whole(1, 4096), default=None, help="CPUs that it holds for itself.")
+@click.option("--processes", type=Whole(1, 1024), default=1, help="Processes of the job, each told its rank.")
+@click.option("--team", default=None, help="Whose share it takes.")
+@click.option("--project", default=None)
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE")
+@click.option("--priority", type=int, default=0, help="The higher, the sooner.")
+@click.option("--env", "settings", multiple=True, metavar="NAME[=VALUE]", help="A setting for it.")
+@click.option("--secret", "secrets", multiple=True, metavar="NAME[=KEPT/KEY]", help="A setting that is recorded nowhere.")
+@click.option("--folder", type=click.Path(path_type=Path), default=None, help="Where it runs; here unless given.")
+@click.option("--longest", type=Duration(), default=None, help="That one attempt may take, as 2h.")
+@click.option("--expected", type=Duration(), default=None, help="That it will take: others may use a gap that it leaves.")
+@click.option("--retries", type=Whole(0, 1000), default=None, help="Starts after own failures: 0, and 2 for a workload.")
+@click.option("--grace", type=Duration(), default=None, help="To save and leave when asked.")
+@click.option("--budget", type=AboveZero(), default=None, help="US dollars after which it is stopped.")
+@click.option("--checkpoints", default=None, metavar="URL", help="Where its checkpoints are; a folder of its own unless given.")
+@click.option("--after", multiple=True, metavar="JOB", help="A job that must be done before.")
+@click.option("--produces", multiple=True, metavar="FILE", help="What must be there when it is done.")
+@click.option("--environment", "-e", default=None, help="An environment of the workload file, such as prod.")
+@click.option("--simulate", is_flag=True, help="Say what would happen, by a virtual clock; nothing is started.")
+@click.option("--seed", type=Whole(0, 10**9), default=0, help="Of the simulation's chance.")
+@click.option("--detach", "-d", is_flag=True, help="Say its id and return.")
+@click.option("--json", "as_json", is_flag=True, help="The job as JSON; implies --detach.")
+@click.pass_context
+def run(
+    ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: bool, simulate: bool, seed: int, **given: Any
+) -> None:
+    """Run a command or a workload as a job.
+
+    The job outlives this command: a supervisor watches over it. It waits for devices where there are none, is started again
+    when it is lost, and goes on from its newest checkpoint. Unless detached its output is shown, and its exit code is passed
+    on; an interrupt (Ctrl-C) stops it.
+
+    \b
+    Examples:
+      chipwise run -- python train.py --epochs 3
+      chipwise run -d --gpus 2 --team vision -- torchrun --nproc-per-node 2 train.py
+      chipwise run workload.yaml
+    """
+    from chipwise.api.running import asking
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    asked = asking.Asked(words=words, is_command=bool(ctx.meta.get("command")), **given)
+    session = open_session()
+    if simulate:
+        _simulated(asking.simulate(session, asked, seed), as_json)
+        return
+    jobs = asking.run(session, asked)
+    if as_json:
+        from chipwise.api.running.views import job_view
+
+        text.show_json([job_view(job) for job in jobs])
+        return
+    for job in jobs:
+        text.say(f"{job.id} submitted")
+    if detach:
+        text.say(f"chipwise logs -f {jobs[-1].id} shows its output; chipwise ps lists all.")
+        return
+    ctx.exit(_followed(session, jobs[-1].id))
+
+
+def _simulated(played: Played, as_json: bool) -> None:
+    from chipwise.api import played_text
+    from chipwise.cli import text
+
+    if as_json:
+        text.show_json(played_text.view(played))
+    else:
+        text.show_lines(*played_text.lines(played))
+
+
+def _followed(session: Session, id: str) -> int:
+    """Until it is over; its exit code."""
+    from chipwise.api.running import asking, following
+    from chipwise.cli import text
+
+    with asking.opened(session) as held:
+        seen: list[str] = []
+
+        def look() -> Job:
+            job = held.job(id)
+            state = asking.short(held, job)
+            if state and seen[-1:] != [state]:
+                seen.append(state)
+                text.say(state)
+            return job
+
+        try:
+            for chunk in following.follow(held.root, look):
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.buffer.flush()
+        except KeyboardInterrupt:
+            text.say(f"\n{id} is asked to save and stop; a second interrupt leaves it to itself.")
+            return _stopped(held, id)
+        job = held.job(id)
+        text.say(f"{id} {job.phase}{f': {job.reason}' if job.reason else ''}")
+        return asking.exit_code(job)
+
+
+def _stopped(held: Held, id: str) -> int:
+    from chipwise.api.running import jobs
+    from chipwise.cli import text
+    from chipwise.errors import BadInput
+    from chipwise.run.job import Wish
+
+    try:
+        jobs.ask(held.record, jobs.find(held.record, id), Wish.STOP, reason="interrupted at the terminal")
+        while not (job := held.job(id)).phase.over:
+            time.sleep(0.1)
+        text.say(f"{id} {job.phase}")
+    except BadInput:
+        pass
+    except KeyboardInterrupt:
+        text.say(f"{id} goes on by itself; chipwise ps shows it.")
+    return 130

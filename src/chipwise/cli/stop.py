@@ -1,0 +1,44 @@
+"""`chipwise stop`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+@click.option("--wait", is_flag=True, help="Return when they have ended.")
+def stop(jobs: tuple[str, ...], wait: bool) -> None:
+    """Ask jobs to save and end: each has its grace, then it is ended.
+
+    JOB is an id, the beginning of one, or the name of the newest that is called so.
+    """
+    from chipwise.api.running import asking
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+    from chipwise.run.job import Wish
+
+    session = open_session()
+    ids = asking.ask(session, jobs, Wish.STOP)
+    for id in ids:
+        text.say(f"{id} asked to stop")
+
+    if wait:
+        for id in ids:
+            text.say(f"{id} {_over(session, id)}")
+
+
+def _over(session: Session, id: str) -> str:
+    import time
+
+    from chipwise.api.running import asking
+
+    with asking.opened(session) as held:
+        while not (job := held.job(id)).phase.over:
+            time.sleep(0.1)
+    return str(job.phase)

@@ -1,0 +1,69 @@
+"""`chipwise top`: jobs and the devices they hold, again and again."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from chipwise.cli.options import Duration
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from chipwise.api.running.watching import Standing
+
+
+@click.command()
+@click.option("--every", type=Duration(), default=2.0, help="How often to look.")
+@click.option("--once", is_flag=True, help="Look once and return.")
+@click.option("--json", "as_json", is_flag=True, help="One look, as JSON.")
+def top(every: float, once: bool, as_json: bool) -> None:
+    """Watch jobs and the devices they hold: processor, memory, GPU, steps."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from chipwise.api.running import asking, watching
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    with asking.opened(open_session()) as held:
+        if as_json:
+            text.show_json([watching.view(one) for one in watching.look(held, 0.2)])
+            return
+        if once:
+            Console(width=text.width()).print(_table(watching.look(held, 0.2)))
+            return
+        try:
+            with Live(_table(watching.look(held, 0.2)), screen=True, auto_refresh=False) as live:
+                while True:
+                    time.sleep(max(every, 0.2))
+                    live.update(_table(watching.look(held, 0.0)), refresh=True)
+        except KeyboardInterrupt:
+            return
+
+
+def _table(standings: list[Standing]) -> Table:
+    from rich.table import Table
+
+    from chipwise.cli import text
+    from chipwise.units import show_bytes, show_seconds
+
+    table = Table(box=None, pad_edge=False, title=f"{text.plural(len(standings), 'job')}  {time.strftime('%H:%M:%S')}")
+    for name, right in (
+        ("job", False),
+        ("phase", False),
+        ("for", True),
+        ("GPUs", False),
+        ("CPU", True),
+        ("memory", True),
+        ("step", True),
+    ):
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for one in standings:
+        table.add_row(
+            one.id, one.phase, show_seconds(one.seconds), ",".join(map(str, one.gpus)),
+            f"{one.cpu_percent:.0f}%", show_bytes(one.memory_bytes), f"{one.step:,}" if one.step is not None else "",
+        )  # fmt: skip
+    return table

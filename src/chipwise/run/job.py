@@ -1,0 +1,196 @@
+"""What a job is: what was asked for, and where it stands. Values only; `events` says how one becomes the next.
+
+An attempt is one stay of a job on machines. Its number grows by one each time and is never used again: whatever belongs to an
+older number (a process, a pod, a checkpoint being written) has no say any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chipwise.catalog.offer import Purchase
+
+
+class Phase(StrEnum):
+    QUEUED = "queued"
+    STARTING = "starting"  # an attempt is decided on; its engine has not said yet that it runs
+    RUNNING = "running"
+    LEAVING = "leaving"  # asked to save and go
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @property
+    def over(self) -> bool:
+        return self in (Phase.DONE, Phase.FAILED, Phase.STOPPED)
+
+    @property
+    def placed(self) -> bool:
+        """Whether it holds devices."""
+        return self in (Phase.STARTING, Phase.RUNNING, Phase.LEAVING)
+
+
+class Wish(StrEnum):
+    """What its owner wants of it."""
+
+    RUN = "run"
+    STOP = "stop"
+
+
+class Why(StrEnum):
+    """Why an attempt was asked to leave, which decides what becomes of the job."""
+
+    WISH = "wish"  # its owner stops it
+    NOTICE = "notice"  # its machine goes away
+    MOVE = "move"  # a policy wants it elsewhere
+    OVERDUE = "overdue"  # longer than one attempt may take
+    BUDGET = "budget"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    DONE = "done"
+    FAILED = "failed"  # by itself: its own exit code says so
+    LOST = "lost"  # its machine, supervisor or pod went away
+    LEFT = "left"  # it saved and went because it was told to, or said so by its exit code
+    STOPPED = "stopped"  # its owner asked
+    OVERDUE = "overdue"  # longer than it may run
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What one attempt holds for itself, on each of its machines."""
+
+    gpus: int = 0
+    cpus: int = 1
+    machines: int = 1
+    processes: int = 1  # on each machine, each told its rank
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a job is started again. Lost machines are nobody's fault, so they have a count of their own."""
+
+    failures: int = 2  # after which its own failures are final
+    same_step: int = 2  # failures in a row without a step of progress that show a bug
+    losses: int = 100
+    wait_s: float = 5.0  # before the second attempt; doubled each time
+    longest_wait_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place where an attempt may run, best first."""
+
+    purchase: Purchase = Purchase.OWNED
+    provider: str = ""
+    region: str = ""
+    zone: str = ""
+    machine: str = ""
+    usd_per_hour: float | None = None  # of one machine
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What was asked for. It never changes; secrets are names of settings, never values."""
+
+    command: tuple[str, ...]
+    name: str
+    engine: str = "local"
+    place: str = ""  # what of the engine: this machine, a cluster, an account in a region
+    service: bool = False  # runs until it is stopped: an exit is a failure
+    folder: str = ""  # in which the command runs
+    env: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)  # setting, and where its value is kept: never the value
+    needs: Needs = Needs()
+    owner: str = ""
+    team: str = ""
+    project: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 0  # the higher, the sooner
+    retry: Retry = Retry()
+    grace_s: float = 30.0  # to save and leave
+    longest_s: float | None = None  # that one attempt may take
+    expected_s: float | None = None  # what was predicted: for backfill and for comparing
+    deadline: float | None = None  # as a time
+    budget_usd: float | None = None
+    places: tuple[Where, ...] = ()  # empty: the engine's own
+    checkpoints: str = ""
+    interruptions_per_hour: float | None = None
+    health: str = ""  # URL or path that a service answers when it is well
+    after: tuple[str, ...] = ()  # jobs that must be done before: the stages of a pipeline
+    produces: tuple[str, ...] = ()  # files that must be there, and not be empty, when it is done: the hand-off
+    objects: tuple[Mapping[str, object], ...] = ()  # rendered, where the engine applies objects
+    workload: str = ""  # the file that it came from
+    predicted: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    number: int
+    where: Where
+    devices: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    machines: int = 1
+    placed: float = 0.0
+    held: float | None = None  # since when machines that its engine found are there, and paid for
+    begun: float | None = None
+    ended: float | None = None
+    outcome: Outcome | None = None
+    code: int | None = None
+    reason: str = ""
+    step: int | None = None  # reached, as far as it told
+    saved: int | None = None  # the step from which the next attempt goes on, where it is known
+    handle: str = ""  # how its engine calls it
+
+    @property
+    def since(self) -> float | None:
+        """From when on machines count: ours when they are given out, others when they come; None: none came."""
+        if self.devices or self.cpus:
+            return self.placed
+        return self.held if self.held is not None else self.begun
+
+    def hours(self, now: float) -> float:
+        """Machine-hours. Waiting for a machine that never comes is free."""
+        if self.since is None:
+            return 0.0
+        return max((self.ended if self.ended is not None else now) - self.since, 0.0) / 3600.0 * self.machines
+
+    def usd(self, now: float) -> float:
+        return self.hours(now) * (self.where.usd_per_hour or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: str
+    spec: Spec
+    submitted: float
+    version: int = 0  # grows with every event; a writer with an old one is refused
+    wish: Wish = Wish.RUN
+    phase: Phase = Phase.QUEUED
+    attempts: tuple[Attempt, ...] = ()
+    not_before: float = 0.0
+    waiting: str = ""  # why it does not run yet, in words
+    leave_by: float | None = None  # while leaving: when it is ended
+    leaving: Why | None = None
+    forgiven: int = 0  # attempts that no longer count, since its owner asked for a retry
+    ended: float | None = None
+    reason: str = ""
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The one that holds devices now, or held them last."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def counted(self) -> tuple[Attempt, ...]:
+        return self.attempts[self.forgiven :]
+
+    def usd(self, now: float) -> float:
+        return sum(one.usd(now) for one in self.attempts)
+
+    def runtime_s(self, now: float) -> float:
+        return sum(one.hours(now) * 3600.0 / max(one.machines, 1) for one in self.attempts)

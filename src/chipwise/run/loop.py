@@ -1,0 +1,153 @@
+"""Looking, deciding and doing, over and over. The record, the engine and the clock come in as arguments.
+
+One `turn` is one look. It may be cut off anywhere: what was recorded stands, and what was not done is found again at the next
+turn, by this controller or by another. Without the lease of the place a controller only watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
+from chipwise.run import recovery
+from chipwise.run.engine import Engine, Leave, Order, Sight, Start, State
+from chipwise.run.events import Event, Told
+from chipwise.run.job import Job
+from chipwise.run.policy import NeverLate, Policy
+from chipwise.run.queue import Rules
+from chipwise.run.record import Change, Deposed, Lease, Record, Stale
+from chipwise.run.step import Act, step
+
+LEASE_S = 15.0
+AT_ONCE = 2_000  # changed jobs that one turn reads, so that none takes long
+NEVER_STARTED = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn did."""
+
+    leads: bool
+    written: int = 0
+    ordered: int = 0
+    live: int = 0  # jobs that are not over
+    behind: bool = False  # there is more to read at once
+    next_at: float | None = None  # when a waiting job may be tried again
+    trouble: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Controller:
+    record: Record
+    engine: Engine
+    holder: str
+    rules: Rules = field(default_factory=Rules)
+    policy: Policy = field(default_factory=NeverLate)
+    _jobs: dict[str, Job] = field(default_factory=dict)  # of the place, not over
+    _others: dict[str, Job] = field(default_factory=dict)  # of elsewhere, or over, for which some of them wait
+    _mark: int = 0
+    _lease: Lease | None = None
+    _told: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def turn(self, now: float) -> Turn:
+        lease = self.record.lead(self.engine.place, self.holder, now, LEASE_S)
+        if lease is None:
+            self._lease = None
+            return Turn(False)
+        if self._lease is None or lease.epoch != self._lease.epoch:
+            self._jobs, self._others, self._mark = {}, {}, 0  # somebody else may have written
+        self._lease = lease
+        if self._read():  # deciding on half of the jobs would give out devices that the other half holds
+            return Turn(True, live=len(self._jobs), behind=True)
+        placed = [job for job in self._jobs.values() if job.phase.placed]
+        try:
+            seen = self.engine.look(placed, now)
+        except OutsideFailed as error:
+            return Turn(True, live=len(self._jobs), trouble=(str(error),))
+        acts = step(self._jobs, seen, now, self.rules, self.policy, self._others)
+        try:
+            standing, written = self._write(acts, now)
+            trouble = [told for act in standing for order in act.orders if (told := self._do(order, now)) is not None]
+        except Deposed:
+            self._lease = None
+            return Turn(False)
+        waits = [job.not_before for job in self._jobs.values() if job.not_before > now]
+        ordered = sum(len(act.orders) for act in standing)
+        return Turn(True, written, ordered, len(self._jobs), False, min(waits, default=None), tuple(trouble))
+
+    def resign(self) -> None:
+        if self._lease is not None:
+            self.record.resign(self._lease)
+            self._lease = None
+
+    def _read(self) -> bool:
+        """Takes over what others wrote; whether there is more."""
+        changed, self._mark = self.record.changed(self._mark, self.engine.place, AT_ONCE)
+        for job in changed:
+            self._keep(job)
+        if len(changed) >= AT_ONCE:
+            return True
+        awaited = {name for job in self._jobs.values() for name in job.spec.after} - self._jobs.keys()
+        self._others = {name: job for name, job in self._others.items() if name in awaited and job.phase.over}
+        for name in awaited - self._others.keys():  # those that are not over are looked up each time: nobody tells us of them
+            if (found := self.record.job(name)) is not None:
+                self._others[name] = found
+        return False
+
+    def _keep(self, job: Job) -> None:
+        if not job.phase.over:
+            self._jobs[job.id] = job
+            return
+        self._jobs.pop(job.id, None)
+        self._others[job.id] = job
+        if (number := len(job.attempts)) and self._told:
+            self._told.pop((job.id, number), None)
+
+    def _write(self, acts: Sequence[Act], now: float) -> tuple[list[Act], int]:
+        """Acts whose events stand. One that was decided on an old view is left for the next turn."""
+        with_events = [act for act in acts if act.events and act.job is not None]
+        changes = [Change(act.job, act.events) for act in with_events if act.job is not None]
+        answers = self.record.write(changes, now, self._lease) if changes else []
+        stale: set[int] = set()
+        for act, answer in zip(with_events, answers, strict=True):
+            if isinstance(answer, Stale):
+                stale.add(id(act))
+            else:
+                self._keep(answer)
+        return [act for act in acts if id(act) not in stale], len(changes) - len(stale)
+
+    def _do(self, order: Order, now: float) -> str | None:
+        try:
+            self.engine.do(order)
+        except TryLater as error:
+            return self._note(order, now, str(error))
+        except (BadInput, NotFound, NotAllowed) as error:  # it will not get better by itself
+            if isinstance(order, Start):
+                return self._refused(order.job, now, str(error))
+            return str(error)
+        except ChipwiseError as error:
+            return self._note(order, now, str(error))
+        return None
+
+    def _note(self, order: Order, now: float, text: str) -> str:
+        """Once for each reason, in the job's story."""
+        job = order.job if isinstance(order, Start | Leave) else None
+        if job is not None and self._told.get((job.id, len(job.attempts))) != text:
+            self._told[(job.id, len(job.attempts))] = text
+            self._change(job.id, lambda held: (Told(len(held.attempts), text),), now)
+        return text
+
+    def _refused(self, job: Job, now: float, reason: str) -> str:
+        """A start that its engine cannot do, whoever asks."""
+        sight = Sight(State.EXITED, NEVER_STARTED, reason)
+        self._change(job.id, lambda held: recovery.after_end(held, sight, now), now)
+        return reason
+
+    def _change(self, id: str, events: Callable[[Job], tuple[Event, ...]], now: float) -> None:
+        job = self._jobs.get(id)
+        if job is None:
+            return
+        [answer] = self.record.write([Change(job, events(job))], now, self._lease)
+        if isinstance(answer, Job):
+            self._keep(answer)

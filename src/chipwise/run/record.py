@@ -1,0 +1,150 @@
+"""What is remembered: the contract of every store of jobs.
+
+Events are only ever added. Each write names the version of the job that it was decided on, and is refused when somebody else
+was faster (`Stale`): then the writer looks again. Whoever acts for a place holds its lease; a lease has a number (`epoch`) that
+grows with every change of holder, and a write under an old number is refused (`Deposed`), however late it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from chipwise.errors import ChipwiseError
+from chipwise.run.events import Event
+from chipwise.run.job import Job, Phase, Spec
+
+
+class Stale(ChipwiseError):
+    """The job changed since it was read."""
+
+    exit_code = 3
+
+
+class Deposed(ChipwiseError):
+    """Another controller leads this place now."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    place: str
+    holder: str
+    epoch: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    number: int  # grows over the whole record
+    job: str
+    at: float
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Events of one job, decided on one version of it."""
+
+    job: Job
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a list of jobs: what `ps` shows, without reading what is inside each."""
+
+    id: str
+    name: str
+    phase: Phase
+    engine: str
+    place: str
+    owner: str
+    team: str
+    project: str
+    priority: int
+    gpus: int
+    cpus: int
+    machines: int
+    attempts: int
+    submitted: float
+    begun: float | None  # the latest attempt's
+    ended: float | None
+    reason: str  # why it is over, or why it waits
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jobs. Empty fields ask for nothing."""
+
+    phases: frozenset[Phase] = frozenset()
+    owner: str = ""
+    team: str = ""
+    project: str = ""
+    engine: str = ""
+    place: str = ""
+    name: str = ""  # of the job, or the beginning of its id
+    newest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Machine-hours of one attempt, for the ledger."""
+
+    job: str
+    owner: str
+    team: str
+    project: str
+    engine: str
+    purchase: str
+    provider: str
+    region: str
+    machine: str
+    machines: int
+    gpus: int
+    placed: float  # since when machines count: `Attempt.since`
+    ended: float | None
+    usd_per_hour: float | None
+
+
+class Record(Protocol):
+    def submit(self, specs: Sequence[tuple[str, Spec]], at: float) -> list[Job]:
+        """New jobs by id, all or none. An id that is there already is refused with `Stale`."""
+        ...
+
+    def write(self, changes: Sequence[Change], at: float, lease: Lease | None = None) -> list[Job | Stale]:
+        """Each change whole or not at all; the jobs after it. One that is stale is left out, the others stand."""
+        ...
+
+    def job(self, id: str) -> Job | None: ...
+
+    def jobs(self, wanted: Wanted) -> list[Job]: ...
+
+    def rows(self, wanted: Wanted) -> list[Row]:
+        """The newest first."""
+        ...
+
+    def changed(self, after: int, place: str, most: int) -> tuple[list[Job], int]:
+        """Jobs of a place that changed after a mark, in order, and the mark to go on from. Jobs that were over
+        when a reading from 0 began are not among them. A mark is handed back as it is; it says nothing by itself."""
+        ...
+
+    def events(self, id: str, after: int = 0) -> list[Happened]: ...
+
+    def uses(self, since: float, until: float) -> list[Use]:
+        """Attempts that held machines between two times."""
+        ...
+
+    def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
+        """Takes or renews the lease; None while somebody else holds it. Two processes never have the same name as holder."""
+        ...
+
+    def leader(self, place: str) -> Lease | None:
+        """Who led it last, even where the lease has run out."""
+        ...
+
+    def resign(self, lease: Lease) -> None: ...
+
+    def close(self) -> None: ...

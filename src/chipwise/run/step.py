@@ -1,0 +1,165 @@
+"""The decision: what is wanted, compared with what is seen. Pure, so that any moment can be played through in a test.
+
+Each `Act` is carried out in this order: its events are recorded, then its orders are given. A controller that dies in between
+loses nothing, since every order follows again from the record and from what is seen. Nothing is taken for gone until the
+engine says so: an attempt that may still run is never started a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from chipwise.catalog.offer import Purchase
+from chipwise.run import placing, recovery
+from chipwise.run.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
+from chipwise.run.events import Begun, Event, Leaving, Over, Placed, Waiting, after
+from chipwise.run.job import Job, Phase, Where, Why, Wish
+from chipwise.run.policy import Decision, NeverLate, Policy
+from chipwise.run.queue import Rules, Seat, admit
+
+ABSENT = Sight(State.ABSENT)
+NO_PLACE = "none of its places has a machine that is worth taking now"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    job: Job | None
+    events: tuple[Event, ...] = ()
+    orders: tuple[Order, ...] = ()
+
+
+def step(
+    jobs: Mapping[str, Job],
+    seen: Seen,
+    now: float,
+    rules: Rules | None = None,
+    policy: Policy | None = None,
+    others: Mapping[str, Job] | None = None,
+) -> list[Act]:
+    """`jobs`: all of one place that are not over. `others`: those of elsewhere, or over, that some of them wait for."""
+    policy, others = policy or NeverLate(), others or {}
+    acts: list[Act] = []
+    placed: list[Job] = []
+    queued: list[Job] = []
+    for job in jobs.values():
+        if job.phase.placed:
+            placed.append(job)
+            if (act := _placed(job, seen, now, policy)) is not None:
+                acts.append(act)
+        elif job.phase is Phase.QUEUED:
+            before = [jobs.get(name) or others.get(name) for name in job.spec.after]
+            if (act := _not_now(job, before)) is not None:
+                acts.append(act)
+            elif all(one is not None and one.phase is Phase.DONE for one in before):
+                queued.append(job)
+    acts += _starts(queued, placed, seen, now, rules or Rules(), policy)
+    acts += [Act(None, orders=(Clear(handle),)) for handle in seen.strays]
+    return [act for act in acts if act.events or act.orders]
+
+
+# Of one that holds devices.
+
+
+def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
+    attempt = job.attempts[-1]
+    sight = seen.attempts.get((job.id, attempt.number), ABSENT)
+    match sight.state:
+        case State.EXITED | State.LOST:
+            return Act(job, recovery.after_end(job, sight, now), _clearing(sight))
+        case State.ABSENT:
+            if job.phase is not Phase.STARTING:
+                return Act(job, recovery.after_end(job, sight, now))
+            if job.wish is Wish.STOP:  # decided on, and never begun
+                return Act(job, recovery.after_end(job, sight, now), (End(job),))
+            return Act(job, orders=(Start(job),))
+        case State.PENDING | State.RUNNING:
+            return _under_way(job, sight, seen.offers, now, policy)
+
+
+def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> Act | None:
+    """One that waits for its machines has nothing to save: it is ended at once where another is asked to leave."""
+    attempt, pending = job.attempts[-1], sight.state is State.PENDING
+    if job.phase is Phase.LEAVING:
+        assert job.leave_by is not None
+        late = pending or now >= job.leave_by
+        return Act(job, orders=(End(job) if late else Leave(job, job.leave_by, str(job.leaving)),))
+    begun = Begun(attempt.number, sight.handle, sight.since, sight.held, sight.where)
+    events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
+    unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held is not None)
+    paid = after(job, begun, now) if unpaid else job  # machines cost before they work
+    found = _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
+    if found is not None:
+        why, by, reason = found
+        leaving = Leaving(attempt.number, now if pending else by, why, reason)
+        return Act(job, (*events, leaving), (End(job) if pending else Leave(job, by, reason),))
+    waiting = sight.reason if pending else ""
+    return Act(job, events or ((Waiting(waiting),) if waiting != job.waiting else ()))
+
+
+def _leaves(job: Job, sight: Sight, now: float) -> tuple[Why, float, str] | None:
+    """Whether it must go, until when, and the reason in words."""
+    spec, attempt, grace = job.spec, job.attempts[-1], now + job.spec.grace_s
+    pending = sight.state is State.PENDING
+    if job.wish is Wish.STOP:
+        return Why.WISH, grace, "its owner stops it"
+    if sight.leave_by is not None:
+        return Why.NOTICE, sight.leave_by, sight.reason or "its machine goes away"
+    if spec.longest_s is not None and not pending and attempt.begun is not None and now - attempt.begun > spec.longest_s:
+        return Why.OVERDUE, grace, f"one attempt may take {spec.longest_s:g} s"
+    if spec.budget_usd is not None and job.usd(grace) >= spec.budget_usd:  # leaving costs too
+        return Why.BUDGET, grace, f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and leaving takes a while"
+    if pending and len(spec.places) > 1 and now - attempt.placed > placing.NO_MACHINE_S:
+        return Why.MOVE, grace, f"no machine came in {now - attempt.placed:.0f} s"
+    return None
+
+
+def _moves(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> tuple[Why, float, str] | None:
+    """Whether the policy wants it on machines of the other kind. It is asked at every look."""
+    on, grace = job.attempts[-1].where.purchase, now + job.spec.grace_s
+    if on not in (Purchase.SPOT, Purchase.ON_DEMAND):
+        return None
+    decided = placing.decision(job, policy, now, offers, sight.saved if sight.saved is not None else sight.step)
+    if on is Purchase.SPOT and decided is Decision.ON_DEMAND:
+        return Why.MOVE, grace, "the deadline needs machines that stay"
+    if on is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING:
+        return Why.MOVE, grace, "there is time enough for spot machines"
+    return None
+
+
+def _clearing(sight: Sight) -> tuple[Order, ...]:
+    return (Clear(sight.handle),) if sight.handle else ()
+
+
+# Of one that waits.
+
+
+def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
+    """What ends a job before it runs."""
+    if job.wish is Wish.STOP:
+        return Act(job, (Over(Phase.STOPPED, "as asked"),))
+    for one in before:
+        if one is not None and one.phase in (Phase.FAILED, Phase.STOPPED):
+            return Act(job, (Over(Phase.FAILED, f"{one.spec.name} ({one.id}), which comes before, is {one.phase}"),))
+    if job.spec.budget_usd is not None and job.attempts and job.usd(0.0) >= job.spec.budget_usd:
+        return Act(job, (Over(Phase.FAILED, f"${job.usd(0.0):,.2f} of ${job.spec.budget_usd:,.2f} are spent"),))
+    return None
+
+
+def _starts(
+    queued: Sequence[Job], placed: Sequence[Job], seen: Seen, now: float, rules: Rules, policy: Policy
+) -> Iterable[Act]:
+    """Where devices are ours the queue gives them out; elsewhere the engine's own queue does."""
+    own = seen.room.gpus is not None or seen.room.cpus is not None
+    if own:
+        seats = admit([*placed, *queued], seen.room, rules, now)
+    else:
+        seats = [Seat(job, (), ()) for job in queued if job.not_before <= now]
+    for seat in seats:
+        job = seat.job
+        if (found := placing.place(job, policy, now, seen.offers)) is not None:
+            where, reason = found
+            event = Placed(len(job.attempts) + 1, where, seat.gpus, seat.cpus, job.spec.needs.machines, reason)
+            yield Act(job, (event,), (Start(after(job, event, now)),))
+        elif job.waiting != NO_PLACE:
+            yield Act(job, (Waiting(NO_PLACE),))

@@ -1,0 +1,285 @@
+"""Jobs on this machine as a user runs them: the real command, real processes, a record of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from chipwise.adapters.supervising import processes
+
+pytestmark = pytest.mark.e2e
+CHIPWISE = str(Path(sys.executable).parent / "chipwise")
+Done = subprocess.CompletedProcess[str]
+
+
+class Machine:
+    """A machine with four CPUs and two GPUs by number only, since nothing here asks a driver."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        (home / "config").mkdir()
+        (home / "work").mkdir()
+        self.env = {
+            **os.environ, "CHIPWISE_DATA_DIR": str(home / "data"), "CHIPWISE_CONFIG_DIR": str(home / "config"),
+            "CHIPWISE_GPUS": "0,1", "CHIPWISE_CPUS": "0,1,2,3",
+        }  # fmt: skip
+        self.env.pop("XDG_RUNTIME_DIR", None)
+
+    def __call__(self, *words: str, code: int | None = 0, timeout: float = 60, env: dict[str, str] | None = None) -> Done:
+        done = subprocess.run(
+            [CHIPWISE, *words],
+            cwd=self.home / "work",
+            env={**self.env, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        assert code is None or done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def submitted(self, *words: str) -> str:
+        found: str = json.loads(self("run", "--json", *words).stdout)[0]["id"]
+        return found
+
+    def job(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self("describe", "--json", name).stdout)
+        return found
+
+    def until(self, name: str, *phases: str, seconds: float = 40) -> dict[str, Any]:
+        late = time.monotonic() + seconds
+        while (job := self.job(name))["phase"] not in phases:
+            assert time.monotonic() < late, (job, (self.home / "data/run/controller.log").read_text())
+            time.sleep(0.1)
+        return job
+
+    def supervisor(self, job: dict[str, Any]) -> int:
+        at = self.home / "data" / "run" / "jobs" / job["id"] / str(len(job["attempts"]))
+        pid: int = json.loads((at / "state.json").read_text())["pid"]
+        return pid
+
+    def controller(self) -> int:
+        return int((self.home / "data" / "run" / "controller.lock").read_text())
+
+    def program(self, text: str) -> str:
+        path = self.home / "work" / "program.py"
+        path.write_text(text)
+        return str(path)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path)
+    yield made
+    with suppress(OSError, ValueError, psutil.Error):
+        pid = made.controller()
+        if "control" in psutil.Process(pid).cmdline():
+            os.kill(pid, signal.SIGTERM)
+            psutil.Process(pid).wait(10)
+    root = tmp_path / "data" / "run" / "jobs"
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(processes.MARK, "").startswith(str(root)) or str(root) in " ".join(process.cmdline()):
+                process.kill()
+
+
+def python(code: str) -> tuple[str, ...]:
+    return ("--", sys.executable, "-u", "-c", code)
+
+
+def test_output_and_exit_code_are_passed_on(machine: Machine) -> None:
+    done = machine("run", *python("print('hello'); raise SystemExit(7)"), code=7)
+    assert done.stdout == "hello\n"
+    assert re.search(r"submitted\n.* failed: exit code 7; failed 1 times", done.stderr)
+
+
+def test_a_detached_job_outlives_the_command_and_is_followed_later(machine: Machine) -> None:
+    id = machine.submitted(*python("import time; print('one'); time.sleep(1.5); print('two')"))
+    done = machine("logs", "-f", id)
+    assert done.stdout == "one\ntwo\n"
+    assert machine.until(id, "done")["attempts"][0]["outcome"] == "done"
+
+
+def test_stop_asks_first_and_resume_goes_on(machine: Machine) -> None:
+    code = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('saved'), sys.exit(75)))\n"
+        "print('runs'); time.sleep(60)"
+    )
+    id = machine.submitted("--name", "long", *python(code))
+    machine.until(id, "running")
+    _wait(lambda: "runs" in machine("logs", id).stdout)
+    machine("stop", "--wait", "long")
+    assert machine.job(id)["phase"] == "stopped"
+    assert machine("logs", id).stdout == "runs\nsaved\n"
+    assert "stopped already" in machine("stop", id, code=2).stderr
+    machine("resume", id)
+    assert len(machine.until(id, "running")["attempts"]) == 2
+    machine("stop", "--wait", id)
+
+
+def test_devices_are_held_by_one_job_at_a_time(machine: Machine) -> None:
+    code = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES']); time.sleep(1)"
+    ids = [machine.submitted("--gpus", "1", *python(code)) for _ in range(4)]
+    jobs = [machine.until(id, "done") for id in ids]
+    stays = [(job["attempts"][0]["gpus"], job["attempts"][0]["placed"], job["attempts"][0]["ended"]) for job in jobs]
+    for number, (gpus, placed, ended) in enumerate(stays):
+        assert machine("logs", ids[number]).stdout.split() == [str(gpus[0])]
+        for others, begun, over in stays[number + 1 :]:
+            assert gpus != others or ended <= begun or over <= placed
+
+
+def test_a_job_that_waits_says_why(machine: Machine) -> None:
+    (machine.home / "config" / "queue.yaml").write_text("teams: {vision: {gpus: 1}}\n")
+    first = machine.submitted("--gpus", "1", "--team", "vision", *python("import time; time.sleep(60)"))
+    machine.until(first, "running")
+    second = machine.submitted("--gpus", "1", "--team", "vision", "--", "true")
+    time.sleep(0.5)
+    assert "team vision has 1 of 1 GPU, and 1 is needed" in machine("describe", second).stdout
+    refused = machine("run", "--gpus", "2", "--team", "vision", "--", "true", code=2).stderr
+    assert "needs 2 GPUs, and team vision may hold 1" in refused
+    machine("stop", "--wait", first)
+    machine.until(second, "done")
+
+
+def test_a_lost_supervisor_is_made_good_and_the_story_says_so(machine: Machine) -> None:
+    program = machine.program(
+        "import time\nimport numpy as np\nimport chipwise.job as job\n"
+        "state = {'w': np.zeros(4), 'sum': 0}\n"
+        "for step in job.steps(state, total=150, every=10):\n"
+        "    state['w'] = state['w'] * 0.9 + step; state['sum'] += step; time.sleep(0.01)\n"
+        "print(state['sum'], state['w'].tolist())\n"
+    )
+    id = machine.submitted("--", sys.executable, program)
+    _wait(lambda: (machine.home / "data/run/jobs" / id / "checkpoints").exists())
+    time.sleep(0.4)
+    os.kill(machine.supervisor(machine.job(id)), signal.SIGKILL)
+    job = machine.until(id, "done")
+    assert [one["outcome"] for one in job["attempts"]] == ["lost", "done"]
+    assert "attempt 1 was lost" in machine("describe", id).stdout
+    undisturbed = machine("run", "--checkpoints", str(machine.home / "other"), "--", sys.executable, program).stdout
+    assert machine("logs", "--attempt", "2", id).stdout == undisturbed
+
+
+def test_a_killed_controller_comes_back_by_itself(machine: Machine) -> None:
+    id = machine.submitted(*python("import time; time.sleep(7)"))
+    machine.until(id, "running")
+    first = machine.controller()
+    os.kill(first, signal.SIGKILL)
+    _wait(lambda: machine.controller() != first and psutil.pid_exists(machine.controller()), 20)  # its supervisor notices
+    assert len(machine.until(id, "done")["attempts"]) == 1
+
+
+def test_an_own_failure_is_tried_again_as_often_as_asked(machine: Machine) -> None:
+    id = machine.submitted("--retries", "1", "--grace", "1s", *python("raise SystemExit(9)"))
+    job = machine.until(id, "failed")
+    assert [one["code"] for one in job["attempts"]] == [9, 9]
+    assert "failed 2 times" in job["reason"]
+
+
+def test_an_attempt_that_takes_too_long_is_ended(machine: Machine) -> None:
+    id = machine.submitted("--longest", "1s", "--grace", "1s", *python("import time; time.sleep(60)"))
+    assert "longer than the 1 s" in machine.until(id, "failed")["reason"]
+
+
+def test_stages_run_in_order_and_a_missing_hand_off_ends_them(machine: Machine) -> None:
+    work = machine.home / "work"
+    stages = """
+  - {kind: hpc, name: make, steps: 1, flop_per_step: 1e9, bytes_per_step: 1MB,
+     program: {command: [sh, -c, "COMMAND"], produces: [part.txt]}}
+  - {kind: hpc, name: use, steps: 1, flop_per_step: 1e9, bytes_per_step: 1MB,
+     program: {command: [sh, -c, "cat part.txt > whole.txt"], produces: [whole.txt]}}
+"""
+    (work / "good.yaml").write_text(
+        "kind: pipeline\nname: flow\nstages:" + stages.replace("COMMAND", "sleep 0.5; echo x > part.txt")
+    )
+    done = machine("run", "good.yaml", timeout=90)
+    assert (work / "whole.txt").read_text() == "x\n", done.stderr
+    (work / "part.txt").unlink()
+    (work / "bad.yaml").write_text("kind: pipeline\nname: flow2\nstages:" + stages.replace("COMMAND", "true"))
+    jobs = json.loads(machine("run", "--json", "--retries", "0", "bad.yaml").stdout)
+    assert "part.txt is not there" in machine.until(jobs[0]["id"], "failed")["reason"]
+    assert "comes before, is failed" in machine.until(jobs[1]["id"], "failed")["reason"]
+
+
+def test_a_secret_reaches_the_job_and_nothing_else(machine: Machine) -> None:
+    value = "canary-value-4711"
+    done = machine(
+        "run",
+        "--secret",
+        "TOKEN",
+        *python("import os; print(len(os.environ['TOKEN']), os.environ['TOKEN'])"),
+        env={"TOKEN": value},
+    )
+    assert done.stdout == f"{len(value)} [secret]\n"
+    _wait(lambda: not any((machine.home / "data/run/passing").glob("*")))
+    for path in machine.home.rglob("*"):
+        if path.is_file():
+            assert value.encode() not in path.read_bytes(), path
+
+
+def test_a_secret_stored_by_name_is_found_when_the_job_starts(machine: Machine) -> None:
+    stored = machine.home / "config" / "secrets" / "hub"
+    stored.mkdir(parents=True)
+    (stored / "token").write_text("stored-value-42\n")
+    done = machine("run", "--secret", "HUB_TOKEN=hub/token", *python("import os; print(len(os.environ['HUB_TOKEN']))"))
+    assert done.stdout == "15\n"
+    id = machine.submitted("--secret", "HUB_TOKEN=hub/missing", "--", "true")
+    assert "secret for HUB_TOKEN is not there" in machine.until(id, "failed")["reason"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("run",), 2, "nothing to run"),
+        (("run", "--", "no-such-program"), 3, "'no-such-program' was not found"),
+        (("run", "--gpus", "3", "--", "true"), 2, "needs 3 GPUs, and this machine gives 2"),
+        (("run", "--folder", "/no/such", "--", "true"), 2, "/no/such is not there"),
+        (("run", "--engine", "locall", "--", "true"), 2, "Did you mean local?"),
+        (("run", "--env", "A B", "--", "true"), 2, "is no setting"),
+        (("run", "--secret", "NOT_SET_ANYWHERE", "--", "true"), 2, "is not set here"),
+        (("run", "--after", "nobody", "--", "true"), 2, "No job is called 'nobody'"),
+        (("run", "missing.yaml"), 2, "missing.yaml"),
+        (("logs", "nobody"), 2, "No job is called"),
+        (("stop", "nobody"), 2, "No job is called"),
+        (("describe", ""), 2, "No job is called"),
+        (("ps", "--phase", "runing"), 2, "Did you mean running?"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing_behind(
+    machine: Machine, words: tuple[str, ...], code: int, told: str
+) -> None:
+    done = machine(*words, code=code)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (machine.home / "data" / "run").exists()
+    assert "No job" in machine("ps").stdout
+
+
+def test_top_and_ps_show_what_runs(machine: Machine) -> None:
+    id = machine.submitted("--gpus", "1", "--name", "busy", *python("while True: pass"))
+    machine.until(id, "running")
+    [one] = json.loads(machine("top", "--json").stdout)
+    assert one["id"] == id
+    assert one["cpu_percent"] > 5
+    assert id in machine("top", "--once").stdout
+    assert re.search(rf"{id}\s+running", machine("ps").stdout)
+    machine("stop", "--wait", id)
+
+
+def _wait(what: Callable[[], object], seconds: float = 15) -> None:
+    late = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < late
+        time.sleep(0.05)

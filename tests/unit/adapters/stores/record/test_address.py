@@ -1,0 +1,62 @@
+"""Where a record is: what may be typed, and that a password is never repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.adapters.stores.record.address import File, Server, read_address
+from chipwise.errors import BadInput
+
+
+@pytest.mark.parametrize(("url", "path"), [
+    ("sqlite:///var/lib/jobs.db", "/var/lib/jobs.db"), ("sqlite:////var/lib/jobs.db", "/var/lib/jobs.db"),
+    ("/var/lib/jobs.db", "/var/lib/jobs.db"), ("sqlite:///a%20b/jobs.db", "/a b/jobs.db"), ("/a:b/jobs.db", "/a:b/jobs.db"),
+    ("SQLITE:///x.db", "/x.db"),
+])  # fmt: skip
+def test_a_file_is_named_by_url_or_path(url: str, path: str) -> None:
+    assert read_address(url) == File(Path(path))
+
+
+def test_a_relative_path_and_a_home_are_made_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/alice")
+    assert read_address("jobs.db") == File(tmp_path / "jobs.db")
+    assert read_address("~/jobs.db") == File(Path("/home/alice/jobs.db"))
+
+
+@pytest.mark.parametrize(("url", "said"), [
+    ("", "is empty"), ("sqlite://host/x.db", "three slashes"), ("sqlite:x.db", "three slashes"), ("/tmp/", "is a folder"),
+    ("mysql://h/d", "begins with 'mysql'"), ("postgresq://h/d", "Did you mean postgresql"), ("a\0b", "NUL"),
+    ("sqlite:///x.db?mode=ro", "not known: mode"), ("sqlite:///x.db?synchronous=off", "not known: synchronous=off"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused_with_a_sentence(url: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        read_address(url)
+
+
+SECRETS = st.text(st.characters(exclude_characters="/?#@:[]\0 ", exclude_categories=["Cs", "Cc"]), min_size=6, max_size=20)
+
+
+@given(SECRETS.filter(lambda text: text not in "postgresql://alice@db.example:5433/jobs"), st.sampled_from([
+    "postgresql://alice:{}@db.example:5433/jobs", "postgres://alice:{}@db.example:5433/jobs?sslmode=require",
+    "postgresql://alice@db.example:5433/jobs?password={}", "postgresql://alice:{}@db.example:70000/jobs",
+    "postgresql://alice:{}@[db/jobs", "postgresql://alice@db.example:5433/jobs#{}",
+]))  # fmt: skip
+def test_a_password_is_never_shown(secret: str, form: str) -> None:
+    address = read_address(form.format(secret))
+    assert isinstance(address, Server)
+    assert secret not in str(address)
+    assert secret not in repr(address)
+    assert address.url.endswith(form.format(secret).partition(":")[2])
+
+
+def test_host_database_and_login_are_shown() -> None:
+    assert (
+        str(read_address("postgres://alice:s3cret@db.example:5433/jobs?sslmode=require"))
+        == "postgresql://alice@db.example:5433/jobs"
+    )
+    assert str(read_address("postgresql:///?service=team")) == "postgresql:///"
