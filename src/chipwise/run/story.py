@@ -59,7 +59,7 @@ def _compared(predicted: Mapping[str, object], measured: Mapping[str, object]) -
             continue
         thought = predicted.get(name)
         show = shown.get(name, show_number)
-        label = "" if name in shown else f" {name}"
+        label = "" if name in shown else f" {name[:-1] if value == 1 and name.endswith('s') else name}"
         beside = f" ({show(float(thought))} predicted)" if isinstance(thought, int | float) else ""
         parts.append(f"{show(float(value))}{label}{beside}")
     return f"measured: {', '.join(parts)}"

@@ -32,7 +32,7 @@ _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that look alike
 
 def new_id(name: str) -> str:
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:30].strip("-") or "job"
-    return f"{slug}-{''.join(secrets.choice(_LETTERS) for _ in range(5))}"
+    return f"{slug}-{''.join(secrets.choice(_LETTERS) for _ in range(7))}"
 
 
 def submitter() -> str:
