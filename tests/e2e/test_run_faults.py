@@ -1,0 +1,22 @@
+"""A short version of `benchmarks/faults/local.py`: programs, supervisors and controllers are killed at random."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_nothing_is_lost_whatever_is_killed() -> None:
+    command = [sys.executable, "benchmarks/faults/local.py", "--kills", "15", "--jobs", "2", "--steps", "300", "--minutes", "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stdout + done.stderr
+    counted = json.loads(done.stdout.splitlines()[-1])
+    assert sum(counted["kills"].values()) >= 5
+    assert counted["wrong_results"] == counted["two_at_once"] == counted["orphans"] == 0
