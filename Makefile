@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 BASE := $(VENV)/.base-installed
 REPORT := $(VENV)/.report-installed
 DEV := $(VENV)/.dev-installed
+# Without bytecode every worker, and every command that a test starts, would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help docs demo test check lint types arrows format tools cluster e2e bench lock clean
 
@@ -48,7 +50,7 @@ demo: $(REPORT)
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n auto -m "not e2e"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e"
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .
@@ -74,7 +76,7 @@ cluster: $(VENV)/bin/python
 	@$(BIN)/python tools/cluster/build.py
 
 e2e: $(DEV)
-	$(BIN)/python -m pytest -m e2e --no-other-skips
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m e2e --no-other-skips
 
 bench: $(DEV)
 	@$(BIN)/python benchmarks/run.py

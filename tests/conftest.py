@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -45,6 +46,33 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("not proven here")
         for reason in sorted(set(reasons)):
             terminalreporter.line(f"{reasons.count(reason)} x {reason}")
+
+
+class SkippedFiles:
+    """A worker of xdist keeps to itself which files were skipped as a whole; this sends it with the worker's last words."""
+
+    def __init__(self, last_words: dict[str, Any]) -> None:
+        self.found: list[tuple[str, str, int, str]] = last_words.setdefault("skipped files", [])
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self.found.append((report.nodeid, *report.longrepr))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workeroutput"):
+        config.pluginmanager.register(SkippedFiles(config.workeroutput))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every worker skips the same files: each counts once, as without workers."""
+    reporter = node.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.setdefault("skipped", [])
+    known = {report.nodeid for report in skipped}
+    for nodeid, *where in getattr(node, "workeroutput", {}).get("skipped files", []):
+        if nodeid not in known:
+            skipped.append(pytest.CollectReport(nodeid, "skipped", tuple(where), []))
 
 
 @pytest.hookimpl(trylast=True)

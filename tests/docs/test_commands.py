@@ -6,7 +6,6 @@ columns. `pytest --update-golden` writes the blocks anew.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from command import called, plain
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"```console\n\$ (chipwise [^\n]*)\n(.*?)```", re.DOTALL)
@@ -22,17 +23,9 @@ CASES = [(page, command) for page in PAGES for command, _ in BLOCK.findall(page.
 
 
 def run(command: str, home: Path) -> str:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "COLUMNS": "80",
-        "CHIPWISE_TODAY": "2026-11-15",
-        "LANG": "C.UTF-8",
-    }
-    words = [str(Path(sys.executable).parent / "chipwise"), *shlex.split(command)[1:]]
-    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode in (0, 1), done.stderr
-    return done.stdout
+    done = called(*shlex.split(command)[1:], environment=plain(home))
+    assert done.code in (0, 1), done.err
+    return done.out
 
 
 @pytest.mark.parametrize(("page", "command"), CASES, ids=[f"{page.name}: {command}" for page, command in CASES])

@@ -1,4 +1,7 @@
-"""One real Kubernetes for the whole run, started when the first test asks for it; its logs stand beside a failure."""
+"""One real Kubernetes for a whole run, or for each of its workers, started when the first test asks for it.
+
+Its logs stand beside a failure.
+"""
 
 from __future__ import annotations
 

@@ -43,6 +43,21 @@ def test_a_listing_as_json_and_csv_holds_the_same_rows(chipwise: Chipwise, argum
     assert len(list(csv.DictReader(io.StringIO(as_csv.out)))) == len(as_json.json) > 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("chips A100 H100 T4", 0), ("offers --chip h100 --json", 0), ("check - --json", 0), ("--help", 0), ("plan --help", 0),
+        ("plan examples/train/workload.yaml", 0), ("catalog show tokens no-such-word", 1), ("ofers", 2), ("check nowhere", 2),
+        ("catalog refresh azure -o endpoint=http://127.0.0.1:9 -o retries=1", 3), ("", 0),
+    ],
+)  # fmt: skip
+def test_a_process_answers_what_a_call_answers(chipwise: Chipwise, arguments: str, code: int) -> None:
+    typed = "kind: batch\nname: x\nmodel: llama-3.1-8b\nitems: 5\n"
+    called, started = chipwise(*arguments.split(), typed=typed), chipwise.process(*arguments.split(), typed=typed)
+    assert started == called
+    assert started.code == code
+
+
 def test_json_is_never_cut_by_a_limit(chipwise: Chipwise) -> None:
     assert len(chipwise("offers", "--json", "--limit", "3").json) == len(load().offers)
 

@@ -107,8 +107,9 @@ class Brute:
         self.tiers = Tiers(catalog.rows("storage"), tiers())
         self.model = own_model(session)
         self._offers = list(catalog.offers)
+        self.layer = cache(self._layer)
 
-    def layer(self, name: str) -> tuple[str, Layer, float]:
+    def _layer(self, name: str) -> tuple[str, Layer, float]:
         found = self.session.find_model(name, online=False)
         shape: Any = found.shape
         return model_key(found.name), layer_of(shape), float(shape.parameters)

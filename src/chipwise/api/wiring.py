@@ -40,7 +40,7 @@ class Session:
         """The packaged catalog, what the feeds brought, and the user's own files, the later over the earlier."""
         from chipwise.catalog.load import load
 
-        if not self.config.catalog_dir.is_dir():
+        if not any(self.config.catalog_dir.glob("*.y*ml")):
             brought = self._brought(())
             return load((), brought.machines, brought.regions, brought.offers)
         from chipwise.api.own import join, read, read_chips

@@ -61,8 +61,20 @@ def rules(data: Path) -> tuple[Rule, ...]:
     return tuple(read_rows(data / "compatibility.csv", Rule))
 
 
+@lru_cache(maxsize=4)
 def components(data: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(rule.component for rule in rules(data)), "driver")))
+
+
+@lru_cache(maxsize=4)
+def _by_folded(data: Path) -> Mapping[str, str]:
+    return {fold(component): component for component in components(data)}
+
+
+@lru_cache(maxsize=256)
+def _covering(component: str, version: str, data: Path) -> tuple[Rule, ...]:
+    """The rules that speak of a version: the same for every chip, and a plan asks for hundreds of chips."""
+    return tuple(rule for rule in rules(data) if rule.component == component and _covers(rule, version))
 
 
 def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, ...]:
@@ -76,7 +88,7 @@ def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, .
     findings = []
     for name, version in asked.items():
         # Each component is judged with the CUDA it brings along itself, unless one is asked for.
-        brings = [r for r in rules(data) if r.component == name and r.needs == "default_cuda" and _covers(r, version)]
+        brings = [rule for rule in _covering(name, version, data) if rule.needs == "default_cuda"]
         default = brings[0] if brings and "cuda" not in asked and chip.vendor == "NVIDIA" else None
         around = asked if default is None else {**asked, "cuda": default.low}
         found = _judge(name, version, chip, around, data)[0]
@@ -92,7 +104,7 @@ def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, .
 
 def _judge(name: str, version: str, chip: Chip, implied: Mapping[str, str], data: Path) -> list[Finding]:
     """What the rules say of one component, the worst first; without a word about this chip it is unstated."""
-    mine = [rule for rule in rules(data) if rule.component == name and _covers(rule, version)]
+    mine = _covering(name, version, data)
     found = [finding for rule in mine for finding in _apply(rule, version, chip, implied)]
     refused = [finding for finding in found if finding.answer is Answer.REFUSED]
     unstated = [finding for finding in found if finding.answer is Answer.UNSTATED]
@@ -107,7 +119,7 @@ def _judge(name: str, version: str, chip: Chip, implied: Mapping[str, str], data
 
 
 def _component(name: str, data: Path) -> str:
-    known = {fold(component): component for component in components(data)}
+    known = _by_folded(data)
     folded = fold(name)
     folded = _ALIASES.get(folded, folded)
     if folded not in known:
@@ -138,8 +150,6 @@ def _covers(rule: Rule, version: str) -> bool:
 
 
 def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> list[Finding]:
-    if not _covers(rule, version):
-        return []
     if rule.given:
         other, _, bound = rule.given.partition(">=")
         if other not in implied or not _at_least(_version(implied[other], other), bound):

@@ -10,7 +10,9 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon, usable_memory
@@ -45,14 +47,43 @@ def load(
 
     Of `offers`, which feeds brought, the newer price counts, and what we know of a price that is no real offer stays with
     it; `own_offers` are the user's word and always count. Without `prices` the offers are left out: enough to resolve
-    names, in a fraction of the time.
+    names, in a fraction of the time. What is packaged never changes while we run, so it is read once.
     """
-    all_chips = {chip.name: chip for chip in (*read_chips(data), *chips)}
-    machine_rows = {machine.key: machine for machine in read_machines(data)}
+    if data == DATA and not any((chips, machines, regions, offers, own_offers)):
+        return _packaged(prices)
+    return _join(_packaged_rows() if data == DATA else _read(data), chips, machines, regions, offers, own_offers, data, prices)
+
+
+class _Rows(NamedTuple):
+    chips: tuple[Chip, ...]
+    machines: tuple[Machine, ...]
+    regions: tuple[Region, ...]
+
+
+def _read(data: Path) -> _Rows:
+    return _Rows(tuple(read_chips(data)), tuple(read_machines(data)), tuple(read_regions(data)))
+
+
+@cache
+def _packaged_rows() -> _Rows:
+    return _read(DATA)
+
+
+@cache
+def _packaged(prices: bool) -> Catalog:
+    return _join(_packaged_rows(), (), (), (), (), (), DATA, prices)
+
+
+def _join(
+    packaged: _Rows, chips: Sequence[Chip], machines: Sequence[Machine], regions: Sequence[Region], offers: Sequence[Offer],
+    own_offers: Sequence[Offer], data: Path, prices: bool,
+) -> Catalog:  # fmt: skip
+    all_chips = {chip.name: chip for chip in (*packaged.chips, *chips)}
+    machine_rows = {machine.key: machine for machine in packaged.machines}
     for machine in machines:
         known = machine_rows.get(machine.key)
         machine_rows[machine.key] = machine if known is None else richer(known, machine)
-    region_rows = {region.key: region for region in (*read_regions(data), *regions)}
+    region_rows = {region.key: region for region in (*packaged.regions, *regions)}
     for offer in (*offers, *own_offers):
         here = (offer.provider, offer.region)
         if here not in region_rows:

@@ -108,6 +108,7 @@ class Request:
         return self.input_tokens + self.output_tokens
 
 
+@lru_cache(maxsize=2048)  # every plan asks for all spellings of the price lists
 def release(spelled: str) -> tuple[str, str]:
     """(name, variant) of a provider's spelling: ("llama-3.3-70b", "turbo") of meta-llama/Llama-3.3-70B-Instruct-Turbo."""
     name = spelled.strip().casefold()
@@ -121,6 +122,7 @@ def release(spelled: str) -> tuple[str, str]:
     return name, " ".join(variant)
 
 
+@lru_cache(maxsize=2048)
 def model_of(spelled: str, registry: Registry) -> str | None:
     """The registry's name of the model, or None where the registry has no such shape."""
     known = _index(registry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,14 @@ DENSE = (13 * 512 + 512 + 512 * 256 + 256 + 256 * 128 + 128) + 3 * (2 * 3456 * 5
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def session() -> Session:
+@cache
+def opened() -> Session:
     return open_session()
+
+
+@pytest.fixture
+def session() -> Session:
+    return opened()
 
 
 def asked(session: Session, on: str = "a100-80", **other: Any) -> Sampled:
@@ -117,7 +123,7 @@ def test_an_exchange_between_machines_takes_longer_than_inside_one(session: Sess
 @given(ways=st.integers(1, 255), batch=st.integers(1, 4096).map(float), task=st.sampled_from(["serve", "train"]))
 @settings(max_examples=50, deadline=None)
 def test_more_chips_never_need_more_memory_each(ways: int, batch: float, task: str) -> None:
-    ask = replace(asked(open_session(), task=task), table_ways=1.0)
+    ask = replace(asked(opened(), task=task), table_ways=1.0)
     few, more = (sum(ask.split(many).memory(batch).values()) for many in (ways, ways + 1))
     assert more < few
     if ways > 1:
@@ -127,7 +133,7 @@ def test_more_chips_never_need_more_memory_each(ways: int, batch: float, task: s
 @given(ways=st.sampled_from([2.0, 4.0, 8.0]), batch=st.integers(1, 4096).map(float))
 @settings(max_examples=30, deadline=None)
 def test_what_is_exchanged_only_adds_to_the_time(ways: float, batch: float) -> None:
-    ask = asked(open_session(), on="h200")
+    ask = asked(opened(), on="h200")
     alone, shared = (one.passes([batch]).seconds[0] for one in (ask, replace(ask.split(ways), chips=ways)))
     assert shared > alone
 
