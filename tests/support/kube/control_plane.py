@@ -75,6 +75,19 @@ class Cluster:
         one.stop()
         self._running.remove(one)
 
+    def restart_server(self, away: float = 0.0, *, killed: bool = False) -> None:
+        """Ends the kube-apiserver and starts it again after so many seconds, on the same port and the same data."""
+        at, old = next((at, one) for at, one in enumerate(self._running) if one.name == "kube-apiserver")
+        old.kill() if killed else old.stop()
+        time.sleep(away)
+
+        def again() -> bool:
+            if self._running[at] is old or not self._running[at].runs:  # its port may be taken for a moment
+                self._running[at] = old.again()
+            return self.api.call("GET", "/readyz").accepted
+
+        wait_for("the kube-apiserver to be back", again, 2 * READY_SECONDS, every=0.5)
+
     def logs(self) -> dict[str, str]:
         return {one.name: one.tail() for one in self._running}
 

@@ -20,6 +20,7 @@ EXIT_CODE = "test.chipwise.dev/exit-code"  # with which it ends then, instead of
 # With which it ends when it is asked to (SIGTERM); "none": it heeds nothing and is ended when its grace is over. Without it, it
 # goes without a word.
 ON_TERM = "test.chipwise.dev/on-term"
+NO_IMAGE = "test.chipwise.dev/no-image"  # its image is not there
 NO_START = "test.chipwise.dev/no-start"  # its command is not there
 
 
@@ -55,6 +56,9 @@ class PlayedKubelet:
         told = meta.get("annotations", {})
         if meta.get("deletionTimestamp"):
             self._end(pod, told.get(ON_TERM))
+        elif phase == "Pending" and NO_IMAGE in told:
+            if not pod["status"].get("containerStatuses"):
+                _report(self._api, pod, "Pending")
         elif phase == "Pending" and NO_START in told:
             _report(self._api, pod, "Failed", 128, "StartError")
         elif phase == "Pending":
@@ -93,6 +97,8 @@ def _report(api: Api, pod: Mapping[str, Any], phase: str, code: int = 0, reason:
     former = [one.get("state", {}).get("running", {}) for one in pod["status"].get("containerStatuses", ())]
     if runs:
         state: dict[str, Any] = {"running": {"startedAt": now}}
+    elif phase == "Pending":
+        state = {"waiting": {"reason": "ErrImagePull", "message": f"{pod['spec']['containers'][0]['image']}: not found"}}
     else:
         began = former[0].get("startedAt", now) if former else now
         state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": began, "finishedAt": now}}

@@ -79,6 +79,7 @@ class Running:
     def __init__(self, name: str, command: Sequence[str | Path], log: Path, environ: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.log = log
+        self._started_as = (name, command, log, environ)
         # No proxy between parts of one cluster, and no settings of the person's own cluster.
         inherited = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR", "LANG") if key in os.environ}
         with log.open("ab") as out:
@@ -95,6 +96,14 @@ class Running:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def again(self) -> Running:
+        """The same program with the same words, where this one has ended."""
+        return Running(*self._started_as)
 
     def must_run(self) -> None:
         code = self._process.poll()
@@ -120,6 +129,11 @@ class Running:
             except subprocess.TimeoutExpired:
                 self._signal(signal.SIGKILL)
         self._process.wait(patience)
+
+    def kill(self) -> None:
+        """Without a word, as a lack of memory or a power cut does."""
+        self._signal(signal.SIGKILL)
+        self._process.wait(5.0)
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -1,0 +1,118 @@
+"""What the pods of an attempt wrote. The cluster forgets it with the pod, so it is fetched when an attempt leaves or is over.
+
+Kept are files by job, attempt and pod index, each cut to its end. Who keeps logs elsewhere needs none: no folder, no files.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipwise.adapters.kube.connection import Connection
+from chipwise.adapters.kube.kinds import POD, Object
+from chipwise.adapters.kube.picture import OVER, Key, index_of, started
+from chipwise.errors import ChipwiseError, NotFound, TryLater
+
+KEPT_BYTES = 8 << 20  # of each pod, from the end
+LINES_KEPT = 50_000
+PODS_KEPT = 64  # of one attempt
+PATIENCE_S = 5.0  # with a machine that is about to go, or gone
+LOOK_S = 0.5  # until it is looked again whether a pod has begun, or another came in its place
+_FILE = re.compile(r"([0-9]+)\.log")
+Look = Callable[[], tuple[Sequence[Object], bool]]  # pods of an attempt, and whether it is over
+
+
+def ordered(pods: Sequence[Object]) -> list[Object]:
+    """By index, and the newest of one that was made several times last."""
+    return sorted(pods, key=lambda one: (int(index_of(one) or 0), str(one["metadata"].get("creationTimestamp", ""))))
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    connection: Connection
+    folder: Path | None
+    wait: Callable[[float], None] = time.sleep
+
+    def of(self, key: Key, pods: Sequence[Object], rank: int | None) -> Iterator[bytes]:
+        """Of one pod, or of all in turn, as far as they have written; what was kept where they are gone."""
+        chosen = [one for one in ordered(pods) if rank is None or index_of(one) in ("", str(rank))]
+        if not chosen:
+            yield from self._kept(key, rank)
+            return
+        for one in chosen:
+            if started(one) is not None:  # the server refuses to tell of one that has not begun
+                yield from self._text(one, {})
+
+    def follow(self, key: Key, look: Look, rank: int | None) -> Iterator[bytes]:
+        """Of one pod, the first unless another is named, and of those that come in its place, until the attempt is over."""
+        wanted = str(rank or 0)
+        shown: dict[str, int] = {}  # bytes, by pod: whoever is cut off is shown the rest
+        whole: set[str] = set()
+        while True:
+            try:
+                pods, over = look()
+                for one in ordered(pods):
+                    uid = str(one["metadata"]["uid"])
+                    if index_of(one) not in ("", wanted) or started(one) is None or uid in whole:
+                        continue
+                    yield from self._rest(one, uid, shown)
+                    if (one.get("status") or {}).get("phase") in OVER:  # else a server that goes down has cut it off
+                        whole.add(uid)
+            except TryLater:  # the server is away for a while; the job runs on
+                over = False
+            except NotFound:  # gone between the two questions
+                continue
+            if over:
+                if not shown:
+                    with suppress(NotFound):
+                        yield from self._kept(key, int(wanted))
+                return
+            yield b""  # nothing was added since: whoever follows may look at something else
+            self.wait(LOOK_S)
+
+    def _rest(self, pod: Object, uid: str, shown: dict[str, int]) -> Iterator[bytes]:
+        skip = shown.setdefault(uid, 0)
+        for part in self._text(pod, {"follow": "true"}):
+            new = part[skip:]
+            skip -= len(part) - len(new)
+            shown[uid] += len(new)
+            if new:
+                yield new
+
+    def _text(self, pod: Object, asked: dict[str, str], patience_s: float | None = None) -> Iterator[bytes]:
+        yield from self.connection.text(POD, pod["metadata"]["name"], "log", asked, patience_s)
+
+    def keep(self, key: Key, pods: Sequence[Object]) -> None:
+        """As far as the cluster still gives them: neither leaving nor clearing is held up by what cannot be read."""
+        if self.folder is None:
+            return
+        at = self.folder / key[0] / str(key[1])
+        with suppress(ChipwiseError, OSError):  # a node that does not answer for one pod is not asked for the next
+            for one in [one for one in ordered(pods) if started(one) is not None][:PODS_KEPT]:
+                end = bytearray()
+                for part in self._text(one, {"tailLines": str(LINES_KEPT)}, PATIENCE_S):
+                    end += part
+                    if len(end) > 2 * KEPT_BYTES:
+                        del end[:-KEPT_BYTES]
+                at.mkdir(parents=True, exist_ok=True, mode=0o700)
+                (at / f"{index_of(one) or 0}.log").write_bytes(end[-KEPT_BYTES:])
+
+    def _kept(self, key: Key, rank: int | None) -> Iterator[bytes]:
+        at = None if self.folder is None else self.folder / key[0] / str(key[1])
+        found = sorted(
+            (int(match[1]), path)
+            for path in (at.iterdir() if at is not None and at.is_dir() else ())
+            if (match := _FILE.fullmatch(path.name))
+        )
+        wanted = [path for index, path in found if rank is None or index == rank]
+        if not wanted:
+            raise NotFound(
+                f"The pods of {key[0]}, attempt {key[1]}, are gone, and nothing that they wrote was kept.",
+                remedy="A log collector of the cluster may have it.",
+            )
+        for path in wanted:
+            yield path.read_bytes()

@@ -1,0 +1,72 @@
+"""The rights that the engine needs, and no more: a Role for its namespace, and a ClusterRole that only makes its story longer.
+
+`docs/running/kubernetes-role.yaml` is this as text; a test keeps the two equal, and another runs jobs with these rights alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+NAME = "chipwise-runner"
+_HEAD = """\
+# What `chipwise run --engine kubernetes` needs, in the namespace where jobs run. Put in your namespace and who may run:
+#   sed 's/NAMESPACE/train/; s/SOMEBODY/you@example.com/' kubernetes-role.yaml | kubectl apply -f -
+# The ClusterRole is optional: with it, a job tells which machine it got, that a spot machine is about to go, and how full its
+# queue is.
+"""
+_RULES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("batch", ("jobs",), ("get", "list", "watch", "create", "patch", "delete")),
+    ("apps", ("deployments",), ("get", "list", "watch", "create", "patch", "delete")),
+    ("", ("pods",), ("list", "watch", "delete")),
+    ("", ("pods/log",), ("get",)),
+    ("", ("configmaps",), ("get", "list", "watch", "create", "update", "delete")),
+    ("", ("events",), ("list", "watch")),
+    ("", ("services",), ("create", "patch", "delete")),
+    ("", ("persistentvolumeclaims", "serviceaccounts"), ("create",)),
+    ("networking.k8s.io", ("networkpolicies",), ("create", "patch", "delete")),
+    ("policy", ("poddisruptionbudgets",), ("create", "patch", "delete")),
+    ("autoscaling", ("horizontalpodautoscalers",), ("create", "patch", "delete")),
+    ("kueue.x-k8s.io", ("workloads", "localqueues"), ("list", "watch")),
+)
+_CLUSTER_RULES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("", ("nodes",), ("list", "watch")),
+    ("kueue.x-k8s.io", ("clusterqueues",), ("list", "watch")),
+)
+_API = "rbac.authorization.k8s.io"
+
+
+def objects(namespace: str = "NAMESPACE", user: str = "SOMEBODY") -> list[dict[str, Any]]:
+    inside = {"name": NAME, "namespace": namespace}
+    return [
+        _made("Role", inside, rules=_written(_RULES)),
+        _made("RoleBinding", inside, roleRef=_refers("Role"), subjects=[_somebody(user)]),
+        _made("ClusterRole", {"name": NAME}, rules=_written(_CLUSTER_RULES)),
+        _made(
+            "ClusterRoleBinding",
+            {"name": f"{NAME}-{namespace}"},
+            roleRef=_refers("ClusterRole"),
+            subjects=[_somebody(user)],
+        ),
+    ]
+
+
+def text() -> str:
+    return _HEAD + "---\n".join(yaml.safe_dump(one, sort_keys=False, width=120, default_flow_style=None) for one in objects())
+
+
+def _made(kind: str, metadata: dict[str, str], **rest: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": metadata, **rest}
+
+
+def _refers(kind: str) -> dict[str, str]:
+    return {"apiGroup": _API, "kind": kind, "name": NAME}
+
+
+def _somebody(user: str) -> dict[str, str]:
+    return {"apiGroup": _API, "kind": "User", "name": user}
+
+
+def _written(rules: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]) -> list[dict[str, list[str]]]:
+    return [{"apiGroups": [group], "resources": list(names), "verbs": list(verbs)} for group, names, verbs in rules]
