@@ -1,0 +1,63 @@
+"""A folder of whoever submits a job as one object in S3, which a machine unpacks before the command runs.
+
+It is named by the digest of what is in it: the same folder is sent once, whatever jobs use it, and none is ever changed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from chipwise.errors import BadInput, NotFound
+
+MOST_BYTES = 256 * 2**20  # before it is compressed: code, not data
+LEFT_OUT = frozenset(
+    {
+        ".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache",
+        ".ipynb_checkpoints", ".tox", ".nox",
+    }
+)  # fmt: skip
+
+
+def packed(folder: Path) -> bytes:
+    """The same bytes for the same files, whoever owns them and whenever they were written."""
+    if not folder.is_dir():
+        raise NotFound(f"The folder {folder} is not there.", remedy="Give one that is with --folder.")
+    raw, total = io.BytesIO(), 0
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path in _files(folder):
+            told = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
+            if not (told.isreg() or told.issym()):  # neither sockets nor devices; a second name of a file is one of its own
+                continue
+            total += told.size
+            if total > MOST_BYTES:
+                raise BadInput(
+                    f"The folder {folder} holds more than {MOST_BYTES // 2**20} MiB.",
+                    remedy="Put data into S3 and let the program read it there; or name a container image with the code in it.",
+                )
+            told.uid = told.gid = 0
+            told.uname = told.gname = ""
+            told.mtime = 0
+            told.mode = 0o755 if told.mode & 0o100 else 0o644
+            if told.issym():
+                archive.addfile(told)
+            else:
+                with path.open("rb") as file:
+                    archive.addfile(told, file)
+    return gzip.compress(raw.getvalue(), 6, mtime=0)
+
+
+def name_of(body: bytes) -> str:
+    return f"code/{hashlib.sha256(body).hexdigest()[:32]}.tar.gz"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for at, folders, files in os.walk(folder):
+        folders[:] = sorted(one for one in folders if one not in LEFT_OUT)
+        links = [one for one in folders if (Path(at) / one).is_symlink()]  # which are not walked into
+        yield from (Path(at) / one for one in sorted((*files, *links)))

@@ -1,0 +1,94 @@
+"""What a controller and a machine may do in the account, as IAM policies: each action that is asked for, and no other.
+
+`docs/running/ec2-policy.json` and `ec2-machine-policy.json` are these with placeholders; `setup` puts the real names in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Policy = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Of an account, as far as its policies name them."""
+
+    partition: str = "aws"
+    account: str = "ACCOUNT"
+    region: str = "REGION"
+    bucket: str = "BUCKET"
+    prefix: str = "PREFIX/"  # with a slash at its end, or empty
+    role: str = "MACHINE_ROLE"
+    queue: str = "QUEUE"
+
+    def arn(self, service: str, rest: str, *, region: bool = True, account: bool = True) -> str:
+        return f"arn:{self.partition}:{service}:{self.region if region else ''}:{self.account if account else ''}:{rest}"
+
+
+def partition_of(region: str) -> str:
+    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rpartition("-")[0].rpartition("-")[0], "aws")
+
+
+def controller(names: Names) -> Policy:
+    """Machines and templates can be ended only where they carry our tag."""
+    created = {"StringEquals": {"ec2:CreateAction": ["CreateLaunchTemplate", "CreateFleet", "RunInstances"]}}
+    ours = {"StringLike": {"aws:ResourceTag/chipwise:place": f"ec2:{names.region}:{names.bucket}*"}}
+    role = names.arn("iam", f"role/{names.role}", region=False)
+    return _policy(
+        _may("Look", "*", "ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeSubnets", "ec2:DescribeLaunchTemplates"),
+        _may("Start", "*", "ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateLaunchTemplate"),
+        _may("Tag", "*", "ec2:CreateTags", Condition=created),
+        _may("End", "*", "ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", Condition=ours),
+        _may("Role", role, "iam:PassRole", Condition={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}),
+        _may("Image", names.arn("ssm", "parameter/aws/service/*", account=False), "ssm:GetParameter"),
+        *_kept(names),
+        _may("Events", names.arn("sqs", names.queue), "sqs:ReceiveMessage", "sqs:DeleteMessage"),
+    )
+
+
+def machine(names: Names) -> Policy:
+    """Of the jobs, too: what runs on a machine has its rights. Secrets are those whose names begin with chipwise."""
+    secrets = [
+        names.arn("secretsmanager", "secret:chipwise/*"),
+        names.arn("ssm", "parameter/chipwise/*"),
+    ]
+    return _policy(
+        *_kept(names),
+        _may("Secrets", secrets, "secretsmanager:GetSecretValue", "ssm:GetParameter"),
+        _may("Registry", "*", "ecr:GetAuthorizationToken"),
+        _may(
+            "Images", names.arn("ecr", "repository/*"), "ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage",
+            "ecr:GetDownloadUrlForLayer",
+        ),
+    )  # fmt: skip
+
+
+def trust(service: str) -> Policy:
+    """Who may take a role."""
+    return _policy({"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"})
+
+
+def queue(names: Names, rule: str) -> Policy:
+    """Only this rule of EventBridge may send to the queue."""
+    from_rule = {"ArnEquals": {"aws:SourceArn": names.arn("events", f"rule/{rule}")}}
+    sent = _may("Events", names.arn("sqs", names.queue), "sqs:SendMessage", Condition=from_rule)
+    return _policy({**sent, "Principal": {"Service": "events.amazonaws.com"}})
+
+
+def _kept(names: Names) -> list[Policy]:
+    objects, bucket = f"arn:{names.partition}:s3:::{names.bucket}/{names.prefix}*", f"arn:{names.partition}:s3:::{names.bucket}"
+    within = {"StringLike": {"s3:prefix": f"{names.prefix}*"}}
+    return [
+        _may("Kept", objects, "s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
+        _may("List", bucket, "s3:ListBucket", Condition=within),
+    ]
+
+
+def _may(name: str, resource: str | list[str], *actions: str, **more: Any) -> Policy:
+    return {"Sid": name, "Effect": "Allow", "Action": list(actions), "Resource": resource, **more}
+
+
+def _policy(*statements: Policy) -> Policy:
+    return {"Version": "2012-10-17", "Statement": list(statements)}

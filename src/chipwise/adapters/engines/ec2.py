@@ -1,0 +1,315 @@
+"""Machines of EC2: each attempt is a fleet of its own, which ends itself when its command does.
+
+What was ordered and what is over stands in S3 (`ec2_fleet.kept`), where every controller sees it at once; EC2 shows machines
+late and forgets them after an hour. A start is one request with a token made from job and attempt, so that it gives the same
+machines however often it is sent.
+
+Where there is no machine to be had the attempt is over as lost, with the reason: the core places the next one, elsewhere or
+later, and waits longer each time. Only a job without a deadline that also names on-demand places gets one of those at once when
+there is no spot machine: that is what the built-in rule would decide, and with a deadline the policy is asked.
+What it really got is told with the attempt, and it keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from chipwise.adapters.ec2_fleet import bringing, notices, request, seeing
+from chipwise.adapters.ec2_fleet.cloud import Cloud, Key, Told, key_of
+from chipwise.adapters.ec2_fleet.config import Config as Config
+from chipwise.adapters.ec2_fleet.config import check
+from chipwise.adapters.ec2_fleet.errors import LATER, AskedOtherwise, NoCapacity, of_code
+from chipwise.adapters.ec2_fleet.kept import Kept, Marks
+from chipwise.adapters.ec2_fleet.seeing import Machine
+from chipwise.adapters.ec2_fleet.user_data import user_data
+from chipwise.catalog.offer import Purchase
+from chipwise.errors import BadInput, NotAllowed, NotFound, OutsideFailed, TryLater
+from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
+from chipwise.run.job import Job, Where
+
+LEADS_EVERY_S = 60.0
+
+
+def connect(config: Config) -> Ec2:
+    check(config)
+    return Ec2(config)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """What belongs to no attempt that is under way, and was ended, or would be."""
+
+    kind: str  # machine or launch template
+    name: str
+    job: str  # empty: its tags do not say
+    attempt: int
+    type: str = ""
+
+
+@dataclass(slots=True)
+class Ec2:
+    config: Config
+    name: str = "ec2"
+    cloud: Cloud = field(init=False)
+    kept: Kept = field(init=False)
+    _led: float = field(init=False, default=-LEADS_EVERY_S)
+
+    def __post_init__(self) -> None:
+        self.cloud = Cloud(self.config)
+        self.kept = Kept(self.cloud)
+
+    @property
+    def place(self) -> str:
+        return self.config.place
+
+    # Looking
+
+    def look(self, jobs: Sequence[Job], now: float) -> Seen:
+        self._lead(jobs, now)
+        machines = self._machines(self.cloud.machines())
+        marks = self.kept.marks()
+        if self.config.queue_url:
+            self._take_notices(jobs, machines, marks, now)
+        keys = {(job.id, len(job.attempts)): job for job in jobs}
+        sights = {key: self._sight(key, job, machines.get(key, []), marks.get(key, {}), now) for key, job in keys.items()}
+        alive = {
+            key for key, found in machines.items() if any(one.state not in ("terminated", "shutting-down") for one in found)
+        }
+        strays = sorted((alive | marks.keys()) - keys.keys())
+        return Seen(now, sights, Room(), tuple(map(seeing.handle, strays)))
+
+    def _lead(self, jobs: Sequence[Job], now: float) -> None:
+        """For machines that would end themselves were nobody there. Missing it once or twice does no harm."""
+        if jobs and now - self._led >= LEADS_EVERY_S:
+            with suppress(TryLater):
+                self.kept.lead(now)
+                self._led = now
+
+    def _machines(self, told: Iterable[Told]) -> dict[Key, list[Machine]]:
+        found: dict[Key, list[Machine]] = {}
+        for one in told:
+            if (key := key_of(one)) is not None:
+                found.setdefault(key, []).append(seeing.machine(one))
+        return found
+
+    def _sight(self, key: Key, job: Job, machines: Sequence[Machine], marks: Marks, now: float) -> Sight:
+        seen = seeing.sight(job, machines, marks, lambda mark: self.kept.read(key, mark, marks[mark]), now)
+        if seen.state is not State.ABSENT:
+            return seen
+        if self.kept.is_over(key):
+            return Sight(State.LOST, reason="it was ended before it had machines")
+        return Sight(State.ABSENT)
+
+    def _take_notices(
+        self, jobs: Sequence[Job], machines: Mapping[Key, Sequence[Machine]], marks: dict[Key, Marks], now: float
+    ) -> None:
+        """A queue that cannot be read now hides nothing for long: machines hear of their end themselves."""
+        with suppress(TryLater):
+            found, done = notices.receive(self.cloud, now)
+            owners = {one.id: key for key, each in machines.items() for one in each}
+            graces = {(job.id, len(job.attempts)): job.spec.grace_s for job in jobs}
+            for notice in found:
+                key = owners.get(notice.machine)
+                if key is None:
+                    if now - notice.at < notices.YOUNG_S:
+                        continue
+                elif notice.kind == notices.WARNING or self.config.heeds_rebalance:
+                    ahead = max(graces.get(key, 0.0) if notice.kind == notices.REBALANCE else 0.0, notices.AHEAD_S)
+                    name = f"notice-{notice.machine}"
+                    if key in graces and (name not in marks.get(key, {}) or notice.kind == notices.WARNING):
+                        self.kept.put(key, name, by=notice.at + ahead, reason=notice.reason)
+                        marks.setdefault(key, {})[name] = f"event {notice.at}"
+                done.append(notice.receipt)
+            notices.remove(self.cloud, done)
+
+    def check(self, job: Job) -> None:
+        """What stands in the way of its first attempt, as far as looking can tell: nothing is asked for yet."""
+        request.check(job, self.config)
+        user_data(job, self.config, 0)
+        self.kept.newest(job.id)
+        self.cloud.image(job.spec.needs.gpus > 0)
+        if not self.cloud.subnets():
+            raise NotFound(f"There is no subnet in {self.config.region}.", remedy="Name the engine's subnets.")
+
+    # Doing
+
+    def do(self, order: Order) -> None:
+        match order:
+            case Start(job):
+                self._start(job)
+            case Leave(job, by, reason):
+                self._leave(job, by, reason)
+            case End(job):
+                self._end((job.id, len(job.attempts)))
+            case Clear(handle):
+                if (key := seeing.key_of_handle(handle)) is not None:
+                    self._clear(key)
+
+    def _start(self, job: Job) -> None:
+        request.check(job, self.config)
+        key = (job.id, len(job.attempts))
+        if self.kept.newest(job.id) > key[1] or self.kept.is_over(key):
+            return
+        marks = self.kept.marks(key).get(key, {})
+        if {"fleet", "refused"} & marks.keys() or any(one.startswith("ended-") for one in marks):
+            return
+        try:
+            self._launch(job, marks)
+        except (NotAllowed, NotFound, BadInput):  # it will not get better by itself: nothing is left behind
+            with suppress(OutsideFailed):
+                self._clear(key)
+            raise
+
+    def _launch(self, job: Job, marks: Marks) -> None:
+        key, now = (job.id, len(job.attempts)), self.config.clock()
+        spot = job.attempts[-1].where.purchase is Purchase.SPOT
+        own, other = request.places(job, self.config, spot), request.places(job, self.config, not spot)
+        if not own:  # such as a place in another region: not here, and perhaps elsewhere
+            self._refuse(key, f"{job.attempts[-1].where.region} is not the engine's region {self.config.region}")
+        minutes = request.hard_minutes(job, self.config, now)
+        text = user_data(job, self.config, minutes)
+        if "order" in marks:  # an answer that never came
+            there = [one for one in self._machines(self.cloud.machines(key)).get(key, []) if not one.gone]
+            if there:
+                if told := self._take(job, [one.id for one in there], []):
+                    self._refuse(key, "; ".join(told))
+                return
+        else:
+            self.kept.put(key, "order", at=now)
+        image, marked = self.cloud.image(job.spec.needs.gpus > 0), request.tags(job, self.config, minutes, now)
+        made = request.template(self.config, image, text, marked)
+        self.cloud.template(request.template_name(key), request.token(self.config, key, "template"), made, marked)
+        told = self._ask(job, own)
+        if told and spot and other and job.spec.deadline is None:
+            try:
+                more = self._ask(job, other)
+            except NotAllowed as error:  # such as a quota of none: spot machines may come again
+                more = [error.message]
+            told = [*told, *more] if more else []
+        if told:
+            self._refuse(key, "; ".join(told))
+
+    def _ask(self, job: Job, wanted: Sequence[Where]) -> list[str]:
+        """Nothing, where all machines came; else why not."""
+        asked = request.fleet(job, self.config, wanted, self.cloud.subnets())
+        if asked is None:
+            return [f"no subnet of the engine is in {', '.join(sorted({one.zone for one in wanted}))}"]
+        try:
+            answer = self.cloud.fleet(asked)
+        except NoCapacity as error:
+            return [error.message]
+        except AskedOtherwise as error:  # what came of it has the tags of an attempt that is over, and is ended as left over
+            self._refuse((job.id, len(job.attempts)), error.message.rstrip("."))
+        ids = [name for one in answer.get("Instances", ()) for name in one.get("InstanceIds", ())]
+        return self._take(job, ids, answer.get("Errors", ()))
+
+    def _take(self, job: Job, ids: Sequence[str], errors: Sequence[Told]) -> list[str]:
+        """All machines of an attempt or none: half of them would wait for the rest, and cost."""
+        key, many = (job.id, len(job.attempts)), job.machines
+        if len(ids) >= many:
+            self.kept.put(key, "fleet", ids=list(ids), at=self.config.clock())
+            if self.kept.is_over(key) or self.kept.newest(job.id) > key[1]:  # given up while it was on its way
+                self._end(key)
+            return []
+        self.cloud.terminate(ids)
+        told = []
+        for one in errors:
+            failure = _failure(one)
+            if not isinstance(failure, TryLater):
+                raise failure
+            told.append(_no_machine(one))
+        return list(dict.fromkeys(told)) or [f"only {len(ids)} of {many} machines were to be had"]
+
+    def _refuse(self, key: Key, reason: str) -> NoReturn:
+        self.kept.put(key, "refused", reason=reason)
+        self.cloud.remove_template(request.template_name(key))
+        raise TryLater(f"No machine for {key[0]}: {reason}", remedy=LATER)
+
+    def _leave(self, job: Job, by: float, reason: str) -> None:
+        key = (job.id, len(job.attempts))
+        marks = self.kept.marks(key).get(key, {})
+        if "fleet" in marks and "leave" not in marks and not any(one.startswith("ended-") for one in marks):
+            self.kept.put(key, "leave", by=int(by), reason=reason.replace('"', "'"))
+
+    def _end(self, key: Key) -> None:
+        marks = self.kept.marks(key).get(key, {})
+        self.kept.over(key)
+        if marks:
+            self.kept.put(key, "end")
+        self._terminate(key, marks)
+        self.cloud.remove_template(request.template_name(key))
+
+    def _terminate(self, key: Key, marks: Marks) -> None:
+        """By their tags, and by what was written down when they came: EC2 shows new machines late."""
+        seen = {one.id: one for one in self._machines(self.cloud.machines(key)).get(key, [])}
+        ids = {name for name, one in seen.items() if one.state not in ("terminated", "shutting-down")}
+        if "fleet" in marks:
+            ids |= {str(one) for one in self.kept.read(key, "fleet", marks["fleet"]).get("ids", ()) if one not in seen}
+        self.cloud.terminate(sorted(ids))
+
+    def _clear(self, key: Key) -> None:
+        self._end(key)
+        self.kept.clear(key)
+
+    # Of its own
+
+    def reap(self, live: Callable[[], Iterable[Key]], *, dry_run: bool = False) -> list[Reaped]:
+        """Ends what belongs to none of the live attempts; what it is, also when nothing is done about it.
+
+        Attempts are recorded before machines are asked for. So the record is read after all that is there was listed: what
+        came in between is not in the list, and what is in the list and not in the record belongs to nobody.
+        """
+        told, templates = self.cloud.machines(), self.cloud.templates()
+        kept, found = set(live()), list[Reaped]()
+        for one in told:
+            key = key_of(one)
+            if key not in kept and one["State"]["Name"] not in ("terminated", "shutting-down"):
+                found.append(Reaped("machine", one["InstanceId"], *(key or ("", 0)), type=one.get("InstanceType", "")))
+        for name, of in sorted(templates.items()):
+            if of not in kept:
+                found.append(Reaped("launch template", name, *(of or ("", 0))))
+        found.sort(key=lambda one: (one.job, one.attempt, one.kind != "machine", one.name))
+        if not dry_run:
+            for key in dict.fromkeys((one.job, one.attempt) for one in found if one.job):
+                self._clear(key)
+            self.cloud.terminate([one.name for one in found if not one.job and one.kind == "machine"])
+            for name in (one.name for one in found if not one.job and one.kind != "machine"):
+                self.cloud.remove_template(name)
+        return found
+
+    def bring(self, folder: Path) -> str:
+        """A folder of this machine for jobs: what `Spec.folder` must say so that theirs begin in a copy of it."""
+        body = bringing.packed(folder)
+        return self.kept.bring(bringing.name_of(body), body)
+
+    def logs(self, job: Job, number: int, *, follow: bool = False, rank: int | None = None) -> Iterator[bytes]:
+        """What machines uploaded so far, once a minute and at their end. With `follow`, whoever reads asks again: an empty
+        piece says that nothing was added."""
+        sent = 0
+        while True:
+            piece = self.kept.log((job.id, number), rank or 0, sent)
+            sent += len(piece)
+            yield piece
+            if not follow:
+                return
+
+
+def _no_machine(error: Told) -> str:
+    asked = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    what = asked.get("InstanceType") or "a machine"
+    where = f" in {asked['AvailabilityZone']}" if asked.get("AvailabilityZone") else ""
+    code, spot = str(error.get("ErrorCode", "")), error.get("Lifecycle") == "spot"
+    if code in ("VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"):
+        return of_code(code, str(error.get("ErrorMessage", "")), "ec2:CreateFleet", what, spot).message.rstrip(".")
+    return f"{code} for {what}{' (spot)' if spot else ''}{where}"
+
+
+def _failure(error: Told) -> Exception:
+    asked = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    spot = error.get("Lifecycle") == "spot"
+    code, said = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))
+    return of_code(code, said, "ec2:RunInstances through ec2:CreateFleet", str(asked.get("InstanceType", "")), spot)
