@@ -18,12 +18,17 @@ import logging
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from figure import Figure
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes are forked here, and threads would not come along
 
@@ -183,13 +188,27 @@ def run(kills: int, seed: int) -> Tally:
     return tally
 
 
+def figures(long: bool = False) -> Iterator[Figure]:
+    """In a process of its own, since it forks."""
+    from figure import Figure
+
+    kills = 200 if long else 25
+    done = subprocess.run([sys.executable, __file__, str(kills), "--json"], capture_output=True, text=True, timeout=60 + kills)
+    told = json.loads(done.stdout)
+    yield Figure("faults_checkpoint_kills", told["kills"], "kills", {"min": kills})
+    yield Figure("faults_checkpoint_lost_steps", told["lost_beyond_checkpoint"], "steps", {"max": 0})
+    yield Figure("faults_checkpoint_corrupted_accepted", told["corrupted_accepted"], "checkpoints", {"max": 0})
+    yield Figure("faults_checkpoint_not_bit_equal", told["trainings"] - told["bit_equal"], "trainings", {"max": 0})
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("kills", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
     tally = run(asked.kills, asked.seed)
-    print(tally.table())
+    print(json.dumps(asdict(tally)) if asked.json else tally.table())
     return 0 if tally.clean else 1
 
 

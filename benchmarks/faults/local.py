@@ -15,14 +15,17 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -31,6 +34,9 @@ from chipwise.api.config import Config
 from chipwise.api.running import asking, controlling, submitting
 from chipwise.api.wiring import Session
 from chipwise.run.job import Job, Needs, Phase, Retry, Spec
+
+if TYPE_CHECKING:
+    from figure import Figure
 
 EVERY = 5  # steps between checkpoints
 PROGRAM = f"""
@@ -77,7 +83,7 @@ class Counted:
         return bad == 0 and self.most_redone <= 3 * EVERY
 
 
-def play(home: Path, kills: int, jobs: int, steps: int, seed: int, seconds: float) -> Counted:
+def play(home: Path, kills: int, jobs: int, steps: int, seed: int, seconds: float, pause_s: float = 0.4) -> Counted:
     """Jobs on a record of their own in `home`, and `kills` faults among them."""
     rng, counted = random.Random(seed), Counted()
     session = Session(Config(home / "config", home / "data"), date(2026, 1, 1), [])
@@ -97,7 +103,7 @@ def play(home: Path, kills: int, jobs: int, steps: int, seed: int, seconds: floa
             live = [job for id, _ in names if not (job := held.job(id)).phase.over]
             if not live:
                 break
-            time.sleep(rng.uniform(0.05, 0.4))
+            time.sleep(rng.uniform(0.05, pause_s))
             if sum(counted.kills.values()) < kills:
                 _kill(rng, live, held, home, counted)
         ended = [held.job(id) for id, _ in names]
@@ -196,6 +202,21 @@ def _leave(home: Path, held: asking.Held, counted: Counted, jobs: list[Job]) -> 
             os.kill(pid, signal.SIGTERM)
 
 
+def figures(long: bool = False) -> Iterator[Figure]:
+    """In a process of its own: it has a data directory of its own in its environment."""
+    from figure import Figure
+
+    words = [] if long else ["--kills", "12", "--jobs", "2", "--steps", "400", "--minutes", "1", "--pause", "2"]
+    done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, timeout=1200 if long else 150)
+    told = json.loads(done.stdout)
+    wrong = told["wrong_results"] + told["gaps"] + len(told["not_done"])
+    yield Figure("faults_local_kills", sum(told["kills"].values()), "kills", {"min": 1})
+    yield Figure("faults_local_wrong_or_missing", wrong, "jobs", {"max": 0})
+    yield Figure("faults_local_two_at_once", told["two_at_once"] + told["overlapping"], "jobs", {"max": 0})
+    yield Figure("faults_local_orphans", told["orphans"], "processes", {"max": 0})
+    yield Figure("faults_local_steps_redone", told["most_redone"], "steps", {"max": 3 * EVERY})
+
+
 def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--kills", type=int, default=300)
@@ -203,10 +224,11 @@ def main() -> int:
     asked.add_argument("--steps", type=int, default=1500)
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--minutes", type=float, default=10.0)
+    asked.add_argument("--pause", type=float, default=0.4, help="the longest between two kills, in seconds")
     given = asked.parse_args()
     home = Path(tempfile.mkdtemp(prefix="chipwise-faults-"))
     try:
-        counted = play(home, given.kills, given.jobs, given.steps, given.seed, 60.0 * given.minutes)
+        counted = play(home, given.kills, given.jobs, given.steps, given.seed, 60.0 * given.minutes, given.pause)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     print(

@@ -12,15 +12,31 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chipwise.adapters.stores.record import connect
 from chipwise.run.events import Submitted, after, first
 from chipwise.run.job import Job
 from chipwise.run.record import Happened, Record, Wanted
 
+if TYPE_CHECKING:
+    from figure import Figure
+
 WRITERS = Path(__file__).resolve().parent.parent.parent / "tests" / "support" / "record_writers.py"
 MOST = 5_000  # kills in one run
+
+
+def figures(long: bool = False) -> Iterator[Figure]:
+    from figure import Figure
+
+    kills = 300 if long else 40
+    done = subprocess.run([sys.executable, __file__, str(kills)], capture_output=True, text=True, timeout=120 + kills * 5.0)
+    told = json.loads(done.stdout)
+    yield Figure("faults_record_kills", told["kills"], "kills", {"min": kills})
+    yield Figure("faults_record_lost", told["lost"], "jobs", {"max": 0})
+    yield Figure("faults_record_half_done", told["half_done"], "jobs", {"max": 0})
 
 
 def main(arguments: list[str]) -> int:
