@@ -167,6 +167,14 @@ def test_the_ledger_finds_attempts_that_held_machines(record: Record) -> None:
     assert record.uses(20, 40) == [now]
 
 
+def test_the_ledger_counts_what_an_attempt_held_and_not_what_its_job_wanted(record: Record) -> None:
+    [job] = submitted(record, "a", spec=replace(SPEC, needs=Needs(4, gpus_least=1)))
+    for number, devices in enumerate(((2, 3), (0, 1, 2, 3)), start=1):
+        job = written(record, job, Placed(number, Where(), devices=devices, cpus=(0,)), at=10.0 * number)
+        job = written(record, job, Ended(number, Outcome.LEFT), at=10.0 * number + 5.0)
+    assert [use.gpus for use in record.uses(0, 100)] == [2, 4]
+
+
 def _read_all(record: Record, most: int, mark: int = 0) -> tuple[list[str], int]:
     found: list[str] = []
     while True:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,45 @@ def test_sharded_tensors_come_back_on_another_number_of_ranks_and_a_damaged_fold
     assert found[0].returncode == 0, found[0].stderr
     assert found[0].stdout.split(maxsplit=2)[:2] == ["0", "2"]
     assert str([2.0 * number for number in range(12)]) in found[0].stdout
+
+
+def test_tensors_that_are_split_over_ranks_fit_any_number_of_them(tmp_path: Path) -> None:
+    whole = torch.arange(22.0, device=DEVICE).reshape(11, 2)
+
+    def state(rank: int, world: int) -> dict[str, Any]:
+        torch.manual_seed(5)
+        model = torch.nn.Linear(2, 3).to(DEVICE)
+        return {"model": model, "momentum": whole[job.part(11, rank, world)].clone(), "scale": torch.tensor(float("nan"))}
+
+    with ThreadPoolExecutor(4) as pool:
+        places = [Checkpoints(tmp_path, rank=rank, world=4, patience_s=30, split={"momentum": 0}) for rank in range(4)]
+        states = [state(rank, 4) for rank in range(4)]  # one after another: the seed is everybody's
+        list(pool.map(lambda place, held: place.save(3, held, wait=True), places, states))
+    for place in places:
+        place.close()
+    for world in (1, 3, 4):
+        for rank in range(world):
+            live = state(rank, world)
+            wanted, kept = live["momentum"].clone(), weights(live["model"])
+            live["momentum"].zero_()
+            with torch.no_grad():
+                live["model"].weight.zero_()
+            found = Checkpoints(tmp_path, rank=rank, world=world, attempt=1, split={"momentum": 0}).load(into=live)
+            assert found is not None
+            assert torch.equal(live["momentum"], wanted)
+            assert weights(live["model"]) == kept
+
+
+def test_tensors_inside_an_object_can_be_split_and_those_that_differ_are_named(tmp_path: Path) -> None:
+    models = [torch.nn.Linear(2, 3).to(DEVICE) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        places = [Checkpoints(tmp_path, rank=rank, world=2, patience_s=30) for rank in range(2)]
+        list(pool.map(lambda place: place.save(1, {"model": models[place.writer.rank]}, wait=True), places))
+    for place in places:
+        place.close()
+    joined = torch.nn.Linear(2, 6).to(DEVICE)
+    split = {"model.weight": 0, "model.bias": 0}
+    Checkpoints(tmp_path, rank=0, world=1, attempt=1, split=split).load(into={"model": joined})
+    assert torch.equal(joined.weight, torch.cat([one.weight for one in models]))
+    with pytest.raises(CannotRestore, match=r"state\.model\.weight is not the same on all ranks"):
+        Checkpoints(tmp_path, rank=0, world=1, attempt=1, split={"model.bias": 0}).load(into={"model": joined})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chipwise.job.checkpoints import Checkpoints, Loaded, LoadedFolder
     from chipwise.job.errors import CannotKeep, CannotRestore, CannotSave, Fenced, NothingWhole
     from chipwise.job.notices import Leaving, leaving, listening
+    from chipwise.job.resharding import part
     from chipwise.job.stepping import steps
 
 LEFT = 75  # EX_TEMPFAIL, the exit code that says "saved; start me again"
@@ -27,11 +28,12 @@ _HOMES = {
     "checkpoints": ("Checkpoints", "Loaded", "LoadedFolder"),
     "errors": ("CannotKeep", "CannotRestore", "CannotSave", "Fenced", "NothingWhole"),
     "notices": ("Leaving", "leaving", "listening"),
+    "resharding": ("part",),
     "stepping": ("steps",),
 }
 __all__ = [
     "CannotKeep", "CannotRestore", "CannotSave", "Checkpoints", "Fenced", "LEFT", "Leaving", "Loaded", "LoadedFolder",
-    "NothingWhole", "leaving", "listening", "steps",
+    "NothingWhole", "leaving", "listening", "part", "steps",
 ]  # fmt: skip
 
 

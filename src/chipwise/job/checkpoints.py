@@ -19,12 +19,13 @@ from types import TracebackType
 from typing import Any, Literal
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
-from chipwise.job import claiming, reading, restoring, sweeping, tree, writing
+from chipwise.job import claiming, reading, resharding, restoring, sweeping, tree, writing
 from chipwise.job.background import Background
 from chipwise.job.errors import CannotRestore
 from chipwise.job.local import Local
 from chipwise.job.manifest import Damaged, Manifest
 from chipwise.job.opening import open_store
+from chipwise.job.resharding import Split
 from chipwise.job.store import Store
 from chipwise.job.tree import Snapshot
 from chipwise.job.writer import Writer, fresh_mark
@@ -61,11 +62,15 @@ class Checkpoints:
         world: int | None = None,
         attempt: int | None = None,
         replicated: bool = False,
+        split: Split | None = None,
         reshard: Reshard | None = None,
         patience_s: float = 600.0,
         store: Store | None = None,
     ) -> None:
         self.writer = _writer(rank, world, attempt, replicated, keep)
+        if split is not None and (replicated or reshard is not None):
+            raise InvalidSettings(Problem("split", "is given beside replicated or reshard", allowed="one of them"))
+        self.split = resharding.fields(split)
         self.store = store or open_store(url if url is not None else os.environ.get("CHIPWISE_CHECKPOINTS") or "checkpoints")
         self.keep = keep
         self.saved_step: int | None = None  # of the newest checkpoint known to be committed
@@ -129,10 +134,13 @@ class Checkpoints:
             raise CannotRestore(f"{where} cannot be read: {error}.", remedy="Was it written by a newer chipwise?") from error
         own = contents.get(self.writer.rank, contents[min(contents)])
         state, begun = own.state, own.outline
-        if len(contents) > 1:
-            assert self._reshard is not None
-            shards = [tree.plain(contents[rank].state) for rank in sorted(contents)]
-            state, begun = self._reshard(shards, self.writer.rank, self.writer.world), []
+        if self._anew(manifest):
+            states, begun = [contents[rank].state for rank in sorted(contents)], []
+            if self.split is not None:
+                state = resharding.joined(states, self.writer.rank, self.writer.world, self.split, where)
+            else:
+                assert self._reshard is not None
+                state = self._reshard(list(map(tree.plain, states)), self.writer.rank, self.writer.world)
         if into is None:
             state = tree.plain(state)
         else:
@@ -204,17 +212,27 @@ class Checkpoints:
         self.saved_step = self._origin = manifest.step
         self._damaged = damaged
 
+    def _anew(self, manifest: Manifest) -> bool:
+        """Whether its states are to be put together and split for our ranks. One that ran alone has it all."""
+        if self.writer.replicated:
+            return False
+        if self.split is not None:
+            return (1 if manifest.replicated else manifest.world) != self.writer.world
+        shared = manifest.replicated and manifest.world > 1
+        return self._reshard is not None and not shared and manifest.world != self.writer.world
+
     def _wanted(self, manifest: Manifest) -> frozenset[int]:
+        if self._anew(manifest):
+            return frozenset({0} if manifest.replicated else range(manifest.world))
         if manifest.replicated or self.writer.replicated:
             return frozenset({0})
         if manifest.world == self.writer.world:
             return frozenset({self.writer.rank})
-        if self._reshard is not None:
-            return frozenset(range(manifest.world))
         raise CannotRestore(
             f"The checkpoint of step {manifest.step} in {self.store.where} has the states of {manifest.world} ranks, and "
             f"this job has {self.writer.world}.",
-            remedy="Start it with as many, or give reshard= (or replicated=True where all ranks have the same state).",
+            remedy="Start it with as many, or say which arrays are split along which axis, as in split={'momentum': 0} "
+            "(replicated=True where all ranks have the same state, reshard= where it is more than that).",
         )
 
     def _write(self, work: tuple[int, Snapshot]) -> None:

@@ -43,14 +43,16 @@ def leaving() -> Leaving | None:
     """The notice, where one came: `if (notice := job.leaving()): ...`. Signals are heard inside `steps()` and `listening()`."""
     global _looked
     directory = os.environ.get("CHIPWISE_RUN_DIR")
-    if _signalled is not None or not directory:
+    if not directory:
         return _signalled
     where, when, found = _looked
     now = time.monotonic()
     if where != directory or now - when >= _LOOK_S:
         found = _read_notice(directory)
         _looked = (directory, now, found)
-    return found
+    if _signalled is not None and (found is None or found.until is None):
+        return _signalled
+    return found  # who writes a notice sends a signal too, and the notice knows the reason and the time
 
 
 def _read_notice(directory: str) -> Leaving | None:
@@ -80,7 +82,7 @@ def listening(*signals: signal.Signals) -> Iterator[None]:
     before: dict[int, Any] = {}
 
     def heard(number: int, frame: FrameType | None) -> None:
-        global _signalled
+        global _signalled, _looked
         previous = before.get(number)
         if os.getpid() != owner:  # a worker that was forked: it must end as if we were not there
             signal.signal(number, previous if previous is not None else signal.SIG_DFL)
@@ -88,6 +90,7 @@ def listening(*signals: signal.Signals) -> Iterator[None]:
             return
         if _signalled is None:
             _signalled = Leaving(signal.Signals(number).name, time.time() + _grace_s())
+            _looked = ("", -1e9, None)  # a notice was written just before
         if callable(previous):
             previous(number, frame)
 

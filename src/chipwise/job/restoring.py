@@ -99,8 +99,9 @@ class _Fitting:
             return live
         if has_state(live):
             raise self._unlike(field, live, _saved_kind(saved, field))
-        if isinstance(saved, Packed):
-            return self._tensor(live, tensors.from_bytes(saved.content, field), field)
+        if isinstance(saved, Packed) or tensors.is_tensor(saved):
+            opened = tensors.from_bytes(saved.content, field) if isinstance(saved, Packed) else saved
+            return self._tensor(live, opened, field)
         if isinstance(live, MutableMapping) and isinstance(saved, dict):
             return self._mapping(live, saved, field)
         if type(live) in (list, tuple) and type(live) is type(saved):

@@ -15,11 +15,12 @@ from contextlib import nullcontext
 from typing import Any, Literal
 
 from chipwise.errors import InvalidSettings, Problem
-from chipwise.job import LEFT, agreeing, notices, restoring
+from chipwise.job import LEFT, agreeing, notices, resharding, restoring
 from chipwise.job.agreeing import Agree, Agreement
 from chipwise.job.checkpoints import Checkpoints, Reshard
 from chipwise.job.interval import DEFAULT_PER_HOUR, interval_s
 from chipwise.job.progress import Progress
+from chipwise.job.resharding import Split
 
 log = logging.getLogger("chipwise.job")
 Every = int | Literal["auto"]
@@ -35,6 +36,7 @@ def steps(
     rank: int | None = None,
     world: int | None = None,
     replicated: bool = False,
+    split: Split | None = None,
     reshard: Reshard | None = None,
     agree: Agree | None = None,
     signals: bool = True,
@@ -48,16 +50,23 @@ def steps(
     keep         how many checkpoints stay
     directory    a path or URL; default $CHIPWISE_CHECKPOINTS, else ./checkpoints
     rank, world  default RANK and WORLD_SIZE; each rank saves its own state, unless `replicated`: then rank 0 saves for all
+    split        which arrays are split over the ranks, along which axis, as {"momentum": 0}; all else is the same on all of
+                 them. A checkpoint then fits any number of ranks; `part` says which rows a rank has
     reshard      (states of all ranks, rank, world) -> state, for checkpoints of another number of ranks
     agree        (number) -> the greatest over all ranks; see `agreeing.py`
     signals      hear SIGTERM
-    checkpoints  where they are, instead of directory, keep, rank, world, replicated and reshard
+    checkpoints  where they are, instead of directory, keep, rank, world, replicated, split and reshard
+
+    $CHIPWISE_STEPS, where it is set, is the most steps that are done in all, as when `chipwise bench` measures a few of many.
 
     A notice to leave (SIGTERM, or the supervisor's notice file) ends the current step, saves and raises SystemExit(75): "saved;
     start me again". After the last step the state is saved too. Leaving the loop by `break` saves nothing more.
     """
     _check(total, every)
-    kept = checkpoints or Checkpoints(directory, keep=keep, rank=rank, world=world, replicated=replicated, reshard=reshard)
+    total = _at_most(total)
+    kept = checkpoints or Checkpoints(
+        directory, keep=keep, rank=rank, world=world, replicated=replicated, split=split, reshard=reshard
+    )
     if kept.writer.world > 1 and every == "auto" and agree is None:
         raise InvalidSettings(
             Problem(
@@ -66,6 +75,8 @@ def steps(
         )
     try:
         kept.outline = restoring.outline(state)
+        if kept.split is not None:
+            resharding.check(kept.split, kept.outline)
         kept.claim()
         found = kept.load(into=state)
     except BaseException:
@@ -92,6 +103,15 @@ def _check(total: int | None, every: Every) -> None:
         problems.append(Problem("every", f"is {every!r}", allowed='1 or more steps, or "auto"'))
     if problems:
         raise InvalidSettings(*problems)
+
+
+def _at_most(total: int | None) -> int | None:
+    text = os.environ.get("CHIPWISE_STEPS")
+    if not text:
+        return total
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise InvalidSettings(Problem("CHIPWISE_STEPS", f"is {text!r:.40}", allowed="a whole number of steps"))
+    return int(text) if total is None else min(total, int(text))
 
 
 class _Clock:
@@ -141,6 +161,7 @@ def _run(
                 progress.tell(done, kept.saved_step, kept.save_seconds)
                 yield step
                 done = step + 1
+                progress.count(done)
             if saved != done:
                 kept.save(done, state, wait=True)
             kept.flush()

@@ -37,6 +37,7 @@ class Sight:
     where: Where | None = None  # the machine that it really got
     saved: int | None = None  # the step from which another attempt would go on, where it is known
     held: float | None = None  # since when its machines are there and paid for, also while it is PENDING
+    rate: float | None = None  # steps per second since it was warm, where it tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Clear:
     """What is left of an attempt that is over, and costs or confuses: objects of a cluster, machines, folders."""
 
     handle: str
+    goes_on: bool = False  # its job starts again: what the next attempt needs stays
 
 
 Order = Start | Leave | End | Clear

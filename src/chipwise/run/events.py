@@ -106,6 +106,7 @@ class Measured:
 
     predicted: dict[str, object]
     measured: dict[str, object]
+    whole: bool = True  # its work was done to the end; else its time and cost are those of a part
 
 
 Event = Submitted | Wished | Waiting | Placed | Begun | Told | Leaving | Ended | Again | Over | Measured

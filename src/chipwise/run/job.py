@@ -49,6 +49,22 @@ class Why(StrEnum):
     BUDGET = "budget"
 
 
+class Move(StrEnum):
+    """What may be tried when an attempt was lost or found no machine, and what a job may be moved for."""
+
+    SAME = "same"  # the same place once more
+    ZONE = "zone"  # another zone of the region, or another kind of machine there
+    REGION = "region"  # another region, or another provider
+    PURCHASE = "purchase"  # the other purchase option, where the policy leaves it open
+    FEWER = "fewer"  # workers than it had, down to the least that it can do with
+    MORE = "more"  # workers again, up to what it wanted
+
+
+# Nearest first: what was loaded and saved is near the place that was lost. Another purchase option costs more, fewer workers
+# cost time, so they come when no other place is left.
+RECOVER = (Move.SAME, Move.ZONE, Move.REGION, Move.PURCHASE, Move.FEWER, Move.MORE)
+
+
 class Outcome(StrEnum):
     """How an attempt ended."""
 
@@ -62,12 +78,33 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What one attempt holds for itself, on each of its machines."""
+    """What one attempt holds for itself, on each of its machines. With a least number it takes what is to be had between the
+    two, and its program must be able to go on with another number of workers than the one that saved."""
 
     gpus: int = 0
     cpus: int = 1
     machines: int = 1
     processes: int = 1  # on each machine, each told its rank
+    gpus_least: int | None = None  # None: exactly as many as wanted
+    machines_least: int | None = None
+
+    @property
+    def fewest_gpus(self) -> int:
+        return self.gpus if self.gpus_least is None else max(min(self.gpus_least, self.gpus), 0)
+
+    @property
+    def fewest_machines(self) -> int:
+        return self.machines if self.machines_least is None else max(min(self.machines_least, self.machines), 1)
+
+    @property
+    def elastic(self) -> bool:
+        return self.fewest_gpus < self.gpus or self.fewest_machines < self.machines
+
+    def processes_on(self, gpus: int) -> int:
+        """Of one machine: as many for each GPU as were asked for, where they come out even; else as many as were asked for."""
+        if self.fewest_gpus >= self.gpus or self.processes % self.gpus:
+            return self.processes
+        return max(self.processes // self.gpus * gpus, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +116,7 @@ class Retry:
     losses: int = 100
     wait_s: float = 5.0  # before the second attempt; doubled each time
     longest_wait_s: float = 600.0
+    grow_after_s: float = 300.0  # on fewer workers than wanted, before it is moved for more: a move costs a restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +129,15 @@ class Where:
     zone: str = ""
     machine: str = ""
     usd_per_hour: float | None = None  # of one machine
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What its steps add up to, where the workload says: speeds are told in its unit."""
+
+    unit: str = ""  # tokens, samples, frames, steps, ...
+    amount: float | None = None  # of the whole job
+    per_step: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +159,7 @@ class Spec:
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = 0  # the higher, the sooner
     retry: Retry = Retry()
+    recover: tuple[Move, ...] = RECOVER  # what may be tried after a loss, in this order
     grace_s: float = 30.0  # to save and leave
     longest_s: float | None = None  # that one attempt may take
     expected_s: float | None = None  # what was predicted: for backfill and for comparing
@@ -126,6 +174,7 @@ class Spec:
     objects: tuple[Mapping[str, object], ...] = ()  # rendered, where the engine applies objects
     workload: str = ""  # the file that it came from
     predicted: Mapping[str, object] = field(default_factory=dict)
+    work: Work = Work()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +233,26 @@ class Job:
     def attempt(self) -> Attempt | None:
         """The one that holds devices now, or held them last."""
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def machines(self) -> int:
+        """That its attempt has, or that it asks for: they differ where it takes fewer."""
+        given = self.attempts[-1].machines if self.attempts and self.spec.needs.elastic else self.spec.needs.machines
+        return max(given, 1)
+
+    def gpus_of(self, attempt: Attempt) -> int:
+        """On each machine of an attempt. Where devices are ours it may hold fewer than were wanted."""
+        needs = self.spec.needs
+        return len(attempt.devices) if needs.fewest_gpus < needs.gpus and (attempt.devices or attempt.cpus) else needs.gpus
+
+    def share_of(self, attempt: Attempt) -> float:
+        """Of the workers that were wanted, how many an attempt has."""
+        needs = self.spec.needs
+        if not needs.elastic:
+            return 1.0
+        gpus = self.gpus_of(attempt) / needs.gpus if needs.gpus else 1.0
+        machines = attempt.machines / needs.machines if needs.fewest_machines < needs.machines else 1.0
+        return min(gpus * machines, 1.0)
 
     @property
     def counted(self) -> tuple[Attempt, ...]:

@@ -20,6 +20,7 @@ from chipwise.run.record import Change, Deposed, Lease, Record, Stale
 from chipwise.run.step import Act, step
 
 LEASE_S = 15.0
+DOING_S = 5.0  # of orders in one turn; much less than the lease, which is renewed at the beginning of each
 AT_ONCE = 2_000  # changed jobs that one turn reads, so that none takes long
 NEVER_STARTED = 127
 
@@ -44,11 +45,13 @@ class Controller:
     holder: str
     rules: Rules = field(default_factory=Rules)
     policy: Policy = field(default_factory=NeverLate)
+    elapsed: Callable[[], float] = lambda: 0.0  # seconds on a clock that never goes back; without one a turn does all it has to
     _jobs: dict[str, Job] = field(default_factory=dict)  # of the place, not over
     _others: dict[str, Job] = field(default_factory=dict)  # of elsewhere, or over, for which some of them wait
     _mark: int = 0
     _lease: Lease | None = None
     _told: dict[tuple[str, int], str] = field(default_factory=dict)
+    _unrecorded: list[str] = field(default_factory=list)  # what the record would not take in this turn
 
     def turn(self, now: float) -> Turn:
         lease = self.record.lead(self.engine.place, self.holder, now, LEASE_S)
@@ -65,16 +68,18 @@ class Controller:
             seen = self.engine.look(placed, now)
         except OutsideFailed as error:
             return Turn(True, live=len(self._jobs), trouble=(str(error),))
+        self._unrecorded = []
         acts = step(self._jobs, seen, now, self.rules, self.policy, self._others)
         try:
             standing, written = self._write(acts, now)
-            trouble = [told for act in standing for order in act.orders if (told := self._do(order, now)) is not None]
+            orders = [order for act in standing for order in act.orders]
+            trouble, done = self._carry_out(orders, now)
         except Deposed:
             self._lease = None
             return Turn(False)
         waits = [job.not_before for job in self._jobs.values() if job.not_before > now]
-        ordered = sum(len(act.orders) for act in standing)
-        return Turn(True, written, ordered, len(self._jobs), False, min(waits, default=None), tuple(trouble))
+        trouble += self._unrecorded
+        return Turn(True, written, done, len(self._jobs), done < len(orders), min(waits, default=None), tuple(trouble))
 
     def resign(self) -> None:
         if self._lease is not None:
@@ -108,7 +113,7 @@ class Controller:
         """Acts whose events stand. One that was decided on an old view is left for the next turn."""
         with_events = [act for act in acts if act.events and act.job is not None]
         changes = [Change(act.job, act.events) for act in with_events if act.job is not None]
-        answers = self.record.write(changes, now, self._lease) if changes else []
+        answers = self._recorded(changes, now) if changes else []
         stale: set[int] = set()
         for act, answer in zip(with_events, answers, strict=True):
             if isinstance(answer, Stale):
@@ -116,6 +121,26 @@ class Controller:
             else:
                 self._keep(answer)
         return [act for act in acts if id(act) not in stale], len(changes) - len(stale)
+
+    def _recorded(self, changes: Sequence[Change], now: float) -> list[Job | Stale]:
+        """What the record does not take of one job must not keep it from the others."""
+        try:
+            return self.record.write(changes, now, self._lease)
+        except BadInput as error:
+            if len(changes) == 1:
+                self._unrecorded.append(str(error))
+                return [Stale(str(error))]
+            return [answer for change in changes for answer in self._recorded([change], now)]
+
+    def _carry_out(self, orders: Sequence[Order], now: float) -> tuple[list[str], int]:
+        """As many as there is time for: the rest follows again from the record, after another look and a renewed lease."""
+        begun, trouble = self.elapsed(), list[str]()
+        for number, order in enumerate(orders):
+            if number and self.elapsed() - begun > DOING_S:
+                return trouble, number
+            if (told := self._do(order, now)) is not None:
+                trouble.append(told)
+        return trouble, len(orders)
 
     def _do(self, order: Order, now: float) -> str | None:
         try:
@@ -148,6 +173,6 @@ class Controller:
         job = self._jobs.get(id)
         if job is None:
             return
-        [answer] = self.record.write([Change(job, events(job))], now, self._lease)
+        [answer] = self._recorded([Change(job, events(job))], now)
         if isinstance(answer, Job):
             self._keep(answer)

@@ -1,17 +1,23 @@
-"""Where the next attempt goes: by the policy's word, by what was lost before, and by what can be had."""
+"""Where the next attempt goes, and on how many machines: by the policy's word, by what was lost before, and by what can be had.
+
+After a loss the moves of `Spec.recover` are tried in their order. A move is passed over while the places that it leads to are
+unlucky: lost twice in a row, or without a machine. Where all are, the one that was tried longest ago is next. What was tried
+with more machines says nothing of fewer, so that a place that could not give four may give two.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from chipwise.catalog.offer import Purchase
-from chipwise.run.job import Attempt, Job, Outcome, Where
+from chipwise.run.job import Attempt, Job, Move, Outcome, Where
 from chipwise.run.policy import Decision, Policy, Standing
 
 LOST_IN_A_ROW = 2  # at one place, after which another is tried first
 NO_MACHINE_S = 600.0  # without a machine, after which another place is tried
+FORGOTTEN_S = 3600.0  # after which more machines, or spot ones, may have come back: waiting for them in vain costs NO_MACHINE_S
 RESTART_S = 300.0  # to get a machine, boot, load and redo what was not saved, where nobody measured it
 
 
@@ -46,33 +52,156 @@ def restart_s(job: Job) -> float:
 
 
 def rest_s(job: Job, done: int | None = None) -> float | None:
-    """What is left of the expected time, by the steps that need not be repeated where a total is known, else all of it."""
+    """What is left of the expected time, by the steps that need not be repeated where a total is known, else all of it.
+    On fewer machines than wanted it takes longer in proportion, which is the most that it can."""
     if job.spec.expected_s is None:
         return None
     total = _number(job.spec.predicted.get("steps"))
     reached = max((_kept(one) for one in job.attempts), default=0)
     share = max(reached, done or 0) / total if total else 0.0
-    return job.spec.expected_s * max(1.0 - share, 0.0)
+    return job.spec.expected_s * max(1.0 - share, 0.0) * max(job.spec.needs.machines, 1) / job.machines
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    where: Where
+    machines: int
+    reason: str
 
 
 def place(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None) -> tuple[Where, str] | None:
     """Where, and why there; None: wait."""
-    if not job.spec.places:
-        return Where(), ""
+    found = choose(job, policy, now, offers)
+    return None if found is None else (found.where, found.reason)
+
+
+def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None) -> Choice | None:
+    """Where, on how many machines, and why so; None: wait."""
     decided = decision(job, policy, now, offers)
     if decided is Decision.WAIT:
         return None
-    there = to_be_had(job, offers)
-    if decided is not None:
-        wanted = [one for one in there if (one.purchase is Purchase.SPOT) == (decided is Decision.SPOT)]
-        there = wanted or there
+    there = _open(job, decided, to_be_had(job, offers), now) if job.spec.places else [Where()]
     if not there:
         return None
-    unlucky = _unlucky(job.attempts)
-    best = min(there, key=lambda one: unlucky.get(_site(one), -inf))  # the first of equals: in the order asked for
-    first = there[0].zone or there[0].region or there[0].machine
-    moved = f"not {first}, which was lost or had no machine" if best != there[0] else ""
-    return best, "; ".join(filter(None, (moved, f"policy: {decided}" if decided is not None else "")))
+    many = _wanted(job, now)
+    best, fits = _best(job, there, many)
+    if not fits and _may_be_fewer(job, many):
+        had = job.attempts[-1]
+        # Nobody says how many could be had: half is found soon. Of those that ran, one is gone as far as is known.
+        many = max(had.machines // 2 if had.begun is None else had.machines - 1, job.spec.needs.fewest_machines)
+        best, _ = _best(job, there, many)
+    reasons = (_moved(job, best, there), f"policy: {decided}" if decided is not None else "", _counted(job, many))
+    return Choice(best, many, "; ".join(filter(None, reasons)))
+
+
+def _open(job: Job, decided: Decision | None, there: list[Where], now: float) -> list[Where]:
+    """Places of the kind that the policy wants, and of the other where it has none. Where nobody set a deadline, waiting on is
+    not the policy's word but want of another: then the other kind is open too, if it may be tried, once no machine came."""
+    recover, last = job.spec.recover, job.attempt
+    if decided is None:
+        return [one for one in there if last is None or _may(relation(last.where, one), recover)]
+    wanted = [one for one in there if (one.purchase is Purchase.SPOT) == (decided is Decision.SPOT)]
+    if not wanted:
+        return there
+    near = [
+        one
+        for one in wanted
+        if last is None or relation(last.where, one) is Move.PURCHASE or _may(relation(last.where, one), recover)
+    ]
+    if Move.PURCHASE not in recover or job.spec.deadline is not None or not barren(job, near, now):
+        return near
+    return near + [one for one in there if one not in wanted]
+
+
+def _may(move: Move, recover: Sequence[Move]) -> bool:
+    """To stay where it was is never forbidden."""
+    return move is Move.SAME or move in recover
+
+
+def barren(job: Job, places: Sequence[Where], now: float) -> bool:
+    """Whether all of them were tried of late, and no machine came at any."""
+    latest = {_site(one.where): one for one in job.attempts}
+    tried = [latest.get(_site(one)) for one in places]
+    return all(
+        one is not None and one.begun is None and one.ended is not None and now - one.ended < FORGOTTEN_S for one in tried
+    )
+
+
+def _best(job: Job, there: Sequence[Where], many: int) -> tuple[Where, bool]:
+    """The best place, and whether it is one that comes before taking fewer machines."""
+    unlucky = _unlucky([one for one in job.attempts if one.machines <= many])
+    recover, last = job.spec.recover, job.attempt
+
+    def rank(one: Where) -> int:
+        move = relation(last.where, one) if last is not None else Move.SAME
+        return recover.index(move) if move in recover else len(recover)
+
+    best = min(there, key=lambda one: (unlucky.get(_site(one), -inf), rank(one)))  # the first of equals: in the order asked for
+    lost = last is not None and last.outcome in (Outcome.LOST, Outcome.LEFT)
+    before = not lost or Move.FEWER not in recover or rank(best) < recover.index(Move.FEWER)
+    return best, before and _site(best) not in unlucky
+
+
+def _may_be_fewer(job: Job, many: int) -> bool:
+    last = job.attempt
+    return (
+        last is not None
+        and Move.FEWER in job.spec.recover
+        and many == last.machines > job.spec.needs.fewest_machines
+        and last.outcome in (Outcome.LOST, Outcome.LEFT)
+    )
+
+
+def _wanted(job: Job, now: float) -> int:
+    """As many machines as last time; all again when it is long enough since more of them were lost or did not come."""
+    needs, last = job.spec.needs, job.attempt
+    if last is None or needs.fewest_machines >= needs.machines or last.machines >= needs.machines:
+        return needs.machines
+    larger = [one.ended for one in job.attempts if one.machines > last.machines and one.ended is not None]
+    again = Move.MORE in job.spec.recover and now - max(larger, default=-inf) >= FORGOTTEN_S
+    return needs.machines if again else max(last.machines, needs.fewest_machines)
+
+
+def relation(last: Where, other: Where) -> Move:
+    """How far it is from one place to another. What a place leaves open is the same."""
+    if last.purchase is not other.purchase:
+        return Move.PURCHASE
+    pairs = (last.provider, other.provider), (last.region, other.region), (last.zone, other.zone), (last.machine, other.machine)
+    same = [not one or not two or one == two for one, two in pairs]
+    return Move.SAME if all(same) else Move.ZONE if same[0] and same[1] else Move.REGION
+
+
+_MOVED = {Move.ZONE: "another zone", Move.REGION: "another region", Move.PURCHASE: "another purchase option"}
+
+
+def _moved(job: Job, best: Where, there: Sequence[Where]) -> str:
+    """Why not where it was."""
+    last = job.attempt
+    if last is None or (move := relation(last.where, best)) not in _MOVED:
+        return ""
+    was, name = _site(last.where), last.where.zone or last.where.region or last.where.machine or "its place"
+    if move is Move.ZONE and last.where.zone == best.zone:
+        return f"another machine, since {last.where.machine} was lost or did not come"
+    if last.outcome not in (Outcome.LOST, Outcome.LEFT):
+        why = ""
+    elif last.begun is None:
+        why = f"no machine came in {name}"
+    elif was in _unlucky(job.attempts):
+        why = f"{name} was lost {LOST_IN_A_ROW} times in a row"
+    elif all(relation(one, was) is not Move.SAME for one in there):
+        why = "" if move is Move.PURCHASE else f"{name} has none now"
+    else:
+        why = f"{name} was lost"
+    return f"{_MOVED[move]}, since {why}" if why else ""
+
+
+def _counted(job: Job, many: int) -> str:
+    most, last = job.spec.needs.machines, job.attempt
+    if many >= most:
+        return f"all {most} machines again" if last is not None and last.machines < most and job.spec.needs.elastic else ""
+    if last is None or many >= last.machines:
+        return f"goes on with {many} of {most} machines"
+    return f"goes on with {many} of {most} machines, since {'no more came' if last.begun is None else 'of them some were lost'}"
 
 
 def to_be_had(job: Job, offers: Sequence[Where] | None) -> list[Where]:

@@ -5,18 +5,21 @@ job that does not fit now is passed over, but it is not forgotten: the moment at
 running ones take (EASY backfill), and a later one goes ahead only if it is over by then or leaves what is needed. Where nobody
 knows how long the running ones take, later ones go ahead until the first has waited for `patience_s`; then the devices are kept
 for it as they become free. One that needs more than there is keeps nothing from others.
+
+A job that can do with fewer GPUs than it wants starts, in its turn, with as many as it may have then; later it may grow, but
+only by what nobody waits for.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 from chipwise.run.engine import Room
-from chipwise.run.job import Job, Phase
+from chipwise.run.job import Job, Move, Phase, Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Seat:
     job: Job
     gpus: tuple[int, ...]
     cpus: tuple[int, ...]
+    short: str = ""  # why it gets fewer GPUs than it wants
 
 
 @dataclass(slots=True)
@@ -63,26 +67,41 @@ class _Free:
 class _Kept:
     """What is kept for the first job that does not fit: from when, and what is left beside it then."""
 
+    job: Job
     at: float
     gpus: int
     cpus: int
 
-    def allows(self, job: Job, now: float) -> bool:
-        """Whether the job does not stand in the way; if it stays beyond the moment, what it takes is gone."""
-        lasts = limit_s(job)
+    def allowed(self, job: Job, gpus: int, now: float) -> int | None:
+        """With how many GPUs of those the job does not stand in the way, None: with none that it can do with. If it stays
+        beyond the moment, what it takes is gone."""
+        lasts = limit_s(job, gpus)
         if lasts is not None and now + lasts <= self.at:
-            return True
-        needs = job.spec.needs
-        if needs.gpus > self.gpus or needs.cpus > self.cpus:
-            return False
-        self.gpus -= needs.gpus
-        self.cpus -= needs.cpus
-        return True
+            return gpus
+        given, cpus = min(gpus, self.gpus), job.spec.needs.cpus
+        if given < least_gpus(job) or cpus > self.cpus:
+            return None
+        self.gpus -= given
+        self.cpus -= cpus
+        return given
 
 
-def limit_s(job: Job) -> float | None:
-    """How long it takes at most, or is thought to take."""
-    return job.spec.longest_s if job.spec.longest_s is not None else job.spec.expected_s
+def limit_s(job: Job, gpus: int | None = None) -> float | None:
+    """How long it takes at most, or is thought to take: on fewer GPUs longer, in proportion at most."""
+    if job.spec.longest_s is not None or job.spec.expected_s is None:
+        return job.spec.longest_s
+    needs = job.spec.needs
+    if gpus is None or gpus >= needs.gpus or needs.fewest_gpus >= needs.gpus:
+        return job.spec.expected_s
+    return job.spec.expected_s * needs.gpus / gpus if gpus else None
+
+
+def least_gpus(job: Job) -> int:
+    """Without which it does not start: after a loss what it had before, where fewer may not be tried."""
+    needs, last = job.spec.needs, job.attempt
+    if last is None or Move.FEWER in job.spec.recover:
+        return needs.fewest_gpus
+    return max(needs.fewest_gpus, min(len(last.devices), needs.gpus))
 
 
 def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Seat]:
@@ -100,7 +119,7 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
     too_large: set[tuple[int, int]] = set()
     for job in _in_turn(waiting, held, rules, now):
         needs = job.spec.needs
-        wanted = (needs.gpus, needs.cpus)
+        wanted = (least_gpus(job), needs.cpus)
         if wanted in too_large or not within(job, held, rules):
             continue
         if not free.fits(*wanted):
@@ -108,26 +127,91 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
             if kept is None and ever_fits(job, room):
                 kept = _keep(job, placed, seats, free, now, rules)
             continue
-        if kept is not None and not kept.allows(job, now):
+        quota = _quota_left(job, held, rules)
+        most = min(needs.gpus, len(free.gpus), quota)
+        given = most if kept is None else kept.allowed(job, most, now)
+        if given is None:
             continue
-        gpus, cpus = free.take(*wanted)
-        seats.append(Seat(job, gpus, cpus))
+        short = ""
+        if given < needs.gpus:
+            beside = _kept_from(kept) if given < most else _beyond(job) if quota < len(free.gpus) else _held_by(placed, seats)
+            short = _fewer(job, given, beside)
+        gpus, cpus = free.take(given, needs.cpus)
+        seats.append(Seat(job, gpus, cpus, short))
         held[job.spec.team] = (held[job.spec.team][0] + len(gpus), held[job.spec.team][1] + len(cpus))
         if not free.cpus and not free.gpus:
             break
     return seats
 
 
+def grown(
+    placed: Sequence[Job], waiting: Sequence[Job], room: Room, rules: Rules, now: float, worth: Callable[[Job, int], bool]
+) -> tuple[Job, int] | None:
+    """One that has run on fewer GPUs than it wants for long enough, and how many it could have now, if that is worth a move.
+
+    Nothing may be in motion and nobody may wait: one that is asked to leave for more could otherwise come back to less. It may
+    do so only every `grow_after_s`, and what it has is never taken from it for others: so it does not go up and down.
+    """
+    small = [job for job in placed if _small(job, now)]
+    if not small or any(job.phase is not Phase.RUNNING for job in placed) or any(_could(job, room, rules) for job in waiting):
+        return None
+    free, held = len(_free(placed, room).gpus), _held(placed)
+    for job in sorted(small, key=lambda job: (-job.spec.priority, job.submitted, job.id)):
+        has = len(job.attempts[-1].devices)
+        could = min(job.spec.needs.gpus, has + min(free, _quota_left(job, held, rules)))
+        if could > has and worth(job, could):
+            return job, could
+    return None
+
+
+def _small(job: Job, now: float) -> bool:
+    needs, attempt = job.spec.needs, job.attempts[-1]
+    if needs.fewest_gpus >= needs.gpus or len(attempt.devices) >= needs.gpus or Move.MORE not in job.spec.recover:
+        return False
+    return job.wish is Wish.RUN and attempt.begun is not None and now - attempt.begun >= job.spec.retry.grow_after_s
+
+
+def _could(job: Job, room: Room, rules: Rules) -> bool:
+    """Whether one that waits may start one day as things are."""
+    return ever_fits(job, room) and within(job, {}, rules)
+
+
+def _quota_left(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> int:
+    limit = rules.share(job.spec.team).gpus
+    return job.spec.needs.gpus if limit is None else max(limit - held.get(job.spec.team, (0, 0))[0], 0)
+
+
+def _fewer(job: Job, given: int, beside: str) -> str:
+    wanted = job.spec.needs.gpus
+    rest = "the other is" if wanted - given == 1 else f"the other {wanted - given} are"
+    return f"{'goes on' if job.attempts else 'starts'} with {given} of {_counted(wanted, 'GPU')}: {rest} {beside}"
+
+
+def _held_by(placed: Sequence[Job], seats: Sequence[Seat]) -> str:
+    holding = [job.spec.name for job in placed if job.attempts[-1].devices] + [one.job.spec.name for one in seats if one.gpus]
+    names = list(dict.fromkeys(holding))
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"held by {', '.join(names[:3])}{more}" if names else "not there"
+
+
+def _kept_from(kept: _Kept | None) -> str:
+    return f"kept for {kept.job.spec.name}" if kept is not None else ""
+
+
+def _beyond(job: Job) -> str:
+    return f"more than {f'team {job.spec.team}' if job.spec.team else 'who has no team'} may hold now"
+
+
 def ever_fits(job: Job, room: Room) -> bool:
     """Whether there are as many devices at all, free or not."""
-    return job.spec.needs.gpus <= len(room.gpus or ()) and job.spec.needs.cpus <= len(room.cpus or ())
+    return least_gpus(job) <= len(room.gpus or ()) and job.spec.needs.cpus <= len(room.cpus or ())
 
 
 def within(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
     """Whether its team may hold it too."""
     share, (gpus, cpus) = rules.share(job.spec.team), held.get(job.spec.team, (0, 0))
-    needs = job.spec.needs
-    return (share.gpus is None or gpus + needs.gpus <= share.gpus) and (share.cpus is None or cpus + needs.cpus <= share.cpus)
+    least, more = least_gpus(job), job.spec.needs.cpus
+    return (share.gpus is None or gpus + least <= share.gpus) and (share.cpus is None or cpus + more <= share.cpus)
 
 
 def why_waiting(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:
@@ -148,9 +232,9 @@ def why_waiting(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: fl
 
 
 def _over_quota(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> str:
-    share, taken, needs = rules.share(job.spec.team), held.get(job.spec.team, (0, 0)), job.spec.needs
+    share, taken, least = rules.share(job.spec.team), held.get(job.spec.team, (0, 0)), least_gpus(job)
     team = f"team {job.spec.team}" if job.spec.team else "who has no team"
-    for what, limit, has, wanted in (("GPU", share.gpus, taken[0], needs.gpus), ("CPU", share.cpus, taken[1], needs.cpus)):
+    for what, limit, has, wanted in (("GPU", share.gpus, taken[0], least), ("CPU", share.cpus, taken[1], job.spec.needs.cpus)):
         if limit is None or has + wanted <= limit:
             continue
         needed = f"{wanted} {'is' if wanted == 1 else 'are'} needed"
@@ -161,10 +245,9 @@ def _over_quota(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> 
 
 
 def _short(job: Job, free: _Free, room: Room) -> str:
-    needs = job.spec.needs
     for what, wanted, there, all_of in (
-        ("GPU", needs.gpus, len(free.gpus), len(room.gpus or ())),
-        ("CPU", needs.cpus, len(free.cpus), len(room.cpus or ())),
+        ("GPU", least_gpus(job), len(free.gpus), len(room.gpus or ())),
+        ("CPU", job.spec.needs.cpus, len(free.cpus), len(room.cpus or ())),
     ):
         needed = f"{_counted(wanted, what)} {'is' if wanted == 1 else 'are'} needed"
         if wanted > all_of:
@@ -232,24 +315,25 @@ def _weighed(held: tuple[int, int], share: Share) -> float:
 
 def _keep(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: _Free, now: float, rules: Rules) -> _Kept:
     """The moment at which the job will fit, and what is left beside it then."""
-    needs = job.spec.needs
+    least, needed = least_gpus(job), job.spec.needs.cpus
     gpus, cpus = len(free.gpus), len(free.cpus)
     for end, (more_gpus, more_cpus) in sorted(_ends(placed, seats, now)):
         if end == inf:
             break
         gpus, cpus = gpus + more_gpus, cpus + more_cpus
-        if needs.gpus <= gpus and needs.cpus <= cpus:
-            return _Kept(end, gpus - needs.gpus, cpus - needs.cpus)
+        if least <= gpus and needed <= cpus:
+            return _Kept(job, end, gpus - least, cpus - needed)
     if now - max(job.submitted, job.not_before) < rules.patience_s:
-        return _Kept(inf, len(free.gpus), len(free.cpus))
-    return _Kept(now, max(len(free.gpus) - needs.gpus, 0), max(len(free.cpus) - needs.cpus, 0))
+        return _Kept(job, inf, len(free.gpus), len(free.cpus))
+    return _Kept(job, now, max(len(free.gpus) - least, 0), max(len(free.cpus) - needed, 0))
 
 
 def _ends(placed: Sequence[Job], seats: Sequence[Seat], now: float) -> Iterable[tuple[float, tuple[int, int]]]:
     for job in placed:
-        attempt, lasts = job.attempts[-1], limit_s(job)
+        attempt = job.attempts[-1]
+        lasts = limit_s(job, len(attempt.devices))
         begun = attempt.begun if attempt.begun is not None else attempt.placed
         yield (inf if lasts is None else max(begun + lasts, now)), (len(attempt.devices), len(attempt.cpus))
     for seat in seats:
-        lasts = limit_s(seat.job)
+        lasts = limit_s(seat.job, len(seat.gpus))
         yield (inf if lasts is None else now + lasts), (len(seat.gpus), len(seat.cpus))

@@ -110,6 +110,11 @@ class Use:
 
 
 class Record(Protocol):
+    @property
+    def login(self) -> str:
+        """As whom the record knows the one who asks, who can then submit as nobody else; empty: it does not ask."""
+        ...
+
     def submit(self, specs: Sequence[tuple[str, Spec]], at: float) -> list[Job]:
         """New jobs by id, all or none. An id that is there already is refused with `Stale`."""
         ...

@@ -14,6 +14,8 @@ from chipwise.run.engine import Sight, State
 from chipwise.run.events import Again, Begun, Ended, Event, Measured, Over, after
 from chipwise.run.job import Attempt, Job, Outcome, Phase, Why, Wish
 
+NEARLY = 0.99  # of the amount, since the last step is often smaller
+NO_MACHINE_S = 60.0  # between attempts of a job in a hurry that got no machine: each is a request, and a line of its story
 LEFT = 75  # EX_TEMPFAIL: "saved; start me again"
 NO_USE = {126: "the command may not be executed", 127: "the command was not found"}
 SIGNALS = {
@@ -43,22 +45,42 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
     if since is None and sight.since is not None:  # begun and over between two looks
         since = sight.since
         events = (Begun(attempt.number, sight.handle, since, sight.held, sight.where), ended)
-    if outcome is Outcome.DONE:
-        events = (*events, _measured(job, events, now))
-    return (*events, _next(job, ended, since, now))
+    following = _next(job, ended, since, now)
+    if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
+        events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))
+    return (*events, following)
 
 
-def _measured(job: Job, events: tuple[Event, ...], now: float) -> Measured:
-    """What happened, beside what was predicted: a run is a measurement, whoever looks at it later."""
+def _measured(job: Job, events: tuple[Event, ...], rate: float | None, now: float, done: bool) -> Measured:
+    """What happened, beside what was predicted: a run is a measurement, whoever looks at it later. `rate`: steps per second of
+    the last attempt, once it was warm."""
     for event in events:
         job = after(job, event, now)
     gone = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT)]
-    found: dict[str, object] = {"seconds": round(job.runtime_s(now), 3), "interruptions": len(gone)}
-    if job.attempts[-1].step is not None:
-        found["steps"] = job.attempts[-1].step
+    seconds, steps, work = job.runtime_s(now), job.attempts[-1].step, job.spec.work
+    found: dict[str, object] = {"seconds": round(seconds, 3), "interruptions": len(gone), "attempts": len(job.attempts)}
+    whole = done
+    if steps is not None:
+        found["steps"] = steps
+        if work.per_step and work.amount:  # it may have been told to do fewer, or the file speaks of more than it does
+            whole = done and steps * work.per_step >= NEARLY * work.amount
+    if rate is not None:
+        found["steps_per_s"] = rate
+        if work.per_step:
+            found["throughput"] = rate * work.per_step
+    elif whole and (steps is None or not work.per_step) and work.amount and seconds > 0:  # start, loading and all
+        found["throughput"] = work.amount / seconds
+    if "throughput" in found:
+        found["unit"] = work.unit
     if usd := job.usd(now):
         found["usd"] = round(usd, 6)
-    return Measured(dict(job.spec.predicted), found)
+    share = min((job.share_of(one) for one in job.attempts if one.begun is not None), default=1.0)
+    if share < 1.0:  # the prediction speaks of all of them
+        found["least_share_of_workers"], whole = round(share, 3), False
+        if job.share_of(job.attempts[-1]) < 1.0:
+            for name in ("throughput", "unit", "steps_per_s"):
+                found.pop(name, None)
+    return Measured(dict(job.spec.predicted), found, whole)
 
 
 def outcome_of(job: Job, sight: Sight) -> Outcome:
@@ -105,7 +127,8 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
             if len(gone) > retry.losses:
                 return Over(Phase.FAILED, f"interrupted {len(gone)} times, more than the {retry.losses} that are allowed")
             stuck = 0 if job.leaving is Why.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
-            wait = min(_wait(job, stuck), retry.wait_s) if job.spec.deadline is not None else _wait(job, stuck)
+            hurry = retry.wait_s if begun is not None else max(retry.wait_s, NO_MACHINE_S)
+            wait = min(_wait(job, stuck), hurry) if job.spec.deadline is not None else _wait(job, stuck)
             what = "was lost" if ended.outcome is Outcome.LOST else "left"
             return Again(now + wait, f"{what}: {ended.reason}" if ended.reason else what)
     if ended.code in NO_USE:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from chipwise.catalog.offer import Purchase
 from chipwise.run import placing, recovery
 from chipwise.run.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
-from chipwise.run.events import Begun, Event, Leaving, Over, Placed, Waiting, after
-from chipwise.run.job import Job, Phase, Where, Why, Wish
+from chipwise.run.events import Again, Begun, Event, Leaving, Over, Placed, Waiting, after
+from chipwise.run.job import Job, Move, Phase, Where, Why, Wish
 from chipwise.run.policy import Decision, NeverLate, Policy
-from chipwise.run.queue import Rules, Seat, admit
+from chipwise.run.queue import Rules, Seat, admit, grown
 
 ABSENT = Sight(State.ABSENT)
 NO_PLACE = "none of its places has a machine that is worth taking now"
@@ -53,7 +53,10 @@ def step(
                 acts.append(act)
             elif all(one is not None and one.phase is Phase.DONE for one in before):
                 queued.append(job)
-    acts += _starts(queued, placed, seen, now, rules or Rules(), policy)
+    starts = list(_starts(queued, placed, seen, now, rules or Rules(), policy))
+    if not starts and not any(act.events or act.orders for act in acts):  # growing is for quiet moments
+        acts += _grows(placed, queued, seen, now, rules or Rules())
+    acts += starts
     acts += [Act(None, orders=(Clear(handle),)) for handle in seen.strays]
     return [act for act in acts if act.events or act.orders]
 
@@ -66,7 +69,8 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
     sight = seen.attempts.get((job.id, attempt.number), ABSENT)
     match sight.state:
         case State.EXITED | State.LOST:
-            return Act(job, recovery.after_end(job, sight, now), _clearing(sight))
+            events = recovery.after_end(job, sight, now)
+            return Act(job, events, _clearing(sight, events))
         case State.ABSENT:
             if job.phase is not Phase.STARTING:
                 return Act(job, recovery.after_end(job, sight, now))
@@ -109,7 +113,9 @@ def _leaves(job: Job, sight: Sight, now: float) -> tuple[Why, float, str] | None
         return Why.OVERDUE, grace, f"one attempt may take {spec.longest_s:g} s"
     if spec.budget_usd is not None and job.usd(grace) >= spec.budget_usd:  # leaving costs too
         return Why.BUDGET, grace, f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and leaving takes a while"
-    if pending and len(spec.places) > 1 and now - attempt.placed > placing.NO_MACHINE_S:
+    fewer = spec.needs.fewest_machines < job.machines and Move.FEWER in spec.recover
+    elsewhere = len(spec.places) > 1 or fewer
+    if pending and sight.held is None and elsewhere and now - attempt.placed > placing.NO_MACHINE_S:
         return Why.MOVE, grace, f"no machine came in {now - attempt.placed:.0f} s"
     return None
 
@@ -122,13 +128,18 @@ def _moves(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, p
     decided = placing.decision(job, policy, now, offers, sight.saved if sight.saved is not None else sight.step)
     if on is Purchase.SPOT and decided is Decision.ON_DEMAND:
         return Why.MOVE, grace, "the deadline needs machines that stay"
-    if on is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING:
+    known = offers is not None or job.spec.deadline is not None  # else it is here because there was no spot machine
+    if on is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING and known:
+        spot = [one for one in placing.to_be_had(job, offers) if one.purchase is Purchase.SPOT]
+        if placing.barren(job, spot, now):  # on offer, and yet none came
+            return None
         return Why.MOVE, grace, "there is time enough for spot machines"
     return None
 
 
-def _clearing(sight: Sight) -> tuple[Order, ...]:
-    return (Clear(sight.handle),) if sight.handle else ()
+def _clearing(sight: Sight, events: Iterable[Event]) -> tuple[Order, ...]:
+    goes_on = any(isinstance(event, Again) for event in events)
+    return (Clear(sight.handle, goes_on),) if sight.handle else ()
 
 
 # Of one that waits.
@@ -157,9 +168,33 @@ def _starts(
         seats = [Seat(job, (), ()) for job in queued if job.not_before <= now]
     for seat in seats:
         job = seat.job
-        if (found := placing.place(job, policy, now, seen.offers)) is not None:
-            where, reason = found
-            event = Placed(len(job.attempts) + 1, where, seat.gpus, seat.cpus, job.spec.needs.machines, reason)
+        if (found := placing.choose(job, policy, now, seen.offers)) is not None:
+            reason = "; ".join(filter(None, (seat.short, found.reason)))
+            event = Placed(len(job.attempts) + 1, found.where, seat.gpus, seat.cpus, found.machines, reason)
             yield Act(job, (event,), (Start(after(job, event, now)),))
         elif job.waiting != NO_PLACE:
             yield Act(job, (Waiting(NO_PLACE),))
+
+
+# Of one that could have more.
+
+
+def _grows(placed: Sequence[Job], queued: Sequence[Job], seen: Seen, now: float, rules: Rules) -> Iterable[Act]:
+    """Only one that told of a checkpoint is moved for more GPUs: another would begin anew."""
+
+    def worth(job: Job, gpus: int) -> bool:
+        sight = seen.attempts.get((job.id, len(job.attempts)), ABSENT)
+        if sight.state is not State.RUNNING or sight.saved is None:
+            return False
+        rest, has = placing.rest_s(job, sight.saved), len(job.attempts[-1].devices)
+        if rest is None or not has:
+            return True
+        return rest * job.spec.needs.gpus * (1.0 / has - 1.0 / gpus) > placing.restart_s(job)
+
+    if seen.room.gpus is None or (found := grown(placed, queued, seen.room, rules, now, worth)) is None:
+        return
+    job, gpus = found
+    more, by = gpus - len(job.attempts[-1].devices), now + job.spec.grace_s
+    are = "1 more GPU is" if more == 1 else f"{more} more GPUs are"
+    reason = f"{are} free: it goes on with {gpus} of {job.spec.needs.gpus}"
+    yield Act(job, (Leaving(len(job.attempts), by, Why.MOVE, reason),), (Leave(job, by, reason),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from chipwise.run.comparing import OF_THE_WHOLE
 from chipwise.run.events import (
     Again,
     Begun,
@@ -46,23 +47,33 @@ def told(event: Event) -> str:
             return f"goes back to the queue, since it {reason}" if reason else "goes back to the queue"
         case Over(phase, reason):
             return f"{phase}{f': {reason}' if reason else ''}"
-        case Measured(predicted, measured):
-            return _compared(predicted, measured)
+        case Measured(predicted, measured, whole):
+            return _compared(predicted, measured, whole)
 
 
-def _compared(predicted: Mapping[str, object], measured: Mapping[str, object]) -> str:
-    """What was measured, and beside it what had been predicted, where it was."""
+def _compared(predicted: Mapping[str, object], measured: Mapping[str, object], whole: bool) -> str:
+    """What was measured, and beside it what had been predicted, where it was and where the two can be compared."""
     shown = {"seconds": show_seconds, "usd": show_usd}
     parts: list[str] = []
     for name, value in measured.items():
-        if not isinstance(value, int | float):
+        twice = name == "steps_per_s" and measured.get("unit") == "steps"
+        if not isinstance(value, int | float) or twice or (name == "attempts" and value == 1) or name.startswith("least_"):
             continue
-        thought = predicted.get(name)
+        thought = predicted.get(name) if whole or name not in OF_THE_WHOLE else None
         show = shown.get(name, show_number)
-        label = "" if name in shown else f" {name[:-1] if value == 1 and name.endswith('s') else name}"
+        label = "" if name in shown else f" {_label(name, str(measured.get('unit') or 'units'), value)}"
         beside = f" ({show(float(thought))} predicted)" if isinstance(thought, int | float) else ""
         parts.append(f"{show(float(value))}{label}{beside}")
-    return f"measured: {', '.join(parts)}"
+    what = " on fewer workers at times" if "least_share_of_workers" in measured else "" if whole else " of a part of the work"
+    return f"measured{what}: {', '.join(parts)}"
+
+
+def _label(name: str, unit: str, value: float) -> str:
+    if name == "throughput":
+        return f"{unit}/s"
+    if name == "steps_per_s":
+        return "steps/s"
+    return name[:-1] if value == 1 and name.endswith("s") else name
 
 
 def _how(outcome: Outcome) -> str:

@@ -158,6 +158,25 @@ def test_with_no_time_left_it_still_tries(tmp_path: Path, run_dir: Path, caplog:
     assert found.step == 6
 
 
+def test_a_signal_that_comes_with_a_notice_has_its_reason_and_its_time(tmp_path: Path, run_dir: Path) -> None:
+    heard = []
+
+    def train() -> None:
+        for step in job.steps({"n": 0}, total=5, directory=tmp_path / "c"):
+            if step == 1:
+                assert job.leaving() is None
+                (run_dir / "notice.json").write_text(json.dumps({"reason": "spot", "until": time.time() + 120}))
+                os.kill(os.getpid(), signal.SIGTERM)
+                heard.append(job.leaving())
+
+    with pytest.raises(SystemExit):
+        train()
+    [notice] = heard
+    assert notice is not None
+    assert notice.reason == "spot"
+    assert 110 < (notice.seconds_left or 0) <= 120
+
+
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"until": "soon"}'])
 def test_a_notice_that_cannot_be_read_is_a_notice(tmp_path: Path, run_dir: Path, text: str) -> None:
     (run_dir / "notice.json").write_text(text)

@@ -258,3 +258,20 @@ def test_the_time_of_the_next_try_is_told() -> None:
     for now in (0.0, 5.0):
         controller.turn(now)
     assert controller.turn(12.0).next_at == 17.0
+
+
+def test_orders_that_take_long_are_spread_over_turns_so_that_the_lease_is_renewed() -> None:
+    record, engine = pair(World(other=QUICK))
+    record.submit([(f"j{n}", here(f"t{n}")) for n in range(10)], 0.0)
+    ticks = iter(range(0, 10_000, 2))
+    controller = Controller(record, engine, "a", elapsed=lambda: float(next(ticks)))
+    first = controller.turn(0.0)
+    assert 0 < first.ordered < 10
+    assert first.behind
+    assert first.written == 10  # all are decided on; what was not ordered follows again
+    while controller.turn(0.0).behind:
+        pass
+    assert len(engine.history) == 10
+    play(controller, 300.0)
+    assert all(job(record, f"j{n}").phase is Phase.DONE for n in range(10))
+    assert len(engine.history) == 10

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.run.engine import Sight, State
 from chipwise.run.events import Again, Begun, Ended, Measured, Over, Wished
-from chipwise.run.job import Job, Outcome, Phase, Retry, Why, Wish
+from chipwise.run.job import Job, Outcome, Phase, Retry, Spec, Why, Wish, Work
 from chipwise.run.recovery import LEFT, after_end
 from chipwise.run.story import told
 from run_jobs import SPOT_A, added, leaving, queued, running, spec, starting
@@ -204,3 +206,54 @@ def test_what_is_done_leaves_a_measurement_beside_what_was_predicted() -> None:
     assert measured.predicted == {"seconds": 50.0}
     assert measured.measured["steps"] == 7
     assert "50 s predicted" in told(measured)
+
+
+def measured_of(wanted: Spec, sight: Sight, stops: bool = False) -> Measured:
+    job = running(queued(wanted=wanted))
+    if stops:
+        job = added(job, Wished(Wish.STOP))
+    [found] = [one for one in after_end(job, sight, 60.0) if isinstance(one, Measured)]
+    return found
+
+
+def done(step: int | None, rate: float | None) -> Sight:
+    return Sight(State.EXITED, 0, since=1.0, until=41.0, step=step, rate=rate)
+
+
+TOKENS = Work("tokens", 1000.0, 10.0)
+
+
+def test_a_speed_is_that_of_the_steps_once_they_were_warm() -> None:
+    found = measured_of(spec(work=TOKENS, predicted={"throughput": 40.0, "seconds": 50.0}), done(100, 5.0))
+    assert (found.measured["throughput"], found.measured["unit"], found.measured["steps_per_s"]) == (50.0, "tokens", 5.0)
+    assert found.whole
+    assert "50 tokens/s (40 predicted)" in told(found)
+
+
+def test_a_part_of_the_work_is_not_held_against_a_prediction_of_all_of_it() -> None:
+    found = measured_of(spec(work=TOKENS, predicted={"throughput": 40.0, "seconds": 50.0}), done(20, 5.0))
+    assert not found.whole
+    assert "of a part of the work" in told(found)
+    assert "50 s predicted" not in told(found)
+    assert "40 predicted" in told(found)  # its speed can be compared all the same
+
+
+def test_what_tells_no_steps_has_the_speed_of_the_whole_run() -> None:
+    found = measured_of(spec(work=Work("frames", 400.0)), done(None, None))
+    assert found.measured["throughput"] == 400.0 / float(str(found.measured["seconds"]))
+
+
+def test_steps_that_were_over_before_they_were_warm_have_no_speed() -> None:
+    found = measured_of(spec(work=TOKENS), done(100, None))
+    assert "throughput" not in found.measured
+
+
+def test_one_that_was_stopped_leaves_a_measurement_of_what_it_did() -> None:
+    found = measured_of(spec(work=TOKENS), Sight(State.EXITED, 75, since=1.0, until=41.0, step=20, rate=5.0), stops=True)
+    assert not found.whole
+    assert found.measured["throughput"] == 50.0
+
+
+def test_one_that_goes_on_is_not_measured_yet() -> None:
+    job = running(queued(wanted=spec(work=TOKENS)))
+    assert not [one for one in after_end(job, replace(done(5, 5.0), code=75), 60.0) if isinstance(one, Measured)]

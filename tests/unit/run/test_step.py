@@ -220,6 +220,16 @@ def test_one_that_is_much_faster_than_was_thought_goes_back_to_spot() -> None:
     assert step({job.id: job}, seen, 6000.0) == []  # no spot machine is to be had
 
 
+def test_who_got_a_machine_that_stays_for_want_of_a_spot_machine_keeps_it_where_nobody_knows_of_another() -> None:
+    """It would leave, find no spot machine, get the same kind of machine again, and so on."""
+    wanted = spec(places=(SPOT_A, STAYS), expected_s=50_000.0)
+    job = running(queued(wanted=wanted), STAYS)
+    assert acts(job, Sight(State.RUNNING), 6000.0) == []
+    known = replace(see(job, Sight(State.RUNNING)), offers=(SPOT_A, STAYS))
+    [found] = step({job.id: job}, known, 6000.0)
+    assert isinstance(found.events[0], Leaving)
+
+
 def test_who_has_a_spot_machine_keeps_it_where_no_other_is_to_be_had() -> None:
     job = running(queued(wanted=spec(places=(SPOT_A, STAYS))), SPOT_A)
     seen = replace(see(job, Sight(State.RUNNING)), offers=(STAYS,))
@@ -230,6 +240,7 @@ def test_where_no_machine_comes_another_place_is_tried() -> None:
     job = starting(queued(wanted=spec(places=(SPOT_A, SPOT_B))), SPOT_A)
     assert acts(job, Sight(State.PENDING), NO_MACHINE_S) == []
     assert isinstance(act(job, Sight(State.PENDING), NO_MACHINE_S + 1).orders[0], End)
+    assert acts(job, Sight(State.PENDING, held=5.0), 1e6) == []  # it came, and loads its image
     only = starting(queued(wanted=spec(places=(SPOT_A,))), SPOT_A)
     assert acts(only, Sight(State.PENDING), 1e6) == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import get_args
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import run_values
 from chipwise.run import writing
 from chipwise.run.events import Event, Measured, Placed, Submitted, first
-from chipwise.run.job import Job, Needs, Spec, Where
+from chipwise.run.job import RECOVER, Job, Move, Needs, Retry, Spec, Where
 
 SPEC = Spec(("true",), "a")
 
@@ -83,3 +83,31 @@ def test_what_we_did_not_write_is_unreadable_and_says_so(text: str) -> None:
 def test_an_event_of_an_unknown_kind_is_unreadable() -> None:
     with pytest.raises(writing.Unreadable, match="no event is called 'lost'"):
         writing.event_of("lost", "{}")
+
+
+def test_ranges_of_workers_and_the_order_of_recovery_are_read_as_they_were_written() -> None:
+    needs = Needs(4, 2, 8, 4, gpus_least=1, machines_least=0)
+    spec = Spec(("true",), "a", needs=needs, recover=(Move.FEWER, Move.SAME), retry=Retry(grow_after_s=7.0))
+    job = first("j", Submitted(spec), 1.0)
+    assert writing.job_of(writing.job_text(job)) == job
+    assert json.loads(writing.job_text(job))["spec"]["recover"] == ["fewer", "same"]
+    nowhere = first("j", Submitted(replace(spec, recover=())), 1.0)
+    assert writing.job_of(writing.job_text(nowhere)).spec.recover == ()
+
+
+def test_a_record_from_before_there_were_ranges_is_read_and_means_what_it_meant() -> None:
+    """As the first version wrote it: a number of workers was exact, and every move was open."""
+    text = (
+        '{"id":"j","spec":{"command":["true"],"name":"a","needs":{"gpus":4,"machines":2,"processes":4},"retry":{"failures":0}},'
+        '"submitted":5.0,"version":3,"phase":"running",'
+        '"attempts":[{"number":1,"where":{},"devices":[0,1,2,3],"machines":2,"placed":6.0,"begun":7.0}]}'
+    )
+    job = writing.job_of(text)
+    assert not job.spec.needs.elastic
+    assert (job.spec.needs.fewest_gpus, job.spec.needs.fewest_machines) == (4, 2)
+    assert job.spec.needs.processes_on(4) == 4
+    assert job.spec.recover == RECOVER
+    assert job.machines == 2
+    placed = writing.event_of("placed", '{"number":2,"where":{},"devices":[0,1],"machines":2}')
+    assert placed == Placed(2, Where(), (0, 1), (), 2)
+    assert json.loads(writing.job_text(job)) == json.loads(text)

@@ -66,33 +66,37 @@ class Local:
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
         self._started = [one for one in self._started if one.poll() is None]
         attempts = {(job.id, len(job.attempts)): self._sight(job.id, len(job.attempts), now) for job in jobs}
-        return Seen(now, attempts, Room(self.config.gpus, self.config.cpus))
+        goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
+        return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
 
     def _sight(self, id: str, number: int, now: float) -> Sight:
         at = self.folder(id, number)
         state = folder.read(at, folder.STATE)
         progress = folder.read(at, folder.PROGRESS) or {}
-        step, saved = (held if isinstance(held := progress.get(name), int) else None for name in ("step", "saved_step"))
-        begun = state.get("begun") if state else None
+        step, saved = (folder.whole(progress, name) for name in ("step", "saved_step"))
+        rate = folder.number(progress, "steady")
+        begun = folder.number(state, "begun") if state else None
+        notice = _notice(at)
         if (ended := folder.read(at, folder.ENDED)) is not None:
-            return replace(_ended(ended, begun, at), step=step, saved=saved)
+            return replace(_ended(ended, begun, at, notice), step=step, saved=saved, rate=rate)
         if state is None:
             return Sight(State.PENDING if _starting(at, now) else State.ABSENT)
         if processes.lives(state.get("pid"), state.get("identity")):
-            return Sight(State.RUNNING, since=begun, step=step, saved=saved, handle=str(at))
+            by, why = notice
+            return Sight(State.RUNNING, reason=why, since=begun, step=step, saved=saved, rate=rate, handle=str(at), leave_by=by)
         if (ended := folder.read(at, folder.ENDED)) is not None:  # it ended between the two looks
-            return replace(_ended(ended, begun, at), step=step, saved=saved)
-        left = processes.marked(_mark(id, number, self.config.root), state.get("sessions", ()))
+            return replace(_ended(ended, begun, at, notice), step=step, saved=saved, rate=rate)
+        left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
         if left:
             processes.end(left)
             why = "its supervisor is gone; what is left of it is being ended"
-            return Sight(State.RUNNING, reason=why, since=begun, step=step, saved=saved)
+            return Sight(State.RUNNING, reason=why, since=begun, step=step, saved=saved, rate=rate)
         why = "its supervisor was ended"
-        return Sight(State.LOST, reason=why, since=begun, step=step, saved=saved, handle=str(at))
+        return Sight(State.LOST, reason=why, since=begun, step=step, saved=saved, rate=rate, handle=str(at))
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
-        return processes.marked(_mark(id, number, self.config.root), state.get("sessions", ()))
+        return processes.marked(_mark(id, number, self.config.root), _sessions(state))
 
     def supervisor_of(self, id: str, number: int) -> int | None:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
@@ -108,15 +112,16 @@ class Local:
                 self._leave(job, by, reason)
             case End(job):
                 self._end(job)
-            case Clear(handle):
-                self._clear(Path(handle))
+            case Clear(handle, goes_on):
+                if not goes_on:
+                    self._clear(Path(handle))
 
     def _start(self, job: Job) -> None:
         number, attempt = len(job.attempts), job.attempts[-1]
         at = self.folder(job.id, number)
         if (at / folder.STATE).exists() or (at / folder.ENDED).exists() or folder.locked(at / folder.LOCK):
             return
-        if any(int(one.name) > number for one in at.parent.glob("[0-9]*") if one.name.isdigit()):
+        if any(int(one.name) > number for one in at.parent.glob("[0-9]*") if one.name.isdecimal()):
             return  # a newer attempt was ordered: this one has no say any more
         spec = job.spec
         hidden = self._secrets(job)
@@ -125,12 +130,14 @@ class Local:
         if spec.interruptions_per_hour is not None:
             env["CHIPWISE_INTERRUPTIONS_PER_HOUR"] = f"{spec.interruptions_per_hour:g}"
         order = {
-            "command": list(spec.command), "env": env, "folder": spec.folder, "processes": spec.needs.processes,
+            "command": list(spec.command), "env": env, "folder": spec.folder,
+            "processes": spec.needs.processes_on(len(attempt.devices)), "ranked": spec.needs.processes > 1,
             "gpus": list(attempt.devices), "gpu_machine": bool(self.config.gpus), "cpus": list(attempt.cpus),
             "pin": self.config.pin and len(attempt.cpus) < len(self.config.cpus), "grace_s": spec.grace_s,
             "produces": list(spec.produces), "health": spec.health, "secrets": sorted(hidden),
             "mark": _mark(job.id, number, self.config.root), "log_bytes": self.config.log_bytes,
-            "logs_kept": self.config.logs_kept, "controller": {**self.config.controller, "hidden": sorted(hidden)},
+            "logs_kept": self.config.logs_kept, "root": str(self.config.root),
+            "controller": {**self.config.controller, "hidden": sorted(hidden)},
         }  # fmt: skip
         try:
             at.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -165,7 +172,8 @@ class Local:
 
     def _secret(self, id: str, setting: str, kept: str) -> str | None:
         passed = self.config.passing / id / setting if self.config.passing else None
-        stored = self.config.secrets / kept if self.config.secrets and kept else None
+        within = not Path(kept).is_absolute() and ".." not in Path(kept).parts  # others may write to the record, too
+        stored = self.config.secrets / kept if self.config.secrets and kept and within else None
         for path in filter(None, (passed, stored)):
             with suppress(OSError, UnicodeDecodeError):
                 return path.read_text().rstrip("\n")
@@ -185,7 +193,7 @@ class Local:
         if (at / folder.ENDED).exists() or self._never(at):
             return
         wish = folder.read(at, folder.LEAVE)
-        if wish is None or float(wish.get("by", 0)) > 0:
+        if wish is None or folder.number(wish, "by") != 0.0:
             folder.write(at, folder.LEAVE, {"by": 0.0, "reason": "ended"})
             self._signal(at, signal.SIGTERM)
             return
@@ -230,10 +238,24 @@ def _starting(at: Path, now: float) -> bool:
         return False
 
 
-def _ended(ended: Mapping[str, Any], begun: float | None, at: Path) -> Sight:
-    code = ended.get("code")
+def _notice(at: Path) -> tuple[float | None, str]:
+    """Until when it must leave, and why, where the machine and not the controller wants that."""
+    wish = folder.read(at, folder.LEAVE)
+    if wish is None or not wish.get("notice"):
+        return None, ""
+    return folder.number(wish, "by") or 0.0, folder.words(wish, "reason")
+
+
+def _ended(ended: Mapping[str, Any], begun: float | None, at: Path, notice: tuple[float | None, str]) -> Sight:
+    code, (by, why) = folder.whole(ended, "code"), notice
     state = State.LOST if code is None else State.EXITED
-    return Sight(state, code, ended.get("reason", ""), begun, ended.get("at"), handle=str(at))
+    reason = folder.words(ended, "reason") or (why if code != 0 else "")
+    return Sight(state, code, reason, begun, folder.number(ended, "at"), handle=str(at), leave_by=by)
+
+
+def _sessions(state: Mapping[str, Any]) -> list[int]:
+    held = state.get("sessions")
+    return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
 
 
 def _now(at: Path) -> float:

@@ -99,7 +99,7 @@ class Simulated:
             raise NotAllowed(reason)
         attempt = job.attempts[-1]
         self._latest[job.id] = attempt.number
-        first, program = self._saved.get(job.id, 0), self.world.program(job.spec.name)
+        first, program = self._saved.get(job.id, 0), self.world.program(job.spec.name).on(job.share_of(attempt))
         stay = Stay(job.id, job.spec.name, attempt, self.world.pool(attempt.where), program, self.now, first)
         self.history.append(stay)
         self._here[stay.key] = stay

@@ -57,6 +57,10 @@ class Program:
     tells: bool = True  # its steps
     starts_s: Mapping[int, float] = field(default_factory=dict)  # of single attempts, where they differ from their pool
 
+    def on(self, share: float) -> Program:
+        """The same on a share of its workers: slower in proportion, which is the worst that it can be."""
+        return self if share >= 1.0 else replace(self, step_s=self.step_s / share)
+
     def at(self, first: int, ran_s: float) -> tuple[int, int]:
         """The step that is reached and the one that is saved, of one that began after `first` steps."""
         if ran_s >= self.finish_s(first) - _ROUNDING:

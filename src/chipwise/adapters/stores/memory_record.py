@@ -20,6 +20,7 @@ _FAR = 1 << 40  # more than there are events
 
 @dataclass(slots=True)
 class MemoryRecord:
+    login: str = ""
     _jobs: dict[str, Job] = field(default_factory=dict)
     _stories: dict[str, list[Happened]] = field(default_factory=dict)
     _latest: dict[str, int] = field(default_factory=dict)  # the number of each job's latest event, in order of the numbers
@@ -139,7 +140,7 @@ class MemoryRecord:
                 found.append(
                     Use(
                         job.id, spec.owner, spec.team, spec.project, spec.engine, str(where.purchase), where.provider,
-                        where.region, where.machine, one.machines, spec.needs.gpus, began, one.ended, where.usd_per_hour,
+                        where.region, where.machine, one.machines, job.gpus_of(one), began, one.ended, where.usd_per_hour,
                     )
                 )  # fmt: skip
         return found

@@ -23,6 +23,8 @@ class Transaction(Protocol):
 
 
 class Database(Protocol):
+    login: str  # of whoever asks, where the database has logins
+
     FOR_UPDATE: str  # after a SELECT whose rows must not change before the end
     FOR_SHARE: str
 

@@ -58,7 +58,7 @@ class PostgresTransaction:
         if found is None:
             raise NotAllowed(
                 f"{self._login} is not a member of this record.",
-                remedy="An admin adds them to chipwise.members (login, team, role).",
+                remedy=f"An admin adds them: chipwise members add {self._login} --team TEAM.",
             )
         self.number = found[1]
         return int(found[0])

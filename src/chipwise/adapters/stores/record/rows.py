@@ -24,13 +24,13 @@ UPDATE_JOB = """UPDATE jobs SET version = ?, mark = ?, phase = ?, attempts = ?, 
     WHERE id = ? AND version = ?"""
 INSERT_EVENT = "INSERT INTO events (job, version, at, kind, body) VALUES (?, ?, ?, ?, ?)"
 UPSERT_ATTEMPT = """INSERT INTO attempts
-    (job, number, purchase, provider, region, machine, machines, since, ended, usd_per_hour)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, number) DO UPDATE SET ended = excluded.ended,
+    (job, number, purchase, provider, region, machine, machines, since, ended, usd_per_hour, gpus)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, number) DO UPDATE SET ended = excluded.ended,
     purchase = excluded.purchase, provider = excluded.provider, region = excluded.region, machine = excluded.machine,
-    machines = excluded.machines, since = excluded.since, usd_per_hour = excluded.usd_per_hour"""
+    machines = excluded.machines, since = excluded.since, usd_per_hour = excluded.usd_per_hour, gpus = excluded.gpus"""
 EVENTS = "SELECT number, job, at, kind, body FROM events WHERE job = ? AND number > ? ORDER BY version"
-USES = """SELECT a.job, j.owner, j.team, j.project, j.engine, a.purchase, a.provider, a.region, a.machine, a.machines, j.gpus,
-    a.since, a.ended, a.usd_per_hour FROM attempts a JOIN jobs j ON j.id = a.job
+USES = """SELECT a.job, j.owner, j.team, j.project, j.engine, a.purchase, a.provider, a.region, a.machine, a.machines,
+    COALESCE(a.gpus, j.gpus), a.since, a.ended, a.usd_per_hour FROM attempts a JOIN jobs j ON j.id = a.job
     WHERE a.since < ? AND (a.ended IS NULL OR a.ended > ?) ORDER BY a.since, a.job, a.number"""
 CHANGED = "SELECT mark, body FROM jobs WHERE place = ? AND mark > ? ORDER BY mark LIMIT ?"
 CHANGED_LIVE = f"SELECT mark, body FROM jobs WHERE place = ? AND mark > ? AND mark <= ? AND {LIVE} ORDER BY mark LIMIT ?"
@@ -75,7 +75,7 @@ def attempts(old: Job, new: Job) -> Iterator[tuple[object, ...]]:
             where = one.where
             yield (
                 new.id, one.number, where.purchase.value, where.provider, where.region, where.machine, one.machines, one.since,
-                one.ended, where.usd_per_hour,
+                one.ended, where.usd_per_hour, new.gpus_of(one),
             )  # fmt: skip
 
 

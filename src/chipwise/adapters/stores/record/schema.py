@@ -46,6 +46,9 @@ _FIRST = (
     """CREATE TABLE leases (place {key} PRIMARY KEY, holder TEXT NOT NULL, epoch {int} NOT NULL, until {real} NOT NULL)""",
 )
 
+# What an attempt held, since a job may hold fewer than it wants; of older ones that is what their job wanted.
+_SECOND = ("ALTER TABLE attempts ADD COLUMN gpus {int}",)
+
 _SQLITE_APPEND_ONLY = (
     *(
         f"""CREATE TRIGGER {table}_never_{verb.lower()} BEFORE {verb} ON {table}
@@ -65,13 +68,13 @@ Migration = tuple[str, ...]
 
 
 def for_sqlite() -> tuple[Migration, ...]:
-    return ((*_worded(_FIRST, SQLITE), *_SQLITE_APPEND_ONLY),)
+    return ((*_worded(_FIRST, SQLITE), *_SQLITE_APPEND_ONLY), tuple(_worded(_SECOND, SQLITE)))
 
 
 def for_postgres() -> tuple[Migration, ...]:
     from chipwise.adapters.stores.record.roles import APPEND_ONLY, GUARDS, POLICIES, SCHEMA
 
-    return ((*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS),)
+    return ((*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS), tuple(_worded(_SECOND, POSTGRES)))
 
 
 def missing(had: int, migrations: Sequence[Migration], shown: str) -> list[str]:

@@ -52,6 +52,7 @@ class SqliteTransaction:
 
 class SqliteDatabase:
     FOR_UPDATE = FOR_SHARE = ""  # a writer has the whole file
+    login = ""
 
     def __init__(self, address: File, *, wait_s: float = 10.0, migrations: Sequence[schema.Migration] | None = None) -> None:
         self.path, self._synchronous, self._wait_s = address.path, address.synchronous, wait_s

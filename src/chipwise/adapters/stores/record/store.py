@@ -36,6 +36,10 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
 
+    @property
+    def login(self) -> str:
+        return self.database.login
+
     def submit(self, specs: Sequence[tuple[str, Spec]], at: float) -> list[Job]:
         if not specs:
             return []

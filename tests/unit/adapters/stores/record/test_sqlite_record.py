@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from chipwise.adapters.stores.record.sqlite import SqliteDatabase
 from chipwise.adapters.stores.record.sqlite_troubles import refuse_network
 from chipwise.adapters.stores.record.store import Store
 from chipwise.errors import BadInput, ChipwiseError, NotFound, OutsideFailed, TryLater
-from chipwise.run.job import Spec
+from chipwise.run.job import Needs, Spec
 from chipwise.run.record import Wanted
 
 SPEC = Spec(("true",), "a", place="here")
@@ -95,7 +96,7 @@ WRONG: list[tuple[Callable[[Path], object], type[ChipwiseError], str]] = [
     (_cut, OutsideFailed, "is damaged or cut off"),
     (_scribbled, OutsideFailed, "is damaged or cut off"),
     (_others, BadInput, "is a SQLite database of something else"),
-    (_newer, BadInput, "was written by a newer chipwise: its tables have version 999, and this one knows 1"),
+    (_newer, BadInput, "was written by a newer chipwise: its tables have version 999, and this one knows 2"),
     (Path.mkdir, BadInput, "is a folder"),
 ]
 
@@ -237,11 +238,26 @@ def test_a_migration_that_fails_leaves_the_record_as_it_was(tmp_path: Path) -> N
     record.close()
     mended = (*for_sqlite(), ("ALTER TABLE jobs ADD COLUMN extra TEXT",))
     database = SqliteDatabase(File(path), migrations=mended)
-    assert database.read(lambda tx: tx.rows("SELECT value FROM meta WHERE name = 'schema'")) == [(2,)]
+    assert database.read(lambda tx: tx.rows("SELECT value FROM meta WHERE name = 'schema'")) == [(3,)]
     assert database.read(lambda tx: tx.rows("SELECT count(extra), count(*) FROM jobs")) == [(0, 50)]
     database.close()
-    with pytest.raises(BadInput, match="its tables have version 2, and this one knows 1"):
+    with pytest.raises(BadInput, match="its tables have version 3, and this one knows 2"):
         connect(str(path))
+
+
+def test_a_record_of_the_first_version_is_taken_over_with_what_it_holds(tmp_path: Path) -> None:
+    """Then nobody noted what an attempt held: it was what its job wanted."""
+    path = tmp_path / "jobs.db"
+    old = Store(SqliteDatabase(File(path), migrations=for_sqlite()[:1]))
+    old.submit([("a", replace(SPEC, needs=Needs(4)))], 1.0)
+    columns = "(job, number, purchase, provider, region, machine, machines, since, ended, usd_per_hour)"
+    values = "('a', 1, 'owned', '', '', '', 1, 2.0, 5.0, NULL)"
+    old.database.write(lambda tx: tx.rows(f"INSERT INTO attempts {columns} VALUES {values} RETURNING job"))
+    old.close()
+    record = connect(str(path))
+    [use] = record.uses(0.0, 10.0)
+    record.close()
+    assert (use.job, use.gpus, use.placed, use.ended) == ("a", 4, 2.0, 5.0)
 
 
 @pytest.mark.parametrize(
