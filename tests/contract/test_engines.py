@@ -28,8 +28,9 @@ def _module(name: str) -> ModuleType:
 
 
 def able(what: str = "") -> list[ParameterSet]:
-    """Engines to which this can be done here. Those whose harness needs real outside parts are proven by `make e2e`."""
-    found = [name for name in NAMES if (folder_of() / f"{name}.py").exists()]
+    """Engines to which this can be done here. Those whose harness needs real outside parts are proven by `make e2e`, some in a
+    file of their own."""
+    found = [name for name in NAMES if (folder_of() / f"{name}.py").exists() and not hasattr(_module(name), "PROVEN_IN")]
     return [
         pytest.param(name, marks=[pytest.mark.e2e] if getattr(_module(name), "E2E", False) else [])
         for name in found
@@ -49,6 +50,12 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_engine_has_a_harness(name: str) -> None:
     assert (folder_of() / f"{name}.py").exists(), f"write tests/support/engines/{name}.py as engine_harness.py says"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_engine_that_is_left_out_here_is_proven_elsewhere_by_the_same_suite(name: str) -> None:
+    if (elsewhere := getattr(_module(name), "PROVEN_IN", None)) is not None:
+        assert Path(__file__).name in (Path(__file__).parents[2] / elsewhere).read_text()
 
 
 def placed(bench: Harness, behaviour: str, id: str = "j1") -> Job:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import psutil
 import pytest
 
 from chipwise.adapters.supervising import processes
+from metadata_stand_ins import serving
 
 pytestmark = pytest.mark.e2e
 CHIPWISE = str(Path(sys.executable).parent / "chipwise")
@@ -274,8 +276,61 @@ def test_top_and_ps_show_what_runs(machine: Machine) -> None:
     assert one["id"] == id
     assert one["cpu_percent"] > 5
     assert id in machine("top", "--once").stdout
+    assert one["gpu_percent"] is None, "no driver tells"
+    stand_in = machine.home / "programs" / "nvidia-smi"  # a stand-in: there is no driver here
+    stand_in.parent.mkdir()
+    stand_in.write_text('#!/bin/sh\nprintf "0, 87, 2048, 81920\\n1, [N/A], [N/A], 81920\\n"\n')
+    stand_in.chmod(0o755)
+    path = {"PATH": f"{stand_in.parent}:{machine.env['PATH']}"}
+    [one] = json.loads(machine("top", "--json", env=path).stdout)
+    assert (one["gpus"], one["gpu_percent"], one["gpu_memory_bytes"]) == ([0], 87.0, 2048 * 2**20)
+    assert re.search(r"87%\s+2 GiB of 80 GiB", machine("top", "--once", env={**path, "COLUMNS": "140"}).stdout)
     assert re.search(rf"{id}\s+running", machine("ps").stdout)
     machine("stop", "--wait", id)
+
+
+def test_a_notice_of_the_cloud_is_in_the_story_and_nothing_starts_after_it(machine: Machine) -> None:
+    with serving("ec2") as cloud:
+        machine.env |= {"CHIPWISE_CLOUD": "ec2", "CHIPWISE_METADATA_URL": cloud.url, "CHIPWISE_NOTICE_S": "0.5"}
+        code = (
+            "import signal, sys, time\n"
+            "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(1), print('saved'), sys.exit(75)))\n"
+            "print('runs'); time.sleep(60)"
+        )
+        id = machine.submitted(*python(code))
+        machine.until(id, "running")
+        _wait(lambda: "runs" in machine("logs", id).stdout)
+        at = datetime.now(UTC) + timedelta(seconds=120)
+        cloud.say("spot/instance-action", json.dumps({"action": "terminate", "time": at.strftime("%Y-%m-%dT%H:%M:%SZ")}))
+        job = machine.until(id, "queued")
+        assert job["attempts"][0]["outcome"] == "left"
+        assert machine("logs", id).stdout == "runs\nsaved\n"
+        assert "AWS takes the spot machine back" in machine("describe", id).stdout
+        other = machine.submitted("--", "true")
+        time.sleep(1.5)
+        assert machine.job(id)["phase"] == machine.job(other)["phase"] == "queued"
+        machine("stop", "--wait", id, other)
+
+
+def test_forget_makes_room_and_the_record_still_knows(machine: Machine) -> None:
+    done = machine.submitted("--name", "old", *python("print('x' * 5000)"))
+    machine.until(done, "done")
+    runs = machine.submitted("--name", "runs", *python("import time; print('y'); time.sleep(60)"))
+    machine.until(runs, "running")
+    assert "is running" in machine("forget", done, runs, code=2).stderr
+    assert "x" in machine("logs", done).stdout, "nothing is removed where one is not over"
+    assert "0 jobs" in machine("forget", "--older-than", "1h").stderr
+    assert "left alone: it ended later" in machine("forget", done, "--older-than", "1h").stdout
+    said = machine("forget", "--older-than", "1ms").stdout
+    assert f"{done} forgotten:" in said
+    assert runs not in said
+    at = machine.home / "data" / "run" / "jobs" / done / "1"
+    assert sorted(one.name for one in at.iterdir()) == ["ended.json", "state.json"]
+    assert machine.job(done)["phase"] == "done"
+    assert "x" not in machine("logs", done, code=None).stdout
+    assert "nothing of it is on this machine" in machine("forget", done).stdout
+    assert "Nothing says which" in machine("forget", code=2).stderr
+    machine("stop", "--wait", runs)
 
 
 def _wait(what: Callable[[], object], seconds: float = 15) -> None:

@@ -1,7 +1,8 @@
 """What the contract suite needs to know of an engine: how to get one, what to run on it, and how to harm it.
 
 Each engine has a file `tests/support/engines/<name>.py` that defines `harness(folder) -> Harness`, and `CAN`: which of "lose"
-and "notice" can be done to it from here. `E2E = True` says that it needs real outside parts, which `make e2e` starts.
+and "notice" can be done to it from here. `E2E = True` says that it needs real outside parts, which `make e2e` starts;
+`PROVEN_IN` names the file that runs the suite, where they are the parts of other tests too.
 """
 
 from __future__ import annotations

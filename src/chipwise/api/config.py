@@ -51,6 +51,11 @@ class Config:
         return self.config_dir / "queue.yaml"
 
     @property
+    def engines(self) -> Path:
+        """Clusters and accounts by name, written by people."""
+        return self.config_dir / "engines.yaml"
+
+    @property
     def secrets_dir(self) -> Path:
         """Files by name/key, each readable by its owner only."""
         return self.config_dir / "secrets"

@@ -11,7 +11,10 @@ import click
 @click.argument("job", metavar="JOB")
 @click.pass_context
 def attach(ctx: click.Context, job: str) -> None:
-    """Follow a job's output from now on, and pass on its exit code. Ctrl-C leaves it running."""
+    """Follow a job's output from now on, and pass on its exit code. Ctrl-C leaves it running.
+
+    A job has no standard input: what is typed here does not reach it.
+    """
     from chipwise.api.running import asking, following, jobs
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
@@ -19,14 +22,14 @@ def attach(ctx: click.Context, job: str) -> None:
 
     with asking.opened(open_session()) as held:
         found = jobs.find(held.record, job)
-        sys.stdout.buffer.write(following.tail(held.root, found, len(found.attempts) or None, 10))
+        sys.stdout.buffer.write(following.tail_of(held, found, len(found.attempts) or None, 10))
         sys.stdout.buffer.flush()
 
         def look() -> Job:
             return held.job(found.id)
 
         try:
-            for chunk in following.follow(held.root, look, from_end=True):
+            for chunk in following.follow_job(held, look, from_end=True):
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:

@@ -13,8 +13,11 @@ from chipwise.cli.options import Whole
 @click.argument("job", metavar="JOB")
 @click.option("--follow", "-f", is_flag=True, help="Go on as it grows, until the job is over.")
 @click.option("--attempt", type=Whole(1, 10**6), default=None, help="Of one attempt only.")
+@click.option(
+    "--rank", type=Whole(0, 10**5), default=None, help="Of one machine or pod only, where there are several elsewhere."
+)
 @click.option("--tail", type=Whole(0, 10**7), default=None, metavar="LINES", help="The last lines only.")
-def logs(job: str, follow: bool, attempt: int | None, tail: int | None) -> None:
+def logs(job: str, follow: bool, attempt: int | None, rank: int | None, tail: int | None) -> None:
     """Show what a job printed, all attempts in order."""
     from chipwise.api.running import asking, following, jobs
     from chipwise.api.wiring import open_session
@@ -27,9 +30,9 @@ def logs(job: str, follow: bool, attempt: int | None, tail: int | None) -> None:
             raise BadInput(f"{found.id} has {len(found.attempts)} attempts.", remedy="Leave --attempt out.")
         out = sys.stdout.buffer
         if tail is not None:
-            out.write(following.tail(held.root, found, attempt, tail))
+            out.write(following.tail_of(held, found, attempt, tail, rank))
         elif not follow:
-            for chunk in following.printed(held.root, found, attempt):
+            for chunk in following.printed_by(held, found, attempt, rank):
                 out.write(chunk)
         if follow:
 
@@ -37,7 +40,7 @@ def logs(job: str, follow: bool, attempt: int | None, tail: int | None) -> None:
                 return held.job(found.id)
 
             try:
-                for chunk in following.follow(held.root, look, from_end=tail is not None):
+                for chunk in following.follow_job(held, look, rank, from_end=tail is not None):
                     out.write(chunk)
                     out.flush()
             except KeyboardInterrupt:

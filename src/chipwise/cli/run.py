@@ -29,8 +29,16 @@ class _WithCommand(click.Command):
 @click.command(cls=_WithCommand)
 @click.argument("words", nargs=-1, metavar="WORKLOAD.yaml | -- COMMAND...", type=click.UNPROCESSED)
 @click.option("--name", default=None, help="What to call it; left out, after the command.")
-@click.option("--engine", default=None, help="What carries it out: local unless given.")
-@click.option("--gpus", type=Whole(0, 1024), default=None, help="GPUs that it holds for itself.")
+@click.option("--engine", default=None, help="What carries it out: local, kubernetes, ec2, or a name of engines.yaml.")
+@click.option("--stage-engine", "stages", multiple=True, metavar="STAGE=ENGINE", help="Of one stage of a pipeline.")
+@click.option("--context", default=None, help="Of the kubeconfig.")
+@click.option("--namespace", default=None, help="Of the cluster.")
+@click.option("--queue", default=None, help="Of Kueue, in that namespace.")
+@click.option("--image", default=None, help="In which a command runs, where it does not run here.")
+@click.option("--machine", default=None, help="On which it runs at a cloud, instead of planned: g5.xlarge.")
+@click.option("--spot", is_flag=True, help="On machines that may be taken away, where there are such.")
+@click.option("--gpus", default=None, metavar="N|N-M", help="GPUs that it holds for itself; or the least and the most.")
+@click.option("--machines", default=None, metavar="N|N-M", help="Of a command at a cluster or a cloud.")
 @click.option("--cpus", type=Whole(1, 4096), default=None, help="CPUs that it holds for itself.")
 @click.option("--processes", type=Whole(1, 1024), default=1, help="Processes of the job, each told its rank.")
 @click.option("--team", default=None, help="Whose share it takes.")
@@ -43,6 +51,7 @@ class _WithCommand(click.Command):
 @click.option("--longest", type=Duration(), default=None, help="That one attempt may take, as 2h.")
 @click.option("--expected", type=Duration(), default=None, help="That it will take: others may use a gap that it leaves.")
 @click.option("--retries", type=Whole(0, 1000), default=None, help="Starts after own failures: 0, and 2 for a workload.")
+@click.option("--recover", default=None, metavar="MOVE,...", help="After a loss: same, zone, region, purchase, fewer, more.")
 @click.option("--grace", type=Duration(), default=None, help="To save and leave when asked.")
 @click.option("--budget", type=AboveZero(), default=None, help="US dollars after which it is stopped.")
 @click.option("--checkpoints", default=None, metavar="URL", help="Where its checkpoints are; a folder of its own unless given.")
@@ -68,6 +77,7 @@ def run(
       chipwise run -- python train.py --epochs 3
       chipwise run -d --gpus 2 --team vision -- torchrun --nproc-per-node 2 train.py
       chipwise run workload.yaml
+      chipwise run workload.yaml --engine kubernetes --namespace train
     """
     from chipwise.api.running import asking
     from chipwise.api.wiring import open_session
@@ -119,7 +129,7 @@ def _followed(session: Session, id: str) -> int:
             return job
 
         try:
-            for chunk in following.follow(held.root, look):
+            for chunk in following.follow_job(held, look):
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @click.option("--once", is_flag=True, help="Look once and return.")
 @click.option("--json", "as_json", is_flag=True, help="One look, as JSON.")
 def top(every: float, once: bool, as_json: bool) -> None:
-    """Watch jobs and the devices they hold: processor, memory, GPU, steps."""
+    """Watch jobs and the devices they hold: processor, memory, GPU, steps.
+
+    GPU use and memory are those that nvidia-smi tells of the GPUs of a job; blank: it does not tell.
+    """
     from rich.console import Console
     from rich.live import Live
 
@@ -58,12 +61,25 @@ def _table(standings: list[Standing]) -> Table:
         ("GPUs", False),
         ("CPU", True),
         ("memory", True),
+        ("GPU use", True),
+        ("GPU memory", True),
         ("step", True),
     ):
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for one in standings:
         table.add_row(
             one.id, one.phase, show_seconds(one.seconds), ",".join(map(str, one.gpus)),
-            f"{one.cpu_percent:.0f}%", show_bytes(one.memory_bytes), f"{one.step:,}" if one.step is not None else "",
+            f"{one.cpu_percent:.0f}%", show_bytes(one.memory_bytes),
+            f"{one.gpu_percent:.0f}%" if one.gpu_percent is not None else "", _memory(one),
+            f"{one.step:,}" if one.step is not None else "",
         )  # fmt: skip
     return table
+
+
+def _memory(one: Standing) -> str:
+    from chipwise.units import show_bytes
+
+    if one.gpu_memory_bytes is None:
+        return ""
+    of = f" of {show_bytes(one.gpu_memory_total_bytes)}" if one.gpu_memory_total_bytes is not None else ""
+    return show_bytes(one.gpu_memory_bytes) + of

@@ -81,6 +81,7 @@ class Real:
                 processes.end(left)
                 time.sleep(0.02)
         for one in self.local._started:
+            one.kill()  # one that has not written down who it is yet
             one.wait(timeout=10)
 
 

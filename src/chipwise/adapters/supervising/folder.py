@@ -8,31 +8,79 @@ notice.json    the same, for the program itself to read
 progress.json  how far it is, as its program tells
 ended.json     written last, when nothing of it runs any more
 log, log.1 ... what it printed, the newest in `log`
+
+Beside the folders of all jobs is going.json while the machine itself goes away: until when, and why.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from chipwise.adapters.supervising.processes import identity
+
+GOING = "going.json"
+MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write into its own folder
+GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
 ORDER, LOCK, STATE, LEAVE, NOTICE, PROGRESS, ENDED, LOG = (
     "order.json", "lock", "state.json", "leave.json", "notice.json", "progress.json", "ended.json", "log",
 )  # fmt: skip
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:
-    """None: it is not there, or no longer what we wrote."""
+    """None: it is not there, or no longer what we wrote. Numbers in it are finite, since a record takes no others."""
     try:
-        found = json.loads((folder / name).read_text())
-    except (OSError, ValueError):
+        found = json.loads(_text(folder / name), parse_float=_finite, parse_constant=_finite)
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _text(path: Path) -> str:
+    """Of a file and of nothing else: reading a pipe that a program put there would wait for ever."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(handle, encoding="utf-8") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError(f"{path} is no file")
+        return file.read(MOST_BYTES)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number to reckon with")
+    return value
+
+
+def number(found: Mapping[str, Any], name: str) -> float | None:
+    """A field that holds one; whoever writes into the folder may have put anything there."""
+    held = found.get(name)
+    if isinstance(held, bool) or not isinstance(held, int | float):
+        return None
+    try:
+        return float(held)
+    except OverflowError:
+        return None
+
+
+def whole(found: Mapping[str, Any], name: str) -> int | None:
+    """A field that holds a count or a code, within what a database takes."""
+    held = found.get(name)
+    return held if isinstance(held, int) and not isinstance(held, bool) and abs(held) < 2**63 else None
+
+
+def words(found: Mapping[str, Any], name: str) -> str:
+    """A field that holds some, as a record takes them."""
+    held = found.get(name)
+    return held[:2000].encode(errors="replace").decode().replace("\0", "") if isinstance(held, str) else ""
 
 
 def write(folder: Path, name: str, content: Mapping[str, object]) -> None:
@@ -79,3 +127,15 @@ def locked(path: Path) -> bool:
         return True
     os.close(handle)
     return False
+
+
+def going(root: str, by: float, reason: str) -> None:
+    """The machine goes away. It is the same machine until it starts anew."""
+    if root:
+        write(Path(root), GOING, {"by": by, "reason": reason, "boot": identity(1)})
+
+
+def goes(root: Path, now: float) -> bool:
+    """Whether the machine was told to go and is not a new one since."""
+    found = read(root, GOING)
+    return found is not None and found.get("boot") == identity(1) and now < (number(found, "by") or 0.0) + GOES_WITHIN_S

@@ -18,20 +18,26 @@ class LogFile:
         self.path = path
         self.most_bytes = max(most_bytes, 1024)
         self.kept = max(kept, 0)
-        self.secrets = [value.encode() for value in secrets if len(value) >= SHORTEST_SECRET]
+        self.secrets = _pieces(secrets)
         self.lost = 0  # bytes that could not be written
         self._open()
 
     def write(self, text: bytes) -> None:
+        rest = memoryview(self.blotted(text))
+        try:
+            if self.size and self.size + len(rest) > self.most_bytes:
+                self._rotate()
+            while rest:  # a disk that is nearly full takes a part
+                written = os.write(self.handle, rest)
+                self.size += written
+                rest = rest[written:]
+        except OSError:  # a full disk must not end the job
+            self.lost += len(rest)
+
+    def blotted(self, text: bytes) -> bytes:
         for value in self.secrets:
             text = text.replace(value, b"[secret]")
-        try:
-            if self.size and self.size + len(text) > self.most_bytes:
-                self._rotate()
-            os.write(self.handle, text)
-            self.size += len(text)
-        except OSError:  # a full disk must not end the job
-            self.lost += len(text)
+        return text
 
     def close(self) -> None:
         if self.lost:
@@ -45,19 +51,27 @@ class LogFile:
         self.size = os.fstat(self.handle).st_size
 
     def _rotate(self) -> None:
-        os.close(self.handle)
+        """The old file is closed last: where a step fails, what comes next is still written to it and to nothing else."""
         for number in range(self.kept - 1, 0, -1):
             older = self._old(number)
             if older.exists():
                 os.replace(older, self._old(number + 1))
-        if self.kept:
+        if self.kept and self.path.exists():  # not where the last try failed behind this
             os.replace(self.path, self._old(1))
-        else:
-            os.unlink(self.path)
+        elif not self.kept:
+            self.path.unlink(missing_ok=True)
+        former = self.handle
         self._open()
+        os.close(former)
 
     def _old(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}")
+
+
+def _pieces(secrets: Iterable[str]) -> list[bytes]:
+    """The longest first, since one may begin like another; of a key of several lines each line too: lines come alone."""
+    found = {piece for value in secrets for piece in (value, *value.splitlines()) if len(piece) >= SHORTEST_SECRET}
+    return sorted((piece.encode(errors="surrogateescape") for piece in found), key=lambda piece: (-len(piece), piece))
 
 
 class Lines:
@@ -82,7 +96,14 @@ class Lines:
         if held:
             self.log.write(b"".join(held))
         if len(self.rest) > LONGEST_LINE:
-            self.finish()
+            self._cut()
+
+    def _cut(self) -> None:
+        """All but what may be the beginning of a secret."""
+        text, held = self.log.blotted(self.rest), max(map(len, self.log.secrets), default=1) - 1
+        self.rest = text[: len(text) - held]
+        self.finish()
+        self.rest = text[len(text) - held :]
 
     def finish(self) -> None:
         if self.rest:

@@ -16,13 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from chipwise.adapters.notices.watching import Watch
 from chipwise.adapters.supervising import folder, processes
+from chipwise.adapters.supervising.environment import of_supervisor
 from chipwise.adapters.supervising.health import EVERY_S, Health
 from chipwise.adapters.supervising.logfile import Lines, LogFile
 from chipwise.adapters.supervising.waking import Waker
 
 GRACE_S = 30.0
 TICK_S = 0.5
+TRIES_AGAIN_S = 5.0  # to say how it ended, while that cannot be written
 DRAIN_S = 0.5  # for output that is still on its way when all processes have ended
 NOT_FOUND, NOT_ALLOWED, NO_HAND_OFF, SICK = 127, 126, 66, 70
 
@@ -38,9 +41,11 @@ class Supervisor:
         self.reason = ""
         self.leave_by: float | None = None
         self.asked = False  # to leave
+        self.noticed = False  # by the cloud that the machine goes away
         self.choose = selectors.DefaultSelector()
         self.health = Health(order.get("health") or "", float(order.get("health_every_s", EVERY_S)))
         self.waker = Waker(order.get("controller") or {})
+        self.notices = Watch()
 
     def run(self) -> int:
         self._signals()
@@ -48,7 +53,8 @@ class Supervisor:
         own: dict[str, object] = {"pid": os.getpid(), "identity": processes.identity(os.getpid()), "begun": time.time()}
         folder.write(self.at, folder.STATE, own)
         if self._start():
-            folder.write(self.at, folder.STATE, {**own, "sessions": [child.pid for child in self.children]})
+            with suppress(OSError):  # a full disk must not end what has begun; the sessions only help to find it
+                folder.write(self.at, folder.STATE, {**own, "sessions": [child.pid for child in self.children]})
             while len(self.codes) < len(self.children):
                 self._turn()
             self._drain()
@@ -57,15 +63,29 @@ class Supervisor:
         if code == 0 and (missing := self._missing()):
             code, self.reason = NO_HAND_OFF, f"it ended well, but {missing}"
         self.log.close()
-        folder.write(self.at, folder.ENDED, {"code": code, "reason": self.reason, "at": time.time()})
+        self._say({"code": code, "reason": self.reason, "at": time.time()})
+        if self.noticed and os.environ.get("CHIPWISE_ACKNOWLEDGE") == "yes" and self._last_here():
+            self.notices.acknowledge()
         self.waker.wake()
         return 0
+
+    def _say(self, ended: dict[str, object]) -> None:
+        """Until it is written: work that is done, and of which nobody knows, would be done once more. While the disk is full
+        the attempt counts as under way, and only the end of this process ends the waiting."""
+        pause_s = 0.1
+        while self.at.is_dir():
+            try:
+                folder.write(self.at, folder.ENDED, ended)
+                return
+            except OSError:
+                time.sleep(pause_s)
+                pause_s = min(2.0 * pause_s, TRIES_AGAIN_S)
 
     # Starting
 
     def _start(self) -> bool:
         count = int(self.order.get("processes", 1))
-        devices, port = self.order.get("gpus", []), _free_port() if count > 1 else 0
+        devices, port = self.order.get("gpus", []), _free_port() if self._ranked(count) else 0
         for rank in range(count):
             env = self._env(rank, count, devices, port)
             try:
@@ -82,6 +102,7 @@ class Supervisor:
             prefix = f"[{rank}] ".encode() if count > 1 else b""
             self.choose.register(child.stdout, selectors.EVENT_READ, Lines(self.log, prefix))
         self.health.begin()
+        self.notices.begin()
         return True
 
     def _cpus(self) -> list[int]:
@@ -89,7 +110,8 @@ class Supervisor:
 
     def _env(self, rank: int, count: int, devices: list[int], port: int) -> dict[str, str]:
         """What was asked for, on what the system needs to work; and what the program may want to know."""
-        env = {**os.environ, **self.order.get("env", {})}
+        grace = {"CHIPWISE_GRACE_SECONDS": f"{float(self.order.get('grace_s', GRACE_S)):g}"}
+        env = {**of_supervisor(os.environ, tuple(self.order.get("secrets", ()))), **grace, **self.order.get("env", {})}
         env |= {processes.MARK: self.order["mark"], "CHIPWISE_RUN_DIR": str(self.at)}
         each = max(len(devices) // count, 1)
         own = devices[rank * each : (rank + 1) * each] if count > 1 and len(devices) >= count else devices
@@ -99,10 +121,14 @@ class Supervisor:
             env["CHIPWISE_GPUS"] = ",".join(map(str, own))
         if "OMP_NUM_THREADS" not in env and self.order.get("cpus"):
             env["OMP_NUM_THREADS"] = str(max(len(self.order["cpus"]) // count, 1))
-        if count > 1:
+        if self._ranked(count):
             env |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
             env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         return env
+
+    def _ranked(self, count: int) -> bool:
+        """One of several that has only one process left is told so too: its program asks."""
+        return count > 1 or bool(self.order.get("ranked", False))
 
     def _cannot(self, error: OSError) -> None:
         program, where = self.order["command"][0], self.order.get("folder", "")
@@ -127,8 +153,9 @@ class Supervisor:
                     self._ask(time.time() + float(self.order.get("grace_s", GRACE_S)))
         self._reap()
         self.waker.turn()
+        self._notice()
         wish = folder.read(self.at, folder.LEAVE)
-        if wish is not None and (self.leave_by is None or float(wish.get("by", 0.0)) < self.leave_by):
+        if wish is not None and (self.leave_by is None or (folder.number(wish, "by") or 0.0) < self.leave_by):
             self._leave(wish)
         if self.leave_by is not None and time.time() >= self.leave_by:
             self._end_all()
@@ -177,13 +204,34 @@ class Supervisor:
             if folder.read(self.at, folder.LEAVE) is None:
                 by = time.time() + float(self.order.get("grace_s", GRACE_S))
                 with suppress(OSError):
-                    folder.write(self.at, folder.LEAVE, {"by": by, "reason": f"the supervisor got signal {number}"})
+                    why = f"the supervisor got signal {number}"
+                    folder.write(self.at, folder.LEAVE, {"by": by, "reason": why, "notice": True})
 
         for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(one, woken)
 
+    def _notice(self) -> None:
+        """What the cloud says of this machine becomes a wish like any other, and the engine starts nothing more here."""
+        notice = None if self.noticed else self.notices.due(float(self.order.get("grace_s", GRACE_S)))
+        if notice is None:
+            return
+        self.noticed = True
+        with suppress(OSError):
+            folder.going(self.order.get("root", ""), notice.by, notice.reason)
+            wish = folder.read(self.at, folder.LEAVE)
+            own = wish is None and self.asked  # it leaves already, for a trouble of its own
+            if not own and (wish is None or (folder.number(wish, "by") or 0.0) > notice.by):
+                folder.write(self.at, folder.LEAVE, {"by": notice.by, "reason": notice.reason, "notice": True})
+
+    def _last_here(self) -> bool:
+        """Whether no other attempt runs on this machine, as far as this engine knows."""
+        root = self.order.get("root", "")
+        locks = Path(root).glob("*/*/lock") if root else ()
+        return not any(folder.locked(one) for one in locks if one.parent != self.at)
+
     def _leave(self, wish: dict[str, Any]) -> None:
-        by = float(wish.get("by", time.time() + GRACE_S))
+        told = folder.number(wish, "by")
+        by = time.time() + GRACE_S if told is None else told
         with suppress(OSError):
             folder.write(self.at, folder.NOTICE, {"until": by, "reason": str(wish.get("reason", ""))})
         self._ask(by)

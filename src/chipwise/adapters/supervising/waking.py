@@ -10,6 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,10 @@ class Waker:
 
     def wake(self) -> None:
         self.last = time.monotonic()
-        if not self.order:
+        if "lock" not in self.order:  # nobody said how
             return
         lock = Path(self.order["lock"])
-        if lock.parent.is_dir() and not awake(lock):
-            env = {name: value for name, value in os.environ.items() if name not in self.order.get("hidden", ())}
-            start(list(self.order["command"]), env, Path(self.order["log"]))
+        with suppress(OSError):  # a full disk or too many processes: not worth the job; it is tried again
+            if lock.parent.is_dir() and not awake(lock):
+                env = {name: value for name, value in os.environ.items() if name not in self.order.get("hidden", ())}
+                start(list(self.order["command"]), env, Path(self.order["log"]))

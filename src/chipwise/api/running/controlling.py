@@ -1,85 +1,153 @@
-"""The controller as a process: it holds the place's lock while it lives, turns until there is nothing left to do, and goes."""
+"""The controller as a process: it holds the place's lock while it lives, turns until there is nothing left to do, and goes.
+
+This machine is one place; each cluster and each account in a region is another, with a controller of its own.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import time
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.errors import OutsideFailed
+from chipwise.errors import BadInput, OutsideFailed
+from chipwise.run.job import Phase
 from chipwise.run.loop import Controller, Turn
+from chipwise.run.record import Wanted
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
+    from chipwise.run.engine import Engine
+    from chipwise.run.record import Record
 
-TURN_S = 0.2
+LIVE = frozenset(one for one in Phase if not one.over)
+TURN_S = {"ec2": 5.0, "kubernetes": 0.5}  # a look at EC2 is requests; one at a cluster reads what watches brought
+SOON_S = 0.2
 RESTS_S = 1.0  # between turns while nothing moves
 IDLE_S = 20.0  # without any job, after which it goes
 STARTS_WITHIN_S = 3.0
+SUBMITTED_WITHIN_S = 3600.0  # secrets are laid before their job is recorded
 TRIES_AGAIN_S = (1.0, 30.0)  # when the record cannot be reached: the first wait, and the longest
 
 
-_STARTED_AT = [0.0]  # a controller needs a moment until it holds the lock
+_STARTED_AT: dict[Path, float] = {}  # by home: a controller needs a moment until it holds the lock
 
 
-def awake(session: Session) -> None:
+def home(session: Session, place: str) -> Path:
+    """Of the lock and of what the controller prints. An empty place is this machine."""
+    from chipwise.api.running.engines import home_of
+
+    found = home_of(session, place) if place else session.config.run_dir
+    found.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return found
+
+
+def awake(session: Session, place: str = "") -> None:
     """Starts a controller where none is."""
     from chipwise.adapters.supervising import waking
     from chipwise.api.running.place import controller_command
 
-    home = session.config.run_dir
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if time.monotonic() - _STARTED_AT[0] > STARTS_WITHIN_S and not waking.awake(home / "controller.lock"):
-        _STARTED_AT[0] = time.monotonic()
-        waking.start(controller_command(), os.environ, home / "controller.log")
+    at = home(session, place)
+    started = _STARTED_AT.get(at)
+    if (started is None or time.monotonic() - started > STARTS_WITHIN_S) and not waking.awake(at / "controller.lock"):
+        _STARTED_AT[at] = time.monotonic()
+        waking.start(controller_command(place), os.environ, at / "controller.log")
 
 
-def control(session: Session, idle_s: float = IDLE_S) -> None:
-    """Until all jobs are over, or somebody asks it to go. Jobs do not notice: their supervisors live on."""
+def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
+    """Until all jobs are over, or somebody asks it to go. Jobs do not notice: they live on without it."""
     from chipwise.adapters.supervising import folder
-    from chipwise.api.running.place import local_engine, open_record, rules
+    from chipwise.api.running.engines import of_place
+    from chipwise.api.running.place import local_engine, open_record, passing_dir, rules
 
-    home = session.config.run_dir
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = folder.lock(home / "controller.lock")
+    at = home(session, place)
+    lock = folder.lock(at / "controller.lock")
     if lock is None:
         return
-    os.truncate(lock, 0)
-    os.write(lock, f"{os.getpid()}\n".encode())  # for people who look
+    with suppress(OSError):  # for people who look; a full disk must not matter
+        os.truncate(lock, 0)
+        os.write(lock, f"{os.getpid()}\n".encode())
     asked = _asked_to_go()
-    record, engine = open_record(session), local_engine(session)
-    former = record.leader(engine.place)
-    if former is not None:  # it held the lock, so it lives no more
-        record.resign(former)
-    controller = Controller(record, engine, f"{socket.gethostname()}:{os.getpid()}", rules(session))
-    busy_at, trouble_s = time.monotonic(), TRIES_AGAIN_S[0]
-    while not asked and home.is_dir():
+    engine: Engine = of_place(session, place) if place else local_engine(session)
+    own = f"{socket.gethostname()}:{sha256(str(at.absolute()).encode()).hexdigest()[:8]}:"
+    limits = rules(session)
+
+    def beginning() -> Controller:
+        record = open_record(session)
+        former = record.leader(engine.place)
+        if former is not None and former.holder.startswith(own):  # it held this lock, so it lives no more
+            record.resign(former)
+        if not place:
+            _tidy(passing_dir(session), record)
+        return Controller(record, engine, f"{own}{os.getpid()}", limits, elapsed=time.monotonic)
+
+    controller, idle = beginning(), False
+    busy_at, trouble_s, told = time.monotonic(), TRIES_AGAIN_S[0], _Told()
+    while not asked and at.is_dir():
         try:
             turn = controller.turn(time.time())
         except OutsideFailed as error:
-            print(f"{error} Trying again in {trouble_s:.0f} s.", flush=True)
+            told.say(f"{error} Trying again.")
             time.sleep(trouble_s)
             trouble_s = min(2.0 * trouble_s, TRIES_AGAIN_S[1])
+            with suppress(OutsideFailed):  # another file may lie there by now, and be the record that people see
+                former, controller = controller, beginning()
+                former.record.close()
             continue
         trouble_s = TRIES_AGAIN_S[0]
-        for told in turn.trouble:
-            print(told, flush=True)
+        told.say(*turn.trouble)
         now = time.monotonic()
         if turn.live or turn.behind:
             busy_at = now
         elif now - busy_at > idle_s:
+            idle = True
             break
-        time.sleep(_pause(turn))
-    controller.resign()
-    record.close()
+        time.sleep(_pause(turn, TURN_S.get(engine.name, SOON_S)))
+    with suppress(OutsideFailed):  # the lease runs out by itself
+        controller.resign()
+        os.close(lock)
+        if not place:
+            _tidy(passing_dir(session), controller.record)
+        # Whoever submitted while the lock was still held took it that somebody is there.
+        if idle and controller.record.rows(Wanted(LIVE, place=engine.place, newest=1)):
+            awake(session, place)
+        controller.record.close()
+    if (close := getattr(engine, "close", None)) is not None:
+        close()
 
 
-def _pause(turn: Turn) -> float:
+class _Told:
+    """What is wrong, once: turns are many, and the file of it has no end."""
+
+    def __init__(self) -> None:
+        self.last: tuple[str, ...] = ()
+
+    def say(self, *trouble: str) -> None:
+        if trouble != self.last:
+            self.last = trouble
+            with suppress(OSError):  # a full disk
+                for one in trouble:
+                    print(one, flush=True)
+
+
+def _tidy(passing: Path, record: Record) -> None:
+    """Secrets of jobs that are over and never began, or whose controller died before it could remove them."""
+    for one in list(passing.iterdir()) if passing.is_dir() else ():
+        with suppress(OSError, BadInput):
+            job = record.job(one.name)
+            if job.phase.over if job is not None else time.time() - one.stat().st_mtime > SUBMITTED_WITHIN_S:
+                shutil.rmtree(one)
+
+
+def _pause(turn: Turn, busy_s: float) -> float:
     if turn.behind:
         return 0.0
-    return TURN_S if turn.live else RESTS_S
+    return busy_s if turn.live else max(busy_s, RESTS_S)
 
 
 def _asked_to_go() -> list[int]:

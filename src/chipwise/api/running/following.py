@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from chipwise.errors import NotFound, OutsideFailed
 from chipwise.run.job import Job
+
+if TYPE_CHECKING:
+    from chipwise.api.running.held import Held
 
 CHUNK = 1 << 16
 LOOK_S = 0.1
+SLOWLY_S = 0.5  # where each look is a request
 
 
 def parts(folder: Path) -> list[Path]:
     """Of one attempt, the oldest first."""
-    numbered = sorted((int(path.suffix[1:]), path) for path in folder.glob("log.*") if path.suffix[1:].isdigit())
+    numbered = sorted((int(path.suffix[1:]), path) for path in folder.glob("log.*") if path.suffix[1:].isdecimal())
     return [*(path for _, path in reversed(numbered)), *([folder / "log"] if (folder / "log").exists() else [])]
 
 
@@ -104,3 +111,91 @@ def _rotated(handle: int, folder: Path) -> bool:
         return os.fstat(handle).st_ino != (folder / "log").stat().st_ino
     except OSError:
         return False
+
+
+# What other engines keep.
+
+
+class Tells(Protocol):
+    def logs(self, job: Job, number: int, *, follow: bool, rank: int | None) -> Iterator[bytes]:
+        """With `follow`, an empty piece says that nothing was added since."""
+        ...
+
+
+def told(engine: Tells, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
+    """All attempts in order, or one. An attempt of which nothing is left is passed over where others have something."""
+    numbers = range(1, len(job.attempts) + 1) if number is None else [number]
+    missing: NotFound | None = None
+    some = False
+    for one in numbers:
+        try:
+            for piece in engine.logs(job, one, follow=False, rank=rank):
+                some = some or bool(piece)
+                yield piece
+        except NotFound as error:
+            missing = error
+    if missing is not None and not some:
+        raise missing
+
+
+def follow_told(engine: Tells, look: Callable[[], Job], rank: int | None = None, first: int = 1) -> Iterator[bytes]:
+    """Until the job is over. A connection that breaks is taken up where it broke: what was read is not shown twice."""
+    job, number, sent = look(), first, 0
+    while True:
+        if len(job.attempts) >= number:
+            skip = sent
+            try:
+                for piece in engine.logs(job, number, follow=True, rank=rank):
+                    new = piece[skip:]
+                    skip = max(skip - len(piece), 0)
+                    sent += len(new)
+                    if new:
+                        yield new
+                    if not piece:
+                        over, job = _past(job, number), look()
+                        if over:
+                            break
+                        time.sleep(SLOWLY_S)
+            except OutsideFailed:
+                pass  # not begun yet, gone already, or out of reach for now
+        if _past(job, number):
+            if len(job.attempts) <= number:
+                return
+            number, sent = number + 1, 0
+            continue
+        time.sleep(SLOWLY_S)
+        job = look()
+
+
+def _past(job: Job, number: int) -> bool:
+    return job.phase.over or len(job.attempts) > number
+
+
+# Wherever it runs.
+
+
+def follow_job(held: Held, look: Callable[[], Job], rank: int | None = None, from_end: bool = False) -> Iterator[bytes]:
+    job = look()
+    engine = held.engine_of(job)
+    if engine is None:
+        return follow(held.root, look, from_end)
+    return follow_told(engine, look, rank, max(len(job.attempts), 1) if from_end else 1)
+
+
+def printed_by(held: Held, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
+    engine = held.engine_of(job)
+    return printed(held.root, job, number) if engine is None else told(engine, job, number, rank)
+
+
+def tail_of(held: Held, job: Job, number: int | None, lines: int, rank: int | None = None) -> bytes:
+    engine = held.engine_of(job)
+    if engine is None:
+        return tail(held.root, job, number, lines)
+    kept: deque[bytes] = deque(maxlen=lines)
+    rest = b""
+    for piece in told(engine, job, number, rank):
+        *whole, rest = (rest + piece).splitlines(keepends=True) or [b""]
+        if rest.endswith(b"\n"):
+            whole, rest = [*whole, rest], b""
+        kept.extend(whole)
+    return b"".join([*kept, rest][-lines:]) if lines else b""

@@ -72,8 +72,8 @@ class Described:
 
 
 def describe(record: Record, job: Job, room: Room, rules: Rules) -> Described:
-    waiting = ""
-    if job.phase is Phase.QUEUED:
+    waiting = job.waiting if job.spec.engine != "local" and not job.phase.over else ""
+    if job.phase is Phase.QUEUED and job.spec.engine == "local":
         live = record.jobs(Wanted(phases=frozenset(one for one in Phase if not one.over), place=job.spec.place))
         waiting = why_waiting(job, live, room, rules, time.time())
     return Described(job, tuple(story(record.events(job.id))), waiting)

@@ -23,7 +23,11 @@ def open_record(session: Session) -> Record:
     """The team's database where one is set, else a file of the user's own."""
     from chipwise.adapters.stores.record import connect
 
-    return connect(os.environ.get(URL) or f"sqlite:///{session.config.record}")
+    return connect(record_url(session))
+
+
+def record_url(session: Session) -> str:
+    return os.environ.get(URL) or f"sqlite:///{session.config.record}"
 
 
 def local_engine(session: Session) -> Local:
@@ -47,8 +51,9 @@ def local_engine(session: Session) -> Local:
     )
 
 
-def controller_command() -> list[str]:
-    return [sys.executable, "-P", "-m", "chipwise", "control"]
+def controller_command(place: str = "") -> list[str]:
+    """`place`: of another engine than this machine."""
+    return [sys.executable, "-P", "-m", "chipwise", "control", *(("--place", place) if place else ())]
 
 
 def passing_dir(session: Session) -> Path:

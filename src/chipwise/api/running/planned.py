@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from chipwise.api.workloads import check
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
 from chipwise.plan.decision import Choice, Plan
-from chipwise.run.job import Needs, Spec, Where
+from chipwise.run.job import Spec, Where
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
@@ -28,19 +29,31 @@ def with_plan(session: Session, path: str, environment: str | None, spec: Spec, 
     best = found.winner
     if best is None:
         raise NoResult(f"Nothing fits {found.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
-    same = [one for one in found.choices if (one.chip, one.chips, one.machines) == (best.chip, best.chips, best.machines)]
+    same = same_as(found)
     goals = checked.workload.goals
-    spot = next((one for one in same if one.purchase == Purchase.SPOT), None)
     deadline = now + goals.deadline if goals.deadline is not None else None
     return replace(
         spec,
-        needs=Needs(gpus=best.chips, machines=best.machines),
+        needs=replace(spec.needs, gpus=best.chips, machines=best.machines),
         places=tuple(dict.fromkeys(map(place_of, same)))[:PLACES],
         expected_s=min(one.seconds for one in same),  # what restarts take, a run finds out by itself
-        interruptions_per_hour=_rate(spot),
+        interruptions_per_hour=rate_of(same),
         deadline=goals.finish_by.timestamp() if goals.finish_by is not None else deadline,
-        predicted={"seconds": best.seconds, "usd": best.usd, "kg": best.kg, "interruptions": best.interruptions},
+        predicted=predicted_of(found),
     )
+
+
+def same_as(plan: Plan) -> list[Choice]:
+    """Choices that do the same as the first, each elsewhere or bought another way."""
+    best = plan.winner
+    assert best is not None
+    return [one for one in plan.choices if (one.chip, one.chips, one.machines) == (best.chip, best.chips, best.machines)]
+
+
+def predicted_of(plan: Plan) -> dict[str, object]:
+    best = plan.winner
+    assert best is not None
+    return {"seconds": best.seconds, "usd": best.usd, "kg": best.kg, "interruptions": best.interruptions}
 
 
 def place_of(choice: Choice) -> Where:
@@ -50,7 +63,9 @@ def place_of(choice: Choice) -> Where:
     return Where(Purchase(choice.purchase), choice.provider, choice.region, "", choice.machine, each)
 
 
-def _rate(spot: Choice | None) -> float | None:
+def rate_of(same: Sequence[Choice]) -> float | None:
+    """Interruptions an hour of one spot machine, where one is among them."""
+    spot = next((one for one in same if one.purchase == Purchase.SPOT), None)
     if spot is None or not spot.seconds:
         return None
     return spot.interruptions / (spot.seconds / 3600.0) / max(spot.machines, 1)

@@ -10,23 +10,21 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from chipwise.adapters.supervising import environment as environment_of
 from chipwise.errors import BadInput, NotFound
-from chipwise.run.job import Job, Spec
+from chipwise.run.job import Attempt, Job, Spec, Where
 from chipwise.run.queue import Rules
 
 if TYPE_CHECKING:
     from chipwise.adapters.engines.local import Local
     from chipwise.run.record import Record
 
-# Of the submitter's environment these go along; anything else may be a secret, and is asked for by name.
-PASSED_ON = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|VIRTUAL_ENV|CONDA_(?:PREFIX|DEFAULT_ENV)|PYTHON(?:PATH|HOME|UNBUFFERED"
-    r"|DONTWRITEBYTECODE|HASHSEED)|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|(?:OMP|MKL|OPENBLAS|NCCL|GLOO|TORCH)_\w+|HF_HOME"
-    r"|XDG_\w+|TERM|COLORTERM|NO_COLOR"
-)
+_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEPT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that look alike
 
 
@@ -42,19 +40,34 @@ def submitter() -> str:
         return str(os.getuid())
 
 
-def environment(asked: Sequence[str], environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment(asked: Sequence[str], environ: Mapping[str, str] | None = None, *, passed_on: bool = True) -> dict[str, str]:
     """What goes along by itself, and what was asked for: NAME=VALUE, or NAME as it is now."""
     env = dict(os.environ) if environ is None else dict(environ)
-    found = {name: value for name, value in env.items() if PASSED_ON.fullmatch(name)}
+    found = environment_of.passed_on(env) if passed_on else {}
     for one in asked:
         name, equals, value = one.partition("=")
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        if not _SETTING.fullmatch(name):
             raise BadInput(f"{one[:60]!r} is no setting.", remedy="Write NAME=VALUE, or NAME to pass on its value.")
         if not equals and name not in env:
             raise BadInput(f"{name} is not set here.", remedy=f"Write --env {name}=VALUE, or set it.")
         found[name] = value if equals else env[name]
     if any("\0" in value for value in found.values()):
         raise BadInput("A setting holds the character NUL.", remedy="Give text without it.")
+    return found
+
+
+def secrets_of(asked: Sequence[str]) -> dict[str, str]:
+    """By setting, where each is kept; both become names of files, so neither may lead elsewhere."""
+    found: dict[str, str] = {}
+    for one in asked:
+        name, equals, kept = one.partition("=")
+        if not _SETTING.fullmatch(name):
+            raise BadInput(f"{name[:60]!r} is no setting.", remedy="Write --secret NAME, or --secret NAME=KEPT/KEY.")
+        if equals and not _KEPT.fullmatch(kept):
+            raise BadInput(
+                f"The secret {name} cannot be kept as {kept[:60]!r}.", remedy="Write names with one slash between: KEPT/KEY."
+            )
+        found[name] = kept
     return found
 
 
@@ -65,7 +78,8 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
         raise BadInput(
             f"{spec.name} needs {needs.machines} machines, and the local engine is one.", remedy="Take --engine kubernetes."
         )
-    for what, wanted, there, setting in (("GPUs", needs.gpus, config.gpus, "gpus"), ("CPUs", needs.cpus, config.cpus, "cpus")):
+    least = needs.fewest_gpus  # with more it starts when there are more
+    for what, wanted, there, setting in (("GPUs", least, config.gpus, "gpus"), ("CPUs", needs.cpus, config.cpus, "cpus")):
         if wanted > len(there):
             raise BadInput(
                 f"{spec.name} needs {wanted} {what}, and this machine gives {len(there)}.",
@@ -77,9 +91,29 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
             raise BadInput(f"{spec.name} needs {wanted} {what}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml.")
     if spec.folder and not Path(spec.folder).is_dir():
         raise BadInput(f"The folder {spec.folder} is not there.", remedy="Give one that is with --folder.")
-    if program := _missing(spec):
+    if (program := _missing(spec)) is not None:
         raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or mend PATH.")
     return spec
+
+
+class Checks(Protocol):
+    def check(self, job: Job) -> None:
+        """Raises what stands in the way of starting it, as far as can be told; leaves nothing behind."""
+        ...
+
+
+def checked_elsewhere(id: str, spec: Spec, engine: Checks) -> None:
+    """As its first attempt would be, so that what cannot run is told to whoever asks, and is recorded nowhere."""
+    for name, kept in spec.secrets.items():
+        if not kept:
+            raise BadInput(
+                f"The secret {name} is kept on this machine, and {spec.engine} cannot read it.",
+                remedy=f"Store it there, and write --secret {name}=NAME/KEY.",
+            )
+    now = time.time()
+    job = Job(id, spec, now)
+    where = spec.places[0] if spec.places else Where()
+    engine.check(replace(job, attempts=(Attempt(1, where, machines=spec.needs.machines, placed=now),)))
 
 
 def _missing(spec: Spec) -> str | None:
@@ -94,10 +128,10 @@ def submit(
     record: Record, named: Sequence[tuple[str, Spec]], passing: Path | None = None, values: Mapping[str, str] | None = None
 ) -> list[Job]:
     """Recorded by id, with the secrets of the submitter laid where only the engine of this machine looks."""
-    if values and passing is not None:
-        for id, spec in named:
-            _lay(passing / id, {name: value for name, value in values.items() if name in spec.secrets})
     try:
+        if values and passing is not None:
+            for id, spec in named:
+                _lay(passing / id, {name: value for name, value in values.items() if name in spec.secrets})
         return record.submit(named, time.time())
     except BaseException:
         if values and passing is not None:

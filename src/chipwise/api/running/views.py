@@ -15,6 +15,8 @@ def job_view(job: Job) -> dict[str, Any]:
         "engine": spec.engine, "place": spec.place, "command": list(spec.command), "folder": spec.folder, "owner": spec.owner,
         "team": spec.team, "project": spec.project, "labels": dict(spec.labels), "priority": spec.priority,
         "gpus": spec.needs.gpus, "cpus": spec.needs.cpus, "machines": spec.needs.machines, "processes": spec.needs.processes,
+        "gpus_least": spec.needs.gpus_least, "machines_least": spec.needs.machines_least,
+        "recover": [str(one) for one in spec.recover],
         "submitted": job.submitted, "ended": job.ended, "after": list(spec.after), "predicted": dict(spec.predicted),
         "attempts": [attempt_view(one) for one in job.attempts],
     }  # fmt: skip

@@ -11,8 +11,11 @@ from chipwise.run.job import Phase
 from chipwise.run.record import Wanted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import psutil
 
+    from chipwise.adapters.gpu_use import GpuUse
     from chipwise.api.running.asking import Held
 
 _KNOWN: dict[int, psutil.Process] = {}  # the share of a processor is counted between two looks at the same process
@@ -28,6 +31,9 @@ class Standing:
     memory_bytes: float
     step: int | None
     supervisor: int | None = None  # its process
+    gpu_percent: float | None = None  # the mean of its GPUs; None: no GPU, or nobody can tell
+    gpu_memory_bytes: float | None = None  # of all its GPUs
+    gpu_memory_total_bytes: float | None = None
 
 
 def look(held: Held, measure_s: float) -> list[Standing]:
@@ -43,6 +49,11 @@ def look(held: Held, measure_s: float) -> list[Standing]:
             _KNOWN[process.pid].cpu_percent()
     if measure_s:
         time.sleep(measure_s)
+    use: Mapping[int, GpuUse] = {}
+    if any(job.attempts[-1].devices for job in jobs):
+        from chipwise.adapters import gpu_use
+
+        use = gpu_use.look()
     now = time.time()
     rows: list[Standing] = []
     for job in jobs:
@@ -55,8 +66,17 @@ def look(held: Held, measure_s: float) -> list[Standing]:
         since = last.begun if last.begun is not None else last.placed
         step = held.engine.look([job], now).attempts[(job.id, last.number)].step
         own = held.engine.supervisor_of(job.id, last.number)
-        rows.append(Standing(job.id, str(job.phase), max(now - since, 0.0), last.devices, cpu, memory, step, own))
+        gpu = _used([use[one] for one in last.devices if one in use])
+        rows.append(Standing(job.id, str(job.phase), max(now - since, 0.0), last.devices, cpu, memory, step, own, *gpu))
     return rows
+
+
+def _used(gpus: Sequence[GpuUse]) -> tuple[float | None, float | None, float | None]:
+    """Of several: the mean of what they do, the sum of what they hold; of those whose sensors tell."""
+    percents = [one.percent for one in gpus if one.percent is not None]
+    held = [one.memory_bytes for one in gpus if one.memory_bytes is not None]
+    there = [one.memory_total_bytes for one in gpus if one.memory_total_bytes is not None]
+    return sum(percents) / len(percents) if percents else None, sum(held) if held else None, sum(there) if there else None
 
 
 def view(one: Standing) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipwise.api.running.predicting import with_prediction, work_of
 from chipwise.api.running.submitting import new_id
 from chipwise.api.workloads import check
 from chipwise.errors import BadInput
@@ -14,34 +16,48 @@ from chipwise.run.job import Spec
 from chipwise.workload.goals import Period
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Program
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
+IMAGE = "CHIPWISE_IMAGE"  # how a machine of EC2 is told in which container a command runs
 SERVES = ("serve", "stream", "interactive")  # kinds that run until somebody stops them
 
 
-def specs_of(session: Session, path: str, environment: str | None, asked: Spec) -> list[tuple[str, Spec]]:
-    """By id, which those that come after it name. `asked` holds what the command line says; the file says the rest."""
+def specs_of(session: Session, path: str, environment: str | None, asked: Callable[[str], Spec]) -> list[tuple[str, str, Spec]]:
+    """By id, which those that come after it name, and by stage, which is empty where there is one job. `asked`: what the
+    command line says of a stage; the file says the rest."""
     work = check(session, path, environment).workload
-    folder = str(Path(path).absolute().parent) if path != "-" else asked.folder
-    asked = replace(asked, workload=path, folder=folder)
     if not isinstance(work, Pipeline):
-        return [(new_id(work.name), _spec(work, asked, path))]
-    found: dict[str, tuple[str, Spec]] = {}
+        return [(new_id(work.name), "", _predicted(session, path, work, _spec(work, _at_home(asked(""), path), path)))]
+    found: dict[str, tuple[str, str, Spec]] = {}
     stages = {stage.name: stage for stage in work.stages}
     for name in work.order:
         before = tuple(found[giver][0] for giver, taker in work.edges if taker == name)
-        spec = _spec(stages[name], asked, path)
+        said = asked(name)
+        spec = _predicted(session, path, stages[name], _spec(stages[name], _at_home(said, path), path))
         team, project = spec.team or work.labels.team or "", spec.project or work.labels.project or ""
-        spec = replace(spec, name=f"{work.name}-{name}", after=(*asked.after, *before), team=team, project=project)
-        found[name] = (new_id(spec.name), spec)
+        spec = replace(spec, name=f"{work.name}-{name}", after=(*said.after, *before), team=team, project=project)
+        found[name] = (new_id(spec.name), name, spec)
     return list(found.values())
 
 
+def _predicted(session: Session, path: str, work: Common, spec: Spec) -> Spec:
+    """On other engines the plan tells what it will take."""
+    spec = replace(spec, work=work_of(work))
+    return with_prediction(session, path, work, spec) if spec.engine == "local" else spec
+
+
+def _at_home(asked: Spec, path: str) -> Spec:
+    """On this machine a program runs where its workload file lies."""
+    here = asked.engine == "local" and path != "-"
+    return replace(asked, workload=path, folder=str(Path(path).absolute().parent) if here else asked.folder)
+
+
 def _spec(work: Common, asked: Spec, path: str) -> Spec:
-    program = work.program
-    if program is None or program.command is None:
+    program = work.program or Program()
+    if program.command is None and asked.engine == "local":  # elsewhere the rendered deployment has one
         raise BadInput(
             f"{path}: {work.name} does not say what to run.", remedy="Add program: {command: [python, train.py]} to it."
         )
@@ -53,10 +69,10 @@ def _spec(work: Common, asked: Spec, path: str) -> Spec:
     total = goals.budget.usd if goals.budget is not None and goals.budget.per is Period.TOTAL else None
     return replace(
         asked,
-        command=program.command,
+        command=program.command or (),
         name=work.name,
         service=service,
-        env={**asked.env, **program.env},
+        env={**({IMAGE: program.image} if program.image and asked.engine == "ec2" else {}), **asked.env, **program.env},
         secrets={**program.secrets, **asked.secrets},
         owner=labels.owner or asked.owner,
         team=asked.team or labels.team or "",

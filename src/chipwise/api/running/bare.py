@@ -1,0 +1,55 @@
+"""A plain command on a cluster or on rented machines: nobody planned it, so whoever runs it says on what."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.api.running.engines import OnEc2, Reach
+from chipwise.api.running.workloads import IMAGE
+from chipwise.catalog.offer import Purchase
+from chipwise.catalog.query import MachineQuery, OfferQuery, cheapest
+from chipwise.errors import BadInput, UnknownName
+from chipwise.run.job import Spec, Where
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+
+def on_cluster(spec: Spec, image: str, queue: str) -> Spec:
+    from chipwise.adapters.kube.plain import command_objects
+
+    return replace(spec, objects=command_objects(spec, image, queue))
+
+
+def on_ec2(session: Session, spec: Spec, machine: str | None, spot: bool, image: str, reach: Reach) -> Spec:
+    """With `spot`, on-demand comes behind it: a job without a deadline takes that where there is no spot machine."""
+    assert isinstance(reach.fields, OnEc2)
+    if not machine:
+        raise BadInput(
+            f"{spec.name} is a plain command, and nobody says on which machine.",
+            remedy="Give one with --machine, such as g5.xlarge; or run a workload file, which is planned.",
+        )
+    index = session.catalog.machine_index.get(("aws", machine))
+    if index is None and (spec.budget_usd is not None or not _TYPE.fullmatch(machine)):
+        why = "Without a price no budget can be held. " if spec.budget_usd is not None else ""
+        raise UnknownName(
+            "machine of aws", machine, session.names.nearest_machines(machine), remedy=f"{why}See chipwise machines."
+        )
+    places = [_place(session, machine, reach.fields.region, one) for one in _BOUGHT if spot or one is Purchase.ON_DEMAND]
+    gpus = spec.needs.gpus or (0 if index is None else int(session.catalog.machines[index].chips or 0))
+    env = {**spec.env, IMAGE: image} if image else spec.env
+    return replace(spec, places=tuple(places), needs=replace(spec.needs, gpus=gpus), env=env)
+
+
+_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")  # AWS has more types than the catalog; it will say itself which it has not
+_BOUGHT = (Purchase.SPOT, Purchase.ON_DEMAND)
+
+
+def _place(session: Session, machine: str, region: str, purchase: Purchase) -> Where:
+    """At the price of the catalog, where it knows one: by it a budget is held."""
+    query = OfferQuery(MachineQuery(machines={("aws", machine)}), {("aws", region)}, {purchase})
+    found = cheapest(session.catalog, query, session.year_ago)
+    price = session.catalog.offers.price[found[purchase]] if purchase in found else None
+    return Where(purchase, "aws", region, "", machine, price)

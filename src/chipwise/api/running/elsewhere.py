@@ -1,0 +1,111 @@
+"""A job for a cluster or an account: with the places of its plan, and with rendered objects where those are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.api import rendering
+from chipwise.api.plan_quick import read, with_limits
+from chipwise.api.planning_any import plan_any_checked
+from chipwise.api.running.engines import OnEc2, OnKubernetes, Reach
+from chipwise.api.running.planned import place_of, predicted_of, rate_of, same_as
+from chipwise.api.running.workloads import IMAGE
+from chipwise.api.workloads import check
+from chipwise.catalog.offer import Purchase
+from chipwise.errors import BadInput, NoResult
+from chipwise.plan.decision import Plan
+from chipwise.render.cluster.work import work
+from chipwise.run.job import Spec, Where
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+    from chipwise.render.deployment import Deployment
+
+PLACES = 6
+Queues = Callable[[str, str], str]  # of a cluster: the queue for a team, where one was asked for or not
+
+
+def planned(
+    session: Session, path: str, environment: str | None, stage: str | None, spec: Spec, reach: Reach, queue_for: Queues,
+    image: str,
+) -> Spec:  # fmt: skip
+    """The workload of the file, or one stage of it, on what the plan takes within the engine's own limits. `image`: instead of
+    the workload's own."""
+    text = with_limits(read(path), path, limits(session, path, environment, reach))
+    checked = check(session, path, environment, text=text)
+    found = plan_any_checked(session, path, checked, None, rendering.LOOKED_AT)
+    if isinstance(found, Plan) and found.winner is None:
+        raise NoResult(
+            f"Nothing that {reach.kind} may take fits {found.workload}.",
+            remedy=f"chipwise plan {path} {_as_options(limits(session, path, environment, reach))} says how much is missing.",
+        )
+    deployment = rendering.deployment_from(session, checked.workload, found, rendering.Asked(stage=stage))
+    spec = replace(
+        spec,
+        command=spec.command or deployment.software.command,
+        needs=replace(spec.needs, gpus=_devices(deployment), machines=deployment.machines),
+        predicted=spec.predicted or _predicted(deployment),
+        expected_s=spec.expected_s if spec.expected_s is not None else _expected(deployment),
+        places=(_place(deployment),),
+    )
+    if isinstance(found, Plan) and reach.kind == "ec2":
+        same = same_as(found)
+        spec = replace(
+            spec,
+            places=tuple(dict.fromkeys(place_of(one) for one in same if Purchase(one.purchase) in _BOUGHT))[:PLACES]
+            or spec.places,
+            predicted=predicted_of(found),
+            interruptions_per_hour=rate_of(same),
+        )
+    if reach.kind == "ec2":
+        image = image or ("" if deployment.software.built else deployment.software.image)
+        return replace(spec, env={**spec.env, **({IMAGE: image} if image else {})})
+    queue = queue_for(spec.team, reach.setting("queue"))
+    return replace(spec, objects=work(deployment, queue, image))
+
+
+_BOUGHT = (Purchase.SPOT, Purchase.ON_DEMAND)  # a promise of years changes the price of a machine, not how it is asked for
+
+
+def limits(session: Session, path: str, environment: str | None, reach: Reach) -> list[str]:
+    """What of the catalog the engine can reach, as options of a plan."""
+    match reach.fields:
+        case OnEc2(region=region):
+            clouds, regions = ["aws"], [region]
+        case OnKubernetes(clouds=named, regions=named_regions):
+            clouds, regions = list(named), list(named_regions)
+        case _:
+            return []
+    own = check(session, path, environment).workload.limits
+    if clouds and own.clouds and not set(own.clouds) & set(clouds):
+        raise BadInput(
+            f"{path} may run at {', '.join(own.clouds)}, and this engine is at {', '.join(clouds)}.",
+            remedy="Take another engine.",
+        )
+    return [f"{name}=[{', '.join(values)}]" for name, values in (("clouds", clouds), ("regions", regions)) if values]
+
+
+def _place(deployment: Deployment) -> Where:
+    node, each = deployment.node, deployment.predicted.usd_per_hour / max(deployment.machines, 1)
+    return Where(Purchase(deployment.purchase), node.provider, node.region, "", node.machine, each)
+
+
+def _devices(deployment: Deployment) -> int:
+    return deployment.node.chips
+
+
+def _expected(deployment: Deployment) -> float | None:
+    return deployment.predicted.seconds if deployment.predicted.per == "job" else None
+
+
+def _predicted(deployment: Deployment) -> dict[str, object]:
+    told = deployment.predicted
+    return (
+        {"seconds": told.seconds, "usd": told.usd, "kg": told.kg} if told.per == "job" else {"usd_per_hour": told.usd_per_hour}
+    )
+
+
+def _as_options(limits: Sequence[str]) -> str:
+    return " ".join(f"--limit {one!r}" for one in limits)

@@ -1,0 +1,71 @@
+"""`forget`: what jobs that are over left on this machine goes; what the record says of them stays.
+
+The record is what money and machine hours are reckoned from, and its events are only ever added: no store deletes them, whoever
+asks. So this is about room on the disk, and a job that was forgotten is still listed and described.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipwise.api.running import jobs, place
+from chipwise.errors import BadInput, OutsideFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chipwise.api.wiring import Session
+    from chipwise.run.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    id: str
+    bytes: int
+    left: str = ""  # why nothing of it was removed
+
+
+def forget(session: Session, names: Sequence[str], older_s: float | None = None) -> list[Forgotten]:
+    """Named ones, or all that ended at least `older_s` ago; with both, those of the named that did. Never one that is not over:
+    where one of the named is not, nothing is removed at all."""
+    if not names and older_s is None:
+        raise BadInput("Nothing says which jobs to forget.", remedy="Name them, or give --older-than, such as 30d.")
+    roots = [session.config.run_dir / "jobs", session.config.run_dir / "kubernetes-logs"]
+    record = place.open_record(session)
+    try:
+        if names:
+            chosen = {job.id: job for job in (jobs.find(record, name) for name in names)}
+            for job in chosen.values():
+                if not job.phase.over:
+                    raise BadInput(f"{job.id} is {job.phase}.", remedy=f"`chipwise stop {job.id}` ends it first.")
+        else:
+            here = sorted({one.name for root in roots if root.is_dir() for one in root.iterdir() if one.is_dir()})
+            known = [one for id in here if (one := record.job(id)) is not None]
+            chosen = {one.id: one for one in known if one.phase.over and _old(one, older_s)}
+        return [_forgotten(job, roots, older_s) for job in chosen.values()]
+    finally:
+        record.close()
+
+
+def _old(job: Job, older_s: float | None) -> bool:
+    return older_s is None or (job.ended is not None and time.time() - job.ended >= older_s)
+
+
+def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None) -> Forgotten:
+    from chipwise.adapters.supervising import forgetting
+
+    if not _old(job, older_s):
+        return Forgotten(job.id, 0, "it ended later")
+    removed = 0
+    for root in roots:
+        try:
+            freed = forgetting.forget(root, job.id)
+        except OSError as error:
+            raise OutsideFailed(f"{job.id}: {error.filename or root} could not be removed: {error.strerror}.") from error
+        if freed is None:
+            return Forgotten(job.id, removed, "something of it still runs")
+        removed += freed
+    return Forgotten(job.id, removed, "" if removed else "nothing of it is on this machine")

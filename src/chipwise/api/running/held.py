@@ -1,0 +1,76 @@
+"""The parts that a verb about jobs works with: the record, this machine's engine, and others as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.api.running import controlling, place
+from chipwise.errors import UnknownName
+from chipwise.run.job import Job
+
+if TYPE_CHECKING:
+    from chipwise.adapters.engines.ec2 import Ec2
+    from chipwise.adapters.engines.kubernetes import Kubernetes
+    from chipwise.adapters.engines.local import Local
+    from chipwise.api.running.engines import Reach
+    from chipwise.api.wiring import Session
+    from chipwise.run.queue import Rules
+    from chipwise.run.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The parts that stay open while a job is followed."""
+
+    record: Record
+    engine: Local
+    rules: Rules
+    root: Path
+    session: Session
+    elsewhere: dict[str, Kubernetes | Ec2] = field(default_factory=dict)  # by place
+    reaches: dict[str, Reach] = field(default_factory=dict)  # how each of them was reached
+
+    def job(self, id: str) -> Job:
+        """As it is recorded now; whoever watches a job sees to it that somebody carries it out."""
+        found = self.record.job(id)
+        if found is None:
+            raise UnknownName("job", id)
+        if not found.phase.over:
+            self.awake(found)
+        return found
+
+    def awake(self, job: Job) -> None:
+        """Of this machine, or of a place elsewhere; jobs of another machine have a controller there."""
+        if job.spec.engine != "local":
+            controlling.awake(self.session, job.spec.place)
+        elif job.spec.place == self.engine.place:
+            controlling.awake(self.session)
+
+    def engine_of(self, job: Job) -> Kubernetes | Ec2 | None:
+        """None: this machine's own, whose logs are files under `root`."""
+        from chipwise.api.running.engines import of_place
+
+        if job.spec.engine == "local":
+            return None
+        where = job.spec.place
+        if where not in self.elsewhere:
+            self.elsewhere[where] = of_place(self.session, where)
+        return self.elsewhere[where]
+
+
+@contextmanager
+def opened(session: Session) -> Iterator[Held]:
+    record = place.open_record(session)
+    elsewhere: dict[str, Kubernetes | Ec2] = {}
+    try:
+        engine = place.local_engine(session)
+        yield Held(record, engine, place.rules(session), engine.config.root, session, elsewhere)
+    finally:
+        for one in elsewhere.values():
+            if (close := getattr(one, "close", None)) is not None:
+                close()
+        record.close()

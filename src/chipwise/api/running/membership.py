@@ -1,0 +1,49 @@
+"""Who is what in a team's record, as verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from chipwise.api.running.place import record_url
+from chipwise.errors import NotFound
+
+if TYPE_CHECKING:
+    from chipwise.adapters.stores.record.members import Member, Members
+    from chipwise.api.wiring import Session
+
+
+@contextmanager
+def _members(session: Session) -> Iterator[Members]:
+    from chipwise.adapters.stores.record.members import connect_members
+
+    found = connect_members(record_url(session))
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def listed(session: Session) -> list[Member]:
+    """As far as whoever asks may see them."""
+    with _members(session) as members:
+        return members.all()
+
+
+def add(session: Session, login: str, team: str, role: str, place: str) -> None:
+    from chipwise.adapters.stores.record.members import Member
+
+    with _members(session) as members:
+        members.add(Member(login, team, role, place))
+
+
+def remove(session: Session, login: str, team: str, role: str, place: str) -> None:
+    from chipwise.adapters.stores.record.members import Member
+
+    with _members(session) as members:
+        if not members.remove(Member(login, team, role, place)):
+            raise NotFound(
+                f"{login} is no {role}{f' of {team}' if team else ''}{f' at {place}' if place else ''} that you may remove.",
+                remedy="chipwise members lists who is what.",
+            )

@@ -1,0 +1,250 @@
+"""What a workload will take on this machine, before it runs: recorded with the job, and held against what it took.
+
+The machine's chips are found by the names that its driver and kernel give them; CHIPWISE_CHIP (names of the catalog, with
+commas) says what they are where those names tell nothing. A job that holds some of a processor's cores is given their share of
+its arithmetic and of its memory's bandwidth: a rule of thumb, since few cores draw more of the bandwidth than their share. A
+prediction that cannot be made is a reason and no error: no job waits or fails for it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from chipwise.api.wiring import Session
+from chipwise.catalog.chip import ChipKind
+from chipwise.catalog.offer import Purchase
+from chipwise.errors import ChipwiseError
+from chipwise.run.job import Needs, Spec, Where, Work
+from chipwise.workload.kinds import Batch, Common, Hpc, Learning, Render, Transcode
+
+if TYPE_CHECKING:
+    from chipwise.workload.model.registry import Model
+
+CHIP = "CHIPWISE_CHIP"
+ACCELERATORS = ("gpu", "tpu", "neuron", "gaudi", "npu", "edge")
+PROCESSORS = ("cpu",)
+THREADS = 2.0
+Figures = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a job holds: so many chips of the catalog, or a share of one processor."""
+
+    chip: str
+    chips: float = 1.0
+    share: float = 1.0  # of each chip
+    usd_per_hour: float | None = None  # of what it holds; None: nobody says what it costs
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Apart(Session):
+    """A session of its own: models are not fetched for a prediction that nobody waits for, and parts may be shares."""
+
+    def find_model(self, name: str, online: bool = True) -> Model:
+        return Session.find_model(self, name, online=False)
+
+
+def with_prediction(session: Session, path: str, work: Common, spec: Spec) -> Spec:
+    """The job with what it will take on this machine, and with what its hour costs where the user's catalog says so."""
+    held = here(session, spec.needs)
+    predicted = predict(session, path, work, held)
+    seconds = predicted.get("seconds")
+    expected = seconds if isinstance(seconds, float) and not spec.service else None
+    cost = held.usd_per_hour if isinstance(held, Held) else None
+    places = (Where(Purchase.OWNED, usd_per_hour=cost),) if cost and not spec.places else spec.places
+    return replace(
+        spec,
+        predicted=predicted,
+        expected_s=spec.expected_s if spec.expected_s is not None else expected,
+        places=places,
+    )
+
+
+def work_of(work: Common) -> Work:
+    """What is counted of it, how much there is in all, and in one of its steps."""
+    match work:
+        case Learning(tokens=None):
+            return Work("samples", (work.samples or 0.0) * work.epochs or None, work.batch_samples)
+        case Learning():
+            by_length = (work.batch_samples or 0.0) * (work.sequence_length or 0.0)
+            return Work("tokens", (work.tokens or 0.0) * work.epochs, work.batch_tokens or by_length or None)
+        case Hpc():
+            return Work("steps", work.steps * work.runs, 1.0)
+        case Batch():
+            return Work("items", work.items)
+        case Render():
+            return Work("frames", work.frames)
+        case Transcode(duration=float()):
+            return Work("seconds of video", work.duration)
+    return Work()
+
+
+# What this machine is
+
+
+def here(session: Session, needs: Needs) -> Held | Unknown:
+    try:
+        return _of_gpus(session, needs) if needs.gpus else _of_processor(session, needs)
+    except ChipwiseError as error:
+        return Unknown(str(error))
+
+
+def on_machine(session: Session, name: str, machines: int = 1, usd_per_hour: float | None = None) -> Held | Unknown:
+    """Machines that a cloud rents, by the catalog's name."""
+    found = session.names.machines_or_none(name)
+    if not found or not found[0].chip:
+        return Unknown(f"the machine {name} is not in the catalog, or its chip is not")
+    one, cost = found[0], None if usd_per_hour is None else usd_per_hour * machines
+    if one.chips:
+        return Held(str(one.chip), max(one.chips, 1.0) * machines, usd_per_hour=cost)
+    cores = next((row.cores for row in session.catalog.rows("cpus") if row.name == one.chip and row.cores), None)
+    held = (one.vcpus or 2.0) / THREADS  # a vCPU is a thread, and two of them share a core on most machines
+    return Held(str(one.chip), float(machines), min(held / cores, 1.0) if cores else 1.0, cost)
+
+
+def _of_gpus(session: Session, needs: Needs) -> Held | Unknown:
+    from chipwise.adapters.this_machine import gpu_names
+    from chipwise.api.measured import find_chip
+
+    chip = _said(session, ACCELERATORS)
+    if chip is None:
+        names = sorted(set(gpu_names().values()))
+        if not names:
+            return Unknown(f"no driver says what its GPUs are; {CHIP} may name the chip")
+        if len(names) > 1:
+            return Unknown(f"its GPUs differ ({', '.join(names)}); {CHIP} may name the one that is meant")
+        chip = find_chip(session, names[0])
+        if chip is None or session.catalog.chips[chip].kind.value not in ACCELERATORS:
+            return Unknown(f"the GPU {names[0]} is not in the catalog; {CHIP} may name one that is like it")
+    return Held(chip, float(needs.gpus), usd_per_hour=_cost(session, chip, needs))
+
+
+def _of_processor(session: Session, needs: Needs) -> Held | Unknown:
+    from chipwise.adapters.this_machine import processor
+
+    chip = _said(session, PROCESSORS)
+    if chip is None:
+        found = processor()
+        called = session.names.chips_or_none(found.known_as or found.name) or ()
+        if len(called) != 1 or called[0].kind is not ChipKind.CPU:  # "Intel Xeon" is a line of many, and says nothing
+            return Unknown(f"the processor {found.name} is not in the catalog; {CHIP} may name one that is like it")
+        chip = called[0].name
+    cores = next((row.cores for row in session.catalog.rows("cpus") if row.name == chip and row.cores), None)
+    cores = cores or os.cpu_count() or 1  # a chip of the user's own is this machine's
+    sockets = max(math.ceil(needs.cpus / cores), 1)
+    return Held(chip, float(sockets), min(needs.cpus / (cores * sockets), 1.0), _cost(session, chip, needs))
+
+
+def _said(session: Session, kinds: tuple[str, ...]) -> str | None:
+    """Of the chips that the user says this machine has, the first of such a kind."""
+    for name in filter(None, map(str.strip, os.environ.get(CHIP, "").split(","))):
+        chip = session.names.one_chip(name).chip
+        if chip.kind.value in kinds:
+            return chip.name
+    return None
+
+
+def _cost(session: Session, chip: str, needs: Needs) -> float | None:
+    """Of the devices that it holds: their share of a machine that the user owns, by this machine's name, or by its chip where
+    there is only one such."""
+    if not any(session.config.catalog_dir.glob("*.y*ml")):
+        return None
+    from chipwise.catalog.query import OfferQuery, find_offers
+
+    catalog = session.catalog
+    own: dict[str, tuple[Any, float]] = {}
+    for i in find_offers(catalog, OfferQuery(purchases={Purchase.OWNED})):
+        machine = catalog.machines[catalog.offers.machine[i]]
+        own.setdefault(machine.name, (machine, float(catalog.offers.price[i])))
+    alike = [one for one in own.values() if one[0].chip == chip]
+    found = own.get(socket.gethostname().partition(".")[0]) or (alike[0] if len(alike) == 1 else None)
+    if found is None:
+        return None
+    machine, price = found
+    held, of = (needs.gpus, machine.chips) if needs.gpus else (needs.cpus, machine.vcpus or os.cpu_count())
+    return price * min(held / of, 1.0) if of else price
+
+
+# What that takes
+
+
+def predict(session: Session, path: str, work: Common, held: Held | Unknown) -> Figures:
+    """Figures by name, each with its interval where it has one; only `why_not` where nothing can be predicted."""
+    if isinstance(held, Unknown):
+        return {"why_not": held.reason}
+    from chipwise.api.predicting_kinds.ask import Ask, kind_of
+    from chipwise.api.predicting_kinds.one_work import predict_work
+
+    try:
+        given = {"chips": held.chips} if held.chips > 1 else {}
+        view = predict_work(Ask(_apart(session, held), path, held.chip, given), work)
+        found = figures(view, work_of(work), held)
+        if "seconds" not in found and "throughput" not in found:
+            return {"why_not": f"a workload of the kind {kind_of(work)} has neither an end nor a speed"}
+        return found
+    except ChipwiseError as error:
+        return {"why_not": str(error)}
+    except Exception as error:  # our own mistake, and no reason to keep somebody's job from running
+        return {"why_not": f"our own mistake: {type(error).__name__}: {str(error)[:200]}"}
+
+
+def figures(view: Mapping[str, Any], work: Work, held: Held) -> Figures:
+    found: Figures = {"chip": held.chip, "chips": held.chips}
+    if held.share < 1.0:
+        found["share"] = held.share
+    times = view.get("job_time_s")
+    if times:
+        found |= {"seconds": times["value"], "seconds_low": times["low"], "seconds_high": times["high"]}
+        if work.amount:
+            ends = {"": "value", "_low": "high", "_high": "low"}
+            found |= {f"throughput{end}": work.amount / times[name] for end, name in ends.items()}
+            found["unit"] = work.unit
+        if work.amount and work.per_step:
+            found["steps"] = math.ceil(work.amount / work.per_step)
+        found["usd"] = (held.usd_per_hour or 0.0) * times["value"] / 3600.0
+    elif rate := view.get("requests_per_s"):
+        found |= {"throughput": rate["value"], "throughput_low": rate["low"], "throughput_high": rate["high"]}
+        found["unit"] = "requests"
+    if view.get("memory"):
+        found["memory_bytes"] = view["memory"]["total_bytes"]
+    fit = view.get("fit")
+    if fit is not None and not fit["fits"]:
+        found["fits"] = False
+    found["provenance"] = _provenance(view)
+    setup = view.get("setup") or {}
+    names = ("tp", "pp", "cp", "ep", "micro_batch", "global_batch", "seq", "recompute", "zero_stage")
+    run_as = {name: setup[name] for name in names if name in setup}
+    run_as |= {name: view[name] for name in ("framework", "engine", "batch") if view.get(name)}
+    if run_as:
+        found["as_run"] = run_as  # what was assumed where the file leaves it open
+    return {name: value for name, value in found.items() if not isinstance(value, float) or math.isfinite(value)}
+
+
+def _provenance(view: Mapping[str, Any]) -> str:
+    for name in ("step_time", "output_tokens_per_s"):
+        if isinstance(view.get(name), Mapping) and "provenance" in view[name]:
+            return str(view[name]["provenance"])
+    return str(view.get("provenance", "formula"))
+
+
+def _apart(session: Session, held: Held) -> Session:
+    made = _Apart(session.config, session.today, [])
+    for name in ("catalog", "names", "parts", "models", "stored"):
+        vars(made)[name] = getattr(session, name)  # what is loaded stays loaded
+    if held.share < 1.0 and session.catalog.chips[held.chip].kind is ChipKind.CPU:
+        whole = session.parts[held.chip]
+        rates = {name: rate * held.share for name, rate in whole.rates.items()}
+        less = replace(whole, rates=rates, bandwidth=whole.bandwidth * held.share, power_w=whole.power_w * held.share)
+        vars(made)["parts"] = session.parts.joined([less])
+    return made

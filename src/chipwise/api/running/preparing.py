@@ -1,0 +1,46 @@
+"""`prepare` as a verb: what an account must have before the first machine is rented."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chipwise.api.running import engines
+from chipwise.errors import BadInput
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    parts: tuple[tuple[str, str, str], ...]  # state, kind, name
+    fields: Mapping[str, Any]  # of the engine, with what was made: what engines.yaml should say
+    policy: Mapping[str, Any]  # of whoever starts jobs
+    complete: bool
+
+
+def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: bool) -> Prepared:
+    """`given`: region and keep, where the file of engines does not say them yet."""
+    reach = engines.reach(session, name, given)
+    if not isinstance(reach.fields, engines.OnEc2):
+        raise BadInput(
+            f"Nothing is to be prepared for {name}.",
+            remedy="A cluster's part is docs/running/kubernetes-role.yaml, for kubectl.",
+        )
+    from chipwise.adapters.ec2_fleet import setup
+
+    found = setup.prepare(engines.ec2_config(reach.fields), dry_run=dry_run)
+    made = {
+        "queue_url": found.config.queue_url, "instance_profile": found.config.instance_profile,
+        "security_groups": list(found.config.security_groups),
+    }  # fmt: skip
+    said = reach.fields.model_dump(exclude_defaults=True) | {key: value for key, value in made.items() if value}
+    parts = tuple((str(one.state), one.kind, one.name) for one in found.parts)
+    return Prepared(
+        parts,
+        {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()},
+        found.policy,
+        found.complete,
+    )

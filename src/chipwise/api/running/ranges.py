@@ -1,0 +1,40 @@
+"""Numbers of workers and moves after a loss, as people type them: 4, 2-4; same,zone,fewer."""
+
+from __future__ import annotations
+
+import re
+
+from chipwise.errors import BadInput
+from chipwise.run.job import Move
+from chipwise.spelling import nearest
+
+MOST = 1024
+
+
+def workers(text: str, option: str) -> tuple[int, int | None]:
+    """The number that is wanted, and the least that will do: None where it is to be exactly as many."""
+    found = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", text, re.ASCII)
+    if found is None:
+        raise BadInput(f"{option} is {text[:40]!r}.", remedy=f"Write a number, or the least and the most: {option} 2-4.")
+    least, most = int(found[1]), int(found[2] or found[1])
+    if least > most:
+        raise BadInput(
+            f"{option} is {text.strip()}: the least is more than the most.", remedy=f"Write {option} {most}-{least}."
+        )
+    if most > MOST:
+        raise BadInput(f"{option} is {most:,}, and at most {MOST:,} can be asked for.", remedy="Ask for fewer.")
+    return most, (least if found[2] is not None and least < most else None)
+
+
+def moves(text: str, option: str = "--recover") -> tuple[Move, ...]:
+    """In the order in which they are tried."""
+    names = [word.strip().lower() for word in text.split(",") if word.strip()]
+    known = [str(one) for one in Move]
+    for name in names:
+        if name not in known:
+            near = nearest(name, known)
+            meant = f"Did you mean {near[0]}? " if near else ""
+            raise BadInput(f"{option} has {name[:40]!r}, which is no move.", remedy=f"{meant}There are: {', '.join(known)}.")
+    if len(set(names)) != len(names):
+        raise BadInput(f"{option} names a move twice: {text[:80]}.", remedy="Name each once.")
+    return tuple(Move(name) for name in names)

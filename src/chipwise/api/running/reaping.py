@@ -1,0 +1,69 @@
+"""`reap` as a verb: what stands at a cluster or an account, costs, and belongs to no live job of this record, is ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipwise.api.running import asking, engines
+from chipwise.errors import BadInput
+from chipwise.run.engine import Clear
+from chipwise.run.job import Job, Phase
+from chipwise.run.record import Wanted
+
+if TYPE_CHECKING:
+    from chipwise.adapters.engines.ec2 import Ec2
+    from chipwise.adapters.engines.kubernetes import Kubernetes
+    from chipwise.api.wiring import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What was found, and ended unless it was only looked for."""
+
+    place: str
+    kind: str  # machine, launch template, objects
+    name: str
+    job: str = ""
+    attempt: int = 0
+    type: str = ""
+
+
+def reap(session: Session, name: str | None, *, dry_run: bool) -> list[Left]:
+    """Of one engine, or of all places that jobs of this record went to."""
+    found: list[Left] = []
+    with asking.opened(session) as held:
+        for engine in _engines(session, name):
+            try:
+                found += _of(held, engine, dry_run)
+            finally:
+                if (close := getattr(engine, "close", None)) is not None:
+                    close()
+    return found
+
+
+def _engines(session: Session, name: str | None) -> Iterator[Kubernetes | Ec2]:
+    if name is None:
+        yield from (engines.of_place(session, place) for place in engines.places(session))
+        return
+    reach = engines.reach(session, name)
+    if reach.local:
+        raise BadInput("The controller of this machine clears up after its jobs itself.", remedy="Name another engine.")
+    yield engines.connect(session, reach)
+
+
+def _of(held: asking.Held, engine: Kubernetes | Ec2, dry_run: bool) -> list[Left]:
+    def live() -> list[Job]:
+        return held.record.jobs(Wanted(phases=frozenset(one for one in Phase if one.placed), place=engine.place))
+
+    if engine.name == "ec2":
+        of_machines: Ec2 = engine  # type: ignore[assignment]
+        reaped = of_machines.reap(lambda: [(job.id, len(job.attempts)) for job in live()], dry_run=dry_run)
+        return [Left(engine.place, one.kind, one.name, one.job, one.attempt, one.type) for one in reaped]
+    seen = engine.look(live(), time.time())
+    if not dry_run:
+        for handle in seen.strays:
+            engine.do(Clear(handle))
+    return [Left(engine.place, "objects", handle) for handle in seen.strays]

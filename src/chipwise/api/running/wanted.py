@@ -1,0 +1,238 @@
+"""What was asked for, as what a job is: the options of `run`, the file where one is named, and where it is to run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.api.running import ranges, submitting
+from chipwise.errors import BadInput
+from chipwise.run.job import RECOVER, Needs, Retry, Spec
+
+if TYPE_CHECKING:
+    from chipwise.api.running.engines import Reach
+    from chipwise.api.running.held import Held
+    from chipwise.api.wiring import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Options of `chipwise run`. None: not given."""
+
+    words: tuple[str, ...]
+    is_command: bool = True
+    name: str | None = None
+    engine: str | None = None  # a name; `local` unless given
+    stages: tuple[str, ...] = ()  # STAGE=ENGINE, of stages that have another
+    context: str | None = None  # of the kubeconfig
+    namespace: str | None = None
+    queue: str | None = None
+    image: str | None = None
+    machine: str | None = None  # that a plain command takes from a cloud
+    spot: bool = False
+    gpus: str | int | None = None  # 4, or the least and the most: 2-4
+    machines: str | int | None = None
+    cpus: int | None = None
+    processes: int = 1
+    team: str | None = None
+    project: str | None = None
+    labels: tuple[str, ...] = ()
+    priority: int = 0
+    settings: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    folder: Path | None = None
+    longest: float | None = None
+    expected: float | None = None
+    retries: int | None = None
+    recover: str | None = None  # moves after a loss, in the order in which they are tried
+    grace: float | None = None
+    budget: float | None = None
+    checkpoints: str | None = None
+    after: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    environment: str | None = None
+
+
+def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
+    """Jobs by id."""
+    if asked.is_command:
+        if asked.stages:
+            raise BadInput("A command has no stages.", remedy="Take --engine NAME.")
+        spec = _of_command(asked, held, _aim(session, asked, held, asked.engine))
+        return [(submitting.new_id(spec.name), spec)]
+    if len(asked.words) > 1:
+        raise BadInput(f"{' '.join(asked.words)[:80]!r} is more than one workload.", remedy="Write -- before a command.")
+    from chipwise.api.running.workloads import specs_of
+
+    engines = _stages(asked.stages)
+    aims = {name: _aim(session, asked, held, name) for name in {asked.engine, *engines.values()}}
+    path = asked.words[0]
+
+    def rest(stage: str) -> Spec:
+        return _of_command(replace(asked, words=("true",)), held, aims[engines.pop(stage, asked.engine)])
+
+    wanted = dict(engines)
+    found = specs_of(session, path, asked.environment, rest)
+    if engines:
+        names = ", ".join(stage for _, stage, _ in found if stage) or "none"
+        raise BadInput(f"{path} has no stage {', '.join(engines)}.", remedy=f"Its stages: {names}.")
+    named = []
+    for id, stage, spec in found:
+        reach = aims[wanted.get(stage, asked.engine)][0]
+        if reach.local and (asked.machine or asked.spot):
+            raise BadInput("This machine is the only one of the local engine.", remedy="Leave --machine and --spot out.")
+        if not reach.local and (asked.machine or asked.spot):  # named, instead of planned
+            spec = _bare(held, asked, reach, spec)
+        elif not reach.local:
+            from chipwise.api.running import elsewhere
+
+            queues = _queues(held, spec.place)
+            spec = elsewhere.planned(session, path, asked.environment, stage or None, spec, reach, queues, asked.image or "")
+        named.append((id, _as_login(spec, held.record.login)))
+    return named
+
+
+def _as_login(spec: Spec, login: str) -> Spec:
+    """In a team's record nobody submits as somebody else; whom the file names is kept as a label."""
+    if not login or spec.owner == login:
+        return spec
+    return replace(spec, owner=login, labels={"owner": spec.owner, **spec.labels})
+
+
+def _stages(given: Sequence[str]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given]
+    for stage, equals, engine in pairs:
+        if not (stage and equals and engine):
+            raise BadInput(f"{stage[:60]!r} names no engine.", remedy="Write --stage-engine STAGE=ENGINE.")
+    return {stage: engine for stage, _, engine in pairs}
+
+
+def _aim(session: Session, asked: Asked, held: Held, name: str | None) -> tuple[Reach, str]:
+    """The engine that a name means, and its place."""
+    from chipwise.api.running import engines
+
+    over = {"context": asked.context, "namespace": asked.namespace, "queue": asked.queue}
+    given = {key: value for key, value in over.items() if value}
+    found = engines.reach(session, name, given)
+    if found.local:
+        return found, held.engine.place
+    engine = engines.connect(session, found)
+    held.elsewhere[engine.place], held.reaches[engine.place] = engine, found
+    return found, engine.place
+
+
+def _of_command(asked: Asked, held: Held, aim: tuple[Reach, str]) -> Spec:
+    reach, where = aim
+    # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
+    retry = Retry(failures=asked.retries if asked.retries is not None else 0 if asked.is_command else Retry().failures)
+    folder = str((asked.folder or Path.cwd()).absolute()) if reach.local else _folder(asked, reach)
+    spec = Spec(
+        command=asked.words,
+        name=asked.name or Path(_said(asked.words)).stem or "job",
+        engine=reach.kind,
+        place=where,
+        folder=folder,
+        # What is set on this machine means nothing on another.
+        env=submitting.environment(asked.settings, passed_on=reach.local),
+        secrets=submitting.secrets_of(asked.secrets),
+        needs=_needs(asked, reach),
+        owner=held.record.login or submitting.submitter(),
+        team=asked.team or "",
+        project=asked.project or "",
+        labels=_labels(asked.labels),
+        priority=asked.priority,
+        retry=retry,
+        recover=ranges.moves(asked.recover) if asked.recover else RECOVER,
+        grace_s=asked.grace if asked.grace is not None else 30.0,
+        longest_s=asked.longest,
+        expected_s=asked.expected,
+        budget_usd=asked.budget,
+        checkpoints=asked.checkpoints or "",
+        after=tuple(_known(held, one) for one in asked.after),
+        produces=asked.produces,
+    )
+    return spec if reach.local or not asked.is_command else _bare(held, asked, reach, spec)
+
+
+def _folder(asked: Asked, reach: Reach) -> str:
+    """Of an image: as it is there. For rented machines: of this one, and sent to them, or of S3."""
+    given = str(asked.folder or "")
+    if not given or reach.kind == "kubernetes" or given.startswith("s3:/"):
+        return given
+    if not Path(given).is_dir():
+        raise BadInput(f"The folder {given} is not there.", remedy="Give one that is with --folder.")
+    return str(Path(given).absolute())
+
+
+def _needs(asked: Asked, reach: Reach) -> Needs:
+    gpus, gpus_least = ranges.workers(str(asked.gpus), "--gpus") if asked.gpus is not None else (0, None)
+    machines, machines_least = ranges.workers(str(asked.machines), "--machines") if asked.machines is not None else (1, None)
+    if asked.machines is not None and not asked.is_command:
+        raise BadInput("How many machines a workload takes, its plan says.", remedy="Leave --machines out.")
+    if machines < 1 or machines_least == 0:
+        raise BadInput("A job needs a machine.", remedy="Write --machines 1 or more.")
+    if gpus_least is not None and not reach.local:
+        raise BadInput(
+            f"{reach.kind} gives each machine its GPUs whole.", remedy="Give a range of machines instead: --machines 2-4."
+        )
+    cpus = asked.cpus if asked.cpus is not None else 1
+    return Needs(gpus, cpus, machines, asked.processes, gpus_least, machines_least)
+
+
+def _bare(held: Held, asked: Asked, reach: Reach, spec: Spec) -> Spec:
+    """A command without a workload: nobody planned it, so whoever asks says on what."""
+    from chipwise.api.running import bare
+
+    if reach.kind == "ec2":
+        return bare.on_ec2(held.session, spec, asked.machine, asked.spot, asked.image or "", reach)
+    if asked.machine or asked.spot:
+        raise BadInput("Which machines a cluster has, its nodes say.", remedy="Leave --machine and --spot out.")
+    queue = _queues(held, spec.place)(spec.team, reach.setting("queue"))
+    return bare.on_cluster(spec, asked.image or reach.setting("image"), queue)
+
+
+def _queues(held: Held, where: str) -> Callable[[str, str], str]:
+    """Of Kueue; another engine has none."""
+    return getattr(held.elsewhere[where], "queue_for", lambda team, asked: asked)
+
+
+def _known(held: Held, text: str) -> str:
+    from chipwise.api.running import jobs
+
+    return jobs.find(held.record, text).id
+
+
+def _said(words: Sequence[str]) -> str:
+    """What a person would call it: the script rather than its interpreter."""
+    for word in words[1:]:
+        if word.endswith((".py", ".sh", ".jl", ".R")):
+            return word
+    return words[0]
+
+
+def _labels(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"{one[:60]!r} is no label.", remedy="Write --label NAME=VALUE.")
+        found[name.strip()] = value
+    return found
+
+
+def values(secrets: Sequence[str]) -> dict[str, str]:
+    """Secrets that are in the environment now and are kept nowhere else."""
+    found: dict[str, str] = {}
+    for one in secrets:
+        name, kept, _ = one.partition("=")
+        if kept:
+            continue
+        if name not in os.environ:
+            raise BadInput(
+                f"The secret {name} is not set here.", remedy=f"Set it, or write --secret {name}=NAME/KEY of a stored one."
+            )
+        found[name] = os.environ[name]
+    return found

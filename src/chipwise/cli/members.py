@@ -1,0 +1,78 @@
+"""`chipwise members`: who may see and do what in a team's record."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+ROLE = click.option("--role", default="member", show_default=True, help="member, lead, controller or admin.")
+TEAM = click.option("--team", default="", help="Whose jobs they submit, or lead.")
+PLACE = click.option("--place", default="", help="Of a controller: the only place for which it acts.")
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="The list as JSON.")
+@click.pass_context
+def members(ctx: click.Context, as_json: bool) -> None:
+    """List who is what in a team's record, or change it.
+
+    The record is that of CHIPWISE_RECORD, a PostgreSQL database, and people are its logins. A member sees and stops their own
+    jobs, a lead those of the team, a controller acts for a place, an admin decides who is what.
+
+    \b
+    Examples:
+      chipwise members
+      chipwise members add mia --team vision
+      chipwise members add robot --role controller --place kubernetes:10.0.0.1:6443/train
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from chipwise.api.running import membership
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    found = membership.listed(open_session())
+    if as_json:
+        text.show_json([asdict(one) for one in found])
+        return
+    if not found:
+        text.show_lines("Nobody is listed; the owner of the tables is admin without being so.")
+        return
+    columns = [text.Column("login"), text.Column("team"), text.Column("role"), text.Column("place", flexible=True)]
+    text.show_table(columns, [[one.login, one.team, one.role, one.place] for one in found])
+
+
+@members.command()
+@click.argument("login")
+@TEAM
+@ROLE
+@PLACE
+def add(login: str, **what: Any) -> None:
+    """Let somebody be something. The login must be one of the database's own."""
+    from chipwise.api.running import membership
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    membership.add(open_session(), login, **what)
+    text.say(f"{login} is {what['role']}{_told(what)}.")
+
+
+@members.command()
+@click.argument("login")
+@TEAM
+@ROLE
+@PLACE
+def remove(login: str, **what: Any) -> None:
+    """Let somebody be it no longer."""
+    from chipwise.api.running import membership
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    membership.remove(open_session(), login, **what)
+    text.say(f"{login} is no longer {what['role']}{_told(what)}.")
+
+
+def _told(what: dict[str, Any]) -> str:
+    return f"{' of ' + what['team'] if what['team'] else ''}{' at ' + what['place'] if what['place'] else ''}"

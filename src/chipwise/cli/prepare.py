@@ -1,0 +1,49 @@
+"""`chipwise prepare`: what an account needs before the first machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option("--engine", default="ec2", show_default=True, help="Its name in engines.yaml.")
+@click.option("--region", default=None, help="Where machines are to start, where engines.yaml does not say it.")
+@click.option("--keep", default=None, metavar="s3://...", help="Where orders, logs and checkpoints are to be kept.")
+@click.option("--dry-run", is_flag=True, help="Only say what is missing.")
+@click.option("--policy", is_flag=True, help="Show the policy of whoever starts jobs, as JSON.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_context
+def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_json: bool, **given: Any) -> None:
+    """Make what an account needs before the first job: bucket, roles, security group, queue of events.
+
+    Asked again, it makes what is missing and leaves the rest as it is. It takes rights that whoever runs jobs need not have.
+
+    \b
+    Examples:
+      chipwise prepare --region eu-west-1 --keep s3://my-bucket/chipwise --dry-run
+      chipwise prepare --policy > policy.json
+    """
+    from chipwise.api.running import preparing
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    given = {name: value for name, value in given.items() if value}
+    found = preparing.prepare(open_session(), engine, given, dry_run=dry_run or policy)
+    if policy:
+        text.show_json(found.policy)
+        return
+    if as_json:
+        told = [{"state": state, "kind": kind, "name": name} for state, kind, name in found.parts]
+        text.show_json({"parts": told, "engine": {engine: found.fields}, "complete": found.complete})
+    else:
+        text.show_table(
+            [text.Column("state"), text.Column("what"), text.Column("name", flexible=True)], list(map(list, found.parts))
+        )
+        if not dry_run:
+            import yaml
+
+            text.show_lines("", "engines.yaml of your config directory should say:", "")
+            text.show_lines(*yaml.safe_dump({engine: dict(found.fields)}, sort_keys=False).splitlines())
+    ctx.exit(0 if found.complete else 1)

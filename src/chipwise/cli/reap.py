@@ -1,0 +1,44 @@
+"""`chipwise reap`: what is left over at clusters and clouds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+
+@click.command()
+@click.option("--engine", default=None, help="Only of this one; else of all that jobs of this record went to.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be ended.")
+@click.option("--json", "as_json", is_flag=True)
+def reap(engine: str | None, dry_run: bool, as_json: bool) -> None:
+    """End machines and objects that belong to no live job.
+
+    Looks for what carries the mark of this record of jobs, at clusters and in accounts, and ends what no job that runs holds.
+    What others' records hold is not touched.
+
+    \b
+    Examples:
+      chipwise reap --dry-run
+      chipwise reap --engine ec2
+    """
+    from chipwise.api.running import reaping
+    from chipwise.api.wiring import open_session
+    from chipwise.cli import text
+
+    found = reaping.reap(open_session(), engine, dry_run=dry_run)
+    if as_json:
+        text.show_json([asdict(one) for one in found])
+        return
+    if not found:
+        text.show_lines("Nothing is left over.")
+        return
+    columns = [
+        text.Column("what"),
+        text.Column("name"),
+        text.Column("type"),
+        text.Column("job"),
+        text.Column("place", flexible=True),
+    ]
+    text.show_table(columns, [[one.kind, one.name, one.type, one.job, one.place] for one in found])
+    text.say(f"{text.plural(len(found), 'thing')} {'would be' if dry_run else 'were'} ended.")

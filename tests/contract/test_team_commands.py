@@ -1,0 +1,90 @@
+"""The command line on a team's record, with real logins and real jobs: each sees and stops what their role allows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import Chipwise, Done
+from postgres_server import Server
+
+psycopg = pytest.importorskip("psycopg")
+Command = Callable[..., Done]
+LOGINS = ("alice", "bob", "carol")
+
+
+@pytest.fixture
+def as_login(postgres: Server, new_database: Callable[[], str], tmp_path: Path) -> Iterator[Callable[[str], Command]]:
+    """Each with a home of their own, as on one machine."""
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
+        for login in LOGINS:
+            admin.execute(f"CREATE ROLE {login} LOGIN")
+        name = new_database()
+        made: dict[str, Chipwise] = {}
+
+        def by(login: str) -> Command:
+            if login not in made:
+                settings = {"CHIPWISE_RECORD": postgres.url(name, login), "CHIPWISE_GPUS": "", "CHIPWISE_CPUS": "0"}
+                made[login] = Chipwise(tmp_path / login, settings)
+                made[login].config_dir.mkdir(parents=True)
+            return made[login].process  # controllers that it starts outlive it, as they do a shell's
+
+        yield by
+        for login in LOGINS:
+            admin.execute(f"DROP ROLE {login}")
+
+
+def wait(chipwise: Command, id: str, phase: str) -> dict[str, Any]:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found: dict[str, Any] = chipwise("describe", id, "--json").json
+        if found["phase"] == phase:
+            return found
+        time.sleep(0.2)
+    raise AssertionError(chipwise("describe", id).out)
+
+
+def test_people_of_a_team_run_see_and_stop_what_their_roles_allow(as_login: Callable[[str], Command]) -> None:
+    admin, alice, bob, carol = (as_login(name) for name in ("admin", *LOGINS))
+    refused = alice("run", "-d", "--", "true")
+    assert refused.code == 3
+    assert "chipwise members add alice --team TEAM" in refused.err
+    for words in (
+        ("alice", "--team", "vision"),
+        ("bob", "--team", "vision"),
+        ("carol", "--team", "vision", "--role", "lead"),
+    ):
+        assert admin("members", "add", *words).code == 0
+    assert alice("members", "--json").json == [{"login": "alice", "team": "vision", "role": "member", "place": ""}]
+    assert alice("members", "add", "alice", "--role", "admin").code == 3
+    assert len(carol("members", "--json").json) == 3
+
+    [job] = alice("run", "--json", "--team", "vision", "--name", "hers", "--", "sleep", "300").json
+    assert (job["owner"], job["team"]) == ("alice", "vision")
+    place = job["place"]
+    assert bob("ps", "--all", "--json").json == []
+    assert "No job is called" in bob("stop", "hers").err
+    assert [row["id"] for row in carol("ps", "--json").json] == [job["id"]]
+    assert alice("run", "-d", "--team", "speech", "--", "true").code == 3  # a team that she is not of
+
+    # A member may not act for a place; once she may, her machine's controller does.
+    assert wait(alice, job["id"], "queued")
+    assert admin("members", "add", "alice", "--role", "controller", "--place", place).code == 0
+    wait(alice, job["id"], "running")
+    assert carol("stop", "hers").code == 0
+    wait(alice, job["id"], "stopped")
+    story = [line["text"] for line in alice("describe", job["id"], "--json").json["story"]]
+    assert any("carol" in line for line in story)
+    assert admin("members", "remove", "bob", "--team", "vision").code == 0
+    assert "is no member of vision" in admin("members", "remove", "bob", "--team", "vision").err
+    assert bob("ps").code == 3 or bob("ps", "--json").json == []
+
+
+def test_a_record_in_a_file_has_no_members(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    done = Chipwise(tmp_path)("members")
+    assert (done.code, "A team uses PostgreSQL" in done.err) == (2, True)

@@ -1,0 +1,235 @@
+"""The command line on EC2: a moto server, stand-ins for machines that execute their user data, real controllers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aws_stand_in import AMI, Aws, started
+from command import Chipwise, Done
+from ec2_machines import Hall
+
+pytestmark = pytest.mark.e2e
+REGION = "eu-west-1"
+SAYS = "import time; print('trained', flush=True); time.sleep(0.5)"
+STAYS = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(75)); print('here'); time.sleep(120)"
+
+
+class Account:
+    """What a user has: keys, a file of engines, and machines that work while commands run."""
+
+    def __init__(self, aws: Aws, folder: Path) -> None:
+        self.aws, self.hall = aws, Hall(aws, folder / "hall", REGION)
+        aws.client("s3", "us-east-1").create_bucket(Bucket="kept")
+        keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
+        self.user = Chipwise(folder, {**keys, "CHIPWISE_GPUS": "", "CHIPWISE_CPUS": "0"})
+        self.user.config_dir.mkdir(parents=True)
+        fields = {"region": REGION, "keep": "s3://kept/team", "endpoint_url": aws.moto, "image": AMI}
+        (self.user.config_dir / "engines.yaml").write_text(json.dumps({"ec2": fields}))
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self._done.wait(0.1):
+            self.hall.turn()
+
+    def run(self, *words: str, **more: Any) -> Done:
+        return self.user.process(*words, **more)
+
+    def submit(self, *words: str) -> str:
+        done = self.run("run", "--json", "--engine", "ec2", *words)
+        assert done.code == 0, done.err
+        return str(done.json[0]["id"])
+
+    def job(self, id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.run("describe", id, "--json").json
+        return found
+
+    def wait(self, id: str, phase: str, seconds: float = 90) -> dict[str, Any]:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if (found := self.job(id))["phase"] == phase:
+                return found
+            time.sleep(0.5)
+        raise AssertionError(self.run("describe", id).out + self.controller_log())
+
+    def controller_log(self) -> str:
+        return "".join(one.read_text() for one in self.user.data_dir.glob("run/places/*/controller.log"))
+
+    def controller(self) -> int:
+        [lock] = self.user.data_dir.glob("run/places/*/controller.lock")
+        return int(lock.read_text())
+
+    def living(self) -> list[str]:
+        return [one.id for one in self.hall.instances() if one.state in ("pending", "running")]
+
+    def close(self) -> None:
+        self._done.set()
+        self._thread.join()
+        self.hall.close()
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Account]:
+    pytest.importorskip("moto", reason="moto: not installed")
+    with started() as aws:
+        made = Account(aws, tmp_path)
+        try:
+            yield made
+        finally:
+            for lock in made.user.data_dir.glob("run/places/*/controller.lock"):
+                if text := lock.read_text().strip():
+                    with suppress(ProcessLookupError):
+                        os.kill(int(text), signal.SIGTERM)
+            made.close()
+
+
+def gone(account: Account, seconds: float = 40) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and account.living():
+        time.sleep(0.2)
+    return not account.living()
+
+
+def test_a_command_rents_a_machine_runs_tells_and_leaves_nothing(account: Account) -> None:
+    id = account.submit("--machine", "g6.xlarge", "--spot", "--name", "train", "--", "python3", "-c", SAYS)
+    found = account.wait(id, "done")
+    [attempt] = found["attempts"]
+    assert (attempt["purchase"], attempt["machine"], attempt["region"]) == ("spot", "g6.xlarge", REGION)
+    assert account.run("logs", "train").out == "trained\n"
+    assert account.run("logs", "-f", "train").out == "trained\n"
+    assert gone(account)
+    assert account.run("reap", "--json").json == []
+    assert "train" in account.run("ps").out
+
+
+def test_a_folder_of_this_machine_goes_along(account: Account, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text("print(open('words.txt').read().strip())")
+    (code / "words.txt").write_text("brought along")
+    id = account.submit("--machine", "g6.xlarge", "--folder", str(code), "--", "python3", "train.py")
+    account.wait(id, "done")
+    assert account.run("logs", id).out == "brought along\n"
+    refused = account.run("run", "--engine", "ec2", "--machine", "g6.xlarge", "--folder", "/nowhere", "--", "true")
+    assert (refused.code, "The folder /nowhere is not there." in refused.err) == (2, True)
+    assert gone(account)
+
+
+def test_whoever_follows_sees_what_it_prints_and_gets_its_code(account: Account) -> None:
+    done = account.run("run", "--engine", "ec2", "--machine", "g6.xlarge", "--", "sh", "-c", "echo before; exit 7")
+    assert (done.code, done.out) == (7, "before\n"), done.err + account.controller_log()
+    assert gone(account)
+
+
+def test_a_job_is_stopped_and_its_controller_may_be_killed_before(account: Account) -> None:
+    id = account.submit("--machine", "g6.xlarge", "--", "python3", "-c", STAYS)
+    account.wait(id, "running")
+    os.kill(account.controller(), signal.SIGKILL)
+    assert account.run("stop", "--wait", id).err.endswith("stopped\n")
+    assert len(account.job(id)["attempts"]) == 1
+    assert gone(account)
+
+
+def test_what_a_lost_record_left_running_is_found_and_ended(account: Account) -> None:
+    id = account.submit("--machine", "g6.xlarge", "--", "python3", "-c", STAYS)
+    account.wait(id, "running")
+    os.kill(account.controller(), signal.SIGKILL)
+    for one in account.user.data_dir.glob("record.db*"):
+        if one.suffix != ".id":
+            one.unlink()
+    listed = account.run("reap", "--dry-run", "--engine", "ec2")
+    assert id in listed.out
+    assert account.living()
+    assert {one["kind"] for one in account.run("reap", "--engine", "ec2", "--json").json} == {"machine", "launch template"}
+    assert gone(account)
+    assert account.run("reap", "--engine", "ec2").out == "Nothing is left over.\n"
+
+
+def test_without_keys_nothing_is_recorded(account: Account) -> None:
+    words = ("run", "--engine", "ec2", "--machine", "g6.xlarge", "--", "true")
+    done = account.run(*words, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", HOME=str(account.user.home / "none"))
+    assert done.code == 3, done.err
+    assert "aws sts get-caller-identity" in done.err
+    assert len(done.err.splitlines()) <= 3
+    assert account.run("ps", "--all", "--json").json == []
+
+
+def test_a_planned_workload_runs_on_the_machines_of_its_plan(account: Account, tmp_path: Path) -> None:
+    path = tmp_path / "work.yaml"
+    path.write_text(
+        "kind: finetune\nname: tune\nmodel: llama-3.1-8b\nmethod: lora\ntokens: 20M\n"
+        f"program: {{command: [python3, -c, {json.dumps(SAYS)}]}}\n"
+    )
+    done = account.run("run", "--json", "--engine", "ec2", str(path))
+    assert done.code == 0, done.err
+    [told] = done.json
+    assert told["predicted"]["seconds"] > 60
+    found = account.wait(told["id"], "done")
+    [attempt] = found["attempts"]
+    assert (attempt["provider"], attempt["region"]) == ("aws", REGION)
+    assert account.run("logs", told["id"]).out == "trained\n"
+    assert gone(account)
+
+
+PIPELINE = """
+kind: pipeline
+name: flow
+stages:
+  - kind: hpc
+    name: prepare
+    steps: 1
+    flop_per_step: 2e12
+    bytes_per_step: 1GB
+    precision: fp32
+    program: {command: [sh, -c, "echo data > out.txt"], produces: [out.txt]}
+  - kind: finetune
+    name: train
+    model: llama-3.1-8b
+    method: lora
+    tokens: 20M
+    program: {command: [python3, -c, "print('trained')"]}
+hand_offs:
+  - {from: prepare, to: train, size: 1MB}
+"""
+
+
+def test_stages_of_a_pipeline_run_in_order_each_on_its_own_engine(account: Account, tmp_path: Path) -> None:
+    path = tmp_path / "flow.yaml"
+    path.write_text(PIPELINE)
+    done = account.run("run", "--json", "--stage-engine", "train=ec2", str(path))
+    assert done.code == 0, done.err
+    first, second = done.json
+    assert (first["engine"], second["engine"], second["after"]) == ("local", "ec2", [first["id"]])
+    found = account.wait(second["id"], "done")
+    before = account.job(first["id"])
+    assert before["phase"] == "done"
+    assert found["attempts"][0]["placed"] >= before["ended"]
+    assert account.run("logs", second["id"]).out == "trained\n"
+    assert gone(account)
+
+
+def test_the_same_work_is_measured_here_and_on_a_rented_machine(account: Account, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(
+        "kind: hpc\nname: sweep\nsteps: 20\nflop_per_step: 2e12\nbytes_per_step: 1GB\nprecision: fp32\n"
+        'program: {command: [python3, -c, "import time; time.sleep(2)"]}\n'
+    )
+    done = account.run("bench", str(path), "--on", "local", "--on", "ec2:g4dn.xlarge", "--json")
+    assert done.code == 0, done.err + account.controller_log()
+    here, rented = done.json
+    assert (here["on"], rented["on"]) == ("local", "ec2:g4dn.xlarge")
+    for one in (here, rented):
+        assert 1 <= 20 / one["speed"] < 30, one  # machines tell whole seconds
+    assert rented["usd_per_unit"] > 0
+    assert gone(account)
