@@ -32,6 +32,7 @@ def describe(job: str, as_json: bool) -> None:
         config = held.engine.config
         found = jobs.describe(held.record, jobs.find(held.record, job), Room(config.gpus, config.cpus), held.rules)
         compared = comparing.compared(found.job, held.record.events(found.job.id))
+        elsewhere = found.job.spec.engine != "local" or bool(held.record.login)
     one, now = found.job, time.time()
     if as_json:
         told = [{"at": at, "text": line} for at, line in found.story]
@@ -44,6 +45,7 @@ def describe(job: str, as_json: bool) -> None:
     pairs = [
         ("command", " ".join(spec.command)),
         ("folder", spec.folder),
+        ("place", spec.place if elsewhere else ""),
         ("waits", found.waiting),
         ("holds", f"{text.plural(spec.needs.gpus, 'GPU')}, {text.plural(spec.needs.cpus, 'CPU')}{several}"),
         ("for", ", ".join(filter(None, whose))),

@@ -58,6 +58,16 @@ COMMANDS = {
 
 
 HIDDEN = ("control",)  # what we start ourselves
+# In the order in which people come to them; what is named nowhere would not be found, and a test sees to it.
+SECTIONS = {
+    "What there is": ("chips", "machines", "offers", "regions", "models", "explain", "catalog"),
+    "What to take": ("check", "plan", "compare", "rate", "pack", "tco", "predict", "fits"),
+    "Deploy": ("render", "audit"),
+    "Run": (
+        "run", "ps", "logs", "describe", "stop", "resume", "retry", "attach", "top", "forget", "prepare", "reap", "members",
+    ),
+    "Measure": ("bench", "profile", "calibrate", "score"),
+}  # fmt: skip
 
 
 class Commands(click.Group):
@@ -74,8 +84,10 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        widest = max(map(len, COMMANDS))
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), COMMANDS[name]) for name in names])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in (*COMMANDS, *HIDDEN):
@@ -95,13 +107,14 @@ class Commands(click.Group):
 @click.version_option(__version__, message="chipwise %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def app(debug: bool) -> None:
-    """Describe a workload and get the hardware for it: ranked, priced, explained, and written as deployment files.
+    """Describe a workload and get the hardware for it: ranked, priced, explained, written as deployment files, and run.
 
     Also: what accelerators exist, what they cost, what they can do and run, and whether a workload file is right.
 
     \b
     Examples:
       chipwise plan examples/serve/workload.yaml
+      chipwise run -- python train.py
       chipwise chips A100 H100 T4
       chipwise offers --chip h100 --sort price-per-chip
       chipwise explain p4de.24xlarge
