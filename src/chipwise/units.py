@@ -199,6 +199,8 @@ def _three_digits(value: float) -> str:
 
 def show_seconds(value: float) -> str:
     """50 ms, 1.5 h, 3 d: the unit in which the number is readable."""
+    if not value:
+        return "0 s"
     for limit, scale, name in (
         (1e-3, 1e-6, "us"),
         (1, 1e-3, "ms"),
@@ -211,6 +213,11 @@ def show_seconds(value: float) -> str:
     return f"{_three_digits(value / DAY)} d"
 
 
+def show_took(value: float) -> str:
+    """How long something ran: as `show_seconds`, and nothing finer than a clock that people read."""
+    return "under 1 ms" if 0 < value < 1e-3 else show_seconds(value)
+
+
 def show_number(value: float, digits: int = 3) -> str:
     """So many significant digits, never as a power of ten: 0.0000484, 12.3, 90,500."""
     if not value or not 1e-12 <= abs(value) < 1e15:
@@ -221,7 +228,19 @@ def show_number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits - 1 - math.floor(math.log10(abs(value)))}f}".rstrip("0") if "e" in text else text
 
 
+def show_events(value: float) -> str:
+    """How often something happens, as people count: 3, 0.25; what is next to never is 0."""
+    return f"{round(value, 2):,g}"
+
+
 def show_usd(value: float) -> str:
     """Four significant digits below a dollar, cents above."""
     sign = "-" if value < 0 else ""
     return f"{sign}${abs(value):,.2f}" if abs(value) >= 1 else f"{sign}${abs(value):.4g}"
+
+
+def show_spent(value: float) -> str:
+    """A sum that somebody pays, in cents: $12.30, < $0.01, $0."""
+    if not value:
+        return "$0"
+    return "< $0.01" if 0 < value < 0.01 else f"{'-' if value < 0 else ''}${abs(value):,.2f}"

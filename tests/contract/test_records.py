@@ -285,3 +285,20 @@ def test_what_is_not_a_number_is_refused_with_a_sentence(stored: Record, number:
     with pytest.raises(BadInput, match="needs an id"):
         submitted(stored, "")
     assert stored.rows(Wanted()) == []
+
+
+def test_a_list_shows_what_a_job_has_while_it_is_placed_and_what_it_wants_else(record: Record) -> None:
+    wanted = replace(SPEC, needs=Needs(4, 1, gpus_least=2))
+    [job] = submitted(record, "few", spec=wanted)
+    [row] = record.rows(Wanted())
+    assert (row.gpus, row.machines) == (4, 1)
+    job = written(record, job, Placed(1, Where(), devices=(0, 1), cpus=(0,)))
+    [row] = record.rows(Wanted())
+    assert (row.gpus, row.cpus, row.machines, row.attempts) == (2, 1, 1, 1)
+    written(record, job, Ended(1, Outcome.LOST))
+    [row] = record.rows(Wanted())
+    assert row.gpus == 4
+    [wide] = submitted(record, "wide", spec=replace(SPEC, needs=Needs(8, 1, machines=4, machines_least=1)))
+    written(record, wide, Placed(1, Where(), machines=3))
+    [row] = record.rows(Wanted(name="wide"))
+    assert (row.gpus, row.machines) == (8, 3)

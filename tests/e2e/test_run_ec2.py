@@ -94,6 +94,13 @@ def account(tmp_path: Path) -> Iterator[Account]:
             made.close()
 
 
+def own(folder: Path) -> Path:
+    """Of a workload and its code, and of nothing else."""
+    made = folder / "own"
+    made.mkdir()
+    return made
+
+
 def gone(account: Account, seconds: float = 40) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until and account.living():
@@ -108,6 +115,10 @@ def test_a_command_rents_a_machine_runs_tells_and_leaves_nothing(account: Accoun
     assert (attempt["purchase"], attempt["machine"], attempt["region"]) == ("spot", "g6.xlarge", REGION)
     assert account.run("logs", "train").out == "trained\n"
     assert account.run("logs", "-f", "train").out == "trained\n"
+    for words in (("logs", "train", "--rank", "7"), ("logs", "-f", "train", "--rank", "7")):
+        unknown = account.run(*words)
+        assert unknown.code != 0
+        assert "has one machine" in unknown.err
     assert gone(account)
     assert account.run("reap", "--json").json == []
     assert "train" in account.run("ps").out
@@ -165,8 +176,26 @@ def test_without_keys_nothing_is_recorded(account: Account) -> None:
     assert account.run("ps", "--all", "--json").json == []
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--machine", "g4dn.xlarge", "--budget", "0.01"), "a start needs 2.5"),
+        (("--machine", "z1d.large", "--budget", "5"), "Without a price no budget"),
+        (("--machine", "g5.xlarge", "--gpus", "4"), "g5.xlarge has 1 GPU, and --gpus asks for 4"),
+    ],
+)
+def test_what_cannot_be_held_is_refused_before_anything_is_recorded(
+    account: Account, words: tuple[str, ...], told: str
+) -> None:
+    done = account.run("run", "--engine", "ec2", *words, "--", "true")
+    assert (done.code, told in done.err) == (2, True), done.err
+    assert len(done.err.splitlines()) <= 3
+    assert account.run("ps", "--all", "--json").json == []
+    assert account.hall.instances() == []
+
+
 def test_a_planned_workload_runs_on_the_machines_of_its_plan(account: Account, tmp_path: Path) -> None:
-    path = tmp_path / "work.yaml"
+    path = own(tmp_path) / "work.yaml"
     path.write_text(
         "kind: finetune\nname: tune\nmodel: llama-3.1-8b\nmethod: lora\ntokens: 20M\n"
         f"program: {{command: [python3, -c, {json.dumps(SAYS)}]}}\n"
@@ -179,6 +208,28 @@ def test_a_planned_workload_runs_on_the_machines_of_its_plan(account: Account, t
     [attempt] = found["attempts"]
     assert (attempt["provider"], attempt["region"]) == ("aws", REGION)
     assert account.run("logs", told["id"]).out == "trained\n"
+    assert gone(account)
+
+
+PLAIN = "kind: hpc\nname: heat\nsteps: 20\nflop_per_step: 2e12\nbytes_per_step: 1GB\nprecision: fp32\n"
+
+
+def test_the_folder_of_a_workload_goes_along_unless_an_image_is_named(account: Account, tmp_path: Path) -> None:
+    path = own(tmp_path) / "heat.yaml"
+    path.write_text(PLAIN + "program: {command: [python3, heat.py]}\n")
+    (path.parent / "heat.py").write_text("print('warm')")
+    done = account.run("run", "--json", "--engine", "ec2", "--machine", "g6.xlarge", str(path))
+    assert (done.code, done.err) == (0, f"sends the folder {path.parent} (1 kB) along\n")
+    [told] = done.json
+    account.wait(told["id"], "done")
+    assert account.run("logs", told["id"]).out == "warm\n"
+    assert gone(account)
+    quiet = account.run("run", "--json", "--engine", "ec2", "--machine", "g6.xlarge", "--image", "a.example/b:1", str(path))
+    assert (quiet.code, quiet.err) == (0, "")
+    assert account.run("stop", "--wait", quiet.json[0]["id"]).code == 0
+    (tmp_path / "bare.yaml").write_text(path.read_text())  # the home of this user
+    refused = account.run("run", "--engine", "ec2", "--machine", "g6.xlarge", str(tmp_path / "bare.yaml"))
+    assert (refused.code, "all of that would be sent along" in refused.err) == (2, True)
     assert gone(account)
 
 
@@ -205,7 +256,7 @@ hand_offs:
 
 
 def test_stages_of_a_pipeline_run_in_order_each_on_its_own_engine(account: Account, tmp_path: Path) -> None:
-    path = tmp_path / "flow.yaml"
+    path = own(tmp_path) / "flow.yaml"
     path.write_text(PIPELINE)
     done = account.run("run", "--json", "--stage-engine", "train=ec2", str(path))
     assert done.code == 0, done.err
@@ -220,13 +271,15 @@ def test_stages_of_a_pipeline_run_in_order_each_on_its_own_engine(account: Accou
 
 
 def test_the_same_work_is_measured_here_and_on_a_rented_machine(account: Account, tmp_path: Path) -> None:
-    path = tmp_path / "sweep.yaml"
+    path = own(tmp_path) / "sweep.yaml"
     path.write_text(
         "kind: hpc\nname: sweep\nsteps: 20\nflop_per_step: 2e12\nbytes_per_step: 1GB\nprecision: fp32\n"
-        'program: {command: [python3, -c, "import time; time.sleep(2)"]}\n'
+        "program: {command: [python3, sweep.py]}\n"
     )
+    (path.parent / "sweep.py").write_text("import time; time.sleep(2)")
     done = account.run("bench", str(path), "--on", "local", "--on", "ec2:g4dn.xlarge", "--json")
     assert done.code == 0, done.err + account.controller_log()
+    assert f"sends the folder {path.parent} (1 kB) along\n" in done.err
     here, rented = done.json
     assert (here["on"], rented["on"]) == ("local", "ec2:g4dn.xlarge")
     for one in (here, rented):

@@ -6,104 +6,25 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from chipwise.adapters.supervising import processes
 from metadata_stand_ins import serving
+from run_machine import Machine, machine, python
 
 pytestmark = pytest.mark.e2e
-CHIPWISE = str(Path(sys.executable).parent / "chipwise")
-Done = subprocess.CompletedProcess[str]
-
-
-class Machine:
-    """A machine with four CPUs and two GPUs by number only, since nothing here asks a driver."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        (home / "config").mkdir()
-        (home / "work").mkdir()
-        self.env = {
-            **os.environ, "CHIPWISE_DATA_DIR": str(home / "data"), "CHIPWISE_CONFIG_DIR": str(home / "config"),
-            "CHIPWISE_GPUS": "0,1", "CHIPWISE_CPUS": "0,1,2,3",
-        }  # fmt: skip
-        self.env.pop("XDG_RUNTIME_DIR", None)
-
-    def __call__(self, *words: str, code: int | None = 0, timeout: float = 60, env: dict[str, str] | None = None) -> Done:
-        done = subprocess.run(
-            [CHIPWISE, *words],
-            cwd=self.home / "work",
-            env={**self.env, **(env or {})},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
-        assert code is None or done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done
-
-    def submitted(self, *words: str) -> str:
-        found: str = json.loads(self("run", "--json", *words).stdout)[0]["id"]
-        return found
-
-    def job(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self("describe", "--json", name).stdout)
-        return found
-
-    def until(self, name: str, *phases: str, seconds: float = 40) -> dict[str, Any]:
-        late = time.monotonic() + seconds
-        while (job := self.job(name))["phase"] not in phases:
-            assert time.monotonic() < late, (job, (self.home / "data/run/controller.log").read_text())
-            time.sleep(0.1)
-        return job
-
-    def supervisor(self, job: dict[str, Any]) -> int:
-        at = self.home / "data" / "run" / "jobs" / job["id"] / str(len(job["attempts"]))
-        pid: int = json.loads((at / "state.json").read_text())["pid"]
-        return pid
-
-    def controller(self) -> int:
-        return int((self.home / "data" / "run" / "controller.lock").read_text())
-
-    def program(self, text: str) -> str:
-        path = self.home / "work" / "program.py"
-        path.write_text(text)
-        return str(path)
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    made = Machine(tmp_path)
-    yield made
-    with suppress(OSError, ValueError, psutil.Error):
-        pid = made.controller()
-        if "control" in psutil.Process(pid).cmdline():
-            os.kill(pid, signal.SIGTERM)
-            psutil.Process(pid).wait(10)
-    root = tmp_path / "data" / "run" / "jobs"
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.environ().get(processes.MARK, "").startswith(str(root)) or str(root) in " ".join(process.cmdline()):
-                process.kill()
-
-
-def python(code: str) -> tuple[str, ...]:
-    return ("--", sys.executable, "-u", "-c", code)
+__all__ = ["machine"]  # a fixture, taken by its name
 
 
 def test_output_and_exit_code_are_passed_on(machine: Machine) -> None:
     done = machine("run", *python("print('hello'); raise SystemExit(7)"), code=7)
     assert done.stdout == "hello\n"
-    assert re.search(r"submitted\n.* failed: exit code 7; failed 1 times", done.stderr)
+    assert re.search(r"submitted\n.* failed: exit code 7; failed once", done.stderr)
 
 
 def test_a_detached_job_outlives_the_command_and_is_followed_later(machine: Machine) -> None:
@@ -338,3 +259,12 @@ def _wait(what: Callable[[], object], seconds: float = 15) -> None:
     while not what():
         assert time.monotonic() < late
         time.sleep(0.05)
+
+
+def test_who_sets_other_devices_is_heard_though_a_controller_lives(machine: Machine) -> None:
+    shown = ("run", "--gpus", "2", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+    machine("run", "--", "true", env={"CHIPWISE_GPUS": "none"})
+    unset = {"CHIPWISE_GPUS": "", "CHIPWISE_CPUS": ""}
+    assert "gives 0" in machine(*shown, env=unset, code=2).stderr  # as the controller that lives says
+    assert machine(*shown, env={"CHIPWISE_GPUS": "2,3"}).stdout == "2,3\n"
+    assert machine(*shown, env=unset).stdout == "2,3\n"

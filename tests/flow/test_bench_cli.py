@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.plan.pricing import BOOT_S
 from command import ROOT, Chipwise
 
 WORK = (
@@ -59,3 +60,12 @@ def test_what_is_simulated_is_shown_as_a_formula(chipwise: Chipwise, tmp_path: P
     assert (found["formula"], found["speed"], found["ratio"], found["runs"]) == (True, None, None, [])
     assert found["predicted"] > 0
     assert found["usd_per_unit"] > 0
+
+
+def test_fewer_steps_are_simulated_as_less_time_after_the_same_start(chipwise: Chipwise, tmp_path: Path) -> None:
+    text = "kind: hpc\nname: h\nsteps: 300\nflop_per_step: 2TFLOP\nbytes_per_step: 100GB\nprogram: {command: [python, h.py]}\n"
+    (tmp_path / "h.yaml").write_text(text)
+    [whole] = chipwise("bench", "h.yaml", "--on", "simulated", "--json", cwd=tmp_path).json
+    [part] = chipwise("bench", "h.yaml", "--on", "simulated", "--steps", "30", "--json", cwd=tmp_path).json
+    assert (part["seconds"] - BOOT_S) / (whole["seconds"] - BOOT_S) == pytest.approx(0.1)
+    assert part["predicted"] == whole["predicted"], "the speed is the same"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Placed
 from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
 from chipwise.run.queue import Rules, Share
+from command import Chipwise
 from run_jobs import SPOT_A, SPOT_B, STAYS, shared_devices, spec, twice_at_once
 
 HOUR = 3600.0
@@ -300,3 +303,40 @@ def test_a_play_is_told_in_words_and_values() -> None:
 def test_a_place_that_the_world_does_not_describe_always_has_a_machine() -> None:
     unknown = Where(Purchase.ON_DEMAND, "gcp", "x", "y", "a3", 5.0)
     assert one(spec(places=(unknown,)), World(other=Program(6, 10.0)))[0].phase is Phase.DONE
+
+
+# What nobody says is not told
+
+
+def test_a_workload_is_played_with_its_own_steps_and_one_start(chipwise: Chipwise, tmp_path: Path) -> None:
+    text = "kind: hpc\nname: h\nsteps: 300\nflop_per_step: 2TFLOP\nbytes_per_step: 100GB\nprogram: {command: [python, h.py]}\n"
+    (tmp_path / "h.yaml").write_text(text)
+    done = chipwise("run", "--simulate", "h.yaml", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    told = [event["text"] for event in done.json["story"]]
+    assert "attempt 1 is done at step 300" in told
+    [compared] = [line for line in told if "predicted" in line]
+    assert compared.startswith("played: ")
+    assert "measured" not in compared
+    took, thought = re.findall(r"([\d.]+) min", compared)
+    assert float(took) == pytest.approx(float(thought), rel=0.15), "within a tick"
+
+
+def test_a_command_of_unknown_length_says_what_was_assumed_and_tells_no_steps(chipwise: Chipwise) -> None:
+    done = chipwise("run", "--simulate", "--", "true")
+    assert done.out.startswith("Nobody says how long true takes: an hour is assumed")
+    assert "step" not in done.out
+    given = chipwise("run", "--simulate", "--expected", "10m", "--", "true")
+    assert "assumed" not in given.out
+
+
+def test_work_that_is_done_again_is_counted_where_no_step_is_told() -> None:
+    world = replace(pools(), losses=(Loss(1000.0),), other=replace(HOURLONG, tells=False))
+    _, done = one(on_spot, world)
+    assert 0.0 < done.lost_work_s <= 300.0
+
+
+def test_a_long_line_of_a_story_goes_on_under_itself(chipwise: Chipwise) -> None:
+    done = chipwise("run", "--simulate", "--expected", "2h", "--", "true", *("word" for _ in range(30)))
+    first, more = done.out.splitlines()[:2]
+    assert more.startswith(" " * first.index("submitted") + "word")

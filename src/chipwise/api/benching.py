@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.benching_places import Place, Wanted
 from chipwise.api.running import asking, jobs, predicting
 from chipwise.errors import BadInput, ChipwiseError
-from chipwise.run.comparing import number
+from chipwise.run.comparing import number, steps_of
 from chipwise.run.events import Measured
 from chipwise.run.job import Job, Phase, Wish, Work
 from chipwise.run.record import Wanted as WantedJobs
@@ -108,8 +108,9 @@ class Result:
 # What is done
 
 
-def bench(session: Session, wanted: Wanted, report: Report) -> list[Result]:
-    """One place after the other. Whoever interrupts it leaves no job behind. What a place refuses is told with the rest."""
+def bench(session: Session, wanted: Wanted, report: Report, say: Callable[[str], None] = lambda line: None) -> list[Result]:
+    """One place after the other. Whoever interrupts it leaves no job behind. What a place refuses is told with the rest.
+    `say`: for what is sent to a rented machine, once."""
     mark = f"{LABEL}={secrets.token_hex(4)}"
     results: list[Result] = []
     refused: list[ChipwiseError] = []
@@ -118,7 +119,7 @@ def bench(session: Session, wanted: Wanted, report: Report) -> list[Result]:
         try:
             for one in wanted.places:
                 try:
-                    results.append(_at(held, wanted, one, mark, _part(report, wanted, len(results))))
+                    results.append(_at(held, wanted, one, mark, _part(report, wanted, len(results)), say))
                 except ChipwiseError as error:
                     refused.append(error)
                     results.append(Result(one, "", (), {}, predicting.Unknown(str(error))))
@@ -155,7 +156,7 @@ def _part(report: Report, wanted: Wanted, before: int) -> Tell:
     return tell
 
 
-def _at(held: Held, wanted: Wanted, place: Place, mark: str, tell: Tell) -> Result:
+def _at(held: Held, wanted: Wanted, place: Place, mark: str, tell: Tell, say: Callable[[str], None]) -> Result:
     work = wanted.work
     unit = predicting.work_of(work)
     if place.simulated:
@@ -163,7 +164,7 @@ def _at(held: Held, wanted: Wanted, place: Place, mark: str, tell: Tell) -> Resu
     runs: list[Run] = []
     job: Job | None = None
     for run in range(wanted.repeat):
-        submitted = asking.run(held.session, _asked(wanted, place, mark))[0]
+        submitted = asking.run(held.session, _asked(wanted, place, mark), say if run == 0 else lambda line: None)[0]
         job = _watched(held, submitted.id, wanted, partial(tell, run))
         runs.append(_run(held, job, unit))
         _sweep(held, job)
@@ -280,6 +281,10 @@ def _simulated(held: Held, wanted: Wanted, place: Place, unit: Work) -> Result:
     if isinstance(on, predicting.Held):
         on = replace(on, chips=float(spec.needs.gpus * spec.needs.machines) or on.chips)
     predicted = {**predicting.predict(held.session, wanted.path, wanted.work, on), "seconds": spec.predicted["seconds"]}
+    if wanted.steps is not None and (whole := steps_of(replace(spec, work=unit))):  # fewer take less, after the same start
+        seconds, start_s = (number(spec.predicted[name]) or 0.0 for name in ("seconds", "start_s"))
+        part = min(wanted.steps / whole, 1.0)
+        predicted |= {"steps": min(wanted.steps, whole), "seconds": start_s + (seconds - start_s) * part}
     return Result(place, unit.unit or "steps", (), predicted, on, formula=True)
 
 

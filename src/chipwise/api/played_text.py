@@ -6,27 +6,54 @@ from collections.abc import Iterator
 
 from chipwise.api.simulating import Course, Played
 from chipwise.catalog.offer import Purchase
+from chipwise.run.events import Event, Measured
 from chipwise.run.story import told
+from chipwise.units import show_spent
 
 _STORY_LINES = 200  # after which a story is only summed up
+_TIME = 11  # letters of the longest span
 
 
 def lines(played: Played) -> list[str]:
-    """The story, how each job went, and what it came to."""
-    return [*story_lines(played), "", *(_course(one, played) for one in played.courses), *_sum(played)]
+    """What was assumed, the story, how each job went, and what it came to."""
+    return [*assumed(played), *(f"{at}  {text}" for at, text in story(played)), "", *summed(played)]
 
 
-def story_lines(played: Played, most: int = _STORY_LINES) -> list[str]:
+def assumed(played: Played) -> list[str]:
+    return [
+        f"Nobody says how long {one.job.spec.name} takes: {_an_hour(one.guessed_s)} is assumed; --expected gives another time."
+        for one in played.courses
+        if one.guessed_s is not None
+    ]
+
+
+def summed(played: Played) -> list[str]:
+    return [*(_course(one, played) for one in played.courses), *_sum(played)]
+
+
+def story(played: Played, most: int = _STORY_LINES) -> list[tuple[str, str]]:
+    """When since the beginning, in a column of one width, and what."""
     names = {one.job.id: one.job.spec.name for one in played.courses}
     several = len(names) > 1
     shown = [
-        f"{span(one.at - played.begins):>9}  {f'{names[one.job]}: ' if several else ''}{text}"
+        (f"{span(one.at - played.begins):>{_TIME}}", f"{f'{names[one.job]}: ' if several else ''}{text}")
         for one in played.story
-        if (text := told(one.event))
+        if (text := _told(one.event))
     ]
     if len(shown) <= most:
         return shown
-    return [*shown[: most // 2], f"{'...':>9}  {len(shown) - most:,} events are left out", *shown[-(most - most // 2) :]]
+    left_out = (f"{'...':>{_TIME}}", f"{len(shown) - most:,} events are left out")
+    return [*shown[: most // 2], left_out, *shown[-(most - most // 2) :]]
+
+
+def _told(event: Event) -> str:
+    """Nobody measured anything."""
+    text = told(event)
+    return f"played{text.removeprefix('measured')}" if isinstance(event, Measured) else text
+
+
+def _an_hour(seconds: float) -> str:
+    return "an hour" if round(seconds) == 3600 else span(seconds)
 
 
 def view(played: Played) -> dict[str, object]:
@@ -38,7 +65,7 @@ def view(played: Played) -> dict[str, object]:
         "interruptions": played.interruptions,
         "lost_work_s": round(played.lost_work_s, 3),
         "jobs": [_course_view(one, played) for one in played.courses],
-        "story": [{"at": one.at, "job": one.job, "text": text} for one in played.story if (text := told(one.event))],
+        "story": [{"at": one.at, "job": one.job, "text": text} for one in played.story if (text := _told(one.event))],
         "trouble": list(played.trouble),
     }
 
@@ -53,6 +80,7 @@ def _course_view(course: Course, played: Played) -> dict[str, object]:
         "seconds": None if job.ended is None else job.ended - job.submitted,
         "late_s": course.late_s,
         "attempts": len(job.attempts),
+        "assumed_s": course.guessed_s,
         "interruptions": course.interruptions,
         "lost_work_s": round(course.lost_work_s, 3),
         "hours": {str(purchase): round(hours, 4) for purchase, hours in course.hours.items()},
@@ -75,7 +103,7 @@ def _course(course: Course, played: Played) -> str:
 def _sum(played: Played) -> Iterator[str]:
     if hours := {purchase: spent for purchase, spent in played.hours.items() if spent > 0}:
         machine = ", ".join(f"{spent:,.1f} {_bought(purchase)}" for purchase, spent in hours.items())
-        yield f"Machine-hours: {machine}{f'; ${played.usd:,.2f}' if played.usd else ''}."
+        yield f"Machine-hours: {machine}{f'; {show_spent(played.usd)}' if played.usd else ''}."
     if not played.over:
         open_ = sum(not one.job.phase.over for one in played.courses)
         yield f"{_counted(open_, 'job')} would not be over after {span(played.until - played.begins)}."

@@ -14,6 +14,7 @@ from chipwise.adapters.engines.simulated import Simulated, connect
 from chipwise.adapters.simulation.world import Pool, Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
+from chipwise.run.comparing import number, steps_of
 from chipwise.run.events import Wished
 from chipwise.run.job import Job, Outcome, Spec, Where, Wish
 from chipwise.run.loop import Controller
@@ -25,8 +26,9 @@ TICK_S = 30.0
 LONGEST_S = 90 * 86400.0
 _IDLE_TICKS = 20  # that are passed over at once while nothing happens
 _HOPELESS_S = 3 * 3600.0  # without anything happening or being due
-_STEPS = 1000  # of a job that says how long it takes and not how many there are
+_STEPS = 1000  # into which the time of a job is cut that does not say how many it has; of these none is told
 _SAVES_EVERY_S = 600.0
+_LEAST_S = 1e-3  # that a job runs: less is a prediction of nothing
 _UNKNOWN_S = 3600.0  # that a job takes of which nobody knows
 
 
@@ -49,6 +51,7 @@ class Course:
     interruptions: int  # attempts that were lost or had to leave
     lost_work_s: float  # steps that were done and not saved
     until: float
+    guessed_s: float | None = None  # how long it was taken to run, where nobody said
 
     @property
     def late_s(self) -> float | None:
@@ -176,18 +179,21 @@ def simulate(
 def played(play: Play, turns: int = 0) -> Played:
     jobs = sorted(play.record.jobs(Wanted()), key=lambda job: (job.submitted, job.id))
     story = sorted((one for job in jobs for one in play.record.events(job.id)), key=lambda one: one.number)
-    courses = tuple(_course(job, play.world.program(job.spec.name), play.now) for job in jobs)
+    lost: dict[str, float] = {}
+    for stay in play.engine.history:
+        lost[stay.job] = lost.get(stay.job, 0.0) + max(stay.reached - stay.saved, 0) * stay.program.step_s
+    courses = tuple(_course(job, play.world.program(job.spec.name), lost.get(job.id, 0.0), play.now) for job in jobs)
     over = all(job.phase.over for job in jobs)
     return Played(play.world.begins, play.now, over, courses, tuple(story), turns, tuple(play.trouble))
 
 
-def _course(job: Job, program: Program, until: float) -> Course:
+def _course(job: Job, program: Program, lost_s: float, until: float) -> Course:
     hours: dict[Purchase, float] = {}
     for one in job.attempts:
         hours[one.where.purchase] = hours.get(one.where.purchase, 0.0) + one.hours(until)
     gone = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
-    steps = sum(max((one.step or 0) - (one.saved or 0), 0) for one in job.attempts if one.outcome is not Outcome.DONE)
-    return Course(job, hours, job.usd(until), len(gone), steps * program.step_s, until)
+    guessed_s = program.finish_s(0) if program.guessed else None
+    return Course(job, hours, job.usd(until), len(gone), lost_s, until, guessed_s)
 
 
 def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
@@ -196,7 +202,10 @@ def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
     for spec in specs:
         for where in spec.places:
             rate = spec.interruptions_per_hour or 0.0 if where.purchase is Purchase.SPOT else 0.0
-            pools.setdefault(replace(where, usd_per_hour=None), Pool(where, interruptions_per_hour=rate))
+            starts_s = number(spec.predicted.get("start_s"))
+            pool = Pool(where, interruptions_per_hour=rate)
+            pool = pool if starts_s is None else replace(pool, starts_s=starts_s)
+            pools.setdefault(replace(where, usd_per_hour=None), pool)
     programs = {spec.name: program_of(spec) for spec in specs}
     if pools:
         return World(tuple(pools.values()), programs, begins=begins)
@@ -206,8 +215,13 @@ def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
 
 
 def program_of(spec: Spec) -> Program:
-    told = spec.predicted.get("steps")
-    steps = max(int(told), 1) if isinstance(told, int | float) and not isinstance(told, bool) else _STEPS
-    step_s = (spec.expected_s if spec.expected_s else _UNKNOWN_S) / steps
+    """A plan's time holds one start already (`start_s`), which the pool takes for itself."""
+    told = steps_of(spec)
+    steps = told if told is not None else _STEPS
+    guessed = not spec.expected_s and not spec.service
+    start_s = number(spec.predicted.get("start_s")) or 0.0
+    works_s = max(spec.expected_s - start_s, _LEAST_S) if spec.expected_s else _UNKNOWN_S
+    step_s = works_s / steps
     saves = min(max(round(_SAVES_EVERY_S / step_s), 1), steps)
-    return Program(None if spec.service else steps, step_s, saves if spec.checkpoints else 0)
+    saves = saves if spec.checkpoints else 0
+    return Program(None if spec.service else steps, step_s, saves, tells=told is not None, guessed=guessed)

@@ -55,7 +55,7 @@ def bench(
         benching_rows.check_rows(session, wanted)
     _asked_to_end()
     with progress("running") as report:
-        found = benching.bench(session, wanted, report)
+        found = benching.bench(session, wanted, report, text.say)
     if as_json:
         text.show_json([benching_rows.view(one) for one in found])
     else:
@@ -94,7 +94,7 @@ def _check(out: Path | None) -> None:
 
 def _show(found: list[Result]) -> None:
     from chipwise.cli import text
-    from chipwise.units import show_seconds
+    from chipwise.units import show_number, show_seconds
 
     units = list(dict.fromkeys(one.unit for one in found if one.unit)) or ["steps"]
     per, scale = ("million ", 1e6) if units[0] == "tokens" else ("", 1.0)
@@ -117,7 +117,7 @@ def _show(found: list[Result]) -> None:
                 text.number(low) if isinstance(low, float) else "",
                 text.number(high) if isinstance(high, float) else "",
                 "" if one.ratio is None else f"{one.ratio:.2f}",
-                text.number(None if one.usd_per_unit is None else one.usd_per_unit * scale, 3),
+                "-" if one.usd_per_unit is None else show_number(one.usd_per_unit * scale),
                 "" if one.seconds is None else show_seconds(one.seconds),
                 "" if one.formula else str(one.attempts),
             ]

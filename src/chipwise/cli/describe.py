@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chipwise.run.comparing import Compared
+    from chipwise.run.job import Job
 
 
 @click.command()
@@ -26,7 +27,7 @@ def describe(job: str, as_json: bool) -> None:
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
     from chipwise.run.engine import Room
-    from chipwise.units import show_seconds, show_usd
+    from chipwise.units import show_spent, show_took
 
     with asking.opened(open_session()) as held:
         config = held.engine.config
@@ -40,23 +41,43 @@ def describe(job: str, as_json: bool) -> None:
         return
     spec = one.spec
     text.show_title(f"{one.id}: {one.phase}{f', {one.reason}' if one.reason else ''}")
-    several = f", {spec.needs.processes} processes" if spec.needs.processes > 1 else ""
     whose = (spec.owner, spec.team and f"team {spec.team}", spec.project and f"project {spec.project}")
     pairs = [
         ("command", " ".join(spec.command)),
         ("folder", spec.folder),
         ("place", spec.place if elsewhere else ""),
         ("waits", found.waiting),
-        ("holds", f"{text.plural(spec.needs.gpus, 'GPU')}, {text.plural(spec.needs.cpus, 'CPU')}{several}"),
+        ("holds" if one.phase.placed else "asks for", _holds(one)),
         ("for", ", ".join(filter(None, whose))),
         ("checkpoints", spec.checkpoints),
-        ("ran", show_seconds(one.runtime_s(now)) if one.attempts else ""),
-        ("cost", show_usd(one.usd(now)) if one.usd(now) else ""),
+        ("ran", show_took(one.runtime_s(now)) if one.attempts else ""),
+        ("cost", show_spent(one.usd(now)) if one.usd(now) else ""),
     ]
     text.show_pairs([(name, value) for name, value in pairs if value])
     _show_compared(compared, str(spec.predicted.get("why_not") or ""))
     text.show_lines("")
     text.show_pairs([(time.strftime("%m-%d %H:%M:%S", time.localtime(at)), line) for at, line in found.story])
+
+
+def _holds(job: Job) -> str:
+    """What it has, and of how many where it could do with more; what it asks for while it has nothing."""
+    from chipwise.api.running.views import held_view
+    from chipwise.cli import text
+
+    needs, held = job.spec.needs, held_view(job)
+    many = _of(held["machines"] if held else None, needs.fewest_machines, needs.machines, "machine")
+    gpus = _of(held["gpus"] if held else None, needs.fewest_gpus, needs.gpus, "GPU")
+    processes = held["processes"] if held else needs.processes
+    several = f", {processes} processes" if processes > 1 else ""
+    return f"{gpus}, {text.plural(needs.cpus, 'CPU')}{several}{f', on each of {many}' if needs.machines > 1 else ''}"
+
+
+def _of(held: int | None, least: int, most: int, noun: str) -> str:
+    from chipwise.cli import text
+
+    if held is None:
+        return text.plural(most, noun) if least >= most else f"{least} to {most} {noun}s"
+    return text.plural(held, noun) if held >= most else f"{held} of {most} {noun}s"
 
 
 def _show_compared(rows: Sequence[Compared], why_not: str) -> None:
@@ -65,9 +86,11 @@ def _show_compared(rows: Sequence[Compared], why_not: str) -> None:
 
     worth = [one for one in rows if one.predicted is not None or one.name in ("throughput", "steps_per_s")]
     if worth:
+        cells = [_cells(one) for one in worth]
+        used = [at for at in range(len(_COLUMNS) + 1) if any(row[at] for row in cells)]  # of a plain command little is known
         columns = [text.Column("", flexible=True), *(text.Column(name, right=True) for name in _COLUMNS)]
         text.show_lines("")
-        text.show_table(columns, [_cells(one) for one in worth])
+        text.show_table([columns[at] for at in used], [[row[at] for at in used] for row in cells])
     if why_not:
         text.show_lines("", f"Not predicted: {why_not}")
 
@@ -78,9 +101,10 @@ _NAMES = {"seconds": "time", "usd": "cost", "steps_per_s": "steps/s", "memory_by
 
 def _cells(one: Compared) -> list[str]:
     from chipwise.cli import text
-    from chipwise.units import show_bytes, show_seconds, show_usd
+    from chipwise.units import show_bytes, show_events, show_spent, show_took
 
-    shown = {"seconds": show_seconds, "usd": show_usd, "memory_bytes": show_bytes}.get(one.name, text.number)
+    special = {"seconds": show_took, "usd": show_spent, "memory_bytes": show_bytes, "interruptions": show_events}
+    shown = special.get(one.name, text.number)
     name = f"{one.unit}/s" if one.name == "throughput" else _NAMES.get(one.name, one.name)
     figures = ["" if value is None else shown(value) for value in (one.predicted, one.low, one.high, one.measured)]
     return [name, *figures, "" if one.ratio is None else f"{one.ratio:.2f}"]

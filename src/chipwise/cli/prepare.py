@@ -42,8 +42,11 @@ def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_
             [text.Column("state"), text.Column("what"), text.Column("name", flexible=True)], list(map(list, found.parts))
         )
         if not dry_run:
+            import textwrap
+
             import yaml
 
             text.show_lines("", "engines.yaml of your config directory should say:", "")
+            text.show_lines(*(f"# {line}" for line in textwrap.wrap(found.why, text.width() - 2)))  # a comment, however folded
             text.show_lines(*yaml.safe_dump({engine: dict(found.fields)}, sort_keys=False).splitlines())
     ctx.exit(0 if found.complete else 1)

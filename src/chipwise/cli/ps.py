@@ -33,7 +33,7 @@ def ps(
       chipwise ps
       chipwise ps --all --phase failed --team vision
     """
-    from chipwise.api.running import place
+    from chipwise.api.running import controlling, place, waiting
     from chipwise.api.running.views import row_view
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
@@ -44,13 +44,17 @@ def ps(
 
     if phase is not None and phase not in list(Phase):
         raise UnknownName("phase", phase, nearest(phase, list(Phase)), remedy=f"There are: {', '.join(Phase)}.")
-    record = place.open_record(open_session())
+    session = open_session()
+    record = place.open_record(session)
     try:
         phases = frozenset({Phase(phase)}) if phase else frozenset()
         wanted = Wanted(phases, owner or "", team or "", project or "", newest=None if everything else limit)
         rows = record.rows(wanted)
+        waits = {} if as_json else waiting.asked_and_why(session, record, rows)
     finally:
         record.close()
+    if any(not row.phase.over and row.place == place.this_place(session) for row in rows):
+        controlling.awake(session)  # a queue that stands still is what people look for here
     now = time.time()
     if not everything and not phase:
         rows = [row for row in rows if row.ended is None or now - row.ended < DAY_S]
@@ -65,14 +69,13 @@ def ps(
         text.Column("CPUs", right=True), text.Column("tries", right=True), text.Column("team"),
         text.Column("reason", flexible=True),
     ]  # fmt: skip
-    text.show_table(columns, [_cells(row, now) for row in rows])
+    text.show_table(columns, [_cells(row, now, *waits.get(row.id, (str(row.gpus), row.reason))) for row in rows])
 
 
-def _cells(row: Row, now: float) -> list[str]:
+def _cells(row: Row, now: float, gpus: str, reason: str) -> list[str]:
     from chipwise.units import show_seconds
 
     since = row.ended or (row.begun if row.phase.placed else None) or row.submitted
     return [
-        row.id, str(row.phase), show_seconds(max(now - since, 0.0)), str(row.gpus), str(row.cpus), str(row.attempts), row.team,
-        row.reason,
+        row.id, str(row.phase), show_seconds(max(now - since, 0.0)), gpus, str(row.cpus), str(row.attempts), row.team, reason,
     ]  # fmt: skip

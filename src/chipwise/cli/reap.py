@@ -11,7 +11,8 @@ import click
 @click.option("--engine", default=None, help="Only of this one; else of all that jobs of this record went to.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be ended.")
 @click.option("--json", "as_json", is_flag=True)
-def reap(engine: str | None, dry_run: bool, as_json: bool) -> None:
+@click.pass_context
+def reap(ctx: click.Context, /, engine: str | None, dry_run: bool, as_json: bool) -> None:
     """End machines and objects that belong to no live job.
 
     Looks for what carries the mark of this record of jobs, at clusters and in accounts, and ends what no job that runs holds.
@@ -26,19 +27,16 @@ def reap(engine: str | None, dry_run: bool, as_json: bool) -> None:
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
 
-    found = reaping.reap(open_session(), engine, dry_run=dry_run)
+    done = reaping.reap(open_session(), engine, dry_run=dry_run)
+    found = done.left
+    for reason in done.not_reached:
+        text.say(f"Not looked at: {reason}")
     if as_json:
         text.show_json([asdict(one) for one in found])
-        return
-    if not found:
+    elif found:
+        columns = [*map(text.Column, ("what", "name", "type", "job")), text.Column("place", flexible=True)]
+        text.show_table(columns, [[one.kind, one.name, one.type, one.job, one.place] for one in found])
+        text.say(f"{text.plural(len(found), 'thing')} {'would be' if dry_run else 'were'} ended.")
+    elif not done.not_reached:
         text.show_lines("Nothing is left over.")
-        return
-    columns = [
-        text.Column("what"),
-        text.Column("name"),
-        text.Column("type"),
-        text.Column("job"),
-        text.Column("place", flexible=True),
-    ]
-    text.show_table(columns, [[one.kind, one.name, one.type, one.job, one.place] for one in found])
-    text.say(f"{text.plural(len(found), 'thing')} {'would be' if dry_run else 'were'} ended.")
+    ctx.exit(3 if done.not_reached else 0)

@@ -12,6 +12,8 @@ import click
 from chipwise.cli.options import AboveZero, Duration, Whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from chipwise.api.running.asking import Held
     from chipwise.api.simulating import Played
     from chipwise.api.wiring import Session
@@ -60,7 +62,7 @@ class _WithCommand(click.Command):
 @click.option("--environment", "-e", default=None, help="An environment of the workload file, such as prod.")
 @click.option("--simulate", is_flag=True, help="Say what would happen, by a virtual clock; nothing is started.")
 @click.option("--seed", type=Whole(0, 10**9), default=0, help="Of the simulation's chance.")
-@click.option("--detach", "-d", is_flag=True, help="Say its id and return.")
+@click.option("--detach", "-d", is_flag=True, help="Print its id alone and return.")
 @click.option("--json", "as_json", is_flag=True, help="The job as JSON; implies --detach.")
 @click.pass_context
 def run(
@@ -88,18 +90,20 @@ def run(
     if simulate:
         _simulated(asking.simulate(session, asked, seed), as_json)
         return
-    jobs = asking.run(session, asked)
+    jobs = asking.run(session, asked, text.say)
     if as_json:
         from chipwise.api.running.views import job_view
 
         text.show_json([job_view(job) for job in jobs])
         return
-    for job in jobs:
-        text.say(f"{job.id} submitted")
     if detach:
+        for job in jobs:
+            click.echo(job.id)  # alone, for whoever takes it up: JOB=$(chipwise run -d ...)
         text.say(f"chipwise logs -f {jobs[-1].id} shows its output; chipwise ps lists all.")
         return
-    ctx.exit(_followed(session, jobs[-1].id))
+    for job in jobs:
+        text.say(f"{job.id} submitted")
+    ctx.exit(_followed(session, jobs[-1].id, [job.id for job in jobs[:-1]]))
 
 
 def _simulated(played: Played, as_json: bool) -> None:
@@ -109,19 +113,23 @@ def _simulated(played: Played, as_json: bool) -> None:
     if as_json:
         text.show_json(played_text.view(played))
     else:
-        text.show_lines(*played_text.lines(played))
+        text.show_lines(*played_text.assumed(played))
+        text.show_pairs(played_text.story(played), indent=0)
+        text.show_lines("", *played_text.summed(played))
 
 
-def _followed(session: Session, id: str) -> int:
-    """Until it is over; its exit code."""
-    from chipwise.api.running import asking, following
+def _followed(session: Session, id: str, before: Sequence[str]) -> int:
+    """Until it is over; its exit code. Of the stages before it is told when they are."""
+    from chipwise.api.running import asking, following, waiting
     from chipwise.cli import text
 
     with asking.opened(session) as held:
         seen: list[str] = []
+        watched = waiting.Watched(held, before)
 
         def look() -> Job:
             job = held.job(id)
+            text.say(*watched.news(job))
             state = asking.short(held, job)
             if state and seen[-1:] != [state]:
                 seen.append(state)
@@ -136,6 +144,7 @@ def _followed(session: Session, id: str) -> int:
             text.say(f"\n{id} is asked to save and stop; a second interrupt leaves it to itself.")
             return _stopped(held, id)
         job = held.job(id)
+        text.say(*watched.news(job))
         text.say(f"{id} {job.phase}{f': {job.reason}' if job.reason else ''}")
         return asking.exit_code(job)
 

@@ -54,26 +54,34 @@ def _table(standings: list[Standing]) -> Table:
     from chipwise.units import show_bytes, show_seconds
 
     table = Table(box=None, pad_edge=False, title=f"{text.plural(len(standings), 'job')}  {time.strftime('%H:%M:%S')}")
-    for name, right in (
-        ("job", False),
-        ("phase", False),
-        ("for", True),
-        ("GPUs", False),
-        ("CPU", True),
-        ("memory", True),
-        ("GPU use", True),
-        ("GPU memory", True),
-        ("step", True),
-    ):
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
-    for one in standings:
-        table.add_row(
+    rows = [
+        [
             one.id, one.phase, show_seconds(one.seconds), ",".join(map(str, one.gpus)),
             f"{one.cpu_percent:.0f}%", show_bytes(one.memory_bytes),
             f"{one.gpu_percent:.0f}%" if one.gpu_percent is not None else "", _memory(one),
             f"{one.step:,}" if one.step is not None else "",
-        )  # fmt: skip
+        ]
+        for one in standings
+    ]  # fmt: skip
+    # What nobody has leaves its room to the others; where that is not enough, the names of jobs give way first.
+    shown = [at for at, (name, _) in enumerate(_COLUMNS) if name in _ALWAYS or any(row[at] for row in rows)]
+    wide = {at: max([len(_COLUMNS[at][0]), *(len(row[at]) for row in rows)]) for at in shown}
+    room = text.width() - sum(size + 2 for at, size in wide.items() if at)
+    for at in shown:
+        name, right = _COLUMNS[at]
+        most = None if at else max(room, _LEAST)
+        table.add_column(name, justify="right" if right else "left", no_wrap=True, max_width=most)
+    for row in rows:
+        table.add_row(*(row[at] for at in shown))
     return table
+
+
+_COLUMNS = (
+    ("job", False), ("phase", False), ("for", True), ("GPUs", False), ("CPU", True), ("memory", True), ("GPU use", True),
+    ("GPU memory", True), ("step", True),
+)  # fmt: skip
+_LEAST = 12  # letters of a job's name
+_ALWAYS = ("job", "phase", "for", "CPU", "memory")
 
 
 def _memory(one: Standing) -> str:

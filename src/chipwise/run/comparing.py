@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 
 from chipwise.run.events import Measured
 from chipwise.run.job import Spec
@@ -64,3 +65,11 @@ def compare(spec: Spec, found: Measured | None) -> tuple[Compared, ...]:
 
 def number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def steps_of(spec: Spec) -> int | None:
+    """As predicted, or as its workload says; None: nobody does."""
+    told, work = number(spec.predicted.get("steps")), spec.work
+    if told is None and work.amount and work.per_step:
+        told = work.amount / work.per_step
+    return max(ceil(told), 1) if told is not None else None

@@ -216,6 +216,15 @@ def within(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
 
 def why_waiting(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:
     """In words, when somebody asks. It is not recorded: with every start it changes for all that wait."""
+    return _why(job, jobs, room, rules, now, ahead=True) or "starts next"
+
+
+def why_short(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:
+    """The same, by those that run and those that come before it alone: how many wait ahead of it, they do not say."""
+    return _why(job, jobs, room, rules, now, ahead=False)
+
+
+def _why(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float, *, ahead: bool) -> str:
     if job.not_before > now:
         again = f"tried again in {job.not_before - now:.0f} s"
         return f"{again}: {job.waiting}" if job.waiting else again
@@ -225,10 +234,10 @@ def why_waiting(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: fl
         return job.waiting or "its engine looks for machines"
     placed = [one for one in jobs if one.phase.placed]
     held = _held(placed)
-    ahead = _ahead(job, jobs, held, rules, now)
-    turn = f"{ahead} job{'s' if ahead != 1 else ''} ahead" if ahead else ""
+    many = _ahead(job, jobs, held, rules, now) if ahead else 0
+    turn = f"{many} job{'s' if many != 1 else ''} ahead" if many else ""
     short = _over_quota(job, held, rules) or _short(job, _free(placed, room), room)
-    return "; ".join(filter(None, (short, turn))) or "starts next"
+    return "; ".join(filter(None, (short, turn)))
 
 
 def _over_quota(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> str:

@@ -65,9 +65,9 @@ class Row:
     team: str
     project: str
     priority: int
-    gpus: int
+    gpus: int  # that it has while it is placed, else that it wants
     cpus: int
-    machines: int
+    machines: int  # as the GPUs
     attempts: int
     submitted: float
     begun: float | None  # the latest attempt's

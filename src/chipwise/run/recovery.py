@@ -125,7 +125,7 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
         case Outcome.LOST | Outcome.LEFT:
             gone = [one for one in tries if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
             if len(gone) > retry.losses:
-                return Over(Phase.FAILED, f"interrupted {len(gone)} times, more than the {retry.losses} that are allowed")
+                return Over(Phase.FAILED, f"interrupted {_often(len(gone))}, more than the {retry.losses} that are allowed")
             stuck = 0 if job.leaving is Why.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
             hurry = retry.wait_s if begun is not None else max(retry.wait_s, NO_MACHINE_S)
             wait = min(_wait(job, stuck), hurry) if job.spec.deadline is not None else _wait(job, stuck)
@@ -135,11 +135,15 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
         return Over(Phase.FAILED, ended.reason)
     failures = [one for one in tries if one.outcome is Outcome.FAILED]
     if len(failures) > retry.failures and not job.spec.service:
-        return Over(Phase.FAILED, f"{ended.reason}; failed {len(failures)} times")
+        return Over(Phase.FAILED, f"{ended.reason}; failed {_often(len(failures))}")
     stuck = _at_one_step(tries)
     if stuck > retry.same_step and not job.spec.service:
-        return Over(Phase.FAILED, f"{ended.reason}; {stuck} times at step {ended.step}: a bug, not bad luck")
+        return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} at step {ended.step}: a bug, not bad luck")
     return Again(now + _wait(job, _in_a_row(job, tries, (Outcome.FAILED,))), f"{ended.outcome}: {ended.reason}")
+
+
+def _often(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"
 
 
 def _at_one_step(tries: Sequence[Attempt]) -> int:

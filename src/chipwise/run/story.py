@@ -20,13 +20,13 @@ from chipwise.run.events import (
     Wished,
 )  # fmt: skip
 from chipwise.run.job import Outcome, Where, Wish
-from chipwise.units import show_number, show_seconds, show_usd
+from chipwise.units import show_events, show_number, show_spent, show_took
 
 
 def told(event: Event) -> str:
     match event:
         case Submitted(spec):
-            return f"submitted by {spec.owner or 'nobody named'}: {' '.join(spec.command)[:200]}"
+            return f"submitted by {spec.owner or 'nobody named'}: {_cut(' '.join(spec.command))}"
         case Wished(wish, by, reason):
             what = "asked to stop" if wish is Wish.STOP else "asked to run again"
             return f"{what}{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"
@@ -41,7 +41,9 @@ def told(event: Event) -> str:
         case Leaving(number, _, _, reason):
             return f"attempt {number} is asked to save and leave: {reason}"
         case Ended(number, outcome, _, reason, step, _):
-            reached = f" at step {step:,}" if step is not None else ""
+            # Of one that is lost the last word counts, and it may have come further.
+            at = ", last seen at step" if outcome is Outcome.LOST else " at step"
+            reached = f"{at} {step:,}" if step is not None else ""
             return f"attempt {number} {_how(outcome)}{reached}{f': {reason}' if reason else ''}"
         case Again(_, reason):
             return f"goes back to the queue, since it {reason}" if reason else "goes back to the queue"
@@ -53,19 +55,23 @@ def told(event: Event) -> str:
 
 def _compared(predicted: Mapping[str, object], measured: Mapping[str, object], whole: bool) -> str:
     """What was measured, and beside it what had been predicted, where it was and where the two can be compared."""
-    shown = {"seconds": show_seconds, "usd": show_usd}
+    shown = {"seconds": show_took, "usd": show_spent}
     parts: list[str] = []
     for name, value in measured.items():
         twice = name == "steps_per_s" and measured.get("unit") == "steps"
         if not isinstance(value, int | float) or twice or (name == "attempts" and value == 1) or name.startswith("least_"):
             continue
         thought = predicted.get(name) if whole or name not in OF_THE_WHOLE else None
-        show = shown.get(name, show_number)
+        show = shown.get(name) or (show_events if name == "interruptions" else show_number)
         label = "" if name in shown else f" {_label(name, str(measured.get('unit') or 'units'), value)}"
         beside = f" ({show(float(thought))} predicted)" if isinstance(thought, int | float) else ""
         parts.append(f"{show(float(value))}{label}{beside}")
     what = " on fewer workers at times" if "least_share_of_workers" in measured else "" if whole else " of a part of the work"
     return f"measured{what}: {', '.join(parts)}"
+
+
+def _cut(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _label(name: str, unit: str, value: float) -> str:

@@ -19,6 +19,8 @@ import pytest
 from chipwise.adapters.ec2_fleet.config import Config
 from chipwise.adapters.ec2_fleet.user_data import user_data
 from chipwise.adapters.engines.ec2 import Ec2
+from chipwise.errors import BadInput, NotFound
+from chipwise.render.launch.starting import RENDEZVOUS_PORT
 from chipwise.run.events import Placed, Submitted, after, first
 from chipwise.run.job import Job, Needs, Spec, Where
 from ec2_programs import LISTENS, READY, WAITS, python
@@ -111,7 +113,7 @@ def test_a_job_that_is_done_ends_its_machine_and_leaves_log_and_progress(bench: 
     code = "import os; file = open(os.environ['CHIPWISE_RUN_DIR'] + '/progress.json', 'w'); "
     code += 'file.write(\'{"step": 7, "saved_step": 5}\'); file.close(); '
     code += "print(os.environ['TOKEN'], os.environ['GREETING'], os.environ['CHIPWISE_CHECKPOINTS'])"
-    for name, value in {"hf_token": "not shown elsewhere", "ssm_value": "two"}.items():
+    for name, value in {"hf_token": "not shown anywhere", "ssm_value": "two"}.items():
         (bench.hall.programs / name).write_text(value)
     asked: dict[str, Any] = {
         "env": {"GREETING": 'it\'s "$HOME" `here`'},
@@ -121,11 +123,39 @@ def test_a_job_that_is_done_ends_its_machine_and_leaves_log_and_progress(bench: 
     ended = over(bench)
     assert (ended["name"], ended["reason"], ended["noticed"]) == ("ended-0-0", "", None)
     log = bench.aws.client("s3", "us-east-1").get_object(Bucket="kept", Key="team/logs/j1/1/rank-0.log")["Body"].read().decode()
-    assert log == 'not shown elsewhere it\'s "$HOME" `here` s3://kept/team/checkpoints/j1\n'
+    assert log == '[secret] it\'s "$HOME" `here` s3://kept/team/checkpoints/j1\n'
     assert told(bench, "progress")["saved_step"] == 5
     assert "not shown" not in (bench.hall.folder("i-1") / "user-data").read_text()
     # first a timer for the start, then that is taken back, then one for the money, then the end.
     assert bench.hall.shutdowns("i-1") == ["-h +30", "-c", "-h +90", "-h now"]
+
+
+AWKWARD = r"""a\1&/.*[x]$(id)'"%s"""
+KEY = "-----BEGIN KEY-----\nbG9uZw==\nAAAAAAAAAA\n-----END KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("value", "printed", "log"),
+    [
+        (AWKWARD, f"<{AWKWARD}{AWKWARD}>\n{AWKWARD}", "<[secret][secret]>\n[secret]"),
+        (KEY, f"{KEY}\nand\n", "[secret]\n[secret]\n[secret]\n[secret]\nand\n"),
+        ("short", "short cuts\n", "short cuts\n"),
+        ("h\u00fclle-value", "in h\u00fclle-value, \u00fc\n\n", "in [secret], \u00fc\n\n"),
+    ],
+)
+def test_values_of_secrets_are_blotted_out_before_a_log_leaves_the_machine(
+    bench: Rented, value: str, printed: str, log: str
+) -> None:
+    (bench.hall.programs / "hf").write_text(value)
+    (bench.hall.programs / "longer").write_text(value + "-and-more")
+    (bench.hall.programs / "text").write_text(printed + "\0\x1b[1m" + value + "-and-more")
+    code = f"import sys; sys.stdout.buffer.write(open({str(bench.hall.programs / 'text')!r}, 'rb').read())"
+    boot(bench, a_job(python(code), secrets={"A": "hf", "B": "longer"}))
+    assert over(bench)["name"] == "ended-0-0"
+    found = bench.aws.client("s3", "us-east-1").get_object(Bucket="kept", Key="team/logs/j1/1/rank-0.log")["Body"].read()
+    end = "[secret]" if value != KEY else "[secret]\n[secret]\n[secret]\n[secret]"
+    assert found.decode() == log + "\0\x1b[1m" + end
+    assert (bench.hall.folder("i-1") / "hidden").stat().st_mode & 0o77 == 0
 
 
 @pytest.mark.parametrize(
@@ -231,6 +261,39 @@ def test_machines_meet_and_each_process_knows_its_rank(bench: Rented) -> None:
         until(bench, lambda one=one: bench.hall.shut_down(one), one)  # type: ignore[misc]
         lines += s3.get_object(Bucket="kept", Key=f"team/logs/j1/1/rank-{rank}.log")["Body"].read().decode().splitlines()
     assert sorted(lines) == [f"{rank} 4 {rank % 2} 10.0.0.2 2 {rank // 2}" for rank in range(4)]
+
+
+def test_with_one_process_a_machine_each_has_a_rank_and_torchrun_its_own_words(bench: Rented) -> None:
+    names = ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PET_NODE_RANK", "NODE_RANK"]
+    code = f"import os; print(*(os.environ[one] for one in {names!r}))"
+    boot(bench, a_job(python(code), needs=Needs(machines=2)), "i-1", "i-2")
+    s3 = bench.aws.client("s3", "us-east-1")
+    for rank, one in enumerate(("i-1", "i-2")):
+        until(bench, lambda one=one: bench.hall.shut_down(one), one)  # type: ignore[misc]
+        log = s3.get_object(Bucket="kept", Key=f"team/logs/j1/1/rank-{rank}.log")["Body"].read().decode()
+        assert log == f"{rank} 2 0 1 10.0.0.1 {RENDEZVOUS_PORT} {rank} {rank}\n"
+
+
+def test_logs_are_of_all_machines_in_order_or_of_one_that_is_there(bench: Rented) -> None:
+    assert isinstance(bench.engine, Ec2)
+    job = a_job(python("import os; print('from', os.environ['RANK'])"), needs=Needs(machines=2))
+    boot(bench, job, "i-1", "i-2")
+    for one in ("i-1", "i-2"):
+        until(bench, lambda one=one: bench.hall.shut_down(one), one)  # type: ignore[misc]
+    whole = b"--- machine 0 of 2\nfrom 0\n--- machine 1 of 2\nfrom 1\n"
+    assert b"".join(bench.engine.logs(job, 1)) == whole
+    assert b"".join(bench.engine.logs(job, 1, rank=1)) == b"from 1\n"
+    assert next(bench.engine.logs(job, 1, follow=True)) == b"from 0\n"
+    with pytest.raises(NotFound, match="has 2 machines, with the ranks 0 to 1"):
+        list(bench.engine.logs(job, 1, rank=7))
+    with pytest.raises(BadInput, match="has 2 machines"):  # nothing to wait for
+        next(bench.engine.logs(job, 1, follow=True, rank=7))
+
+
+def test_one_process_on_one_machine_has_no_rank(bench: Rented) -> None:
+    boot(bench, a_job(python("import os; print('RANK' in os.environ, 'WORLD_SIZE' in os.environ)")))
+    assert over(bench)["name"] == "ended-0-0"
+    assert bench.hall.console("i-1").endswith("False False\n")
 
 
 def test_where_one_machine_fails_the_others_leave(bench: Rented) -> None:

@@ -49,7 +49,7 @@ def states(done: Prepared) -> set[State]:
 def test_asking_first_says_what_is_missing_and_makes_nothing(asked: Config, between: Faulty) -> None:
     found = prepare(asked, dry_run=True)
     assert ([one.kind for one in found.parts], states(found), found.complete) == (KINDS, {State.MISSING}, False)
-    assert found.config == asked
+    assert found.config == replace(asked, public_address=True)
     changes = ("Create", "Put", "PUT", "POST", "Add", "Authorize", "Delete")
     assert [one for one in between.asked if one.startswith(changes)] == []
 
@@ -156,6 +156,24 @@ def test_without_a_network_it_says_what_to_set(asked: Config, aws: Aws, between:
     assert prepare(replace(asked, security_groups=("sg-1",))).config.security_groups == ("sg-1",)
 
 
+@pytest.mark.parametrize(("way_out", "public"), [("none", True), ("nat", False), ("own subnets", False), ("unknown", True)])
+def test_machines_of_the_default_network_get_an_address_unless_there_is_another_way_out(
+    asked: Config, aws: Aws, between: Faulty, way_out: str, public: bool
+) -> None:
+    ec2 = aws.client("ec2", REGION)
+    [one, *_] = ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]
+    if way_out == "nat":
+        address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+        made = ec2.create_nat_gateway(SubnetId=one["SubnetId"], AllocationId=address)["NatGateway"]["NatGatewayId"]
+        table = ec2.create_route_table(VpcId=one["VpcId"])["RouteTable"]["RouteTableId"]
+        ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=made)
+    elif way_out == "own subnets":
+        asked = replace(asked, subnets=(one["SubnetId"],))
+    elif way_out == "unknown":
+        between.faults.append(Fault("DescribeRouteTables", 403, "UnauthorizedOperation"))
+    assert prepare(asked, dry_run=True).config.public_address is public
+
+
 def test_the_tutorial_makes_what_it_says(aws: Aws, tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "tutorial" / "run-on-ec2.md").read_text()
     [script] = [one for one in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "chipwise prepare" in one]
@@ -176,7 +194,9 @@ def test_the_tutorial_makes_what_it_says(aws: Aws, tmp_path: Path) -> None:
         table, _, said = done.stdout.partition("engines.yaml of your config directory should say:")
         assert len(re.findall(rf"^{state} ", table, re.MULTILINE)) == len(KINDS)
     fields = yaml.safe_load(said)["ec2"]
-    assert fields.keys() == {"region", "keep", "queue_url", "instance_profile", "security_groups"}
+    assert fields.keys() == {"region", "keep", "queue_url", "instance_profile", "security_groups", "public_address"}
+    assert "# public_address: the default network has no NAT gateway" in said
+    assert fields["public_address"] is True
     connect(Config(**{**fields, "security_groups": tuple(fields["security_groups"])}))
     (tmp_path / ".config" / "chipwise").mkdir(parents=True)
     (tmp_path / ".config" / "chipwise" / "engines.yaml").write_text(said)

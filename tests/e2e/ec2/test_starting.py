@@ -12,6 +12,7 @@ from aws_stand_in import Aws
 from chipwise.adapters.engines.ec2 import Ec2, connect
 from chipwise.errors import TryLater
 from chipwise.run.engine import Clear, Start, State
+from chipwise.run.job import Needs
 from ec2_account import NO_MACHINES, NO_QUOTA, NO_SPOT, NOW, SPOT_A, SPOT_B, STAYS, content, machines, placed, see, templates
 from engines.ec2 import REGION
 from faulty_aws import Fault, Faulty, no_machines
@@ -32,6 +33,27 @@ def test_the_place_of_the_attempt_comes_first_and_others_of_its_purchase_behind(
     sight = see(engine, placed(SPOT_B))
     assert (sight.state, sight.where) == (State.PENDING, SPOT_B)
     assert sight.held is not None
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpus", "wanted"),
+    [
+        ("g6.xlarge", 1, "/aws/service/deeplearning/ami/x86_64/"),
+        ("g5g.xlarge", 1, "/aws/service/deeplearning/ami/arm64/"),
+        ("c8g.large", 0, "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"),
+    ],
+)
+def test_the_image_is_for_the_architecture_of_the_machine(aws: Aws, engine: Ec2, machine: str, gpus: int, wanted: str) -> None:
+    where = replace(STAYS, machine=machine)
+    job = placed(where, places=(where,))
+    job = replace(job, spec=replace(job.spec, needs=Needs(gpus=gpus)))
+    plain = connect(replace(engine.config, image=""))
+    plain.check(job)
+    [name] = [form["Name"] for action, form in aws.asked if action == "GetParameter"]
+    assert name.startswith(wanted)
+    named = connect(replace(engine.config, image="", image_parameter="/aws/service/own"))
+    named.check(job)
+    assert [form["Name"] for action, form in aws.asked if action == "GetParameter"][1:] == ["/aws/service/own"]
 
 
 def test_machines_are_closed_encrypted_tagged_and_end_when_they_shut_down(aws: Aws, engine: Ec2) -> None:

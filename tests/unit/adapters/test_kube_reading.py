@@ -141,6 +141,8 @@ def test_between_the_end_of_its_pods_and_the_word_of_its_job_one_that_leaves_is_
     assert _must(_see(_job(), _pod("p", "Succeeded", 0))).state is State.RUNNING
     again = _must(_see(_job(), _pod("p", "Failed", 3)))
     assert (again.state, again.reason) == (State.PENDING, "p ended with code 3; its Job starts another")
+    final = _must(_see(_job(backoffLimit=0), _pod("p", "Failed", 3)))
+    assert (final.state, final.reason) == (State.PENDING, "p ended with code 3")
 
 
 def test_the_code_of_a_pod_that_is_gone_is_remembered() -> None:
@@ -278,6 +280,11 @@ _COMING = "Pod should schedule on: nodeclaim/a"
 PENDING = {
     "no scheduler yet": ("", None, "waiting for the scheduler"),
     "no room": (_NO_ROOM, None, "no node fits: of 2 nodes 2 Insufficient nvidia.com/gpu"),
+    "no volume": (
+        "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found",
+        None,
+        "its volume is not there: nobody provides the claim (kubectl get pvc, storageclass)",
+    ),
     "a machine comes": ("none", ("Nominated", _COMING), f"a machine is coming: {_COMING}"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -183,7 +184,7 @@ def asked_for(session: Session, monkeypatch: pytest.MonkeyPatch, asked: Wanted) 
     """What `run` would have been asked; nothing is."""
     seen: list[asking.Asked] = []
 
-    def refuses(_: Session, one: asking.Asked) -> list[Job]:
+    def refuses(_: Session, one: asking.Asked, say: Callable[[str], None]) -> list[Job]:
         seen.append(one)
         raise BadInput("Nothing is started here.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,13 +12,13 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.simulation.world import Exit, Fails, Loss, Outage, Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.errors import TryLater
+from chipwise.errors import BadInput, TryLater
 from chipwise.run import loop
 from chipwise.run.events import Told, Wished
 from chipwise.run.job import Job, Needs, Phase, Spec, Wish
 from chipwise.run.loop import LEASE_S, Controller
 from chipwise.run.queue import Rules
-from chipwise.run.record import Change
+from chipwise.run.record import Change, Lease, Stale
 from run_jobs import Died, Fuse, MortalEngine, MortalRecord, queued, shared_devices, spec, twice_at_once
 
 PLACE = "simulated"
@@ -275,3 +276,23 @@ def test_orders_that_take_long_are_spread_over_turns_so_that_the_lease_is_renewe
     play(controller, 300.0)
     assert all(job(record, f"j{n}").phase is Phase.DONE for n in range(10))
     assert len(engine.history) == 10
+
+
+class Particular(MemoryRecord):
+    """Takes nothing that is said of one job, as a record does with a number that is none."""
+
+    def write(self, changes: Sequence[Change], at: float, lease: Lease | None = None) -> list[Job | Stale]:
+        if any(change.job.id == "bad" for change in changes):
+            raise BadInput("An event of job 'bad' holds a value that cannot be recorded.")
+        return super().write(changes, at, lease)
+
+
+def test_what_the_record_does_not_take_of_one_job_does_not_stop_the_others() -> None:
+    record = Particular()
+    record.submit([("bad", here("bad")), ("good", here("good"))], 0.0)
+    controller = Controller(record, pair(World(other=QUICK))[1], "me")
+    turn = controller.turn(0.0)
+    assert any("cannot be recorded" in told for told in turn.trouble)
+    play(controller, 1000.0, since=10.0)
+    assert job(record, "good").phase is Phase.DONE
+    assert job(record, "bad").phase is Phase.QUEUED

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.run.events import Begun, Ended, Leaving, Over, Placed, Waiting, Wished, after
+from chipwise.run.events import Again, Begun, Ended, Leaving, Over, Placed, Waiting, Wished, after
 from chipwise.run.job import Job, Outcome, Phase, Why, Wish
 from chipwise.run.placing import NO_MACHINE_S
 from chipwise.run.step import NO_PLACE, Act, step
@@ -264,6 +264,12 @@ def test_what_is_left_of_one_that_ended_is_cleared_after_it_is_recorded() -> Non
     found = act(PHASES[Phase.RUNNING], Sight(State.EXITED, 0, handle="h"))
     assert found.orders == (Clear("h"),)
     assert isinstance(found.events[-1], Over)
+
+
+def test_what_is_cleared_of_one_that_was_lost_leaves_what_the_next_attempt_needs() -> None:
+    found = act(PHASES[Phase.RUNNING], Sight(State.LOST, handle="h"))
+    assert found.orders == (Clear("h", goes_on=True),)
+    assert isinstance(found.events[-1], Again)
 
 
 def test_strays_are_cleared() -> None:

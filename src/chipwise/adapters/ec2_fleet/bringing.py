@@ -31,9 +31,18 @@ def packed(folder: Path) -> bytes:
     raw, total = io.BytesIO(), 0
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in _files(folder):
-            told = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
-            if not (told.isreg() or told.issym()):  # neither sockets nor devices; a second name of a file is one of its own
+            try:
+                told = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
+                if told is None or not (told.isreg() or told.issym()):  # neither sockets nor devices
+                    continue
+                body = path.read_bytes() if told.isreg() and total + told.size <= MOST_BYTES else b""
+            except FileNotFoundError:  # taken away meanwhile
                 continue
+            except OSError as error:
+                raise BadInput(
+                    f"{path} cannot be read: {error.strerror}.",
+                    remedy="Mend its rights, or put the code into a folder of its own.",
+                ) from error
             total += told.size
             if total > MOST_BYTES:
                 raise BadInput(
@@ -47,8 +56,8 @@ def packed(folder: Path) -> bytes:
             if told.issym():
                 archive.addfile(told)
             else:
-                with path.open("rb") as file:
-                    archive.addfile(told, file)
+                told.size = len(body)  # it may have grown meanwhile
+                archive.addfile(told, io.BytesIO(body))
     return gzip.compress(raw.getvalue(), 6, mtime=0)
 
 

@@ -14,8 +14,8 @@ from chipwise.adapters.ec2_fleet.errors import translated
 from chipwise.errors import MissingExtra, NotFound
 
 JOB, ATTEMPT, PLACE = "chipwise:job", "chipwise:attempt", "chipwise:place"
-GPU_IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
-CPU_IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
+GPU_IMAGE = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+CPU_IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
 AT_ONCE = 200  # machines that are ended by one request
 _GONE = ("InvalidInstanceID.NotFound",)
 
@@ -97,8 +97,9 @@ class Cloud:
             made: Told = self.client("ec2").create_fleet(**request)
         return made
 
-    def image(self, gpus: bool) -> Image:
-        parameter = self.config.image_parameter or (GPU_IMAGE if gpus else CPU_IMAGE)
+    def image(self, gpus: bool, architecture: str) -> Image:
+        """What the engine's settings name, whatever its architecture; else AWS's own for `x86_64` or `arm64`."""
+        parameter = self.config.image_parameter or (GPU_IMAGE if gpus else CPU_IMAGE).format(architecture)
         wanted = self.config.image or parameter
         if wanted in self._images:
             return self._images[wanted]

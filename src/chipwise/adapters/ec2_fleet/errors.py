@@ -137,6 +137,8 @@ def translated(action: str, ignoring: Sequence[str] = ()) -> Iterator[None]:
         raise of_code(type(error).__name__, str(error), action) from error
     except ChipwiseError:
         raise
+    except RecursionError:  # its client follows redirects without counting them
+        raise NotFound(f"The address for {action} sends its callers in a circle.", remedy="Check the endpoint.") from None
     except ValueError as error:  # an address or a region that cannot be one
         raise NotFound(f"AWS's client refuses its settings: {_short(error)}", remedy="Check region and endpoint.") from error
 

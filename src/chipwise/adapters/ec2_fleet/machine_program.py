@@ -29,6 +29,7 @@ BEGIN=$(date +%s) HEARD='' HEARD_AT=0
 mkdir -p "$RUN"
 [ -z "$IMAGE" ] || chmod 1777 "$RUN" # in a container a job may be another user
 : >>"$LOG"
+(umask 077 && : >>"$ROOT/hidden")
 [ -n "${CHIPWISE_ROOT:-}" ] || exec >>/var/log/chipwise.log 2>&1
 
 metadata() { # IMDSv2; fails where the path is not there
@@ -42,7 +43,32 @@ names() { aws s3 ls "$LIVE/" | awk '{ print $4 }'; }
 plain() { printf '%s' "$1" | tr -c 'A-Za-z0-9 .,:;/_=()-' ' ' | cut -c 1-300; } # fit for JSON
 now() { date +%s; }
 
-upload() { tail -c 67108864 "$LOG" | aws s3 cp --only-show-errors - "$KEEP/logs/$JOB/$ATTEMPT/rank-$RANK.log"; }
+blot() { # values of secrets, line by line and the longest first; what is shorter than 6 would blot out ordinary words
+  if [ ! -s "$ROOT/hidden" ]; then
+    cat
+    return
+  fi
+  # The x shows whether the last line has an end.
+  { cat && printf x; } | LC_ALL=C awk '
+    NR == FNR {
+      if (length($0) < 6) next
+      for (i = ++n; i > 1 && length($0) > length(hidden[i - 1]); i--) hidden[i] = hidden[i - 1]
+      hidden[i] = $0
+      next
+    }
+    FNR > 1 { print line }
+    {
+      line = $0
+      for (i = 1; i <= n; i++) {
+        for (done = ""; at = index(line, hidden[i]); line = substr(line, at + length(hidden[i])))
+          done = done substr(line, 1, at - 1) "[secret]"
+        line = done line
+      }
+    }
+    END { printf "%s", substr(line, 1, length(line) - 1) }' "$ROOT/hidden" -
+}
+
+upload() { tail -c 67108864 "$LOG" | blot | aws s3 cp --only-show-errors - "$KEEP/logs/$JOB/$ATTEMPT/rank-$RANK.log"; }
 
 signal_all() { # to every process group of the command that lives; docker passes on all but KILL
   local_rank=0
@@ -182,19 +208,18 @@ secret() { # by name, from SSM or Secrets Manager; name/key is a value of a secr
   esac
 }
 
-ranks() { # torchrun-style; torchrun itself reads PET_*
+ranks() { # of each process, as torchrun names them; torchrun itself reads PET_*, and ranks its own processes anew
   export CHIPWISE_JOB="$JOB" CHIPWISE_ATTEMPT="$ATTEMPT" CHIPWISE_RUN_DIR="$RUN" CHIPWISE_GRACE_SECONDS="$GRACE"
   export NNODES="$MACHINES" NODE_RANK="$RANK" HEAD_ADDRESS="$HEAD"
   told='CHIPWISE_JOB CHIPWISE_ATTEMPT CHIPWISE_RUN_DIR CHIPWISE_GRACE_SECONDS NNODES NODE_RANK HEAD_ADDRESS'
-  if [ "$PROCESSES" -gt 1 ]; then
-    export RANK="$((RANK * PROCESSES + $1))" LOCAL_RANK="$1" WORLD_SIZE="$((MACHINES * PROCESSES))"
-    export LOCAL_WORLD_SIZE="$PROCESSES" MASTER_ADDR="$HEAD" MASTER_PORT="$PORT"
-    told="$told RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT"
-  elif [ "$MACHINES" -gt 1 ]; then
-    export PET_NNODES="$MACHINES" PET_NODE_RANK="$RANK" PET_RDZV_BACKEND=c10d
-    export PET_RDZV_ENDPOINT="$HEAD:$PORT" PET_RDZV_ID="$JOB-$ATTEMPT"
-    told="$told PET_NNODES PET_NODE_RANK PET_RDZV_BACKEND PET_RDZV_ENDPOINT PET_RDZV_ID"
-  fi
+  [ "$MACHINES" -gt 1 ] || [ "$PROCESSES" -gt 1 ] || return 0
+  export RANK="$((RANK * PROCESSES + $1))" LOCAL_RANK="$1" WORLD_SIZE="$((MACHINES * PROCESSES))"
+  export LOCAL_WORLD_SIZE="$PROCESSES" MASTER_ADDR="$HEAD" MASTER_PORT="$PORT"
+  told="$told RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT"
+  [ "$PROCESSES" = 1 ] || return 0
+  export PET_NNODES="$MACHINES" PET_NODE_RANK="$NODE_RANK" PET_RDZV_BACKEND=c10d
+  export PET_RDZV_ENDPOINT="$HEAD:$PORT" PET_RDZV_ID="$JOB-$ATTEMPT"
+  told="$told PET_NNODES PET_NODE_RANK PET_RDZV_BACKEND PET_RDZV_ENDPOINT PET_RDZV_ID"
 }
 
 launch() { # local rank, command

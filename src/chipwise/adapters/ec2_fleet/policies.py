@@ -32,13 +32,17 @@ def partition_of(region: str) -> str:
 
 
 def controller(names: Names) -> Policy:
-    """Machines and templates can be ended only where they carry our tag."""
-    created = {"StringEquals": {"ec2:CreateAction": ["CreateLaunchTemplate", "CreateFleet", "RunInstances"]}}
-    ours = {"StringLike": {"aws:ResourceTag/chipwise:place": f"ec2:{names.region}:{names.bucket}*"}}
+    """Machines and templates can be ended only where they carry our tag, and templates made only with it: fleets take all their
+    tags from those."""
+    place = f"ec2:{names.region}:{names.bucket}*"
+    ours = {"StringLike": {"aws:ResourceTag/chipwise:place": place}}
+    marked = {"StringLike": {"aws:RequestTag/chipwise:place": place}}
+    created = {"StringEquals": {"ec2:CreateAction": ["CreateLaunchTemplate", "CreateFleet", "RunInstances"]}, **marked}
     role = names.arn("iam", f"role/{names.role}", region=False)
     return _policy(
         _may("Look", "*", "ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeSubnets", "ec2:DescribeLaunchTemplates"),
-        _may("Start", "*", "ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateLaunchTemplate"),
+        _may("Start", "*", "ec2:CreateFleet", "ec2:RunInstances"),
+        _may("Template", names.arn("ec2", "launch-template/*"), "ec2:CreateLaunchTemplate", Condition=marked),
         _may("Tag", "*", "ec2:CreateTags", Condition=created),
         _may("End", "*", "ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", Condition=ours),
         _may("Role", role, "iam:PassRole", Condition={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}),

@@ -25,6 +25,7 @@ BOOT_MINUTES = 10  # that do not count as part of the longest attempt
 LEAST_MINUTES = 2.0  # beside the time to leave, that a start must be able to pay for
 MOST_OVERRIDES = 300  # that a fleet takes
 _TAGS = 40  # of 50 that a machine may have
+_ARM = re.compile(r"(a1|[a-z]+\d+g[a-z]*|[a-z]+\d+[a-z]*-gb\d+)[.-]")  # as AWS names them: c8g, m7gd, is4gen, p6e-gb200
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -37,12 +38,36 @@ def token(config: Config, key: Key, what: str) -> str:
     return hashlib.sha256(f"{config.place}\n{key[0]}\n{key[1]}\n{what}".encode()).hexdigest()[:60]
 
 
+def architecture(machine: str) -> str:
+    """By the name of its type: `g` after the generation is Graviton, `-gb` Grace."""
+    return "arm64" if _ARM.match(machine) else "x86_64"
+
+
 def places(job: Job, config: Config, spot: bool) -> list[Where]:
-    """Of this region and purchase, the attempt's own first."""
+    """Of this region and purchase, the attempt's own first; all of one architecture, since a fleet has one machine image."""
+    here = _here(job, config)
+    return [one for one in here if (one.purchase is Purchase.SPOT) == spot and _same(one, here)]
+
+
+def passed_over(job: Job, config: Config) -> list[str]:
+    """Which types of the job's places are not asked for with those, and why; none where all are."""
+    here = _here(job, config)
+    others = sorted({one.machine for one in here if not _same(one, here)})
+    own = here[0].machine if here else ""
+    return [f"{', '.join(others)} not asked for beside {own}, which is {architecture(own)}"] if others else []
+
+
+def _here(job: Job, config: Config) -> list[Where]:
+    """Places of this region; first those of the attempt's purchase, before all its own."""
     own = job.attempts[-1].where
-    found = [one for one in (own, *job.spec.places) if (one.purchase is Purchase.SPOT) == spot]
-    here = [one for one in found if one.region in ("", config.region) and one.provider in ("", "aws") and one.machine]
-    return list(dict.fromkeys(here))
+    found = sorted((own, *job.spec.places), key=lambda one: (one.purchase is Purchase.SPOT) != (own.purchase is Purchase.SPOT))
+    return list(
+        dict.fromkeys(one for one in found if one.region in ("", config.region) and one.provider in ("", "aws") and one.machine)
+    )
+
+
+def _same(one: Where, here: Sequence[Where]) -> bool:
+    return architecture(one.machine) == architecture(here[0].machine)
 
 
 def check(job: Job, config: Config) -> None:
@@ -71,19 +96,44 @@ def hard_minutes(job: Job, config: Config, now: float) -> int:
     return max(int(min(limits)), 1) if limits else 0
 
 
-def _paid_minutes(job: Job, config: Config, now: float, budget: float) -> float:
-    asked = [*places(job, config, spot=True), *places(job, config, spot=False)]
-    unknown = sorted({one.machine for one in asked if not one.usd_per_hour})
+def check_budget(job: Job, config: Config, now: float) -> None:
+    """What `hard_minutes` would refuse when the first attempt starts."""
+    budget = job.spec.budget_usd
+    if budget is None:
+        return
+    minutes, dearest = _minutes(job, config, now, budget)
+    if minutes < _least(job):
+        many = f"{job.machines} machines" if job.machines > 1 else "a machine"
+        raise BadInput(
+            f"${budget:g} pays for {minutes:.1f} minutes of {many} at ${dearest:g} an hour, "
+            f"and a start needs {_least(job):.1f}.",
+            remedy="Give a higher --budget, or name a cheaper machine.",
+        )
+
+
+def _least(job: Job) -> float:
+    return job.spec.grace_s / 60.0 + LEAST_MINUTES
+
+
+def _minutes(job: Job, config: Config, now: float, budget: float) -> tuple[float, float]:
+    """That the rest pays for, and at which price of one machine: of the dearest that may come."""
+    unknown = sorted({one.machine for one in _here(job, config) if not one.usd_per_hour})
     if unknown:
         raise BadInput(
             f"Without a price of {', '.join(unknown)} the budget of {job.id} cannot be kept.",
             remedy="Plan it, so that its places have prices, or take the budget away.",
         )
-    spent, dearest = job.usd(now), max(one.usd_per_hour or 0.0 for one in asked)
-    minutes = (budget - spent) / (dearest * max(job.machines, 1)) * 60.0
-    if minutes < job.spec.grace_s / 60.0 + LEAST_MINUTES:
+    asked = [*places(job, config, spot=True), *places(job, config, spot=False)]
+    dearest = max(one.usd_per_hour or 0.0 for one in asked)
+    return (budget - job.usd(now)) / (dearest * max(job.machines, 1)) * 60.0, dearest
+
+
+def _paid_minutes(job: Job, config: Config, now: float, budget: float) -> float:
+    minutes, _ = _minutes(job, config, now, budget)
+    if minutes < _least(job):
         raise NotAllowed(
-            f"${spent:,.2f} of ${budget:,.2f} are spent, and the rest pays for {max(minutes, 0.0):.1f} minutes of machines.",
+            f"${job.usd(now):,.2f} of ${budget:,.2f} are spent, "
+            f"and the rest pays for {max(minutes, 0.0):.1f} minutes of machines.",
             remedy="Start it again with a higher budget: it goes on from its checkpoint.",
         )
     return minutes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -19,7 +20,7 @@ from chipwise.adapters.ec2_fleet.config import Config, check
 from chipwise.adapters.ec2_fleet.errors import translated
 from chipwise.adapters.ec2_fleet.notices import REBALANCE, WARNING
 from chipwise.adapters.ec2_fleet.policies import Names, Policy
-from chipwise.errors import NotFound
+from chipwise.errors import NotAllowed, NotFound
 
 PATTERN = {"source": ["aws.ec2"], "detail-type": [WARNING, REBALANCE]}
 SERVICES = ("ec2fleet.amazonaws.com", "spot.amazonaws.com")
@@ -43,7 +44,7 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     parts: tuple[Part, ...]
-    config: Config  # with what was found or made: queue_url, instance_profile, security_groups
+    config: Config  # with what was found or made: queue_url, instance_profile, security_groups; and public_address as needed
     policy: Policy  # for whoever starts jobs
 
     @property
@@ -81,7 +82,7 @@ class _Setup:
         groups = config.security_groups or self._group()
         url = config.queue_url or self._queue()
         self.names = replace(self.names, queue=url.rpartition("/")[2] or self.name)
-        made = replace(config, instance_profile=profile, security_groups=groups, queue_url=url)
+        made = replace(config, instance_profile=profile, security_groups=groups, queue_url=url, public_address=self._public())
         return Prepared(tuple(self.parts), made, policies.controller(self.names))
 
     def _part(self, kind: str, name: str, there: Callable[[], bool], make: Callable[[], object]) -> bool:
@@ -202,6 +203,20 @@ class _Setup:
             told = f"The subnets are in {len(networks)} networks." if given else f"{self.config.region} has no default network."
             raise NotFound(told, remedy="Set the engine's subnets: those of one network.")
         return str(networks.pop())
+
+    def _public(self) -> bool:
+        """In the default network only a public address leads to S3, unless somebody made a NAT gateway in it. Of subnets that
+        were named, whoever named them knows."""
+        if self.config.public_address or self.config.subnets:
+            return self.config.public_address
+        ec2 = self.cloud.client("ec2")
+        with translated("ec2:DescribeSubnets"):
+            asked = [{"Name": "default-for-az", "Values": ["true"]}]
+            networks = sorted({one["VpcId"] for one in ec2.describe_subnets(Filters=asked)["Subnets"]})
+        tables: list[Any] = []
+        with suppress(NotAllowed), translated("ec2:DescribeRouteTables"):  # who may not look knows of none
+            tables = ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": networks}])["RouteTables"]
+        return bool(networks) and not any(way.get("NatGatewayId") for one in tables for way in one["Routes"])
 
     # What is about to happen to machines
 

@@ -41,7 +41,7 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
     text += f"set -- {shell(spec.command)}\n"
     text += _function("settings", [f"export {key}={shell([value])}" for key, value in sorted(env.items())])
     names = sorted(spec.secrets.items())
-    text += _function("secrets", [f"{key}=$(secret {shell([kept])}) && export {key} || return 1" for key, kept in names])
+    text += _function("secrets", [line for key, kept in names for line in _secret(key, kept)])
     text += _function("produced", [_wanted(one) for one in spec.produces])
     text += PULLING + _without_comments(PROGRAM)
     size = len(text.encode())
@@ -72,6 +72,11 @@ def _check(job: Job) -> None:
 
 def _function(name: str, lines: list[str]) -> str:
     return f"{name}() {{\n" + "".join(f"  {line}\n" for line in lines or [":"]) + "}\n"
+
+
+def _secret(key: str, kept: str) -> list[str]:
+    """Its value is blotted out in what the machine uploads."""
+    return [f"{key}=$(secret {shell([kept])}) && export {key} || return 1", f'printf "%s\\n" "${key}" >>"$ROOT/hidden"']
 
 
 def _wanted(path: str) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from chipwise.adapters.ec2_fleet import bringing, notices, request, seeing
-from chipwise.adapters.ec2_fleet.cloud import Cloud, Key, Told, key_of
+from chipwise.adapters.ec2_fleet.cloud import Cloud, Image, Key, Told, key_of
 from chipwise.adapters.ec2_fleet.config import Config as Config
 from chipwise.adapters.ec2_fleet.config import check
 from chipwise.adapters.ec2_fleet.errors import LATER, AskedOtherwise, NoCapacity, of_code
@@ -129,9 +129,10 @@ class Ec2:
     def check(self, job: Job) -> None:
         """What stands in the way of its first attempt, as far as looking can tell: nothing is asked for yet."""
         request.check(job, self.config)
+        request.check_budget(job, self.config, self.config.clock())
         user_data(job, self.config, 0)
         self.kept.newest(job.id)
-        self.cloud.image(job.spec.needs.gpus > 0)
+        self._image(job)
         if not self.cloud.subnets():
             raise NotFound(f"There is no subnet in {self.config.region}.", remedy="Name the engine's subnets.")
 
@@ -180,7 +181,7 @@ class Ec2:
                 return
         else:
             self.kept.put(key, "order", at=now)
-        image, marked = self.cloud.image(job.spec.needs.gpus > 0), request.tags(job, self.config, minutes, now)
+        image, marked = self._image(job), request.tags(job, self.config, minutes, now)
         made = request.template(self.config, image, text, marked)
         self.cloud.template(request.template_name(key), request.token(self.config, key, "template"), made, marked)
         told = self._ask(job, own)
@@ -191,7 +192,11 @@ class Ec2:
                 more = [error.message]
             told = [*told, *more] if more else []
         if told:
-            self._refuse(key, "; ".join(told))
+            self._refuse(key, "; ".join([*told, *request.passed_over(job, self.config)]))
+
+    def _image(self, job: Job) -> Image:
+        asked = [*request.places(job, self.config, spot=True), *request.places(job, self.config, spot=False)]
+        return self.cloud.image(job.spec.needs.gpus > 0, request.architecture(asked[0].machine))
 
     def _ask(self, job: Job, wanted: Sequence[Where]) -> list[str]:
         """Nothing, where all machines came; else why not."""
@@ -281,14 +286,28 @@ class Ec2:
                 self.cloud.remove_template(name)
         return found
 
-    def bring(self, folder: Path) -> str:
-        """A folder of this machine for jobs: what `Spec.folder` must say so that theirs begin in a copy of it."""
+    def bring(self, folder: Path, tell: Callable[[int], object] = lambda size: None) -> str:
+        """A folder of this machine for jobs: what `Spec.folder` must say so that theirs begin in a copy of it. `tell`: how many
+        bytes are about to go."""
         body = bringing.packed(folder)
+        tell(len(body))
         return self.kept.bring(bringing.name_of(body), body)
 
     def logs(self, job: Job, number: int, *, follow: bool = False, rank: int | None = None) -> Iterator[bytes]:
-        """What machines uploaded so far, once a minute and at their end. With `follow`, whoever reads asks again: an empty
-        piece says that nothing was added."""
+        """What machines uploaded so far, once a minute and at their end: of all in order, each under its rank, unless one is
+        asked for. With `follow` of the first, and whoever reads asks again: an empty piece says that nothing was added."""
+        needs = job.spec.needs
+        many = job.attempts[number - 1].machines if needs.elastic and number <= len(job.attempts) else needs.machines
+        if rank is not None and rank >= many:
+            have = f"{many} machines, with the ranks 0 to {many - 1}" if many > 1 else "one machine, with the rank 0"
+            kind = BadInput if follow and rank >= needs.machines else NotFound  # who follows waits for what is not found yet
+            raise kind(f"Attempt {number} of {job.id} has {have}.", remedy="Give one of those with --rank.")
+        if rank is None and many > 1 and not follow:
+            for one in range(many):
+                piece = self.kept.log((job.id, number), one)
+                end = b"" if not piece or piece.endswith(b"\n") else b"\n"
+                yield f"--- machine {one} of {many}\n".encode() + piece + end
+            return
         sent = 0
         while True:
             piece = self.kept.log((job.id, number), rank or 0, sent)

@@ -163,7 +163,7 @@ class Local:
         for setting, kept in job.spec.secrets.items():
             value = self._secret(job.id, setting, kept)
             if value is None:
-                where = f"{self.config.secrets}/{kept}" if self.config.secrets and kept else f"the environment as {setting}"
+                where = f"{self.config.secrets}/{kept}" if self.config.secrets and kept else f"your environment as {setting}"
                 raise NotFound(
                     f"The secret for {setting} is not there.", remedy=f"Put it into {where}, and `chipwise retry {job.id}`."
                 )

@@ -111,7 +111,9 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         if last.code == 0:  # the Job controller has not counted it yet
             return _under_way(picture, part, job, State.RUNNING)
         told = last.lost or f"{last.name} ended with {'an unknown code' if last.code is None else f'code {last.code}'}"
-        return _under_way(picture, part, job, State.PENDING, f"{short(told)}; its Job starts another")
+        final = (main.get("spec") or {}).get("backoffLimit") == 0 and not last.lost  # the Job is about to say that it failed
+        after = "" if final else "; its Job starts another"
+        return _under_way(picture, part, job, State.PENDING, f"{short(told)}{after}")
     return _under_way(picture, part, job, State.PENDING, why_waiting(picture, main, part.living))
 
 

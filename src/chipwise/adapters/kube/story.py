@@ -71,7 +71,10 @@ def of_pod(picture: Picture, pod: Object) -> str:
             return "waiting for the scheduler"
         if found.get("reason") == "SchedulingGated":
             return "held back by a scheduling gate"
-        return f"no node fits: {_fits(str(found.get('message', '')))}"
+        said = str(found.get("message", ""))
+        if "unbound immediate PersistentVolumeClaims" in said:
+            return "its volume is not there: nobody provides the claim (kubectl get pvc, storageclass)"
+        return f"no node fits: {_fits(said)}"
     for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         waiting = (one.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in NO_IMAGE:

@@ -14,7 +14,7 @@ from math import floor, inf
 from chipwise.run.job import Where
 
 LEFT = 75  # what a program exits with that saved because it was asked to go
-_ROUNDING = 1e-9
+_ROUNDING = 1e-6  # of a clock that counts from 1970: finer is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Program:
     heeds: bool = True  # saves and goes when it is asked to
     left_code: int = LEFT
     tells: bool = True  # its steps
+    guessed: bool = False  # nobody said how long it takes
     starts_s: Mapping[int, float] = field(default_factory=dict)  # of single attempts, where they differ from their pool
 
     def on(self, share: float) -> Program:

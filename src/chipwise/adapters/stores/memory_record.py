@@ -192,8 +192,11 @@ def _is_wanted(job: Job, wanted: Wanted) -> bool:
 
 def _row(job: Job) -> Row:
     spec, attempt = job.spec, job.attempt
+    gpus, machines = spec.needs.gpus, spec.needs.machines
+    if attempt is not None and job.phase.placed:
+        gpus, machines = job.gpus_of(attempt), attempt.machines
     return Row(
         job.id, spec.name, job.phase, spec.engine, spec.place, spec.owner, spec.team, spec.project, spec.priority,
-        spec.needs.gpus, spec.needs.cpus, spec.needs.machines, len(job.attempts), job.submitted,
+        gpus, spec.needs.cpus, machines, len(job.attempts), job.submitted,
         attempt.begun if attempt is not None else None, job.ended, job.reason or job.waiting,
     )  # fmt: skip

@@ -16,8 +16,12 @@ from chipwise.adapters.supervising import folder
 STAYS = frozenset({folder.STATE, folder.ENDED})
 
 
-def forget(root: Path, id: str) -> int | None:
-    """The bytes that were removed; None: something of it still runs, and nothing was touched."""
+CHECKPOINTS = "checkpoints"
+
+
+def forget(root: Path, id: str, *, checkpoints: bool = True, dry_run: bool = False) -> int | None:
+    """The bytes that were removed, or would be in a dry run; None: something of it still runs, and nothing was touched.
+    Without `checkpoints` those stay."""
     home = root / id
     leads_out = id in ("", ".", "..") or os.sep in id  # ids come from a record that others may write to
     if leads_out or home.is_symlink() or not home.is_dir():
@@ -26,19 +30,26 @@ def forget(root: Path, id: str) -> int | None:
     held: list[int] = []
     try:
         for at in attempts:  # held meanwhile: no supervisor begins beside us
+            if dry_run:
+                if folder.locked(at / folder.LOCK):
+                    return None
+                continue
             lock = folder.lock(at / folder.LOCK)
             if lock is None:
                 return None
             held.append(lock)
-        others = [one for one in home.iterdir() if one not in attempts]
-        return sum(map(_remove, others)) + sum(map(_strip, attempts))
+        others = [one for one in home.iterdir() if one not in attempts and (checkpoints or one.name != CHECKPOINTS)]
+        inside = [one for at in attempts for one in at.iterdir() if one.name not in STAYS]
+        return sum(map(size_of if dry_run else _remove, [*others, *inside]))
     finally:
         for lock in held:
             os.close(lock)
 
 
-def _strip(at: Path) -> int:
-    return sum(_remove(one) for one in list(at.iterdir()) if one.name not in STAYS)
+def checkpoints_of(root: Path, id: str) -> int:
+    """The bytes of those that are here."""
+    leads_out = id in ("", ".", "..") or os.sep in id
+    return 0 if leads_out else size_of(root / id / CHECKPOINTS)
 
 
 def _remove(path: Path) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 
-def run(session: Session, asked: Asked) -> list[Job]:
-    """Submitted, and a controller is there."""
+def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line: None) -> list[Job]:
+    """Submitted, and a controller is there. `say`: for asides to whoever asks."""
     from chipwise.api.running import engines
 
     if not asked.words:
@@ -33,7 +33,7 @@ def run(session: Session, asked: Asked) -> list[Job]:
                 submitting.checked(spec, held.engine, held.rules)
             else:
                 submitting.checked_elsewhere(id, spec, held.elsewhere[spec.place])
-        named = [(id, _brought(held, spec)) for id, spec in named]
+        named = _brought(held, named, say)
         jobs = submitting.submit(held.record, named, place.passing_dir(session), wanted.values(asked.secrets))
         for where, reach in held.reaches.items():
             engines.remember(session, where, reach)
@@ -42,12 +42,19 @@ def run(session: Session, asked: Asked) -> list[Job]:
     return jobs
 
 
-def _brought(held: Held, spec: Spec) -> Spec:
-    """A folder of this machine goes along to a rented one; a cluster has what its image has."""
-    if spec.engine != "ec2" or not spec.folder or spec.folder.startswith("s3:/"):
-        return spec
-    engine: Any = held.elsewhere[spec.place]
-    return replace(spec, folder=engine.bring(Path(spec.folder)))
+def _brought(held: Held, named: Sequence[tuple[str, Spec]], say: Callable[[str], None]) -> list[tuple[str, Spec]]:
+    """A folder of this machine goes along to a rented one, once for all jobs; a cluster has what its image has."""
+    sent: dict[tuple[str, str], str] = {}
+    for _, spec in named:
+        key = (spec.place, spec.folder)
+        if spec.engine == "ec2" and spec.folder and not spec.folder.startswith("s3:/") and key not in sent:
+            engine: Any = held.elsewhere[spec.place]
+            sent[key] = engine.bring(Path(spec.folder), lambda size, of=spec.folder: say(_sends(of, size)))
+    return [(id, replace(spec, folder=sent.get((spec.place, spec.folder), spec.folder))) for id, spec in named]
+
+
+def _sends(folder: str, size: int) -> str:
+    return f"sends the folder {folder} ({max(round(size / 1e3), 1):,} kB) along"
 
 
 def simulate(session: Session, asked: Asked, seed: int) -> Played:
@@ -83,6 +90,8 @@ def ask(session: Session, names: Sequence[str], wish: Wish) -> list[str]:
     with opened(session) as held:
         found = [jobs.find(held.record, name) for name in names]
         for job in found:
+            if wish is Wish.RUN:
+                submitting.laid_again(job, place.passing_dir(session))
             jobs.ask(held.record, job, wish, held.record.login or submitting.submitter())
             held.awake(job)
     return [job.id for job in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -37,10 +38,23 @@ def on_ec2(session: Session, spec: Spec, machine: str | None, spot: bool, image:
         raise UnknownName(
             "machine of aws", machine, session.names.nearest_machines(machine), remedy=f"{why}See chipwise machines."
         )
+    _check_gpus(session, spec, machine, index)
     places = [_place(session, machine, reach.fields.region, one) for one in _BOUGHT if spot or one is Purchase.ON_DEMAND]
     gpus = spec.needs.gpus or (0 if index is None else int(session.catalog.machines[index].chips or 0))
     env = {**spec.env, IMAGE: image} if image else spec.env
     return replace(spec, places=tuple(places), needs=replace(spec.needs, gpus=gpus), env=env)
+
+
+def _check_gpus(session: Session, spec: Spec, machine: str, index: int | None) -> None:
+    """A rented machine comes whole, with the GPUs that it has."""
+    if index is None:
+        return
+    has = math.ceil(session.catalog.machines[index].chips or 0)
+    if spec.needs.gpus > has:
+        raise BadInput(
+            f"{machine} has {has or 'no'} GPU{'' if has == 1 else 's'}, and --gpus asks for {spec.needs.gpus}.",
+            remedy="Ask for as many with --gpus, name a larger --machine, or take several with --machines.",
+        )
 
 
 _TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")  # AWS has more types than the catalog; it will say itself which it has not

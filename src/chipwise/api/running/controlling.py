@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.run.job import Phase
@@ -22,7 +22,6 @@ from chipwise.run.record import Wanted
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
-    from chipwise.run.engine import Engine
     from chipwise.run.record import Record
 
 LIVE = frozenset(one for one in Phase if not one.over)
@@ -32,6 +31,7 @@ RESTS_S = 1.0  # between turns while nothing moves
 IDLE_S = 20.0  # without any job, after which it goes
 STARTS_WITHIN_S = 3.0
 SUBMITTED_WITHIN_S = 3600.0  # secrets are laid before their job is recorded
+GIVES_UP_S = 600.0  # without a record that lets it act, where it knows of no job
 TRIES_AGAIN_S = (1.0, 30.0)  # when the record cannot be reached: the first wait, and the longest
 
 
@@ -54,16 +54,40 @@ def awake(session: Session, place: str = "") -> None:
 
     at = home(session, place)
     started = _STARTED_AT.get(at)
+    if not place and _of_other_devices(session):
+        _let_go(at / "controller.lock")
+        started = None
     if (started is None or time.monotonic() - started > STARTS_WITHIN_S) and not waking.awake(at / "controller.lock"):
         _STARTED_AT[at] = time.monotonic()
         waking.start(controller_command(place), os.environ, at / "controller.log")
+
+
+def _of_other_devices(session: Session) -> bool:
+    """Whether this shell sets other devices than the living controller gives out: the newest word counts."""
+    from chipwise.api.running import place
+
+    if not os.environ.get(place.GPUS) and not os.environ.get(place.CPUS):
+        return False
+    told = place.given_out(session)
+    return told is not None and (told["gpus"], told["cpus"]) != tuple(map(list, place.devices(session)))
+
+
+def _let_go(lock: Path) -> None:
+    """It leaves at once when it is asked to; jobs do not notice. Whose number stands in the lock lives, since it holds it."""
+    from chipwise.adapters.supervising import waking
+
+    until = time.monotonic() + STARTS_WITHIN_S
+    with suppress(OSError, ValueError):
+        os.kill(int(lock.read_text()), signal.SIGTERM)
+        while waking.awake(lock) and time.monotonic() < until:
+            time.sleep(0.05)
 
 
 def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     """Until all jobs are over, or somebody asks it to go. Jobs do not notice: they live on without it."""
     from chipwise.adapters.supervising import folder
     from chipwise.api.running.engines import of_place
-    from chipwise.api.running.place import local_engine, open_record, passing_dir, rules
+    from chipwise.api.running.place import DEVICES, local_engine, open_record, passing_dir, rules
 
     at = home(session, place)
     lock = folder.lock(at / "controller.lock")
@@ -73,36 +97,50 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
     asked = _asked_to_go()
-    engine: Engine = of_place(session, place) if place else local_engine(session)
+    engine: Any = of_place(session, place) if place else local_engine(session)
+    if not place:
+        with suppress(OSError):
+            given = {"pid": os.getpid(), "gpus": list(engine.config.gpus), "cpus": list(engine.config.cpus)}
+            folder.write(at, DEVICES, given)
     own = f"{socket.gethostname()}:{sha256(str(at.absolute()).encode()).hexdigest()[:8]}:"
     limits = rules(session)
 
     def beginning() -> Controller:
         record = open_record(session)
-        former = record.leader(engine.place)
-        if former is not None and former.holder.startswith(own):  # it held this lock, so it lives no more
-            record.resign(former)
-        if not place:
-            _tidy(passing_dir(session), record)
+        try:
+            former = record.leader(engine.place)
+            if former is not None and former.holder.startswith(own):  # it held this lock, so it lives no more
+                record.resign(former)
+            if not place:
+                _tidy(passing_dir(session), record)
+        except BaseException:
+            record.close()
+            raise
         return Controller(record, engine, f"{own}{os.getpid()}", limits, elapsed=time.monotonic)
 
-    controller, idle = beginning(), False
+    controller, idle, live = beginning(), False, 0
     busy_at, trouble_s, told = time.monotonic(), TRIES_AGAIN_S[0], _Told()
     while not asked and at.is_dir():
         try:
             turn = controller.turn(time.time())
         except OutsideFailed as error:
             told.say(f"{error} Trying again.")
-            time.sleep(trouble_s)
+            if not live and time.monotonic() - busy_at > GIVES_UP_S:  # nothing waits for it, as far as it ever saw
+                break
+            until = time.monotonic() + trouble_s
+            while not asked and time.monotonic() < until:  # a signal does not end a sleep
+                time.sleep(SOON_S)
             trouble_s = min(2.0 * trouble_s, TRIES_AGAIN_S[1])
             with suppress(OutsideFailed):  # another file may lie there by now, and be the record that people see
-                former, controller = controller, beginning()
-                former.record.close()
+                if at.is_dir():  # else all was removed, and nothing is made again
+                    former, controller = controller, beginning()
+                    former.record.close()
             continue
         trouble_s = TRIES_AGAIN_S[0]
         told.say(*turn.trouble)
         now = time.monotonic()
-        if turn.live or turn.behind:
+        live = turn.live
+        if live or turn.behind:
             busy_at = now
         elif now - busy_at > idle_s:
             idle = True

@@ -11,8 +11,11 @@ machine when the first job goes there, so that a controller that is started late
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from chipwise.errors import InvalidFile, InvalidSettings, NotFound, Problem, UnknownName
+from chipwise.errors import InvalidFile, NotFound, Problem, UnknownName
 from chipwise.spelling import nearest
 from chipwise.workload.source import FileKind, read_text, read_yaml
 
@@ -91,8 +94,6 @@ def reach(session: Session, name: str | None, over: Mapping[str, str] | None = N
     name = name or LOCAL
     given = {key: value for key, value in (over or {}).items() if value}
     if name == LOCAL:
-        if given:
-            raise InvalidSettings(*(Problem(f"--{key}", "The local engine has no such setting") for key in given))
         return Reach(LOCAL)
     if name not in named and name not in KINDS:
         known = (LOCAL, *KINDS, *(one for one in named if one not in KINDS))
@@ -126,8 +127,9 @@ def of_place(session: Session, place: str) -> Kubernetes | Ec2:
     from chipwise.adapters.supervising import folder
 
     kept = folder.read(home_of(session, place), "reach.json")
-    if kept is not None and kept.get("place") == place and kept.get("kind") in KINDS:
-        return connect(session, Reach(kept["kind"], _checked(kept["kind"], kept.get("fields") or {}, "reach.json", place)))
+    kind, fields = (kept.get("kind"), kept.get("fields") or {}) if kept is not None else (None, {})
+    if kept is not None and kept.get("place") == place and isinstance(kind, str) and kind in KINDS and isinstance(fields, dict):
+        return connect(session, Reach(kind, _checked(kind, fields, "reach.json", place)))
     for name in _named(session):
         found = connect(session, reach(session, name))
         if found.place == place:
@@ -144,7 +146,10 @@ def places(session: Session) -> list[str]:
     from chipwise.adapters.supervising import folder
 
     homes = sorted((session.config.run_dir / "places").glob("*/reach.json"))
-    return [str(told["place"]) for one in homes if (told := folder.read(one.parent, one.name)) is not None]
+    told = [folder.read(one.parent, one.name) or {} for one in homes]
+    return [
+        place for one in told if isinstance(place := one.get("place"), str) and place
+    ]  # one that was cut off is passed over
 
 
 def home_of(session: Session, place: str) -> Path:
@@ -162,12 +167,14 @@ def record_id(session: Session) -> str:
         return sha256(str(address).partition("@")[2].encode() or str(address).encode()).hexdigest()[:10]
     path = Path(f"{address.path}.id")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        with path.open("x") as file:
-            file.write(secrets.token_hex(5))
-    except FileExistsError:
-        pass
-    return path.read_text().strip() or sha256(str(path).encode()).hexdigest()[:10]
+    if not path.exists():
+        own = path.with_name(f"{path.name}.{secrets.token_hex(5)}")
+        own.write_text(secrets.token_hex(5))
+        with suppress(FileExistsError):  # whole or not there: two that read at once must not go by different names
+            os.link(own, path)
+        own.unlink()
+    told = path.read_bytes().strip().decode(errors="replace")
+    return told if re.fullmatch(r"[0-9a-f]{10}", told) else sha256(str(path).encode()).hexdigest()[:10]
 
 
 def _kubernetes(session: Session, fields: OnKubernetes) -> Kubernetes:

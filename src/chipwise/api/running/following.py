@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from chipwise.adapters.supervising.folder import ORDER
 from chipwise.errors import NotFound, OutsideFailed
 from chipwise.run.job import Job
 
@@ -178,18 +179,23 @@ def follow_job(held: Held, look: Callable[[], Job], rank: int | None = None, fro
     job = look()
     engine = held.engine_of(job)
     if engine is None:
+        _still_here(held, job, None)
         return follow(held.root, look, from_end)
     return follow_told(engine, look, rank, max(len(job.attempts), 1) if from_end else 1)
 
 
 def printed_by(held: Held, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
     engine = held.engine_of(job)
-    return printed(held.root, job, number) if engine is None else told(engine, job, number, rank)
+    if engine is None:
+        _still_here(held, job, number)
+        return printed(held.root, job, number)
+    return told(engine, job, number, rank)
 
 
 def tail_of(held: Held, job: Job, number: int | None, lines: int, rank: int | None = None) -> bytes:
     engine = held.engine_of(job)
     if engine is None:
+        _still_here(held, job, number)
         return tail(held.root, job, number, lines)
     kept: deque[bytes] = deque(maxlen=lines)
     rest = b""
@@ -199,3 +205,13 @@ def tail_of(held: Held, job: Job, number: int | None, lines: int, rank: int | No
             whole, rest = [*whole, rest], b""
         kept.extend(whole)
     return b"".join([*kept, rest][-lines:]) if lines else b""
+
+
+def _still_here(held: Held, job: Job, number: int | None) -> None:
+    """An empty output is one thing, one that somebody removed another: an attempt that is kept has its order."""
+    folders = attempts(held.root, job, number)
+    if not job.phase.over or not folders or any((one / ORDER).exists() or parts(one) for one in folders):
+        return
+    if job.spec.place != held.engine.place:
+        raise NotFound(f"What {job.id} printed is not on this machine.", remedy=f"It ran at {job.spec.place}: ask there.")
+    raise NotFound(f"What {job.id} printed was forgotten.", remedy=f"`chipwise describe {job.id}` still tells its story.")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.running import jobs, place
 from chipwise.errors import BadInput, OutsideFailed
+from chipwise.run.job import Job, Phase
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from chipwise.api.wiring import Session
-    from chipwise.run.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,20 @@ class Forgotten:
     id: str
     bytes: int
     left: str = ""  # why nothing of it was removed
+    kept: int = 0  # bytes of checkpoints that stay, since it was stopped and can go on
 
 
-def forget(session: Session, names: Sequence[str], older_s: float | None = None) -> list[Forgotten]:
+def forget(
+    session: Session,
+    names: Sequence[str],
+    older_s: float | None = None,
+    *,
+    checkpoints: bool = False,
+    dry_run: bool = False,
+) -> list[Forgotten]:
     """Named ones, or all that ended at least `older_s` ago; with both, those of the named that did. Never one that is not over:
-    where one of the named is not, nothing is removed at all."""
+    where one of the named is not, nothing is removed at all. A stopped job is over and can go on all the same: its checkpoints
+    go when it is named, or with `checkpoints`."""
     if not names and older_s is None:
         raise BadInput("Nothing says which jobs to forget.", remedy="Name them, or give --older-than, such as 30d.")
     roots = [session.config.run_dir / "jobs", session.config.run_dir / "kubernetes-logs"]
@@ -45,7 +54,8 @@ def forget(session: Session, names: Sequence[str], older_s: float | None = None)
             here = sorted({one.name for root in roots if root.is_dir() for one in root.iterdir() if one.is_dir()})
             known = [one for id in here if (one := record.job(id)) is not None]
             chosen = {one.id: one for one in known if one.phase.over and _old(one, older_s)}
-        return [_forgotten(job, roots, older_s) for job in chosen.values()]
+        all_of = bool(names) or checkpoints
+        return [_forgotten(job, roots, older_s, all_of or job.phase is not Phase.STOPPED, dry_run) for job in chosen.values()]
     finally:
         record.close()
 
@@ -54,7 +64,7 @@ def _old(job: Job, older_s: float | None) -> bool:
     return older_s is None or (job.ended is not None and time.time() - job.ended >= older_s)
 
 
-def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None) -> Forgotten:
+def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoints: bool, dry_run: bool) -> Forgotten:
     from chipwise.adapters.supervising import forgetting
 
     if not _old(job, older_s):
@@ -62,10 +72,12 @@ def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None) -> Forgot
     removed = 0
     for root in roots:
         try:
-            freed = forgetting.forget(root, job.id)
+            freed = forgetting.forget(root, job.id, checkpoints=checkpoints, dry_run=dry_run)
         except OSError as error:
             raise OutsideFailed(f"{job.id}: {error.filename or root} could not be removed: {error.strerror}.") from error
         if freed is None:
             return Forgotten(job.id, removed, "something of it still runs")
         removed += freed
-    return Forgotten(job.id, removed, "" if removed else "nothing of it is on this machine")
+    kept = 0 if checkpoints else sum(forgetting.checkpoints_of(root, job.id) for root in roots)
+    left = "" if removed else "only its checkpoints are here" if kept else "nothing of it is on this machine"
+    return Forgotten(job.id, removed, left, kept)

@@ -57,7 +57,8 @@ def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") ->
 
 def _allowed(job: Job, wish: Wish) -> None:
     if wish is Wish.STOP and job.phase.over:
-        raise BadInput(f"{job.id} is {job.phase} already.", remedy="`chipwise retry` starts it again.")
+        again = "Submit it anew with `chipwise run`." if job.phase is Phase.DONE else "`chipwise retry` starts it again."
+        raise BadInput(f"{job.id} is {job.phase} already.", remedy=again)
     if wish is Wish.RUN and not job.phase.over and job.wish is Wish.RUN:
         raise BadInput(f"{job.id} is {job.phase}; it needs no other start.", remedy="`chipwise describe` tells its story.")
     if wish is Wish.RUN and job.phase is Phase.DONE:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from chipwise.run.record import Record
 
 URL = "CHIPWISE_RECORD"
+GPUS, CPUS = "CHIPWISE_GPUS", "CHIPWISE_CPUS"
+DEVICES = "devices.json"  # beside the lock of the controller: what it gives out
 
 
 def open_record(session: Session) -> Record:
@@ -34,12 +38,13 @@ def local_engine(session: Session) -> Local:
     from chipwise.adapters.engines import local
 
     config = session.config
-    found = local.gpus_here() if os.environ.get("CHIPWISE_GPUS") is None else ()
+    gpus, cpus = devices(session)
     return local.connect(
         local.Config(
             root=config.run_dir / "jobs",
-            gpus=local.devices(os.environ.get("CHIPWISE_GPUS"), found, "CHIPWISE_GPUS"),
-            cpus=local.devices(os.environ.get("CHIPWISE_CPUS"), _cpus_here(), "CHIPWISE_CPUS"),
+            place=this_place(session),
+            gpus=gpus,
+            cpus=cpus,
             secrets=config.secrets_dir,
             passing=passing_dir(session),
             controller={
@@ -49,6 +54,37 @@ def local_engine(session: Session) -> Local:
             },
         )
     )
+
+
+def devices(session: Session) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """GPUs and CPUs that jobs may hold here: as this shell sets them, else as the controller that lives gives them out, else
+    what the machine has."""
+    from chipwise.adapters.engines import local
+
+    told = given_out(session) or {}
+    gpus, cpus = os.environ.get(GPUS), os.environ.get(CPUS)
+    found = tuple(told["gpus"]) if "gpus" in told else local.gpus_here() if gpus is None else ()
+    return local.devices(gpus, found, GPUS), local.devices(cpus, tuple(told.get("cpus") or _cpus_here()), CPUS)
+
+
+def given_out(session: Session) -> dict[str, list[int]] | None:
+    """What the controller of this machine gives out; None where none lives, or where it does not say."""
+    from chipwise.adapters.supervising import folder, waking
+
+    home = session.config.run_dir
+    told = folder.read(home, DEVICES) if waking.awake(home / "controller.lock") else None
+    if told is None or not all(isinstance(told.get(name), list) for name in ("gpus", "cpus")):
+        return None
+    with suppress(OSError, ValueError):  # what the one before it left says nothing
+        if int((home / "controller.lock").read_text()) != told.get("pid"):
+            return None
+    return {name: [one for one in told[name] if isinstance(one, int)] for name in ("gpus", "cpus")}
+
+
+def this_place(session: Session) -> str:
+    """As jobs of this machine name it. Another data directory is another place, though it stands beside: what runs is known by
+    what lies there, and who does not find it there would start it a second time."""
+    return f"local:{socket.gethostname()}:{session.config.data_dir.absolute()}"
 
 
 def controller_command(place: str = "") -> list[str]:
@@ -76,17 +112,15 @@ def rules(session: Session) -> Rules:
     path = session.config.queue
     if not path.is_file():
         return Rules()
-    import yaml
-
     from chipwise.units import parse_seconds
+    from chipwise.workload.source import FileKind, read_text, read_yaml
 
-    try:
-        data = yaml.safe_load(path.read_text()) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadInput(f"{path} cannot be read: {str(error).splitlines()[0]}", remedy="Mend it, or move it away.") from None
-    problems: list[Problem] = []
-    if not isinstance(data, dict):
-        raise InvalidFile(str(path), [Problem("", "it is not a mapping", allowed="patience, teams, others")])
+    kind = FileKind("queue", "It holds patience, teams and others; or move it away.", 100_000)
+    text = read_text(path, kind)
+    if all(line.lstrip().startswith("#") for line in text.splitlines() if line.strip()):
+        return Rules()
+    document = read_yaml(text, str(path), kind)
+    data, problems = document.data, list(document.problems)
     problems += [
         Problem(str(name), "nothing is called so", allowed="patience, teams, others")
         for name in data.keys() - {"patience", "teams", "others"}
@@ -100,9 +134,11 @@ def rules(session: Session) -> Rules:
     patience = Rules().patience_s
     if "patience" in data:
         try:
-            patience = parse_seconds(str(data["patience"]))
-        except ValueError as error:
-            problems.append(Problem("patience", str(error), allowed="a time such as 1h"))
+            patience = parse_seconds(str(data["patience"])[:100])
+        except BadInput as error:
+            problems.append(Problem("patience", error.message, allowed="a time such as 1h"))
+        if patience < 0:
+            problems.append(Problem("patience", "it is below zero", allowed="a time such as 1h"))
     if problems:
         raise InvalidFile(str(path), problems)
     return Rules(shares, other, patience)
@@ -121,10 +157,12 @@ def _share(where: str, value: object, problems: list[Problem]) -> Share:
     for key in ("gpus", "cpus"):
         held = value.get(key)
         if held is not None and (isinstance(held, bool) or not isinstance(held, int) or held < 0):
-            problems.append(Problem(f"{where}.{key}", f"{held!r} is no number of devices", allowed="a whole number, 0 or more"))
+            problems.append(
+                Problem(f"{where}.{key}", f"{held!r:.60} is no number of devices", allowed="a whole number, 0 or more")
+            )
     weight = value.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e9:
-        problems.append(Problem(f"{where}.weight", f"{weight!r} is no weight", allowed="a number above 0"))
+        problems.append(Problem(f"{where}.weight", f"{weight!r:.60} is no weight", allowed="a number above 0"))
         weight = 1.0
     if any(problem.field.startswith(where) for problem in problems):
         return Share()

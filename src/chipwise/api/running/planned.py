@@ -11,6 +11,8 @@ from chipwise.api.workloads import check
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
 from chipwise.plan.decision import Choice, Plan
+from chipwise.plan.pricing import BOOT_S
+from chipwise.run.comparing import steps_of
 from chipwise.run.job import Spec, Where
 
 if TYPE_CHECKING:
@@ -39,8 +41,13 @@ def with_plan(session: Session, path: str, environment: str | None, spec: Spec, 
         expected_s=min(one.seconds for one in same),  # what restarts take, a run finds out by itself
         interruptions_per_hour=rate_of(same),
         deadline=goals.finish_by.timestamp() if goals.finish_by is not None else deadline,
-        predicted=predicted_of(found),
+        predicted={**predicted_of(found), **_steps(spec), "start_s": BOOT_S},
     )
+
+
+def _steps(spec: Spec) -> dict[str, object]:
+    told = steps_of(spec)
+    return {} if told is None else {"steps": told}
 
 
 def same_as(plan: Plan) -> list[Choice]:

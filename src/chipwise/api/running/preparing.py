@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 
+WHY = "public_address: the default network has no NAT gateway, and without an address a machine would not reach S3"
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     parts: tuple[tuple[str, str, str], ...]  # state, kind, name
     fields: Mapping[str, Any]  # of the engine, with what was made: what engines.yaml should say
     policy: Mapping[str, Any]  # of whoever starts jobs
     complete: bool
+    why: str = ""  # public_address is among the fields, though nobody set it
 
 
 def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: bool) -> Prepared:
@@ -32,10 +36,13 @@ def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: b
     from chipwise.adapters.ec2_fleet import setup
 
     found = setup.prepare(engines.ec2_config(reach.fields), dry_run=dry_run)
-    made = {
+    made: dict[str, Any] = {
         "queue_url": found.config.queue_url, "instance_profile": found.config.instance_profile,
         "security_groups": list(found.config.security_groups),
     }  # fmt: skip
+    opened = found.config.public_address and "public_address" not in reach.fields.model_fields_set
+    if opened:
+        made["public_address"] = True
     said = reach.fields.model_dump(exclude_defaults=True) | {key: value for key, value in made.items() if value}
     parts = tuple((str(one.state), one.kind, one.name) for one in found.parts)
     return Prepared(
@@ -43,4 +50,5 @@ def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: b
         {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()},
         found.policy,
         found.complete,
+        WHY if opened else "",
     )

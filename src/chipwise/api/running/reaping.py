@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import asking, engines
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, ChipwiseError
 from chipwise.run.engine import Clear
 from chipwise.run.job import Job, Phase
 from chipwise.run.record import Wanted
@@ -31,27 +33,38 @@ class Left:
     type: str = ""
 
 
-def reap(session: Session, name: str | None, *, dry_run: bool) -> list[Left]:
-    """Of one engine, or of all places that jobs of this record went to."""
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    left: tuple[Left, ...]
+    not_reached: tuple[str, ...] = ()  # why, of each place
+
+
+def reap(session: Session, name: str | None, *, dry_run: bool) -> Reaped:
+    """Of one engine, or of all places that jobs of this record went to. One that cannot be reached is told, and the others are
+    looked at all the same."""
     found: list[Left] = []
+    failed: list[ChipwiseError] = []
     with asking.opened(session) as held:
-        for engine in _engines(session, name):
+        for make in _engines(session, name):
             try:
-                found += _of(held, engine, dry_run)
-            finally:
-                if (close := getattr(engine, "close", None)) is not None:
-                    close()
-    return found
+                engine = make()
+                with closing(engine) if hasattr(engine, "close") else nullcontext():
+                    found += _of(held, engine, dry_run)
+            except ChipwiseError as error:
+                failed.append(error)
+    if failed and name is not None:
+        raise failed[0]
+    return Reaped(tuple(found), tuple(error.message for error in failed))
 
 
-def _engines(session: Session, name: str | None) -> Iterator[Kubernetes | Ec2]:
+def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Kubernetes | Ec2]]:
     if name is None:
-        yield from (engines.of_place(session, place) for place in engines.places(session))
+        yield from (partial(engines.of_place, session, place) for place in engines.places(session))
         return
     reach = engines.reach(session, name)
     if reach.local:
         raise BadInput("The controller of this machine clears up after its jobs itself.", remedy="Name another engine.")
-    yield engines.connect(session, reach)
+    yield partial(engines.connect, session, reach)
 
 
 def _of(held: asking.Held, engine: Kubernetes | Ec2, dry_run: bool) -> list[Left]:

@@ -56,16 +56,17 @@ def environment(asked: Sequence[str], environ: Mapping[str, str] | None = None, 
     return found
 
 
-def secrets_of(asked: Sequence[str]) -> dict[str, str]:
-    """By setting, where each is kept; both become names of files, so neither may lead elsewhere."""
+def secrets_of(asked: Sequence[str], *, here: bool) -> dict[str, str]:
+    """By setting, where each is kept. On this machine both become names of files, so neither may lead elsewhere; what a
+    cluster or a cloud calls its secrets, their engines know."""
     found: dict[str, str] = {}
     for one in asked:
         name, equals, kept = one.partition("=")
         if not _SETTING.fullmatch(name):
             raise BadInput(f"{name[:60]!r} is no setting.", remedy="Write --secret NAME, or --secret NAME=KEPT/KEY.")
-        if equals and not _KEPT.fullmatch(kept):
+        if equals and not (_KEPT.fullmatch(kept) if here else kept and kept.isprintable()):
             raise BadInput(
-                f"The secret {name} cannot be kept as {kept[:60]!r}.", remedy="Write names with one slash between: KEPT/KEY."
+                f"The secret {name} cannot be kept as {kept[:60]!r}.", remedy="Write names with a slash between: KEPT/KEY."
             )
         found[name] = kept
     return found
@@ -79,21 +80,27 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
             f"{spec.name} needs {needs.machines} machines, and the local engine is one.", remedy="Take --engine kubernetes."
         )
     least = needs.fewest_gpus  # with more it starts when there are more
-    for what, wanted, there, setting in (("GPUs", least, config.gpus, "gpus"), ("CPUs", needs.cpus, config.cpus, "cpus")):
+    for what, wanted, there, setting in (("GPU", least, config.gpus, "gpus"), ("CPU", needs.cpus, config.cpus, "cpus")):
         if wanted > len(there):
             raise BadInput(
-                f"{spec.name} needs {wanted} {what}, and this machine gives {len(there)}.",
+                f"{spec.name} needs {_counted(wanted, what)}, and this machine gives {len(there)}.",
                 remedy=f"Ask for fewer with --{setting}, or take another engine.",
             )
         limit = getattr(rules.share(spec.team), setting)
         if limit is not None and wanted > limit:
             team = f"team {spec.team}" if spec.team else "whoever has no team"
-            raise BadInput(f"{spec.name} needs {wanted} {what}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml.")
+            raise BadInput(
+                f"{spec.name} needs {_counted(wanted, what)}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml."
+            )
     if spec.folder and not Path(spec.folder).is_dir():
         raise BadInput(f"The folder {spec.folder} is not there.", remedy="Give one that is with --folder.")
     if (program := _missing(spec)) is not None:
         raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or mend PATH.")
     return spec
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 class Checks(Protocol):
@@ -138,6 +145,13 @@ def submit(
             for id, _ in named:
                 shutil.rmtree(passing / id, ignore_errors=True)
         raise
+
+
+def laid_again(job: Job, passing: Path) -> None:
+    """They went when the job was over; whoever starts it again has them, or is told that they are missing."""
+    passed = [name for name, kept in job.spec.secrets.items() if not kept and name in os.environ]
+    if passed and job.spec.engine == "local" and job.phase.over:
+        _lay(passing / job.id, {name: os.environ[name] for name in passed})
 
 
 def _lay(folder: Path, values: Mapping[str, str]) -> None:

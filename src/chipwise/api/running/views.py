@@ -15,11 +15,20 @@ def job_view(job: Job) -> dict[str, Any]:
         "engine": spec.engine, "place": spec.place, "command": list(spec.command), "folder": spec.folder, "owner": spec.owner,
         "team": spec.team, "project": spec.project, "labels": dict(spec.labels), "priority": spec.priority,
         "gpus": spec.needs.gpus, "cpus": spec.needs.cpus, "machines": spec.needs.machines, "processes": spec.needs.processes,
-        "gpus_least": spec.needs.gpus_least, "machines_least": spec.needs.machines_least,
+        "held": held_view(job), "gpus_least": spec.needs.gpus_least, "machines_least": spec.needs.machines_least,
         "recover": [str(one) for one in spec.recover],
         "submitted": job.submitted, "ended": job.ended, "after": list(spec.after), "predicted": dict(spec.predicted),
         "attempts": [attempt_view(one) for one in job.attempts],
     }  # fmt: skip
+
+
+def held_view(job: Job) -> dict[str, int] | None:
+    """What it has now, which may be less than it wants; None while it has nothing."""
+    one = job.attempt
+    if one is None or not job.phase.placed:
+        return None
+    gpus = job.gpus_of(one)
+    return {"gpus": gpus, "machines": one.machines, "processes": job.spec.needs.processes_on(gpus)}
 
 
 def attempt_view(one: Attempt) -> dict[str, Any]:

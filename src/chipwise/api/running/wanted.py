@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 
+LONGEST = 200  # characters of a name, team, project or label
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Options of `chipwise run`. None: not given."""
@@ -62,6 +65,7 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
         if asked.stages:
             raise BadInput("A command has no stages.", remedy="Take --engine NAME.")
         spec = _of_command(asked, held, _aim(session, asked, held, asked.engine))
+        _check_budget(asked, spec)
         return [(submitting.new_id(spec.name), spec)]
     if len(asked.words) > 1:
         raise BadInput(f"{' '.join(asked.words)[:80]!r} is more than one workload.", remedy="Write -- before a command.")
@@ -82,8 +86,7 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
     named = []
     for id, stage, spec in found:
         reach = aims[wanted.get(stage, asked.engine)][0]
-        if reach.local and (asked.machine or asked.spot):
-            raise BadInput("This machine is the only one of the local engine.", remedy="Leave --machine and --spot out.")
+        spec = _with_code(asked, reach, spec, path)
         if not reach.local and (asked.machine or asked.spot):  # named, instead of planned
             spec = _bare(held, asked, reach, spec)
         elif not reach.local:
@@ -91,8 +94,33 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
 
             queues = _queues(held, spec.place)
             spec = elsewhere.planned(session, path, asked.environment, stage or None, spec, reach, queues, asked.image or "")
+        _check_budget(asked, spec)
         named.append((id, _as_login(spec, held.record.login)))
     return named
+
+
+def _with_code(asked: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
+    """Where no image is named that may hold the code of a workload, its folder goes along to a rented machine."""
+    from chipwise.api.running.workloads import IMAGE
+
+    named = asked.image or spec.env.get(IMAGE) or reach.setting("container")
+    if reach.kind != "ec2" or spec.folder or named or not spec.command or path == "-":
+        return spec
+    folder = Path(path).absolute().parent
+    if folder in (Path.home(), Path(folder.anchor)):
+        raise BadInput(
+            f"{path} lies in {folder}, and all of that would be sent along as its code.",
+            remedy="Put it and its code into a folder of their own, or name one with --folder.",
+        )
+    return replace(spec, folder=str(folder))
+
+
+def _check_budget(asked: Asked, spec: Spec) -> None:
+    if asked.budget is not None and spec.engine != "ec2" and not any(one.usd_per_hour for one in spec.places):
+        raise BadInput(
+            f"Nobody says what an hour of {spec.place} costs, so --budget cannot be held.",
+            remedy="Give an own machine its price in the catalog (docs/adding/own-catalog.md), or take --longest.",
+        )
 
 
 def _as_login(spec: Spec, login: str) -> Spec:
@@ -116,9 +144,15 @@ def _aim(session: Session, asked: Asked, held: Held, name: str | None) -> tuple[
 
     over = {"context": asked.context, "namespace": asked.namespace, "queue": asked.queue}
     given = {key: value for key, value in over.items() if value}
+    if name in (None, engines.LOCAL):
+        elsewhere = [*given, *(one for one in ("image", "machine", "spot") if getattr(asked, one))]
+        if elsewhere and not asked.stages:
+            raise BadInput(
+                f"--{', --'.join(elsewhere)} says nothing to this machine.",
+                remedy="Name another with --engine, or leave it out.",
+            )
+        return engines.Reach(engines.LOCAL), held.engine.place
     found = engines.reach(session, name, given)
-    if found.local:
-        return found, held.engine.place
     engine = engines.connect(session, found)
     held.elsewhere[engine.place], held.reaches[engine.place] = engine, found
     return found, engine.place
@@ -131,17 +165,17 @@ def _of_command(asked: Asked, held: Held, aim: tuple[Reach, str]) -> Spec:
     folder = str((asked.folder or Path.cwd()).absolute()) if reach.local else _folder(asked, reach)
     spec = Spec(
         command=asked.words,
-        name=asked.name or Path(_said(asked.words)).stem or "job",
+        name=_told("--name", asked.name) or _called(asked.words),
         engine=reach.kind,
         place=where,
         folder=folder,
         # What is set on this machine means nothing on another.
         env=submitting.environment(asked.settings, passed_on=reach.local),
-        secrets=submitting.secrets_of(asked.secrets),
+        secrets=submitting.secrets_of(asked.secrets, here=reach.local),
         needs=_needs(asked, reach),
         owner=held.record.login or submitting.submitter(),
-        team=asked.team or "",
-        project=asked.project or "",
+        team=_told("--team", asked.team),
+        project=_told("--project", asked.project),
         labels=_labels(asked.labels),
         priority=asked.priority,
         retry=retry,
@@ -219,8 +253,24 @@ def _labels(given: Sequence[str]) -> dict[str, str]:
         name, equals, value = one.partition("=")
         if not equals or not name.strip():
             raise BadInput(f"{one[:60]!r} is no label.", remedy="Write --label NAME=VALUE.")
-        found[name.strip()] = value
+        found[_told("--label", name.strip())] = _told(f"--label {name.strip()}", value)
     return found
+
+
+def _told(option: str, text: str | None) -> str:
+    """What stands in lists and in the labels of machines: one line that people can read."""
+    text = text or ""
+    if len(text) > LONGEST or not text.isprintable():
+        raise BadInput(
+            f"{option} is {text[:40]!r}{'...' if len(text) > 40 else ''}.",
+            remedy=f"Write at most {LONGEST} characters on one line, without control characters.",
+        )
+    return text
+
+
+def _called(words: Sequence[str]) -> str:
+    stem = Path(_said(words)).stem[:LONGEST]
+    return stem if stem and stem.isprintable() else "job"
 
 
 def values(secrets: Sequence[str]) -> dict[str, str]:

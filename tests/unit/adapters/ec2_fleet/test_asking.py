@@ -15,6 +15,7 @@ from chipwise.adapters.ec2_fleet.errors import TABLE, NoCapacity, of_code, quota
 from chipwise.adapters.ec2_fleet.notices import read
 from chipwise.adapters.ec2_fleet.user_data import MOST_BYTES, user_data
 from chipwise.adapters.engines.ec2 import connect
+from chipwise.catalog.load import load
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed, TryLater
 from chipwise.run.events import Placed, Submitted, after, first
@@ -80,6 +81,22 @@ def test_a_budget_is_for_the_dearest_machine_that_may_come_and_needs_its_price()
         request.hard_minutes(job(budget_usd=1.0, places=(SPOT, other)), CONFIG, 0.0)
 
 
+@given(st.floats(0.001, 10.0), st.floats(0.01, 100.0), st.integers(1, 8))
+def test_what_a_start_would_refuse_of_a_budget_is_refused_before_anything_is_recorded(
+    budget: float, price: float, machines: int
+) -> None:
+    place = replace(SPOT, usd_per_hour=price)
+    wanted = job(budget_usd=budget, places=(place,), needs=Needs(machines=machines))
+    wanted = replace(wanted, attempts=(replace(wanted.attempts[0], where=place, machines=machines),))
+    try:
+        request.hard_minutes(wanted, CONFIG, 0.0)
+    except NotAllowed:
+        with pytest.raises(BadInput, match=r"pays for \d\.\d minutes of .* a start needs 2\.5"):
+            request.check_budget(wanted, CONFIG, 0.0)
+    else:
+        request.check_budget(wanted, CONFIG, 0.0)
+
+
 def test_without_a_limit_there_is_no_timer() -> None:
     assert request.hard_minutes(job(), CONFIG, 0.0) == 0
     assert request.hard_minutes(job(longest_s=3600.0), CONFIG, 0.0) == 70
@@ -98,6 +115,40 @@ def test_only_places_of_the_region_are_asked_for() -> None:
     assert request.places(job(), CONFIG, spot=True) == [SPOT]
     with pytest.raises(BadInput, match="us-east-1"):
         request.check(job(), replace(CONFIG, region="us-east-1"))
+
+
+@pytest.mark.parametrize(
+    ("machine", "kind"),
+    [
+        *((one, "arm64") for one in ("c8g.large", "m7gd.metal", "is4gen.xlarge", "im4gn.large", "a1.large", "g5g.xlarge")),
+        *((one, "arm64") for one in ("hpc7g.4xlarge", "c8g-flex.large", "p6e-gb200.36xlarge", "x2gd.medium")),
+        *((one, "x86_64") for one in ("g6.xlarge", "g4dn.xlarge", "gr6.4xlarge", "g6e.xlarge", "m7i-flex.large")),
+        *((one, "x86_64") for one in ("p6-b200.48xlarge", "trn1.2xlarge", "u-6tb1.metal", "x2iedn.large", "c7a.large")),
+    ],
+)  # fmt: skip
+def test_the_architecture_stands_in_the_name_of_a_type(machine: str, kind: str) -> None:
+    assert request.architecture(machine) == kind
+
+
+def test_every_machine_of_the_catalog_has_the_architecture_that_its_name_says() -> None:
+    known = [one for one in load().machines if one.provider == "aws"]
+    assert len(known) > 100
+    wrong = [
+        one.name
+        for one in known
+        if one.cpu_arch and (str(one.cpu_arch) == "arm64") != (request.architecture(one.name) == "arm64")
+    ]
+    assert wrong == []
+
+
+def test_a_fleet_has_one_architecture_and_what_it_leaves_out_is_told() -> None:
+    arm, stays = replace(SPOT, machine="g5g.xlarge"), replace(SPOT, machine="g5g.xlarge", purchase=Purchase.ON_DEMAND)
+    wanted = job(places=(arm, SPOT, stays))
+    assert (request.places(wanted, CONFIG, spot=True), request.places(wanted, CONFIG, spot=False)) == ([SPOT], [])
+    assert request.passed_over(wanted, CONFIG) == ["g5g.xlarge not asked for beside g6.xlarge, which is x86_64"]
+    other = replace(wanted, attempts=(replace(wanted.attempts[0], where=arm),))
+    assert (request.places(other, CONFIG, spot=True), request.places(other, CONFIG, spot=False)) == ([arm], [stays])
+    assert request.passed_over(job(), CONFIG) == []
 
 
 def test_the_token_differs_by_place_attempt_and_purchase_and_by_nothing_else() -> None:

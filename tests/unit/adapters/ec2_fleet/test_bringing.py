@@ -58,3 +58,22 @@ def test_data_is_refused_with_a_way_out(folder: Path, monkeypatch: pytest.Monkey
         packed(folder)
     with pytest.raises(NotFound):
         packed(folder / "nothing")
+
+
+def test_what_cannot_be_read_is_named_and_what_is_gone_meanwhile_is_not_missed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.read_bytes
+
+    def read(path: Path) -> bytes:
+        if path.name == "train.py":
+            raise FileNotFoundError(path)
+        if path.name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    assert inside(packed(folder)).keys() == {"again.py", "parts/run.sh"}
+    (folder / "closed").write_text("x")
+    with pytest.raises(BadInput, match=r"closed cannot be read: Permission denied"):
+        packed(folder)

@@ -33,6 +33,8 @@ def test_ending_is_allowed_only_by_our_tag_and_tagging_only_what_is_being_made()
     for action in ("ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"):
         assert list(statement(made, action)["Condition"]["StringLike"]) == ["aws:ResourceTag/chipwise:place"]
     assert "ec2:CreateAction" in statement(made, "ec2:CreateTags")["Condition"]["StringEquals"]
+    for action in ("ec2:CreateTags", "ec2:CreateLaunchTemplate"):
+        assert statement(made, action)["Condition"]["StringLike"] == {"aws:RequestTag/chipwise:place": "ec2:REGION:BUCKET*"}
     assert statement(made, "iam:PassRole")["Resource"] == "arn:aws:iam::ACCOUNT:role/MACHINE_ROLE"
 
 

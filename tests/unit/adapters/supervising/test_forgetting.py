@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.supervising import folder
-from chipwise.adapters.supervising.forgetting import forget
+from chipwise.adapters.supervising.forgetting import checkpoints_of, forget
 
 
 @pytest.fixture
@@ -70,3 +70,23 @@ def test_links_are_removed_and_not_what_they_lead_to(root: Path) -> None:
     assert forget(root, "j3") == 0
     assert (precious / "data").read_text() == "kept"
     assert not (root / "j1" / "1" / "out").is_symlink()
+
+
+def test_a_dry_run_says_as_much_and_touches_nothing(root: Path) -> None:
+    before = names(root / "j1")
+    said = forget(root, "j1", dry_run=True)
+    assert names(root / "j1") == before
+    assert forget(root, "j1") == said
+    held = folder.lock(root / "j1" / "1" / folder.LOCK)
+    assert held is not None
+    assert forget(root, "j1", dry_run=True) is None
+    os.close(held)
+
+
+def test_checkpoints_may_stay(root: Path) -> None:
+    freed = forget(root, "j1", checkpoints=False)
+    assert freed is not None
+    assert freed < 5000
+    assert checkpoints_of(root, "j1") == 2000
+    assert "checkpoints/step-1.state" in names(root / "j1")
+    assert checkpoints_of(root, "..") == 0

@@ -260,3 +260,32 @@ def test_the_supervisor_is_small(attempt: Attempt) -> None:
     attempt.until(lambda: folder.read(attempt.at, folder.STATE))
     assert psutil.Process(supervisor.pid).memory_info().rss < 40e6
     assert json.loads((attempt.at / "state.json").read_text())["pid"] == supervisor.pid
+
+
+def test_keys_in_the_environment_of_a_supervisor_do_not_reach_a_program_that_did_not_ask(attempt: Attempt) -> None:
+    show = python("import os; print(os.environ.get('OTHERS'), os.environ.get('MINE'), os.environ.get('SET'))")
+    there = {"OTHERS": "of-another-job", "MINE": "of-this-job"}
+    attempt.order(*show, secrets=["MINE"], env={"SET": "yes"})
+    assert attempt.start(**there).wait(30) == 0
+    assert attempt.log == "None [secret] yes\n"
+
+
+def test_how_it_ended_is_said_when_it_can_be_written_again(attempt: Attempt) -> None:
+    attempt.order(*python("import time; print('done'); time.sleep(0.5)"))
+    (attempt.at / "later" / "in the way").mkdir(parents=True)  # no file can take its place, as on a full disk
+    started = attempt.start()
+    attempt.until(lambda: (attempt.at / folder.STATE).exists())
+    (attempt.at / "later").rename(attempt.at / folder.ENDED)
+    attempt.until(lambda: "done" in attempt.log)
+    time.sleep(1.0)
+    assert started.poll() is None  # it counts as under way
+    (attempt.at / folder.ENDED).rename(attempt.at / "later")
+    assert started.wait(20) == 0
+    assert attempt.ended()["code"] == 0
+
+
+def test_a_controller_that_cannot_be_woken_does_not_end_the_job(attempt: Attempt, tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()  # where the controller would print
+    order = {"lock": str(tmp_path / "controller.lock"), "log": str(tmp_path / "log"), "command": [PYTHON, "-c", ""]}
+    assert attempt.run(*python("import time; time.sleep(6); print('lived')"), controller=order)["code"] == 0
+    assert attempt.log == "lived\n"

@@ -11,6 +11,7 @@ from chipwise.adapters.stores.record.rows import speakable
 from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import nearest
 
+LONGEST_LOGIN = 63
 _COLUMNS = "login, team, role, place"
 
 
@@ -35,6 +36,10 @@ class Members:
         """Somebody who is that already stays it."""
         if member.role not in ROLES:
             raise UnknownName("role", member.role, nearest(member.role, ROLES), remedy=f"There are {', '.join(ROLES)}.")
+        if not member.login or not all(text.isprintable() for text in astuple(member)):
+            raise BadInput("A member is a login of the database, on one line.", remedy="Write its name as the database has it.")
+        if len(member.login.encode()) > LONGEST_LOGIN:
+            raise BadInput(f"No login of PostgreSQL is longer than {LONGEST_LOGIN} bytes.", remedy="Write its name as it is.")
         if member.place and member.role != "controller":
             raise BadInput(f"A {member.role} has no place of their own.", remedy="Only a controller acts for a place.")
         if member.role == "lead" and not member.team:

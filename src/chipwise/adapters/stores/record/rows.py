@@ -19,6 +19,16 @@ LISTED = (
     "id, name, phase, engine, place, owner, team, project, priority, gpus, cpus, machines, attempts, submitted, begun, ended, "
     "reason"
 )
+
+
+def _held(column: str) -> str:
+    """What an attempt under way really has, where a job may have fewer than it wants; else what it wants."""
+    placed = ", ".join(f"'{phase.value}'" for phase in Phase if phase.placed)
+    found = f"SELECT a.{column} FROM attempts a WHERE a.job = jobs.id AND a.number = jobs.attempts"
+    return f"CASE WHEN phase IN ({placed}) THEN COALESCE(({found}), {column}) ELSE {column} END"
+
+
+SHOWN = ", ".join(_held(name) if name in ("gpus", "machines") else name for name in LISTED.split(", "))
 INSERT_JOB = f"INSERT INTO jobs ({LISTED}, born, version, mark, body) VALUES ({', '.join('?' * 21)})"
 UPDATE_JOB = """UPDATE jobs SET version = ?, mark = ?, phase = ?, attempts = ?, begun = ?, ended = ?, reason = ?, body = ?
     WHERE id = ? AND version = ?"""

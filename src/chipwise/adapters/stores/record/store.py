@@ -7,16 +7,17 @@ before anything with a larger one, so `changed` never passes by a job.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Database, Transaction
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, OutsideFailed
 from chipwise.run.events import Event, Submitted, after, first
 from chipwise.run.job import Job, Spec
 from chipwise.run.record import Change, Deposed, Happened, Lease, Row, Stale, Use, Wanted
-from chipwise.run.writing import event_of, job_of
+from chipwise.run.writing import Unreadable, event_of, job_of
 
 _CHUNK = 500  # ids in one question: SQLite takes 999 values in its older versions
 _FIRST_READING = 62  # bits: see `changed`
@@ -93,15 +94,15 @@ class Store:
     def job(self, id: str) -> Job | None:
         r.speakable(id, "The id that is asked for")
         found = self.database.read(lambda tx: tx.rows("SELECT body FROM jobs WHERE id = ?", (id,)))
-        return job_of(found[0][0]) if found else None
+        return _job(found[0][0]) if found else None
 
     def jobs(self, wanted: Wanted) -> list[Job]:
         sql, values = r.conditions(wanted)
-        return [job_of(body) for (body,) in self.database.read(lambda tx: tx.rows(f"SELECT body FROM jobs{sql}", values))]
+        return [_job(body) for (body,) in self.database.read(lambda tx: tx.rows(f"SELECT body FROM jobs{sql}", values))]
 
     def rows(self, wanted: Wanted) -> list[Row]:
         sql, values = r.conditions(wanted)
-        found = self.database.read(lambda tx: tx.rows(f"SELECT {r.LISTED} FROM jobs{sql}", values))
+        found = self.database.read(lambda tx: tx.rows(f"SELECT {r.SHOWN} FROM jobs{sql}", values))
         return [r.row(values) for values in found]
 
     def changed(self, after: int, place: str, most: int) -> tuple[list[Job], int]:
@@ -124,12 +125,12 @@ class Store:
             return live + newer, mark
 
         found, mark = self.database.read(work)
-        return [job_of(body) for _, body in found], mark
+        return [_job(body) for _, body in found], mark
 
     def events(self, id: str, after: int = 0) -> list[Happened]:
         r.speakable(id, "The id that is asked for")
         found = self.database.read(lambda tx: tx.rows(r.EVENTS, (id, after)))
-        return [Happened(number, job, at, event_of(kind, body)) for number, job, at, kind, body in found]
+        return [Happened(number, job, at, _event_of(kind, body)) for number, job, at, kind, body in found]
 
     def uses(self, since: float, until: float) -> list[Use]:
         since, until = r.moment(since), r.moment(until)
@@ -163,6 +164,26 @@ class Store:
         if not found or tuple(found[0]) != (lease.holder, lease.epoch):
             now = f"{found[0][0] or 'nobody'} does (epoch {found[0][1]})" if found else "nobody ever did"
             raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place or 'this place'} any more: {now}.")
+
+
+def _job(body: str) -> Job:
+    with _readable():
+        return job_of(body)
+
+
+def _event_of(kind: str, body: str) -> Event:
+    with _readable():
+        return event_of(kind, body)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """One that cannot be read may hold devices, so that nobody decides anything without it; but that is told in words."""
+    try:
+        yield
+    except Unreadable as error:
+        remedy = "Perhaps a newer chipwise wrote it: take that one. Else put back a copy of the record."
+        raise OutsideFailed(f"The record holds what this chipwise cannot read: {error}.", remedy=remedy) from error
 
 
 def _id(id: str) -> str:

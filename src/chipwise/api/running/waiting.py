@@ -1,0 +1,94 @@
+"""Why jobs of this machine wait, for a list of them and for who follows one: by what runs, without reading all that wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from chipwise.api.running import place
+from chipwise.errors import ChipwiseError
+from chipwise.run.engine import Room
+from chipwise.run.job import Job, Phase
+from chipwise.run.queue import why_short
+from chipwise.run.record import Row, Wanted
+
+if TYPE_CHECKING:
+    from chipwise.api.running.held import Held
+    from chipwise.api.wiring import Session
+    from chipwise.run.record import Record
+
+MOST = 50  # rows: each is read
+LOOKS_S = 0.5
+PATIENT_S = 1.5  # after which one who waits wants to know why
+PLACED = frozenset(phase for phase in Phase if phase.placed)
+
+
+def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
+    """By id the GPUs that it asks for and what stands in its way, of queued jobs of this machine. A list is shown whatever
+    happens: what cannot be told is left out."""
+    here = place.this_place(session)
+    queued = [row for row in rows if row.phase is Phase.QUEUED and row.engine == "local" and row.place == here][:MOST]
+    if not queued:
+        return {}
+    try:
+        told = place.given_out(session)  # nobody asks the driver for a list
+        jobs = [job for row in queued if (job := record.job(row.id)) is not None]
+        placed = record.jobs(Wanted(phases=PLACED, place=here)) if told is not None else []
+        rules, now = place.rules(session), time.time()
+        found = {}
+        for job in jobs:
+            why = job.waiting
+            if told is not None:
+                before = [one for id in job.spec.after if (one := record.job(id)) is not None]
+                room = Room(tuple(told["gpus"]), tuple(told["cpus"]))
+                why = why_short(job, [*placed, *before], room, rules, now) or why
+            found[job.id] = (_asked(job), why)
+        return found
+    except ChipwiseError:
+        return {}
+
+
+def _asked(job: Job) -> str:
+    needs = job.spec.needs
+    return str(needs.gpus) if needs.fewest_gpus >= needs.gpus else f"{needs.fewest_gpus} to {needs.gpus}"
+
+
+class Watched:
+    """What somebody who follows a job is told before it runs: why it waits, when that changes, and which stages are done."""
+
+    def __init__(self, held: Held, before: Sequence[str] = ()) -> None:
+        self._held, self._open, self._said, self._next = held, list(before), "", 0.0
+
+    def news(self, job: Job) -> list[str]:
+        """Asked again and again; it looks now and then, and once more at the end."""
+        now = time.time()
+        if now < self._next and not job.phase.over:
+            return []
+        self._next = now + LOOKS_S
+        found = []
+        for id in list(self._open):
+            stage = self._held.record.job(id)
+            if stage is None or stage.phase.over:
+                self._open.remove(id)
+                if stage is not None:
+                    found.append(f"{id} {stage.phase}{f': {stage.reason}' if stage.reason else ''}")
+        why = self._why(job, now)
+        if why and why != self._said:
+            self._said = why
+            found.append(f"{job.id} waits: {why}")
+        return found
+
+    def _why(self, job: Job, now: float) -> str:
+        """Of what is tried again something is said already; what starts at once needs no reason."""
+        if job.phase is Phase.STARTING and job.spec.engine != "local":
+            return job.waiting
+        if job.phase is not Phase.QUEUED or job.not_before > now or now - job.submitted < PATIENT_S:
+            return ""
+        if job.spec.engine != "local" or job.spec.place != self._held.engine.place:
+            return job.waiting
+        record, config = self._held.record, self._held.engine.config
+        placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
+        before = [one for id in job.spec.after if (one := record.job(id)) is not None]
+        why = why_short(job, [*placed, *before], Room(config.gpus, config.cpus), self._held.rules, now)
+        return why or ("others are ahead of it" if now - job.submitted > 3 * PATIENT_S else "")

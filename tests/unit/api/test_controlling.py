@@ -1,0 +1,90 @@
+"""The controller as a process, where no other process is needed to see it."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from chipwise.adapters.stores.record import connect
+from chipwise.adapters.supervising import folder
+from chipwise.api.config import Config
+from chipwise.api.running import controlling, place
+from chipwise.api.wiring import Session
+from chipwise.errors import NotAllowed
+from chipwise.run.events import Over
+from chipwise.run.job import Phase, Spec
+from chipwise.run.loop import Controller
+from chipwise.run.record import Change
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    for name in ("config", "data"):
+        (tmp_path / name).mkdir()
+    return Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), [])
+
+
+def test_secrets_stay_while_their_job_lives_or_is_being_submitted(session: Session, tmp_path: Path) -> None:
+    record = connect(place.record_url(session))
+    over, _ = record.submit([("over", Spec(("true",), "over")), ("lives", Spec(("true",), "lives"))], 0.0)
+    record.write([Change(over, (Over(Phase.STOPPED, "as asked"),))], 1.0)
+    for id in ("over", "lives", "young", "old"):
+        (tmp_path / "passing" / id).mkdir(parents=True)
+    long_ago = time.time() - 2.0 * controlling.SUBMITTED_WITHIN_S
+    os.utime(tmp_path / "passing" / "old", (long_ago, long_ago))
+    controlling._tidy(tmp_path / "passing", record)
+    assert sorted(one.name for one in (tmp_path / "passing").iterdir()) == ["lives", "young"]
+    record.close()
+
+
+def test_a_job_that_came_while_the_controller_was_leaving_is_not_left_alone(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever submitted it saw the lock held, and started nobody."""
+    woken: list[str] = []
+    monkeypatch.setattr(controlling, "awake", lambda session, where="": woken.append(where))
+    monkeypatch.setattr(controlling, "_asked_to_go", list)
+    monkeypatch.setenv("CHIPWISE_GPUS", "none")
+    local = place.local_engine(session)
+    resign = Controller.resign
+
+    def late(leaving: Controller) -> None:
+        resign(leaving)
+        assert folder.locked(session.config.run_dir / "controller.lock")
+        record.submit([("late", Spec(("true",), "late", place=local.place))], time.time())
+
+    record = connect(place.record_url(session))
+    monkeypatch.setattr(Controller, "resign", late)
+    controlling.control(session, idle_s=0.0)
+    record.close()
+    assert woken == [""]
+    assert not folder.locked(session.config.run_dir / "controller.lock")
+
+
+def test_trouble_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    told = controlling._Told()
+    for trouble in (("a",), ("a",), ("a", "b"), (), ("a",)):
+        told.say(*trouble)
+    assert capsys.readouterr().out == "a\na\nb\na\n"
+
+
+def test_one_whom_the_record_never_let_act_does_not_stay_for_ever(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Controller, now: float) -> None:
+        raise NotAllowed("The record refuses this to you.")
+
+    monkeypatch.setattr(Controller, "turn", refused)
+    monkeypatch.setattr(controlling, "_asked_to_go", list)
+    monkeypatch.setattr(controlling, "GIVES_UP_S", 0.5)
+    monkeypatch.setenv("CHIPWISE_GPUS", "none")
+    controlling.control(session)
+    assert not folder.locked(session.config.run_dir / "controller.lock")
+
+
+def test_two_data_directories_of_one_machine_are_two_places(tmp_path: Path) -> None:
+    """Each knows only what lies in its own folders: with one place, either would take the other's attempts for lost."""
+    places = {place.this_place(Session(Config(tmp_path, tmp_path / name), date(2026, 11, 15), [])) for name in ("a", "b")}
+    assert len(places) == 2

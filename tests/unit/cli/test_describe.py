@@ -1,0 +1,35 @@
+"""A table has no column that says nothing, and a job holds what it holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.cli.describe import _holds, _show_compared
+from chipwise.run.comparing import Compared
+from chipwise.run.job import Attempt, Job, Needs, Phase, Spec, Where
+
+
+def test_of_a_plain_command_only_what_was_measured_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    _show_compared([Compared("steps_per_s", measured=5.0)], "")
+    head = capsys.readouterr().out.splitlines()[1]
+    assert head.split() == ["measured"]
+    _show_compared([Compared("usd", predicted=1.778e-05, measured=0.02)], "")
+    out = capsys.readouterr().out
+    assert "< $0.01" in out
+    assert "$0.02" in out
+    assert "from" not in out
+
+
+@pytest.mark.parametrize(
+    ("needs", "attempt", "said"),
+    [
+        (Needs(4, 1, gpus_least=2), None, "2 to 4 GPUs, 1 CPU"),
+        (Needs(4, 1, processes=4, gpus_least=2), Attempt(1, Where(), (0, 1), (0,)), "2 of 4 GPUs, 1 CPU, 2 processes"),
+        (Needs(8, 2, 4, machines_least=2), Attempt(1, Where(), machines=3), "8 GPUs, 2 CPUs, on each of 3 of 4 machines"),
+        (Needs(1, 1), None, "1 GPU, 1 CPU"),
+    ],
+)
+def test_what_is_held_is_told_while_it_is(needs: Needs, attempt: Attempt | None, said: str) -> None:
+    phase = Phase.QUEUED if attempt is None else Phase.RUNNING
+    job = Job("a", Spec(("true",), "a", needs=needs), 0.0, phase=phase, attempts=() if attempt is None else (attempt,))
+    assert _holds(job) == said

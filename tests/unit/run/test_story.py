@@ -1,0 +1,36 @@
+"""A story is for people: words, and figures as they read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.run.events import Ended, Measured, Submitted
+from chipwise.run.job import Outcome, Spec
+from chipwise.run.story import told
+
+
+def test_a_long_command_is_cut_with_a_mark() -> None:
+    assert told(Submitted(Spec(("python", "x" * 500), "a"))).endswith("x…")
+    assert "…" not in told(Submitted(Spec(("python", "x" * 20), "a")))
+
+
+def test_one_that_was_lost_was_last_seen_at_a_step_and_may_have_come_further() -> None:
+    assert told(Ended(1, Outcome.LOST, step=876)) == "attempt 1 was lost, last seen at step 876"
+    assert told(Ended(1, Outcome.DONE, step=900)) == "attempt 1 is done at step 900"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("usd", 1.778e-05, "< $0.01"),
+        ("usd", 0.5312, "$0.53"),
+        ("seconds", 0.0, "0 s"),
+        ("seconds", 4e-5, "under 1 ms"),
+        ("seconds", 3.0, "3 s"),
+        ("interruptions", 2.39e-05, "0 interruptions"),
+        ("interruptions", 2.0, "2 interruptions"),
+    ],
+)
+def test_figures_are_those_that_people_read(name: str, value: float, shown: str) -> None:
+    assert told(Measured({}, {name: value})) == f"measured: {shown}"
+    assert told(Measured({name: value}, {name: 1})).endswith(f"({shown.removesuffix(' interruptions')} predicted)")
