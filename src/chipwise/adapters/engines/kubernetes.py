@@ -117,9 +117,10 @@ class Kubernetes:
             if any(one.trouble is not None for one in needed):
                 break
             time.sleep(0.02)
-        for one in needed:
+        for one in needed:  # what is in the way of one tells more than that another has not answered yet
             if isinstance(one.trouble, OutsideFailed):
                 raise one.trouble
+        for one in needed:
             if one.trouble is not None or not one.whole:
                 told = f": {one.trouble}" if one.trouble is not None else " in time"
                 raise TryLater(f"{self.connection.server} did not list its {one.what.kind.plural}{told}.")
