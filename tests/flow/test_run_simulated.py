@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +19,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Placed
 from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
 from chipwise.run.queue import Rules, Share
-from command import Chipwise
+from command import ROOT, Chipwise
 from run_jobs import SPOT_A, SPOT_B, STAYS, shared_devices, spec, twice_at_once
 
 HOUR = 3600.0
@@ -340,3 +341,16 @@ def test_a_long_line_of_a_story_goes_on_under_itself(chipwise: Chipwise) -> None
     done = chipwise("run", "--simulate", "--expected", "2h", "--", "true", *("word" for _ in range(30)))
     first, more = done.out.splitlines()[:2]
     assert more.startswith(" " * first.index("submitted") + "word")
+
+
+def test_the_tutorial_of_the_simulated_engine_is_true(chipwise: Chipwise) -> None:
+    page = (ROOT / "docs/tutorial/simulate.md").read_text()
+    [script] = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    commands = [shlex.split(line.partition("#")[0].partition(">")[0]) for line in script.strip().splitlines()]
+    first, other, as_json, command = (chipwise(*words[1:]) for words in commands)
+    assert [one.code for one in (first, other, as_json, command)] == [0, 0, 0, 0]
+    assert first.out != other.out
+    assert "done after 6 h" in command.out
+    assert as_json.json
+    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "simulate.md", "exec"), {})

@@ -65,7 +65,7 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
     if asked.stages or asked.engine not in (None, "local"):
         raise BadInput("A simulation runs on no engine: it plays the machines of the plan.", remedy="Leave --engine out.")
     with opened(session) as held:
-        named = wanted.named(session, asked, held)
+        named = wanted.named(session, replace(asked, played=True), held)
         rules = held.rules
     now = time.time()
     if not asked.is_command:

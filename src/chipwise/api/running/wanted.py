@@ -57,6 +57,7 @@ class Asked:
     after: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
     environment: str | None = None
+    played: bool = False  # by a virtual clock: nothing is run, so nobody needs to say what
 
 
 def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
@@ -166,7 +167,7 @@ def _of_command(asked: Asked, held: Held, aim: tuple[Reach, str]) -> Spec:
     spec = Spec(
         command=asked.words,
         name=_told("--name", asked.name) or _called(asked.words),
-        engine=reach.kind,
+        engine="simulated" if asked.played else reach.kind,
         place=where,
         folder=folder,
         # What is set on this machine means nothing on another.
