@@ -53,19 +53,18 @@ def _figures(session: Session, home: Path) -> Iterator[Figure]:
         for _ in range(JOBS):
             submitting.submit(held.record, [(submitting.new_id(spec.name), spec)])
         yield Figure("local_submit", JOBS / (time.perf_counter() - start), "1/s", {"min": 500.0})
-        yield Figure("local_ps_wall", _ps(), "s", {"max": 0.5})
-        yield Figure("local_ps_cpu", _ps(cpu=True), "s", {"max": 0.5})
         controller = Controller(held.record, place.local_engine(session), "bench", held.rules)
         took = [_turn(controller) for _ in range(12)]
         yield Figure("local_controller_longest_turn_cpu", max(took), "s", {"max": 0.1})
         yield Figure("local_controller_usual_turn_cpu", statistics.median(took), "s", {"max": 0.1})
         controller.resign()
-        yield Figure("local_controller_memory", _memory(session), "MB", {"max": 300.0})
+        yield from _beside(session)
 
 
 def _turn(controller: Controller) -> float:
     start = time.process_time()
-    controller.turn(time.time())
+    turn = controller.turn(time.time())
+    assert turn.leads, "somebody else leads: nothing was measured"
     return time.process_time() - start
 
 
@@ -80,16 +79,20 @@ def _ps(cpu: bool = False) -> float:
     return statistics.median(found)
 
 
-def _memory(session: Session) -> float:
-    """Of a real controller process that has read all jobs; it and the one job that it started are ended by their ids."""
+def _beside(session: Session) -> Iterator[Figure]:
+    """A real controller process that has read all jobs, and `ps` beside it, which would start one. It and the one job that it
+    started are ended by their ids."""
     controller = subprocess.Popen([sys.executable, "-P", "-m", "chipwise", "control"], start_new_session=True)
     try:
         time.sleep(8)
+        yield Figure("local_ps_wall", _ps(), "s", {"max": 0.5})
+        yield Figure("local_ps_cpu", _ps(cpu=True), "s", {"max": 0.5})
+        assert controller.poll() is None, "the controller left: nothing was measured"
         process = psutil.Process(controller.pid)
         most = process.memory_info().rss
         for child in process.children(recursive=True):
             child.send_signal(signal.SIGKILL)
-        return most / 1e6
+        yield Figure("local_controller_memory", most / 1e6, "MB", {"max": 300.0})
     finally:
         controller.send_signal(signal.SIGKILL)
         controller.wait()

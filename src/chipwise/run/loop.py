@@ -13,7 +13,7 @@ from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, Outsi
 from chipwise.run import recovery
 from chipwise.run.engine import Engine, Leave, Order, Sight, Start, State
 from chipwise.run.events import Event, Told
-from chipwise.run.job import Job
+from chipwise.run.job import Job, Phase
 from chipwise.run.policy import NeverLate, Policy
 from chipwise.run.queue import Rules
 from chipwise.run.record import Change, Deposed, Lease, Record, Stale
@@ -63,7 +63,7 @@ class Controller:
         self._lease = lease
         if self._read():  # deciding on half of the jobs would give out devices that the other half holds
             return Turn(True, live=len(self._jobs), behind=True)
-        placed = [job for job in self._jobs.values() if job.phase.placed]
+        placed = [job for job in self._jobs.values() if job.phase is not Phase.QUEUED and job.phase.placed]
         try:
             seen = self.engine.look(placed, now)
         except OutsideFailed as error:

@@ -43,11 +43,12 @@ def step(
     placed: list[Job] = []
     queued: list[Job] = []
     for job in jobs.values():
-        if job.phase.placed:
-            placed.append(job)
-            if (act := _placed(job, seen, now, policy)) is not None:
-                acts.append(act)
-        elif job.phase is Phase.QUEUED:
+        if job.phase is not Phase.QUEUED:
+            if job.phase.placed:
+                placed.append(job)
+                if (act := _placed(job, seen, now, policy)) is not None:
+                    acts.append(act)
+        else:  # of most, where there are many
             before = [jobs.get(name) or others.get(name) for name in job.spec.after]
             if (act := _not_now(job, before)) is not None:
                 acts.append(act)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from datetime import date
 from pathlib import Path
@@ -88,3 +90,16 @@ def test_two_data_directories_of_one_machine_are_two_places(tmp_path: Path) -> N
     """Each knows only what lies in its own folders: with one place, either would take the other's attempts for lost."""
     places = {place.this_place(Session(Config(tmp_path, tmp_path / name), date(2026, 11, 15), [])) for name in ("a", "b")}
     assert len(places) == 2
+
+
+def test_a_list_of_jobs_of_this_machine_imports_no_other_engine(session: Session) -> None:
+    """`ps` sees to it that a controller lives: what it imports for that is most of what it takes."""
+    folders = f"Path({str(session.config.config_dir)!r}), Path({str(session.config.data_dir)!r})"
+    code = (
+        "import sys; from datetime import date; from pathlib import Path; from chipwise.api.config import Config\n"
+        "from chipwise.api.running import controlling, place, waiting; from chipwise.api.wiring import Session\n"
+        f"controlling.home(Session(Config({folders}), date.today(), []), '')\n"
+        "print([one for one in ('pydantic', 'lightkube', 'boto3', 'numpy') if one in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

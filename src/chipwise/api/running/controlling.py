@@ -40,9 +40,11 @@ _STARTED_AT: dict[Path, float] = {}  # by home: a controller needs a moment unti
 
 def home(session: Session, place: str) -> Path:
     """Of the lock and of what the controller prints. An empty place is this machine."""
-    from chipwise.api.running.engines import home_of
+    found = session.config.run_dir
+    if place:  # what this machine needs not is not imported for it: `ps` asks, too
+        from chipwise.api.running.engines import home_of
 
-    found = home_of(session, place) if place else session.config.run_dir
+        found = home_of(session, place)
     found.mkdir(parents=True, exist_ok=True, mode=0o700)
     return found
 
