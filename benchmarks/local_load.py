@@ -19,13 +19,12 @@ import psutil
 from chipwise.api.config import Config
 from chipwise.api.running import asking, place, submitting
 from chipwise.api.wiring import Session
-from chipwise.run.job import Needs, Phase, Spec
+from chipwise.run.job import PLACED, Needs, Spec
 from chipwise.run.loop import Controller
 from chipwise.run.record import Wanted
 from figure import CHIPWISE, Figure
 
 JOBS = 10_000
-PLACED = frozenset(phase for phase in Phase if phase.placed)
 
 
 def figures() -> Iterator[Figure]:

@@ -19,10 +19,10 @@ import psutil
 import pytest
 
 from chipwise.adapters.supervising import processes
+from run_machine import CHIPWISE, clear
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
-CHIPWISE = str(Path(sys.executable).parent / "chipwise")
 CPUS = os.cpu_count() or 1
 # Nothing is learnt: steps that take as long as they are told, so that a measured speed can be held against a known one.
 STAND_IN = """
@@ -97,18 +97,8 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    with suppress(OSError, ValueError, psutil.Error):
-        pid = int((tmp_path / "data" / "run" / "controller.lock").read_text())
-        if "control" in psutil.Process(pid).cmdline():
-            os.kill(pid, signal.SIGTERM)
-            psutil.Process(pid).wait(10)
-    root = tmp_path / "data" / "run" / "jobs"
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.environ().get(processes.MARK, "").startswith(str(root)) or str(root) in " ".join(process.cmdline()):
-                process.kill()
+    yield Bench(tmp_path)
+    clear(tmp_path)
 
 
 def test_measured_speed_leaves_the_warm_up_out_and_stands_beside_the_prediction(bench: Bench) -> None:

@@ -78,14 +78,18 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    made = Machine(tmp_path)
-    yield made
+    yield Machine(tmp_path)
+    clear(tmp_path)
+
+
+def clear(home: Path) -> None:
+    """Ends the controller and the jobs of a test."""
     with suppress(OSError, ValueError, psutil.Error):
-        pid = made.controller()
+        pid = int((home / "data" / "run" / "controller.lock").read_text())
         if "control" in psutil.Process(pid).cmdline():
             os.kill(pid, signal.SIGTERM)
             psutil.Process(pid).wait(10)
-    root = tmp_path / "data" / "run" / "jobs"
+    root = home / "data" / "run" / "jobs"
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.environ().get(processes.MARK, "").startswith(str(root)) or str(root) in " ".join(process.cmdline()):

@@ -20,7 +20,7 @@ from chipwise.api.running import asking, jobs, predicting
 from chipwise.errors import BadInput, ChipwiseError
 from chipwise.run.comparing import number, steps_of
 from chipwise.run.events import Measured
-from chipwise.run.job import Job, Phase, Wish, Work
+from chipwise.run.job import LIVE, PLACED, Job, Phase, Wish, Work
 from chipwise.run.record import Wanted as WantedJobs
 from chipwise.workload.kinds import Common
 
@@ -224,7 +224,7 @@ def _run(held: Held, job: Job, work: Work) -> Run:
     last = job.attempt
     price = last.where.usd_per_hour if last is not None else None
     now = time.time()
-    beside = held.record.rows(WantedJobs(phases=frozenset(one for one in Phase if one.placed), place=job.spec.place))
+    beside = held.record.rows(WantedJobs(phases=PLACED, place=job.spec.place))
     steps = measured.get("steps")
     speed = _speed(measured, work)
     return Run(
@@ -297,7 +297,7 @@ def _sweep(held: Held, job: Job) -> None:
 def _stop(held: Held, mark: str) -> None:
     """Whatever was begun under this mark, be it recorded a moment ago."""
     name, _, value = mark.partition("=")
-    live = held.record.jobs(WantedJobs(phases=frozenset(one for one in Phase if not one.over)))
+    live = held.record.jobs(WantedJobs(phases=LIVE))
     mine = [job for job in live if job.spec.labels.get(name) == value]
     for job in mine:
         jobs.ask(held.record, job, Wish.STOP, reason="its benchmark was interrupted")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chipwise.api.running.workloads import SERVES
 from chipwise.api.workloads import check
 from chipwise.errors import BadInput
 from chipwise.workload.kinds import Common
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 SIMULATED = "simulated"
-SERVES = ("serve", "stream", "interactive")
 
 
 @dataclass(frozen=True, slots=True)

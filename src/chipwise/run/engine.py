@@ -6,7 +6,7 @@ was started, or is over, does nothing. An engine never decides; what it cannot d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -112,4 +112,6 @@ class Engine(Protocol):
 
 
 class TellsLogs(Protocol):
-    def logs(self, job: Job, number: int, *, follow: bool, rank: int | None) -> object: ...
+    def logs(self, job: Job, number: int, *, follow: bool, rank: int | None) -> Iterator[bytes]:
+        """With `follow`, an empty piece says that nothing was added since."""
+        ...

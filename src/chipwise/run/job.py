@@ -32,6 +32,10 @@ class Phase(StrEnum):
         return self in (Phase.STARTING, Phase.RUNNING, Phase.LEAVING)
 
 
+LIVE = frozenset(one for one in Phase if not one.over)
+PLACED = frozenset(one for one in Phase if one.placed)
+
+
 class Wish(StrEnum):
     """What its owner wants of it."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from chipwise.catalog.offer import Purchase
+from chipwise.run.comparing import number
 from chipwise.run.job import Attempt, Job, Move, Outcome, Where
 from chipwise.run.policy import Decision, Policy, Standing
 
@@ -47,7 +48,7 @@ def decision(
 
 
 def restart_s(job: Job) -> float:
-    told = _number(job.spec.predicted.get("restart_s"))
+    told = number(job.spec.predicted.get("restart_s"))
     return RESTART_S if told is None else told
 
 
@@ -56,7 +57,7 @@ def rest_s(job: Job, done: int | None = None) -> float | None:
     On fewer machines than wanted it takes longer in proportion, which is the most that it can."""
     if job.spec.expected_s is None:
         return None
-    total = _number(job.spec.predicted.get("steps"))
+    total = number(job.spec.predicted.get("steps"))
     reached = max((_kept(one) for one in job.attempts), default=0)
     share = max(reached, done or 0) / total if total else 0.0
     return job.spec.expected_s * max(1.0 - share, 0.0) * max(job.spec.needs.machines, 1) / job.machines
@@ -236,7 +237,3 @@ def _unlucky(attempts: Sequence[Attempt]) -> dict[Where, float]:
 
 def _kept(attempt: Attempt) -> int:
     return (attempt.saved if attempt.saved is not None else attempt.step) or 0
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

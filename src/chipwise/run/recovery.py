@@ -15,7 +15,7 @@ from chipwise.run.events import Again, Begun, Ended, Event, Measured, Over, afte
 from chipwise.run.job import Attempt, Job, Outcome, Phase, Why, Wish
 
 NEARLY = 0.99  # of the amount, since the last step is often smaller
-NO_MACHINE_S = 60.0  # between attempts of a job in a hurry that got no machine: each is a request, and a line of its story
+REFUSED_S = 60.0  # between attempts of a job in a hurry that got no machine: each is a request, and a line of its story
 LEFT = 75  # EX_TEMPFAIL: "saved; start me again"
 NO_USE = {126: "the command may not be executed", 127: "the command was not found"}
 SIGNALS = {
@@ -127,7 +127,7 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
             if len(gone) > retry.losses:
                 return Over(Phase.FAILED, f"interrupted {_often(len(gone))}, more than the {retry.losses} that are allowed")
             stuck = 0 if job.leaving is Why.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
-            hurry = retry.wait_s if begun is not None else max(retry.wait_s, NO_MACHINE_S)
+            hurry = retry.wait_s if begun is not None else max(retry.wait_s, REFUSED_S)
             wait = min(_wait(job, stuck), hurry) if job.spec.deadline is not None else _wait(job, stuck)
             what = "was lost" if ended.outcome is Outcome.LOST else "left"
             return Again(now + wait, f"{what}: {ended.reason}" if ended.reason else what)

@@ -17,6 +17,8 @@ from chipwise.run.job import Spec, Where
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
+BOUGHT = (Purchase.SPOT, Purchase.ON_DEMAND)  # a promise of years changes the price of a machine, not how it is asked for
+
 
 def on_cluster(spec: Spec, image: str, queue: str) -> Spec:
     from chipwise.adapters.kube.plain import command_objects
@@ -39,7 +41,7 @@ def on_ec2(session: Session, spec: Spec, machine: str | None, spot: bool, image:
             "machine of aws", machine, session.names.nearest_machines(machine), remedy=f"{why}See chipwise machines."
         )
     _check_gpus(session, spec, machine, index)
-    places = [_place(session, machine, reach.fields.region, one) for one in _BOUGHT if spot or one is Purchase.ON_DEMAND]
+    places = [_place(session, machine, reach.fields.region, one) for one in BOUGHT if spot or one is Purchase.ON_DEMAND]
     gpus = spec.needs.gpus or (0 if index is None else int(session.catalog.machines[index].chips or 0))
     env = {**spec.env, IMAGE: image} if image else spec.env
     return replace(spec, places=tuple(places), needs=replace(spec.needs, gpus=gpus), env=env)
@@ -58,7 +60,6 @@ def _check_gpus(session: Session, spec: Spec, machine: str, index: int | None) -
 
 
 _TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")  # AWS has more types than the catalog; it will say itself which it has not
-_BOUGHT = (Purchase.SPOT, Purchase.ON_DEMAND)
 
 
 def _place(session: Session, machine: str, region: str, purchase: Purchase) -> Where:

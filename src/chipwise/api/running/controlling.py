@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import BadInput, OutsideFailed
-from chipwise.run.job import Phase
+from chipwise.run.job import LIVE
 from chipwise.run.loop import Controller, Turn
 from chipwise.run.record import Wanted
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
     from chipwise.run.record import Record
 
-LIVE = frozenset(one for one in Phase if not one.over)
 TURN_S = {"ec2": 5.0, "kubernetes": 0.5}  # a look at EC2 is requests; one at a cluster reads what watches brought
 SOON_S = 0.2
 RESTS_S = 1.0  # between turns while nothing moves

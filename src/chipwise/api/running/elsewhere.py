@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from chipwise.api import rendering
 from chipwise.api.plan_quick import read, with_limits
 from chipwise.api.planning_any import plan_any_checked
+from chipwise.api.running.bare import BOUGHT
 from chipwise.api.running.engines import OnEc2, OnKubernetes, Reach
-from chipwise.api.running.planned import place_of, predicted_of, rate_of, same_as
+from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as
 from chipwise.api.running.workloads import IMAGE
 from chipwise.api.workloads import check
 from chipwise.catalog.offer import Purchase
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
     from chipwise.render.deployment import Deployment
 
-PLACES = 6
 Queues = Callable[[str, str], str]  # of a cluster: the queue for a team, where one was asked for or not
 
 
@@ -33,13 +33,14 @@ def planned(
 ) -> Spec:  # fmt: skip
     """The workload of the file, or one stage of it, on what the plan takes within the engine's own limits. `image`: instead of
     the workload's own."""
-    text = with_limits(read(path), path, limits(session, path, environment, reach))
+    within = limits(session, path, environment, reach)
+    text = with_limits(read(path), path, within)
     checked = check(session, path, environment, text=text)
     found = plan_any_checked(session, path, checked, None, rendering.LOOKED_AT)
     if isinstance(found, Plan) and found.winner is None:
         raise NoResult(
             f"Nothing that {reach.kind} may take fits {found.workload}.",
-            remedy=f"chipwise plan {path} {_as_options(limits(session, path, environment, reach))} says how much is missing.",
+            remedy=f"chipwise plan {path} {_as_options(within)} says how much is missing.",
         )
     deployment = rendering.deployment_from(session, checked.workload, found, rendering.Asked(stage=stage))
     spec = replace(
@@ -54,7 +55,7 @@ def planned(
         same = same_as(found)
         spec = replace(
             spec,
-            places=tuple(dict.fromkeys(place_of(one) for one in same if Purchase(one.purchase) in _BOUGHT))[:PLACES]
+            places=tuple(dict.fromkeys(place_of(one) for one in same if Purchase(one.purchase) in BOUGHT))[:PLACES]
             or spec.places,
             predicted=predicted_of(found),
             interruptions_per_hour=rate_of(same),
@@ -64,9 +65,6 @@ def planned(
         return replace(spec, env={**spec.env, **({IMAGE: image} if image else {})})
     queue = queue_for(spec.team, reach.setting("queue"))
     return replace(spec, objects=work(deployment, queue, image))
-
-
-_BOUGHT = (Purchase.SPOT, Purchase.ON_DEMAND)  # a promise of years changes the price of a machine, not how it is asked for
 
 
 def limits(session: Session, path: str, environment: str | None, reach: Reach) -> list[str]:

@@ -7,10 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from chipwise.adapters.supervising.folder import ORDER
 from chipwise.errors import NotFound, OutsideFailed
+from chipwise.run.engine import TellsLogs
 from chipwise.run.job import Job
 
 if TYPE_CHECKING:
@@ -117,13 +118,7 @@ def _rotated(handle: int, folder: Path) -> bool:
 # What other engines keep.
 
 
-class Tells(Protocol):
-    def logs(self, job: Job, number: int, *, follow: bool, rank: int | None) -> Iterator[bytes]:
-        """With `follow`, an empty piece says that nothing was added since."""
-        ...
-
-
-def told(engine: Tells, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
+def told(engine: TellsLogs, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
     """All attempts in order, or one. An attempt of which nothing is left is passed over where others have something."""
     numbers = range(1, len(job.attempts) + 1) if number is None else [number]
     missing: NotFound | None = None
@@ -139,7 +134,7 @@ def told(engine: Tells, job: Job, number: int | None, rank: int | None = None) -
         raise missing
 
 
-def follow_told(engine: Tells, look: Callable[[], Job], rank: int | None = None, first: int = 1) -> Iterator[bytes]:
+def follow_told(engine: TellsLogs, look: Callable[[], Job], rank: int | None = None, first: int = 1) -> Iterator[bytes]:
     """Until the job is over. A connection that breaks is taken up where it broke: what was read is not shown twice."""
     job, number, sent = look(), first, 0
     while True:

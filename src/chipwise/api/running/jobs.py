@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput, TryLater, UnknownName
 from chipwise.run.events import Wished
-from chipwise.run.job import Job, Phase, Wish
+from chipwise.run.job import LIVE, Job, Phase, Wish
 from chipwise.run.queue import Rules, why_waiting
 from chipwise.run.record import Change, Happened, Stale, Wanted
 from chipwise.run.story import told
@@ -75,7 +75,7 @@ class Described:
 def describe(record: Record, job: Job, room: Room, rules: Rules) -> Described:
     waiting = job.waiting if job.spec.engine != "local" and not job.phase.over else ""
     if job.phase is Phase.QUEUED and job.spec.engine == "local":
-        live = record.jobs(Wanted(phases=frozenset(one for one in Phase if not one.over), place=job.spec.place))
+        live = record.jobs(Wanted(phases=LIVE, place=job.spec.place))
         waiting = why_waiting(job, live, room, rules, time.time())
     return Described(job, tuple(story(record.events(job.id))), waiting)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.running import asking, engines
 from chipwise.errors import BadInput, ChipwiseError
 from chipwise.run.engine import Clear
-from chipwise.run.job import Job, Phase
+from chipwise.run.job import PLACED, Job
 from chipwise.run.record import Wanted
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Kubern
 
 def _of(held: asking.Held, engine: Kubernetes | Ec2, dry_run: bool) -> list[Left]:
     def live() -> list[Job]:
-        return held.record.jobs(Wanted(phases=frozenset(one for one in Phase if one.placed), place=engine.place))
+        return held.record.jobs(Wanted(phases=PLACED, place=engine.place))
 
     if engine.name == "ec2":
         of_machines: Ec2 = engine  # type: ignore[assignment]

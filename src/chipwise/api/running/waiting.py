@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.running import place
 from chipwise.errors import ChipwiseError
 from chipwise.run.engine import Room
-from chipwise.run.job import Job, Phase
+from chipwise.run.job import PLACED, Job, Phase
 from chipwise.run.queue import why_short
 from chipwise.run.record import Row, Wanted
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 MOST = 50  # rows: each is read
 LOOKS_S = 0.5
 PATIENT_S = 1.5  # after which one who waits wants to know why
-PLACED = frozenset(phase for phase in Phase if phase.placed)
 
 
 def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, tuple[str, str]]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from chipwise.run.job import Phase
+from chipwise.run.job import PLACED
 from chipwise.run.record import Wanted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Standing:
 
 def look(held: Held, measure_s: float) -> list[Standing]:
     """Jobs that hold devices; the processor's share is measured over `measure_s`, or since the last look."""
-    jobs = held.record.jobs(Wanted(phases=frozenset(one for one in Phase if one.placed), place=held.engine.place))
+    jobs = held.record.jobs(Wanted(phases=PLACED, place=held.engine.place))
     found = {job.id: held.engine.processes_of(job.id, len(job.attempts)) for job in jobs}
     every = [process for group in found.values() for process in group]
     for process in every:
