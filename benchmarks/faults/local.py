@@ -1,6 +1,9 @@
 """Kills the processes of jobs on this machine at random moments: the program, its supervisor, the controller.
 
     python benchmarks/faults/local.py --kills 300
+    python benchmarks/faults/local.py --kills 300 --postgres
+
+With `--postgres` the record is a real PostgreSQL server of its own, and connections to it are ended as well.
 
 Each job trains a little and keeps its state with `chipwise.job`. Afterwards it is counted what must never happen: a result that
 differs from that of an undisturbed run, two copies of a job at once, a step repeated that was saved, an orphan. The faults are
@@ -21,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -83,9 +86,13 @@ class Counted:
         return bad == 0 and self.most_redone <= 3 * EVERY
 
 
-def play(home: Path, kills: int, jobs: int, steps: int, seed: int, seconds: float, pause_s: float = 0.4) -> Counted:
-    """Jobs on a record of their own in `home`, and `kills` faults among them."""
+def play(
+    home: Path, kills: int, jobs: int, steps: int, seed: int, seconds: float, pause_s: float = 0.4, database: str = ""
+) -> Counted:
+    """Jobs on a record of their own in `home`, or in a database of PostgreSQL, and `kills` faults among them."""
     rng, counted = random.Random(seed), Counted()
+    if database:
+        os.environ["CHIPWISE_RECORD"] = database
     session = Session(Config(home / "config", home / "data"), date(2026, 1, 1), [])
     os.environ |= {
         "CHIPWISE_DATA_DIR": str(home / "data"),
@@ -105,7 +112,7 @@ def play(home: Path, kills: int, jobs: int, steps: int, seed: int, seconds: floa
                 break
             time.sleep(rng.uniform(0.05, pause_s))
             if sum(counted.kills.values()) < kills:
-                _kill(rng, live, held, home, counted)
+                _kill(rng, live, held, home, counted, database)
         ended = [held.job(id) for id, _ in names]
         _count(ended, home, steps, counted)
         _leave(home, held, counted, ended)
@@ -124,8 +131,12 @@ def _named(home: Path, number: int, steps: int, held: asking.Held) -> tuple[str,
     return submitting.new_id(spec.name), spec
 
 
-def _kill(rng: random.Random, live: list[Job], held: asking.Held, home: Path, counted: Counted) -> None:
-    what = rng.choice(("program", "program", "supervisor", "supervisor", "controller"))
+def _kill(rng: random.Random, live: list[Job], held: asking.Held, home: Path, counted: Counted, database: str) -> None:
+    connections = ("connection", "connection") if database else ()
+    what = rng.choice(("program", "program", "supervisor", "supervisor", "controller", *connections))
+    if what == "connection":
+        counted.kills[what] += _cut(rng, database)
+        return
     pid: int | None = None
     if what == "controller":
         with suppress(OSError, ValueError, psutil.Error):
@@ -144,6 +155,16 @@ def _kill(rng: random.Random, live: list[Job], held: asking.Held, home: Path, co
         with suppress(OSError, psutil.Error):
             os.kill(pid, signal.SIGKILL)
             counted.kills[what] += 1
+
+
+def _cut(rng: random.Random, database: str) -> int:
+    """Ends one of the connections to the database, whosever it is: the controller's, or that of whoever asks."""
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as admin:
+        others = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        found = [pid for (pid,) in admin.execute(others)]
+        return len(found) and admin.execute("SELECT pg_terminate_backend(%s)", (rng.choice(found),)).rowcount
 
 
 def _expected(steps: int) -> list[object]:
@@ -217,6 +238,17 @@ def figures(long: bool = False) -> Iterator[Figure]:
     yield Figure("faults_local_steps_redone", told["most_redone"], "steps", {"max": 3 * EVERY})
 
 
+@contextmanager
+def _server() -> Iterator[str]:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+    import postgres_server
+
+    if (found := postgres_server.programs()) is None:
+        raise SystemExit(postgres_server.MISSING)
+    with postgres_server.running(found) as server:
+        yield server.url("postgres")
+
+
 def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--kills", type=int, default=300)
@@ -225,10 +257,12 @@ def main() -> int:
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--minutes", type=float, default=10.0)
     asked.add_argument("--pause", type=float, default=0.4, help="the longest between two kills, in seconds")
+    asked.add_argument("--postgres", action="store_true", help="a record in a server of its own, whose connections are cut")
     given = asked.parse_args()
     home = Path(tempfile.mkdtemp(prefix="chipwise-faults-"))
     try:
-        counted = play(home, given.kills, given.jobs, given.steps, given.seed, 60.0 * given.minutes, given.pause)
+        with _server() if given.postgres else nullcontext("") as database:
+            counted = play(home, given.kills, given.jobs, given.steps, given.seed, 60.0 * given.minutes, given.pause, database)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     print(

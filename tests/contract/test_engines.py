@@ -15,7 +15,7 @@ from _pytest.mark.structures import ParameterSet
 from chipwise.adapters import engines
 from chipwise.run.engine import Clear, End, Leave, Sight, Start, State
 from chipwise.run.events import Ended, Placed, Submitted, after, first
-from chipwise.run.job import Job, Outcome
+from chipwise.run.job import Attempt, Job, Outcome, Phase, Spec, Where
 from chipwise.run.recovery import LEFT
 from engine_harness import Harness, folder_of
 
@@ -96,6 +96,35 @@ def test_an_engine_file_defines_connect_with_one_argument(name: str) -> None:
 def test_an_engine_has_the_name_that_the_user_types_and_a_place(bench: Harness) -> None:
     assert bench.engine.name.replace("-", "_") in NAMES
     assert bench.engine.place
+
+
+def test_an_engine_is_closed_and_its_jobs_do_not_notice(bench: Harness) -> None:
+    """Whoever opens one closes it, without asking of which kind it is; twice does no harm."""
+    job = started(bench, "long")
+    other = bench.again()
+    assert other.look([job], bench.now()).attempts[(job.id, 1)].state is State.RUNNING
+    other.close()
+    other.close()
+    assert see(bench, job).state is State.RUNNING
+    assert bench.lives(job) == 1
+
+
+def test_a_job_of_which_only_its_id_is_left_is_seen_is_no_stray_and_can_be_ended(bench: Harness) -> None:
+    """As a controller asks for one whose record is damaged: nobody knows what it was to run, or on what."""
+    job = started(bench, "long")
+    left = Job(
+        job.id, Spec((), "?", job.spec.engine, job.spec.place), 0.0, phase=Phase.STARTING, attempts=(Attempt(1, Where()),)
+    )
+    seen = bench.engine.look([left], bench.now())
+    assert seen.attempts[(job.id, 1)].state is State.RUNNING
+    assert not seen.strays
+
+    def ended(sight: Sight) -> bool:
+        bench.engine.do(End(left))
+        return sight.state in OVER
+
+    until(bench, left, ended)
+    assert bench.lives(job) == 0
 
 
 def test_a_job_that_was_never_started_is_absent(bench: Harness) -> None:

@@ -253,3 +253,27 @@ def test_only_admins_decide_who_is_what(team: Team) -> None:
 def test_a_record_in_a_file_has_no_members() -> None:
     with pytest.raises(BadInput, match="is a file: whoever may read it sees all"):
         connect_members("/nowhere/jobs.db")
+
+
+def _damaged(team: Team, id: str, body: str) -> Job:
+    job = team.by("robot").job(id)
+    assert job is not None
+    with psycopg.connect(team.url("admin"), options="-c search_path=chipwise") as admin:
+        admin.execute("SET session_replication_role = replica")  # no trigger, as a failing disk asks none
+        admin.execute("UPDATE jobs SET body = %s WHERE id = %s", (body, id))
+    return job
+
+
+@pytest.mark.parametrize("body", ["{", "[]", '{"id": "x"}'])
+def test_a_damaged_row_is_mended_by_who_acts_for_its_place_and_by_nobody_else(team: Team, body: str) -> None:
+    [id] = [row.id for row in team.by("alice").rows(Wanted(owner="alice"))]
+    job = _damaged(team, id, body)
+    assert team.by("alice").job(id) == job, "its events give it"
+    with pytest.raises(NotAllowed, match="is damaged, which only its controller or an admin can mend"):
+        team.by("alice").write([Change(job, (STOP,))], 5.0)
+    [mended] = team.by("robot").write([Change(job, (Waiting("no room"),))], 5.0)
+    assert team.by("alice").job(id) == mended
+    [stopped] = team.by("alice").write([Change(mended, (STOP,))], 6.0)
+    assert isinstance(stopped, Job)
+    ended = Wished(Wish.END, "alice")
+    assert isinstance(team.by("alice").write([Change(stopped, (ended,))], 7.0)[0], Job), "to end at once is hers to ask, too"

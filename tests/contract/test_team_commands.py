@@ -54,6 +54,7 @@ def wait(chipwise: Command, id: str, phase: str) -> dict[str, Any]:
     raise AssertionError(chipwise("describe", id).out)
 
 
+@pytest.mark.e2e  # every line is a process of its own, with controllers behind it
 def test_people_of_a_team_run_see_and_stop_what_their_roles_allow(as_login: Callable[[str], Command]) -> None:
     admin, alice, bob, carol = (as_login(name) for name in ("admin", *LOGINS))
     refused = alice("run", "-d", "--", "true")

@@ -96,7 +96,7 @@ def test_what_no_quota_will_ever_hold_is_refused_before_it_is_recorded(kueued: C
     engine = led.engine
     for queue, gpus, most in (("team-a", 9, 8), ("team-b", 1, 0)):
         job = placed("large", *command_objects(_asked("large", gpus), "team/trainer:1.4", queue))
-        told = f"large needs {gpus} GPUs, and queue {queue} never gives more than {most}"
+        told = f"large needs {gpus} GPU{'' if gpus == 1 else 's'}, and queue {queue} never gives more than {most}"
         with pytest.raises(BadInput, match=told):
             engine.check(job)
     with pytest.raises(BadInput, match=r"several queues: team-a, team-b"):

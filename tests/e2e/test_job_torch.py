@@ -63,6 +63,15 @@ def test_a_model_with_dropout_and_its_generators_is_bit_equal_after_interruption
     assert made["scheduler"].last_epoch == whole["scheduler"].last_epoch
 
 
+def test_a_plain_state_with_a_model_and_without_generators_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for state in (parts(), {"model": parts()["model"], "chance": job.torch.State()}, job.torch.State(**parts())):
+        for _ in job.steps(state, total=0, directory=tmp_path / str(id(state))):
+            pass
+    assert sum("without the random generators" in one for one in caplog.messages) == 1
+
+
 def test_torch_objects_and_tensors_stand_in_a_plain_state(tmp_path: Path) -> None:
     state = {**parts(), "tensor": torch.arange(4, device=DEVICE).to(torch.bfloat16), "losses": [1.0]}
     for _ in range(3):

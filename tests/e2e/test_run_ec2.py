@@ -5,78 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from aws_stand_in import AMI, Aws, started
-from command import Chipwise, Done
-from ec2_machines import Hall
+from aws_stand_in import started
+from ec2_user import REGION, Account
 
 pytestmark = pytest.mark.e2e
-REGION = "eu-west-1"
 SAYS = "import time; print('trained', flush=True); time.sleep(0.5)"
 STAYS = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(75)); print('here'); time.sleep(120)"
-
-
-class Account:
-    """What a user has: keys, a file of engines, and machines that work while commands run."""
-
-    def __init__(self, aws: Aws, folder: Path) -> None:
-        self.aws, self.hall = aws, Hall(aws, folder / "hall", REGION)
-        aws.client("s3", "us-east-1").create_bucket(Bucket="kept")
-        keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
-        self.user = Chipwise(folder, {**keys, "CHIPWISE_GPUS": "", "CHIPWISE_CPUS": "0"})
-        self.user.config_dir.mkdir(parents=True)
-        fields = {"region": REGION, "keep": "s3://kept/team", "endpoint_url": aws.moto, "image": AMI}
-        (self.user.config_dir / "engines.yaml").write_text(json.dumps({"ec2": fields}))
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._work)
-        self._thread.start()
-
-    def _work(self) -> None:
-        while not self._done.wait(0.1):
-            self.hall.turn()
-
-    def run(self, *words: str, **more: Any) -> Done:
-        return self.user.process(*words, **more)
-
-    def submit(self, *words: str) -> str:
-        done = self.run("run", "--json", "--engine", "ec2", *words)
-        assert done.code == 0, done.err
-        return str(done.json[0]["id"])
-
-    def job(self, id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.run("describe", id, "--json").json
-        return found
-
-    def wait(self, id: str, phase: str, seconds: float = 90) -> dict[str, Any]:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if (found := self.job(id))["phase"] == phase:
-                return found
-            time.sleep(0.5)
-        raise AssertionError(self.run("describe", id).out + self.controller_log())
-
-    def controller_log(self) -> str:
-        return "".join(one.read_text() for one in self.user.data_dir.glob("run/places/*/controller.log"))
-
-    def controller(self) -> int:
-        [lock] = self.user.data_dir.glob("run/places/*/controller.lock")
-        return int(lock.read_text())
-
-    def living(self) -> list[str]:
-        return [one.id for one in self.hall.instances() if one.state in ("pending", "running")]
-
-    def close(self) -> None:
-        self._done.set()
-        self._thread.join()
-        self.hall.close()
 
 
 @pytest.fixture
@@ -87,10 +26,6 @@ def account(tmp_path: Path) -> Iterator[Account]:
         try:
             yield made
         finally:
-            for lock in made.user.data_dir.glob("run/places/*/controller.lock"):
-                if text := lock.read_text().strip():
-                    with suppress(ProcessLookupError):
-                        os.kill(int(text), signal.SIGTERM)
             made.close()
 
 
@@ -99,13 +34,6 @@ def own(folder: Path) -> Path:
     made = folder / "own"
     made.mkdir()
     return made
-
-
-def gone(account: Account, seconds: float = 40) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and account.living():
-        time.sleep(0.2)
-    return not account.living()
 
 
 def test_a_command_rents_a_machine_runs_tells_and_leaves_nothing(account: Account) -> None:
@@ -119,7 +47,7 @@ def test_a_command_rents_a_machine_runs_tells_and_leaves_nothing(account: Accoun
         unknown = account.run(*words)
         assert unknown.code != 0
         assert "has one machine" in unknown.err
-    assert gone(account)
+    assert account.gone()
     assert account.run("reap", "--json").json == []
     assert "train" in account.run("ps").out
 
@@ -134,13 +62,13 @@ def test_a_folder_of_this_machine_goes_along(account: Account, tmp_path: Path) -
     assert account.run("logs", id).out == "brought along\n"
     refused = account.run("run", "--engine", "ec2", "--machine", "g6.xlarge", "--folder", "/nowhere", "--", "true")
     assert (refused.code, "The folder /nowhere is not there." in refused.err) == (2, True)
-    assert gone(account)
+    assert account.gone()
 
 
 def test_whoever_follows_sees_what_it_prints_and_gets_its_code(account: Account) -> None:
     done = account.run("run", "--engine", "ec2", "--machine", "g6.xlarge", "--", "sh", "-c", "echo before; exit 7")
     assert (done.code, done.out) == (7, "before\n"), done.err + account.controller_log()
-    assert gone(account)
+    assert account.gone()
 
 
 def test_a_job_is_stopped_and_its_controller_may_be_killed_before(account: Account) -> None:
@@ -149,7 +77,7 @@ def test_a_job_is_stopped_and_its_controller_may_be_killed_before(account: Accou
     os.kill(account.controller(), signal.SIGKILL)
     assert account.run("stop", "--wait", id).err.endswith("stopped\n")
     assert len(account.job(id)["attempts"]) == 1
-    assert gone(account)
+    assert account.gone()
 
 
 def test_what_a_lost_record_left_running_is_found_and_ended(account: Account) -> None:
@@ -163,7 +91,7 @@ def test_what_a_lost_record_left_running_is_found_and_ended(account: Account) ->
     assert id in listed.out
     assert account.living()
     assert {one["kind"] for one in account.run("reap", "--engine", "ec2", "--json").json} == {"machine", "launch template"}
-    assert gone(account)
+    assert account.gone()
     assert account.run("reap", "--engine", "ec2").out == "Nothing is left over.\n"
 
 
@@ -208,7 +136,7 @@ def test_a_planned_workload_runs_on_the_machines_of_its_plan(account: Account, t
     [attempt] = found["attempts"]
     assert (attempt["provider"], attempt["region"]) == ("aws", REGION)
     assert account.run("logs", told["id"]).out == "trained\n"
-    assert gone(account)
+    assert account.gone()
 
 
 PLAIN = "kind: hpc\nname: heat\nsteps: 20\nflop_per_step: 2e12\nbytes_per_step: 1GB\nprecision: fp32\n"
@@ -223,14 +151,14 @@ def test_the_folder_of_a_workload_goes_along_unless_an_image_is_named(account: A
     [told] = done.json
     account.wait(told["id"], "done")
     assert account.run("logs", told["id"]).out == "warm\n"
-    assert gone(account)
+    assert account.gone()
     quiet = account.run("run", "--json", "--engine", "ec2", "--machine", "g6.xlarge", "--image", "a.example/b:1", str(path))
     assert (quiet.code, quiet.err) == (0, "")
     assert account.run("stop", "--wait", quiet.json[0]["id"]).code == 0
     (tmp_path / "bare.yaml").write_text(path.read_text())  # the home of this user
     refused = account.run("run", "--engine", "ec2", "--machine", "g6.xlarge", str(tmp_path / "bare.yaml"))
     assert (refused.code, "all of that would be sent along" in refused.err) == (2, True)
-    assert gone(account)
+    assert account.gone()
 
 
 PIPELINE = """
@@ -267,7 +195,7 @@ def test_stages_of_a_pipeline_run_in_order_each_on_its_own_engine(account: Accou
     assert before["phase"] == "done"
     assert found["attempts"][0]["placed"] >= before["ended"]
     assert account.run("logs", second["id"]).out == "trained\n"
-    assert gone(account)
+    assert account.gone()
 
 
 def test_the_same_work_is_measured_here_and_on_a_rented_machine(account: Account, tmp_path: Path) -> None:
@@ -285,4 +213,4 @@ def test_the_same_work_is_measured_here_and_on_a_rented_machine(account: Account
     for one in (here, rented):
         assert 1 <= 20 / one["speed"] < 30, one  # machines tell whole seconds
     assert rented["usd_per_unit"] > 0
-    assert gone(account)
+    assert account.gone()

@@ -5,21 +5,15 @@ Only machines are played: nodes are objects, and `kube.kubelet` says of their po
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from command import Chipwise, Done
-from kube import kubelet
 from kube.control_plane import Cluster
 from kube.process import wait_for
+from kube.user import User, user_of
 
 pytestmark = pytest.mark.e2e
 GPU = "nvidia.com/gpu"
@@ -35,56 +29,10 @@ program: {image: "registry.example.com/team/tune:1.4", command: [python, tune.py
 """
 
 
-class User:
-    def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
-        self.cluster, self.namespace = cluster, namespace
-        self.chipwise = Chipwise(folder, {"CHIPWISE_GPUS": "", "CHIPWISE_CPUS": "0"})
-        self.chipwise.config_dir.mkdir(parents=True)
-        fields = {"kind": "kubernetes", "kubeconfig": str(cluster.kubeconfig()), "namespace": namespace}
-        (self.chipwise.config_dir / "engines.yaml").write_text(json.dumps({"cluster": fields}))
-
-    def run(self, *words: str, **more: Any) -> Done:
-        return self.chipwise.process(*words, **more)
-
-    def submit(self, *words: str) -> dict[str, Any]:
-        done = self.run("run", "--json", "--engine", "cluster", *words)
-        assert done.code == 0, done.err
-        told: dict[str, Any] = done.json[0]
-        return told
-
-    def wait(self, id: str, phase: str) -> dict[str, Any]:
-        def probe() -> dict[str, Any]:
-            found: dict[str, Any] = self.run("describe", id, "--json").json
-            assert found["phase"] == phase, f"{found['phase']} {found['waiting']} {found['reason']} {self.controller_log()}"
-            return found
-
-        return wait_for(f"{id} to be {phase}", probe, 90)
-
-    def controller_log(self) -> str:
-        return "".join(one.read_text() for one in self.chipwise.data_dir.glob("run/places/*/controller.log"))
-
-    def pods(self) -> list[Mapping[str, Any]]:
-        return self.cluster.pods(self.namespace)
-
-    def end_pods(self, code: int = 0) -> None:
-        told = {kubelet.RUNS_SECONDS: "0", kubelet.EXIT_CODE: str(code)}
-        for pod in self.pods():
-            self.cluster.api.merge(
-                "v1", "Pod", pod["metadata"]["name"], {"metadata": {"annotations": told}}, self.namespace
-            ).must()
-
-    def controller(self) -> int:
-        [lock] = self.chipwise.data_dir.glob("run/places/*/controller.lock")
-        return int(lock.read_text())
-
-
 @pytest.fixture
 def user(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[User]:
-    made = User(cluster, namespace, tmp_path)
-    yield made
-    for lock in made.chipwise.data_dir.glob("run/places/*/controller.lock"):
-        with suppress(ProcessLookupError, ValueError):
-            os.kill(int(lock.read_text()), signal.SIGTERM)
+    with user_of(cluster, namespace, tmp_path) as made:
+        yield made
 
 
 def test_a_command_in_an_image_runs_is_told_and_cleared(cluster: Cluster, namespace: str, user: User) -> None:
@@ -131,7 +79,7 @@ def test_a_planned_workload_waits_for_the_machine_of_its_plan_and_is_stopped(
         waiting = user.run("describe", told["id"], "--json").json["waiting"]
         time.sleep(0.5)
     assert "no node fits" in waiting, waiting + user.controller_log()
-    os.kill(user.controller(), signal.SIGKILL)
+    user.kill_controller()
     assert user.run("stop", "--wait", told["id"]).err.endswith("stopped\n")
     wait_for("its pods to go", lambda: not user.pods(), 30)
 

@@ -14,7 +14,7 @@ from chipwise.api.running import engines
 from chipwise.api.running.place import rules
 from chipwise.api.running.submitting import secrets_of
 from chipwise.api.wiring import Session
-from chipwise.errors import BadInput, NotFound, OutsideFailed
+from chipwise.errors import BadInput, NotFound
 from chipwise.run.job import Spec
 from chipwise.run.queue import Rules, Share
 from command import Chipwise
@@ -122,16 +122,29 @@ def test_a_record_keeps_the_name_that_it_got_first(chipwise: Chipwise) -> None:
     assert [one.name for one in chipwise.data_dir.glob("*.id*")] == ["record.db.id"]
 
 
-def test_a_job_that_cannot_be_read_is_told_in_words(chipwise: Chipwise) -> None:
+def test_a_job_that_cannot_be_read_is_told_in_words_and_the_others_as_ever(chipwise: Chipwise) -> None:
     session = session_of(chipwise)
     record = connect(f"sqlite:///{session.config.record}")
-    record.submit([("j1", Spec(("true",), "j1", place="here"))], 0.0)
+    record.submit([(id, Spec(("true",), id, place="here")) for id in ("j1", "j2")], 0.0)
     with sqlite3.connect(session.config.record) as other:
-        other.execute('UPDATE jobs SET body = \'{"id": 3, "spec": [\'')
-    for ask in (lambda: record.job("j1"), lambda: record.changed(0, "here", 10)):
-        with pytest.raises(OutsideFailed, match="cannot read"):
-            ask()
+        other.execute('UPDATE jobs SET body = \'{"id": 3, "spec": [\' WHERE id = "j1"')
+    assert (job := record.job("j1")) is not None
+    assert job.spec.name == "j1", "its events give it"
+    with sqlite3.connect(session.config.record) as other:
+        other.execute("DROP TRIGGER events_never_update")
+        other.execute('UPDATE events SET body = "" WHERE job = "j1"')
     record.close()
+    assert {row["id"]: bool(row["damaged"]) for row in chipwise("ps", "--json").json} == {"j1": True, "j2": False}
+    told = chipwise("ps")
+    assert "The record of j1 is damaged" in told.err
+    assert "The record of j2" not in told.err
+    for words in (["describe", "j1"], ["describe", "--json", "j1"]):
+        assert "chipwise forget j1 --damaged" in " ".join(chipwise(*words).out.split())
+    refused = chipwise("stop", "j1")
+    assert (refused.code, "our own mistake" in refused.err) == (3, False)
+    assert "chipwise forget j1 --damaged" in refused.err
+    assert chipwise("forget", "j1", "--damaged").code == 0
+    assert {row["id"]: row["phase"] for row in chipwise("ps", "--json").json} == {"j1": "failed", "j2": "queued"}
 
 
 def test_a_secret_of_a_cloud_keeps_the_name_that_it_has_there() -> None:

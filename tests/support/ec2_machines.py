@@ -135,6 +135,7 @@ class Hall:
     root: Path
     region: str
     every: str = "0.1"
+    also: tuple[str, ...] = ()  # further regions
     secrets: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -185,8 +186,8 @@ class Hall:
     def instances(self) -> list[Any]:
         from moto.backends import get_backend
 
-        backend: Any = get_backend("ec2")["123456789012"][self.region]
-        return [one for group in backend.reservations.values() for one in group.instances]
+        backends: list[Any] = [get_backend("ec2")["123456789012"][one] for one in (self.region, *self.also)]
+        return [one for each in backends for group in each.reservations.values() for one in group.instances]
 
     def turn(self) -> None:
         for one in self.instances():
@@ -208,7 +209,8 @@ class Hall:
         from moto.backends import get_backend
         from moto.ec2.models.instances import StateReason
 
-        backend: Any = get_backend("ec2")["123456789012"][self.region]
+        [region] = [one.ec2_backend.region_name for one in self.instances() if one.id == machine]
+        backend: Any = get_backend("ec2")["123456789012"][region]
         code, message = REASONS[how]
         with mock.patch("moto.ec2.models.instances.StateReason", return_value=StateReason(message, code)):
             backend.terminate_instances([machine])

@@ -31,7 +31,7 @@ class Fault:
     message: str = "injected by the test"
     times: int = MANY
     heard: bool = False  # for a cut: the server did what was asked, and nobody hears of it
-    holds: str = ""  # text that the request must hold
+    holds: str = ""  # text that the request must hold; its signature, which names the region, is part of it
     body: str = ""  # an answer that is told as it is
 
 
@@ -102,7 +102,7 @@ def _passing(state: Faulty) -> type[BaseHTTPRequestHandler]:
             action = target or form.get("Action") or f"{self.command} {self.path}"
             state.asked.append(action)
             state.forms.append(form)
-            fault = state.fault(action, text)
+            fault = state.fault(action, f"{text}\n{self.headers.get('Authorization', '')}")
             if fault is None:
                 self._give(*self._passed(body, form))
             elif fault.body:

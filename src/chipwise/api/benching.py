@@ -166,7 +166,7 @@ def _at(held: Held, wanted: Wanted, place: Place, mark: str, tell: Tell, say: Ca
     for run in range(wanted.repeat):
         submitted = asking.run(held.session, _asked(wanted, place, mark), say if run == 0 else lambda line: None)[0]
         job = _watched(held, submitted.id, wanted, partial(tell, run))
-        runs.append(_run(held, job, unit))
+        runs.append(_run(held, job, unit, wanted.steps))
         _sweep(held, job)
         if runs[-1].speed is None:
             break  # the next would tell no more
@@ -218,7 +218,7 @@ def _step(held: Held, job: Job, now: float) -> int:
     return sight.step or 0 if sight is not None else 0
 
 
-def _run(held: Held, job: Job, work: Work) -> Run:
+def _run(held: Held, job: Job, work: Work, asked: int | None) -> Run:
     events = [one.event for one in held.record.events(job.id) if isinstance(one.event, Measured)]
     measured: Mapping[str, object] = events[-1].measured if events else {}
     last = job.attempt
@@ -226,7 +226,7 @@ def _run(held: Held, job: Job, work: Work) -> Run:
     now = time.time()
     beside = held.record.rows(WantedJobs(phases=PLACED, place=job.spec.place))
     steps = measured.get("steps")
-    speed = _speed(measured, work)
+    speed = _speed(measured, work, asked)
     return Run(
         job=job.id,
         speed=speed,
@@ -236,11 +236,14 @@ def _run(held: Held, job: Job, work: Work) -> Run:
         usd=job.usd(now) if price else None,
         usd_per_hour=None if price is None or last is None else price * last.machines,
         beside=len(beside),
-        why="" if speed is not None else _why(job, measured, work),
+        why="" if speed is not None else _why(job, measured, work, asked),
     )
 
 
-def _speed(measured: Mapping[str, object], work: Work) -> float | None:
+def _speed(measured: Mapping[str, object], work: Work, asked: int | None) -> float | None:
+    """`asked`: so many steps and no more. Where nobody tells any, it may have done those, or all of its work."""
+    if asked is not None and "steps" not in measured:
+        return None
     told, rate = number(measured.get("throughput")), number(measured.get("steps_per_s"))
     if told is not None:
         return told
@@ -249,9 +252,11 @@ def _speed(measured: Mapping[str, object], work: Work) -> float | None:
     return rate * (work.per_step or 1.0)
 
 
-def _why(job: Job, measured: Mapping[str, object], work: Work) -> str:
+def _why(job: Job, measured: Mapping[str, object], work: Work, asked: int | None) -> str:
     if job.phase is Phase.FAILED or not measured:
         return f"{job.phase}: {job.reason or 'nothing of it ran'} (chipwise logs {job.id})"
+    if "steps" not in measured and asked is not None and job.phase is Phase.DONE:
+        return f"it tells no steps (chipwise.job.steps does): nobody knows whether it did {asked} or all of them"
     if "steps" not in measured:
         return "it tells no steps (chipwise.job.steps does) and was not run to its end"
     if "steps_per_s" not in measured:

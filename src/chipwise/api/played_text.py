@@ -20,11 +20,12 @@ def lines(played: Played) -> list[str]:
 
 
 def assumed(played: Played) -> list[str]:
-    return [
+    guessed = [
         f"Nobody says how long {one.job.spec.name} takes: {_an_hour(one.guessed_s)} is assumed; --expected gives another time."
         for one in played.courses
         if one.guessed_s is not None
     ]
+    return [*guessed, *played.asides]
 
 
 def summed(played: Played) -> list[str]:
@@ -67,6 +68,7 @@ def view(played: Played) -> dict[str, object]:
         "jobs": [_course_view(one, played) for one in played.courses],
         "story": [{"at": one.at, "job": one.job, "text": text} for one in played.story if (text := _told(one.event))],
         "trouble": list(played.trouble),
+        "not_played": list(played.asides),
     }
 
 
@@ -104,6 +106,9 @@ def _sum(played: Played) -> Iterator[str]:
     if hours := {purchase: spent for purchase, spent in played.hours.items() if spent > 0}:
         machine = ", ".join(f"{spent:,.1f} {_bought(purchase)}" for purchase, spent in hours.items())
         yield f"Machine-hours: {machine}{f'; {show_spent(played.usd)}' if played.usd else ''}."
+    ends = [one.job.ended for one in played.courses if one.job.ended is not None]
+    if played.over and len(ends) > 1:
+        yield f"All {len(ends)} jobs are over after {span(max(ends) - played.begins)}."
     if not played.over:
         open_ = sum(not one.job.phase.over for one in played.courses)
         yield f"{_counted(open_, 'job')} would not be over after {span(played.until - played.begins)}."

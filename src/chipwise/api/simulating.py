@@ -69,6 +69,7 @@ class Played:
     story: tuple[Happened, ...]
     turns: int = 0
     trouble: tuple[str, ...] = ()  # each that an engine gave, once
+    asides: tuple[str, ...] = ()  # what of the whole was not played, in words
 
     @property
     def usd(self) -> float:
@@ -177,7 +178,7 @@ def simulate(
 
 
 def played(play: Play, turns: int = 0) -> Played:
-    jobs = sorted(play.record.jobs(Wanted()), key=lambda job: (job.submitted, job.id))
+    jobs = sorted(play.record.jobs(Wanted()), key=lambda job: play.record.events(job.id)[0].number)  # as they were submitted
     story = sorted((one for job in jobs for one in play.record.events(job.id)), key=lambda one: one.number)
     lost: dict[str, float] = {}
     for stay in play.engine.history:

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+LINES = 10  # of what was printed before
+
 
 @click.command()
 @click.argument("job", metavar="JOB")
@@ -13,23 +15,26 @@ import click
 def attach(ctx: click.Context, job: str) -> None:
     """Follow a job's output from now on, and pass on its exit code. Ctrl-C leaves it running.
 
+    Of a stage of a pipeline, stages before it that are not over are followed first.
+
     A job has no standard input: what is typed here does not reach it.
     """
-    from chipwise.api.running import asking, following, jobs
+    from chipwise.api.running import asking, jobs, stages, waiting
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
     from chipwise.run.job import Job
 
     with asking.opened(open_session()) as held:
         found = jobs.find(held.record, job)
-        sys.stdout.buffer.write(following.tail_of(held, found, len(found.attempts) or None, 10))
-        sys.stdout.buffer.flush()
+        watched = waiting.Watched(held)
 
         def look() -> Job:
-            return held.job(found.id)
+            seen = held.job(found.id)
+            text.say(*watched.news(seen))
+            return seen
 
         try:
-            for chunk in following.follow_job(held, look, from_end=True):
+            for chunk in stages.follow(held, look, LINES, tell=look):
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:

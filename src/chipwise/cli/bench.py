@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,8 +55,7 @@ def bench(
     )  # fmt: skip
     if out is not None:
         benching_rows.check_rows(session, wanted)
-    _asked_to_end()
-    with progress("running") as report:
+    with _ended_like_ctrl_c(), progress("running") as report:
         found = benching.bench(session, wanted, report, text.say)
     if as_json:
         text.show_json([benching_rows.view(one) for one in found])
@@ -72,7 +73,8 @@ def bench(
         raise click.exceptions.Exit(1)
 
 
-def _asked_to_end() -> None:
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
     """Whoever ends it otherwise than by Ctrl-C wants the same: nothing left running."""
     import signal
     import threading
@@ -80,8 +82,14 @@ def _asked_to_end() -> None:
     def end(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, end)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check(out: Path | None) -> None:

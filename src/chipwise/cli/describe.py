@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from chipwise.run.comparing import Compared
     from chipwise.run.job import Job
+    from chipwise.run.record import Damaged
 
 
 @click.command()
@@ -27,17 +28,25 @@ def describe(job: str, as_json: bool) -> None:
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
     from chipwise.run.engine import Room
+    from chipwise.run.job import Phase
+    from chipwise.run.record import Unread
     from chipwise.units import show_spent, show_took
 
     with asking.opened(open_session()) as held:
         config = held.engine.config
-        found = jobs.describe(held.record, jobs.find(held.record, job), Room(config.gpus, config.cpus), held.rules)
+        try:
+            wanted = jobs.find(held.record, job)
+        except Unread as error:
+            _show_damaged(error.damaged, jobs.story(held.record.events(error.damaged.id)), as_json)
+            return
+        found = jobs.describe(held.record, wanted, Room(config.gpus, config.cpus), held.rules)
         compared = comparing.compared(found.job, held.record.events(found.job.id))
         elsewhere = found.job.spec.engine != "local" or bool(held.record.login)
     one, now = found.job, time.time()
     if as_json:
         told = [{"at": at, "text": line} for at, line in found.story]
-        text.show_json({**job_view(one), "waiting": found.waiting, "compared": comparing.view(compared), "story": told})
+        more = {"waiting": found.waiting, "serves": jobs.serves_at(one) or None}
+        text.show_json({**job_view(one), **more, "compared": comparing.view(compared), "story": told})
         return
     spec = one.spec
     text.show_title(f"{one.id}: {one.phase}{f', {one.reason}' if one.reason else ''}")
@@ -46,17 +55,44 @@ def describe(job: str, as_json: bool) -> None:
         ("command", " ".join(spec.command)),
         ("folder", spec.folder),
         ("place", spec.place if elsewhere else ""),
-        ("waits", found.waiting),
-        ("holds" if one.phase.placed else "asks for", _holds(one)),
+        ("serves at" if one.phase is Phase.RUNNING else "will serve", jobs.serves_at(one)),
+        ("waits" if one.phase is not Phase.RUNNING else "lacks", found.waiting.removeprefix("waits ")),
+        ("holds" if _has(one) else "asks for", _holds(one)),
         ("for", ", ".join(filter(None, whose))),
         ("checkpoints", spec.checkpoints),
-        ("ran", show_took(one.runtime_s(now)) if one.attempts else ""),
+        ("produces", jobs.hand_off(one)),
+        ("ran", show_took(one.runtime_s(now)) if any(each.since is not None for each in one.attempts) else ""),
         ("cost", show_spent(one.usd(now)) if one.usd(now) else ""),
     ]
     text.show_pairs([(name, value) for name, value in pairs if value])
     _show_compared(compared, str(spec.predicted.get("why_not") or ""))
+    _show_story(found.story)
+
+
+def _show_story(story: Sequence[tuple[float, str]]) -> None:
+    from chipwise.cli import text
+
     text.show_lines("")
-    text.show_pairs([(time.strftime("%m-%d %H:%M:%S", time.localtime(at)), line) for at, line in found.story])
+    text.show_pairs([(time.strftime("%m-%d %H:%M:%S", time.localtime(at)), line) for at, line in story])
+
+
+def _show_damaged(damaged: Damaged, story: Sequence[tuple[float, str]], as_json: bool) -> None:
+    """What can still be read of it."""
+    from chipwise.cli import text
+
+    job = damaged.job
+    if as_json:
+        told = [{"at": at, "text": line} for at, line in story]
+        text.show_json({"id": job.id, "phase": str(job.phase), "place": job.spec.place, "damaged": str(damaged), "story": told})
+        return
+    text.show_title(f"{job.id}: {job.phase}, and its record is damaged")
+    text.show_lines(str(damaged))
+    _show_story(story)
+
+
+def _has(job: Job) -> bool:
+    """Elsewhere an attempt is asked for before it has anything."""
+    return job.phase.placed and job.attempts[-1].since is not None
 
 
 def _holds(job: Job) -> str:

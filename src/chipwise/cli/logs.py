@@ -18,29 +18,35 @@ from chipwise.cli.options import Whole
 )
 @click.option("--tail", type=Whole(0, 10**7), default=None, metavar="LINES", help="The last lines only.")
 def logs(job: str, follow: bool, attempt: int | None, rank: int | None, tail: int | None) -> None:
-    """Show what a job printed, all attempts in order."""
-    from chipwise.api.running import asking, following, jobs
+    """Show what a job printed, all attempts in order.
+
+    With -f of a stage of a pipeline, what the stages before it print comes first, each under its name.
+    """
+    from chipwise.api.running import asking, following, jobs, stages
     from chipwise.api.wiring import open_session
+    from chipwise.cli import text
     from chipwise.errors import BadInput
     from chipwise.run.job import Job
 
     with asking.opened(open_session()) as held:
         found = jobs.find(held.record, job)
         if attempt is not None and attempt > len(found.attempts):
-            raise BadInput(f"{found.id} has {len(found.attempts)} attempts.", remedy="Leave --attempt out.")
+            had = text.plural(len(found.attempts), "attempt") if found.attempts else "no attempt yet"
+            raise BadInput(f"{found.id} has {had}.", remedy="Leave --attempt out.")
+        following.check_rank(found, attempt, rank)
         out = sys.stdout.buffer
-        if tail is not None:
+
+        def look() -> Job:
+            return held.job(found.id)
+
+        if not follow and tail is not None:
             out.write(following.tail_of(held, found, attempt, tail, rank))
         elif not follow:
             for chunk in following.printed_by(held, found, attempt, rank):
                 out.write(chunk)
-        if follow:
-
-            def look() -> Job:
-                return held.job(found.id)
-
+        else:
             try:
-                for chunk in following.follow_job(held, look, rank, from_end=tail is not None):
+                for chunk in stages.follow(held, look, tail, rank):
                     out.write(chunk)
                     out.flush()
             except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -38,7 +39,7 @@ def ps(
     from chipwise.api.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import UnknownName
-    from chipwise.run.job import Phase
+    from chipwise.run.job import LIVE, Phase
     from chipwise.run.record import Wanted
     from chipwise.spelling import nearest
 
@@ -50,7 +51,10 @@ def ps(
         phases = frozenset({Phase(phase)}) if phase else frozenset()
         wanted = Wanted(phases, owner or "", team or "", project or "", newest=None if everything else limit)
         rows = record.rows(wanted)
-        waits = {} if as_json else waiting.asked_and_why(session, record, rows)
+        # Each is read to know, so of a list without a limit only those that are not over.
+        looked = replace(wanted, phases=(phases or LIVE) & LIVE) if everything else wanted
+        unread = {one.id: one for one in record.damaged(looked)} if looked.phases or not everything else {}
+        waits = {} if as_json else waiting.asked_and_why(session, record, [row for row in rows if row.id not in unread])
     finally:
         record.close()
     if any(not row.phase.over and row.place == place.this_place(session) for row in rows):
@@ -59,7 +63,7 @@ def ps(
     if not everything and not phase:
         rows = [row for row in rows if row.ended is None or now - row.ended < DAY_S]
     if as_json:
-        text.show_json([row_view(row) for row in rows])
+        text.show_json([{**row_view(row), "damaged": str(unread[row.id]) if row.id in unread else None} for row in rows])
         return
     if not rows:
         text.show_lines("No job." if everything else "No job; --all shows those that ended long ago.")
@@ -69,7 +73,14 @@ def ps(
         text.Column("CPUs", right=True), text.Column("tries", right=True), text.Column("team"),
         text.Column("reason", flexible=True),
     ]  # fmt: skip
-    text.show_table(columns, [_cells(row, now, *waits.get(row.id, (str(row.gpus), row.reason))) for row in rows])
+    waits |= {row.id: (str(row.gpus), "its record is damaged") for row in rows if row.id in unread}
+    text.show_table(columns, [_cells(row, now, *waits.get(row.id, (_each(row, row.gpus), row.reason))) for row in rows])
+    text.say(*(str(unread[row.id]) for row in rows if row.id in unread))
+
+
+def _each(row: Row, number: int) -> str:
+    """Of one machine, and of how many where they are several."""
+    return str(number) if row.machines <= 1 else f"{row.machines} x {number}"
 
 
 def _cells(row: Row, now: float, gpus: str, reason: str) -> list[str]:
@@ -77,5 +88,6 @@ def _cells(row: Row, now: float, gpus: str, reason: str) -> list[str]:
 
     since = row.ended or (row.begun if row.phase.placed else None) or row.submitted
     return [
-        row.id, str(row.phase), show_seconds(max(now - since, 0.0)), gpus, str(row.cpus), str(row.attempts), row.team, reason,
+        row.id, str(row.phase), show_seconds(max(now - since, 0.0)), gpus, _each(row, row.cpus),
+        str(row.attempts), row.team, reason,
     ]  # fmt: skip

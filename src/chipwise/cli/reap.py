@@ -34,8 +34,8 @@ def reap(ctx: click.Context, /, engine: str | None, dry_run: bool, as_json: bool
     if as_json:
         text.show_json([asdict(one) for one in found])
     elif found:
-        columns = [*map(text.Column, ("what", "name", "type", "job")), text.Column("place", flexible=True)]
-        text.show_table(columns, [[one.kind, one.name, one.type, one.job, one.place] for one in found])
+        columns = [*map(text.Column, ("what", "name", "type", "region", "job")), text.Column("place", flexible=True)]
+        text.show_table(columns, [[one.kind, one.name, one.type, one.region, one.job, one.place] for one in found])
         text.say(f"{text.plural(len(found), 'thing')} {'would be' if dry_run else 'were'} ended.")
     elif not done.not_reached:
         text.show_lines("Nothing is left over.")

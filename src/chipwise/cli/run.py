@@ -53,6 +53,7 @@ class _WithCommand(click.Command):
 @click.option("--longest", type=Duration(), default=None, help="That one attempt may take, as 2h.")
 @click.option("--expected", type=Duration(), default=None, help="That it will take: others may use a gap that it leaves.")
 @click.option("--retries", type=Whole(0, 1000), default=None, help="Starts after own failures: 0, and 2 for a workload.")
+@click.option("--patience", type=Duration(), default=None, help="Without machines, until others or fewer are tried: 10m.")
 @click.option("--recover", default=None, metavar="MOVE,...", help="After a loss: same, zone, region, purchase, fewer, more.")
 @click.option("--grace", type=Duration(), default=None, help="To save and leave when asked.")
 @click.option("--budget", type=AboveZero(), default=None, help="US dollars after which it is stopped.")
@@ -119,8 +120,8 @@ def _simulated(played: Played, as_json: bool) -> None:
 
 
 def _followed(session: Session, id: str, before: Sequence[str]) -> int:
-    """Until it is over; its exit code. Of the stages before it is told when they are."""
-    from chipwise.api.running import asking, following, waiting
+    """Until it is over; its exit code. Stages before it are shown in their order, and it is told when they are over."""
+    from chipwise.api.running import asking, stages, waiting
     from chipwise.cli import text
 
     with asking.opened(session) as held:
@@ -137,31 +138,35 @@ def _followed(session: Session, id: str, before: Sequence[str]) -> int:
             return job
 
         try:
-            for chunk in following.follow_job(held, look):
+            for chunk in stages.follow(held, look, tell=look):
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:
-            text.say(f"\n{id} is asked to save and stop; a second interrupt leaves it to itself.")
-            return _stopped(held, id)
+            what = f"{id} is" if not before else f"{id} and the stages before it are"
+            text.say(f"\n{what} asked to save and stop; a second interrupt leaves it to itself.")
+            return _stopped(held, [*before, id])
         job = held.job(id)
         text.say(*watched.news(job))
         text.say(f"{id} {job.phase}{f': {job.reason}' if job.reason else ''}")
         return asking.exit_code(job)
 
 
-def _stopped(held: Held, id: str) -> int:
+def _stopped(held: Held, ids: Sequence[str]) -> int:
+    from contextlib import suppress
+
     from chipwise.api.running import jobs
     from chipwise.cli import text
     from chipwise.errors import BadInput
     from chipwise.run.job import Wish
 
     try:
-        jobs.ask(held.record, jobs.find(held.record, id), Wish.STOP, reason="interrupted at the terminal")
-        while not (job := held.job(id)).phase.over:
-            time.sleep(0.1)
-        text.say(f"{id} {job.phase}")
-    except BadInput:
-        pass
+        for id in reversed(ids):  # the last first, so that none starts when the one before it goes
+            with suppress(BadInput):  # over already
+                jobs.ask(held.record, jobs.find(held.record, id), Wish.STOP, reason="interrupted at the terminal")
+        for id in ids:
+            while not (job := held.job(id)).phase.over:
+                time.sleep(0.1)
+        text.say(f"{ids[-1]} {job.phase}")
     except KeyboardInterrupt:
-        text.say(f"{id} goes on by itself; chipwise ps shows it.")
+        text.say(f"{ids[-1]} goes on by itself; chipwise ps shows it.")
     return 130

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+@click.option("--now", is_flag=True, help="End them at once, without time to save: what they did since a checkpoint is lost.")
 @click.option("--wait", is_flag=True, help="Return when they have ended.")
-def stop(jobs: tuple[str, ...], wait: bool) -> None:
-    """Ask jobs to save and end: each has its grace, then it is ended.
+def stop(jobs: tuple[str, ...], now: bool, wait: bool) -> None:
+    """Ask jobs to save and end: each has its grace, then it is ended. With --now it has none.
 
     JOB is an id, the beginning of one, or the name of the newest that is called so.
     """
@@ -24,9 +25,9 @@ def stop(jobs: tuple[str, ...], wait: bool) -> None:
     from chipwise.run.job import Wish
 
     session = open_session()
-    ids = asking.ask(session, jobs, Wish.STOP)
+    ids = asking.ask(session, jobs, Wish.END if now else Wish.STOP)
     for id in ids:
-        text.say(f"{id} asked to stop")
+        text.say(f"{id} {'is ended' if now else 'asked to stop'}")
 
     if wait:
         for id in ids:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def top(every: float, once: bool, as_json: bool) -> None:
     """Watch jobs and the devices they hold: processor, memory, GPU, steps.
 
-    GPU use and memory are those that nvidia-smi tells of the GPUs of a job; blank: it does not tell.
+    GPU use and memory are those that nvidia-smi tells of the GPUs of a job; blank: it does not tell. What jobs at a cluster or
+    a cloud use is not seen from here: of them stand the machines and GPUs that they have or asked for.
     """
     from rich.console import Console
     from rich.live import Live
@@ -56,10 +57,11 @@ def _table(standings: list[Standing]) -> Table:
     table = Table(box=None, pad_edge=False, title=f"{text.plural(len(standings), 'job')}  {time.strftime('%H:%M:%S')}")
     rows = [
         [
-            one.id, one.phase, show_seconds(one.seconds), ",".join(map(str, one.gpus)),
-            f"{one.cpu_percent:.0f}%", show_bytes(one.memory_bytes),
+            one.id, one.phase, show_seconds(one.seconds), _gpus(one),
+            f"{one.cpu_percent:.0f}%" if one.cpu_percent is not None else "",
+            show_bytes(one.memory_bytes) if one.memory_bytes is not None else "",
             f"{one.gpu_percent:.0f}%" if one.gpu_percent is not None else "", _memory(one),
-            f"{one.step:,}" if one.step is not None else "",
+            f"{one.step:,}" if one.step is not None else "", "" if one.engine == "local" else one.engine,
         ]
         for one in standings
     ]  # fmt: skip
@@ -78,10 +80,17 @@ def _table(standings: list[Standing]) -> Table:
 
 _COLUMNS = (
     ("job", False), ("phase", False), ("for", True), ("GPUs", False), ("CPU", True), ("memory", True), ("GPU use", True),
-    ("GPU memory", True), ("step", True),
+    ("GPU memory", True), ("step", True), ("at", False),
 )  # fmt: skip
 _LEAST = 12  # letters of a job's name
 _ALWAYS = ("job", "phase", "for", "CPU", "memory")
+
+
+def _gpus(one: Standing) -> str:
+    """Here by their numbers; elsewhere how many, of each machine where there are several."""
+    if one.engine == "local":
+        return ",".join(map(str, one.gpus))
+    return f"{one.machines} x {one.asks_gpus}" if one.machines > 1 else str(one.asks_gpus)
 
 
 def _memory(one: Standing) -> str:

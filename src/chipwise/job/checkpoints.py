@@ -28,7 +28,7 @@ from chipwise.job.opening import open_store
 from chipwise.job.resharding import Split
 from chipwise.job.store import Store
 from chipwise.job.tree import Snapshot
-from chipwise.job.writer import Writer, fresh_mark
+from chipwise.job.writer import Writer, fresh_mark, ranks, whole
 
 log = logging.getLogger("chipwise.job")
 Reshard = Callable[[list[Any], int, int], Any]  # (states of all ranks, our rank, our world) -> our state
@@ -253,19 +253,7 @@ class Checkpoints:
 
 def _writer(rank: int | None, world: int | None, attempt: int | None, replicated: bool, keep: int) -> Writer:
     problems: list[Problem] = []
-
-    def number(given: int | None, variable: str, default: int, least: int) -> int:
-        text = str(given) if given is not None else os.environ.get(variable) or str(default)
-        if not (text.isascii() and text.isdigit() and int(text) >= least and len(text) < 10):
-            problems.append(Problem(variable, f"is {text!r:.40}", allowed=f"a whole number, {least} or more"))
-            return least
-        return int(text)
-
-    found = Writer(
-        number(attempt, "CHIPWISE_ATTEMPT", 0, 0), number(rank, "RANK", 0, 0), number(world, "WORLD_SIZE", 1, 1), replicated
-    )
-    if found.rank >= found.world:
-        problems.append(Problem("RANK", f"is {found.rank} of {found.world}", allowed=f"0 to {found.world - 1}"))
+    found = Writer(whole(attempt, "CHIPWISE_ATTEMPT", 0, problems), *ranks(rank, world, problems), replicated)
     if not isinstance(keep, int) or keep < 1:
         problems.append(Problem("keep", f"is {keep!r}", allowed="1 or more"))
     if problems:

@@ -3,7 +3,14 @@
 {"step", "total", "at", "saved_step", "save_seconds", "rate", "steady"}: steps done, of how many, unix time, the newest
 committed checkpoint, what saving takes, steps per second of late, and steps per second of this process since it was warm: its
 first steps compile, fill caches and wait for data, and say little about those that follow. It is renamed into place, so that a
-reader never sees half of it. That it cannot be written is no reason to stop training: it is told once.
+reader never sees half of it.
+
+In a pod nobody reads that file. There `$CHIPWISE_TERMINATION_MESSAGE` names the one that the kubelet reads when the container
+has ended, and shows as the container's message: a pod needs no right for that. It is a mount, so it can only be written in
+place: always as many bytes and in one write, so that whoever is killed at any moment leaves what was told before, or now. It
+holds numbers only, with that of the attempt: what another one left in the file is not taken for its own.
+
+That one of them cannot be written is no reason to stop training: it is told once.
 """
 
 from __future__ import annotations
@@ -11,19 +18,25 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 
 log = logging.getLogger("chipwise.job")
 _EVERY_S = 1.0
 _SMOOTHING = 0.2
 _WARM_STEPS = 2
 _WARM_S = 1.0
+_MESSAGE_BYTES = 512  # of 4096 that a kubelet reads; those of ours are about 250
+_FORM = 1  # of the message: a reader knows by it what it reads
+
+Content = Mapping[str, float | None]
 
 
 class Progress:
     def __init__(self, total: int | None, step: int, rank: int) -> None:
-        directory = os.environ.get("CHIPWISE_RUN_DIR")
-        self._path = os.path.join(directory, "progress.json") if directory and rank == 0 else None
+        self._writers = _writers() if rank == 0 else []
         self._total = total
         self._last = (time.monotonic(), step)
         self.rate: float | None = None
@@ -47,8 +60,6 @@ class Progress:
             rate = (step - self._last[1]) / passed
             self.rate = rate if self.rate is None else self.rate + _SMOOTHING * (rate - self.rate)
         self._last = (time.monotonic(), step)
-        if self._path is None:
-            return
         content = {
             "step": step,
             "total": self._total,
@@ -58,11 +69,42 @@ class Progress:
             "rate": self.rate,
             "steady": self.steady,
         }
-        temporary = f"{self._path}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "w", encoding="utf-8") as file:
-                json.dump(content, file)
-            os.replace(temporary, self._path)
-        except OSError as error:
-            log.warning("Progress cannot be told any more: %s", error)
-            self._path = None
+        for writer in list(self._writers):
+            try:
+                writer(content)
+            except (OSError, ValueError) as error:
+                log.warning("Progress cannot be told any more: %s", error)
+                self._writers.remove(writer)
+
+
+def _writers() -> list[Callable[[Content], None]]:
+    found: list[Callable[[Content], None]] = []
+    if directory := os.environ.get("CHIPWISE_RUN_DIR"):
+        found.append(partial(_renamed, os.path.join(directory, "progress.json")))
+    if message := os.environ.get("CHIPWISE_TERMINATION_MESSAGE"):
+        found.append(partial(_in_place, message))
+    return found
+
+
+def _renamed(path: str, content: Content) -> None:
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    os.replace(temporary, path)
+
+
+def _in_place(path: str, content: Content) -> None:
+    """Into a file that is there. One that is none, such as a pipe, would let the job wait for a reader."""
+    attempt = os.environ.get("CHIPWISE_ATTEMPT", "")
+    number = int(attempt) if attempt.isascii() and attempt.isdecimal() and len(attempt) < 10 else None
+    text = json.dumps({"chipwise": _FORM, "attempt": number, **content}, allow_nan=False)
+    if len(text) >= _MESSAGE_BYTES:
+        raise ValueError(f"{len(text)} bytes are too many for {path}")
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError(f"{path} is no file")
+        os.pwrite(handle, text.ljust(_MESSAGE_BYTES - 1).encode() + b"\n", 0)
+        os.ftruncate(handle, _MESSAGE_BYTES)
+    finally:
+        os.close(handle)

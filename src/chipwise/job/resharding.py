@@ -8,7 +8,6 @@ where it is not, nothing is restored and the field is named.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,16 +16,19 @@ from chipwise.errors import InvalidSettings, Problem
 from chipwise.job import tensors
 from chipwise.job.errors import CannotRestore
 from chipwise.job.tree import Kept, Packed, inside, is_generator
+from chipwise.job.writer import ranks
 
 Split = Mapping[str, int]
 
 
 def part(length: int, rank: int | None = None, world: int | None = None) -> slice:
     """Which of `length` rows are this rank's; rank and world are $RANK and $WORLD_SIZE where they are not given."""
-    rank = int(os.environ.get("RANK") or 0) if rank is None else rank
-    world = int(os.environ.get("WORLD_SIZE") or 1) if world is None else world
-    if not 0 <= rank < world:
-        raise InvalidSettings(Problem("rank", f"is {rank} of {world}", allowed=f"0 to {world - 1}"))
+    problems: list[Problem] = []
+    rank, world = ranks(rank, world, problems)
+    if type(length) is not int or length < 0:
+        problems.append(Problem("length", f"is {length!r:.40}", allowed="a whole number, 0 or more"))
+    if problems:
+        raise InvalidSettings(*problems)
     each, more = divmod(length, world)
     begin = rank * each + min(rank, more)
     return slice(begin, begin + each + (rank < more))
@@ -36,8 +38,13 @@ def fields(split: Split | None) -> dict[str, int] | None:
     """With the names that messages use: state.momentum."""
     if split is None:
         return None
-    bad = [Problem(f"split[{name!r}]", f"is {axis!r}", allowed="the number of an axis") for name, axis in split.items()
-           if type(axis) is not int or axis < 0]  # fmt: skip
+    if not isinstance(split, Mapping):
+        shown = "fields by name with their axis, as in split={'momentum': 0}"
+        raise InvalidSettings(Problem("split", f"is {split!r:.60}", allowed=shown))
+    bad = [Problem(f"split[{name!r:.60}]", "is not named by a text", allowed="the name of a field, such as 'layers[3].weights'")
+           for name in split if not isinstance(name, str)]  # fmt: skip
+    bad += [Problem(f"split[{name!r:.60}]", f"is {axis!r:.60}", allowed="the number of an axis") for name, axis in split.items()
+            if type(axis) is not int or axis < 0]  # fmt: skip
     if bad:
         raise InvalidSettings(*bad)
     return {f"state{name}" if name.startswith("[") else f"state.{name}": axis for name, axis in split.items()}

@@ -10,7 +10,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -83,6 +83,11 @@ def steps(
         kept.close()
         raise
     first = found.step if found else 0
+    if without_chance(state):
+        log.warning(
+            "The state holds a model of torch without the random generators: after an interruption other numbers are drawn "
+            "than without one. job.torch.State(model=..., optimizer=...) adds them."
+        )
     if found:
         log.info("Going on from step %d of %s", first, kept.store.where)
     agreement: Agreement
@@ -93,6 +98,15 @@ def steps(
     else:
         agreement = agreeing.Alone()
     return _run(state, total, first, kept, _Clock(every, first, kept), agreement, signals)
+
+
+def without_chance(state: Any) -> bool:
+    """Whether a plain state holds a model of torch, whose dropout or data draw numbers, and not what they are drawn from.
+    By the names of types: torch is not imported for it."""
+    if not isinstance(state, Mapping):
+        return False
+    names = {f"{kind.__module__}.{kind.__qualname__}" for one in state.values() for kind in type(one).__mro__}
+    return "torch.nn.modules.module.Module" in names and "chipwise.job.torch.State" not in names
 
 
 def _check(total: int | None, every: Every) -> None:
@@ -166,6 +180,9 @@ def _run(
                 kept.save(done, state, wait=True)
             kept.flush()
             progress.tell(done, kept.saved_step, kept.save_seconds, now=True)
+    except GeneratorExit:  # the loop was left within a step, mostly by an error: which step it was tells a bug from bad luck
+        progress.tell(done, kept.saved_step, kept.save_seconds, now=True)
+        raise
     finally:
         kept.close()
 

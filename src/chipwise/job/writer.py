@@ -5,11 +5,31 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from chipwise.errors import Problem
 from chipwise.job import names
 
 
 def fresh_mark() -> str:
     return os.urandom(6).hex()
+
+
+def whole(given: int | None, variable: str, default: int, problems: list[Problem]) -> int:
+    """A number that was given, else the setting of that name; `default` is also the least that it can be. What is none joins
+    the problems, so that all are told at once."""
+    text = str(given) if given is not None else os.environ.get(variable) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= default):
+        problems.append(Problem(variable, f"is {text!r:.40}", allowed=f"a whole number, {default} or more"))
+        return default
+    return int(text)
+
+
+def ranks(rank: int | None, world: int | None, problems: list[Problem]) -> tuple[int, int]:
+    """Which of how many; $RANK and $WORLD_SIZE where they are not given."""
+    before = len(problems)
+    mine, all_of = whole(rank, "RANK", 0, problems), whole(world, "WORLD_SIZE", 1, problems)
+    if mine >= all_of and len(problems) == before:
+        problems.append(Problem("RANK", f"is {mine} of {all_of}", allowed=f"0 to {all_of - 1}"))
+    return mine, all_of
 
 
 @dataclass(frozen=True, slots=True)

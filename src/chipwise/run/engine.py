@@ -6,7 +6,7 @@ was started, or is over, does nothing. An engine never decides; what it cannot d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -20,6 +20,20 @@ class State(StrEnum):
     RUNNING = "running"
     EXITED = "exited"  # by itself; nothing of it runs any more
     LOST = "lost"  # its machines or its supervisor are gone; nothing of it runs any more
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Devices of the place, by id. None: the engine places by itself, and has what it needs or waits."""
+
+    gpus: tuple[int, ...] | None = None
+    cpus: tuple[int, ...] | None = None
+
+    def without(self, gpus: Collection[int], cpus: Collection[int]) -> Room:
+        return Room(
+            None if self.gpus is None else tuple(one for one in self.gpus if one not in gpus),
+            None if self.cpus is None else tuple(one for one in self.cpus if one not in cpus),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +52,8 @@ class Sight:
     saved: int | None = None  # the step from which another attempt would go on, where it is known
     held: float | None = None  # since when its machines are there and paid for, also while it is PENDING
     rate: float | None = None  # steps per second since it was warm, where it tells
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Devices of the place, by id. None: the engine places by itself, and has what it needs or waits."""
-
-    gpus: tuple[int, ...] | None = None
-    cpus: tuple[int, ...] | None = None
+    came: int | None = None  # of its machines, while it is PENDING for the others; None: none came, or nobody counts
+    holds: Room = Room()  # devices of the place that it was given, where the job that is asked about does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,10 @@ class Engine(Protocol):
         ...
 
     def do(self, order: Order) -> None: ...
+
+    def close(self) -> None:
+        """Lets go of connections and threads; jobs do not notice. It may be called twice, and nothing is asked afterwards."""
+        ...
 
 
 class TellsLogs(Protocol):

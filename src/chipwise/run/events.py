@@ -70,6 +70,7 @@ class Leaving:
     by: float
     why: Why
     reason: str = ""
+    came: int | None = None  # of its machines, where it waited for the others in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +160,8 @@ def _changed(job: Job, event: Event, at: float) -> Job:
             return replace(_with(job, number, **told), phase=phase, waiting="")
         case Told() | Measured():
             return job
-        case Leaving(number, by, why, _):
-            return replace(_with(job, number), phase=Phase.LEAVING, leave_by=by, leaving=why)
+        case Leaving(number, by, why, _, came):
+            return replace(_with(job, number, came=came), phase=Phase.LEAVING, leave_by=by, leaving=why)
         case Ended(number, outcome, code, reason, step, ended, saved, held):
             told = {"ended": at if ended is None else ended, "outcome": outcome, "code": code, "reason": reason}
             told |= {"step": step, "saved": saved}

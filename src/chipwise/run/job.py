@@ -40,13 +40,19 @@ class Wish(StrEnum):
     """What its owner wants of it."""
 
     RUN = "run"
-    STOP = "stop"
+    STOP = "stop"  # save and leave, within its grace
+    END = "end"  # at once, without any
+
+    @property
+    def stops(self) -> bool:
+        return self is not Wish.RUN
 
 
 class Why(StrEnum):
     """Why an attempt was asked to leave, which decides what becomes of the job."""
 
     WISH = "wish"  # its owner stops it
+    END = "end"  # its owner ends it: there is no time to save
     NOTICE = "notice"  # its machine goes away
     MOVE = "move"  # a policy wants it elsewhere
     OVERDUE = "overdue"  # longer than one attempt may take
@@ -120,6 +126,7 @@ class Retry:
     losses: int = 100
     wait_s: float = 5.0  # before the second attempt; doubled each time
     longest_wait_s: float = 600.0
+    no_machine_s: float = 600.0  # without its machines, after which another place or fewer of them are tried
     grow_after_s: float = 300.0  # on fewer workers than wanted, before it is moved for more: a move costs a restart
 
 
@@ -198,6 +205,7 @@ class Attempt:
     step: int | None = None  # reached, as far as it told
     saved: int | None = None  # the step from which the next attempt goes on, where it is known
     handle: str = ""  # how its engine calls it
+    came: int | None = None  # of its machines, where others did not
 
     @property
     def since(self) -> float | None:
@@ -237,6 +245,11 @@ class Job:
     def attempt(self) -> Attempt | None:
         """The one that holds devices now, or held them last."""
         return self.attempts[-1] if self.attempts else None
+
+    def ready_at(self, now: float) -> float:
+        """When it may be tried again. No wait is longer than the longest between its tries: a time beyond that was written by
+        a clock that was set back since, and holds nothing up."""
+        return self.not_before if self.not_before <= now + self.spec.retry.longest_wait_s else now
 
     @property
     def machines(self) -> int:

@@ -2,21 +2,25 @@
 
 One `turn` is one look. It may be cut off anywhere: what was recorded stands, and what was not done is found again at the next
 turn, by this controller or by another. Without the lease of the place a controller only watches.
+
+A job whose record is damaged is looked at with the others, so that its machines do not pass for left over, and keeps the
+devices that its engine says it holds. Nothing is ordered or recorded about it; each turn tells of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.run import recovery
-from chipwise.run.engine import Engine, Leave, Order, Sight, Start, State
+from chipwise.run.engine import Engine, Leave, Order, Seen, Sight, Start, State
 from chipwise.run.events import Event, Told
 from chipwise.run.job import Job, Phase
 from chipwise.run.policy import NeverLate, Policy
 from chipwise.run.queue import Rules
-from chipwise.run.record import Change, Deposed, Lease, Record, Stale
+from chipwise.run.record import Change, Damaged, Deposed, Lease, Record, Stale, Unread
 from chipwise.run.step import Act, step
 
 LEASE_S = 15.0
@@ -48,26 +52,33 @@ class Controller:
     elapsed: Callable[[], float] = lambda: 0.0  # seconds on a clock that never goes back; without one a turn does all it has to
     _jobs: dict[str, Job] = field(default_factory=dict)  # of the place, not over
     _others: dict[str, Job] = field(default_factory=dict)  # of elsewhere, or over, for which some of them wait
+    _damaged: dict[str, Damaged] = field(default_factory=dict)  # of the place, not over
     _mark: int = 0
     _lease: Lease | None = None
+    _other: Lease | None = None  # of somebody else, as it was seen first
+    _other_since: float = 0.0
     _told: dict[tuple[str, int], str] = field(default_factory=dict)
     _unrecorded: list[str] = field(default_factory=list)  # what the record would not take in this turn
 
     def turn(self, now: float) -> Turn:
-        lease = self.record.lead(self.engine.place, self.holder, now, LEASE_S)
+        lease = self.record.lead(self.engine.place, self.holder, now, LEASE_S) or self._after_silence(now)
         if lease is None:
             self._lease = None
             return Turn(False)
         if self._lease is None or lease.epoch != self._lease.epoch:
-            self._jobs, self._others, self._mark = {}, {}, 0  # somebody else may have written
+            self._jobs, self._others, self._damaged, self._mark = {}, {}, {}, 0  # somebody else may have written
         self._lease = lease
         if self._read():  # deciding on half of the jobs would give out devices that the other half holds
             return Turn(True, live=len(self._jobs), behind=True)
+        damaged = tuple(str(one) for one in self._damaged.values())
         placed = [job for job in self._jobs.values() if job.phase is not Phase.QUEUED and job.phase.placed]
+        # As one that starts: nobody acts on what is seen of it, so that an engine that finds nothing need not ask further.
+        unread = [replace(one.job, phase=Phase.STARTING) for one in self._damaged.values() if one.job.phase.placed]
         try:
-            seen = self.engine.look(placed, now)
+            seen = self.engine.look([*placed, *unread], now)
         except OutsideFailed as error:
-            return Turn(True, live=len(self._jobs), trouble=(str(error),))
+            return Turn(True, live=len(self._jobs) + len(unread), trouble=(*damaged, str(error)))
+        seen, lives = _beside(seen, unread)
         self._unrecorded = []
         acts = step(self._jobs, seen, now, self.rules, self.policy, self._others)
         try:
@@ -77,9 +88,21 @@ class Controller:
         except Deposed:
             self._lease = None
             return Turn(False)
-        waits = [job.not_before for job in self._jobs.values() if job.not_before > now]
-        trouble += self._unrecorded
-        return Turn(True, written, done, len(self._jobs), done < len(orders), min(waits, default=None), tuple(trouble))
+        waits = [ready for job in self._jobs.values() if (ready := job.ready_at(now)) > now]
+        told = (*damaged, *trouble, *self._unrecorded)
+        return Turn(True, written, done, len(self._jobs) + lives, done < len(orders), min(waits, default=None), told)
+
+    def _after_silence(self, now: float) -> Lease | None:
+        """Whoever leads renews the lease at every turn. One that nobody renewed for as long as a lease lasts, by a clock that
+        never goes back, is a dead one's, whatever time a clock that was set back since wrote into it."""
+        held, elapsed = self.record.leader(self.engine.place), self.elapsed()
+        if held is None or held != self._other:
+            self._other, self._other_since = held, elapsed
+            return None
+        if elapsed - self._other_since <= LEASE_S:
+            return None
+        self.record.resign(held)
+        return self.record.lead(self.engine.place, self.holder, now, LEASE_S)
 
     def resign(self) -> None:
         if self._lease is not None:
@@ -90,17 +113,30 @@ class Controller:
         """Takes over what others wrote; whether there is more."""
         changed, self._mark = self.record.changed(self._mark, self.engine.place, AT_ONCE)
         for job in changed:
-            self._keep(job)
+            if isinstance(job, Damaged):
+                self._keep_unread(job)
+            else:
+                self._keep(job)
         if len(changed) >= AT_ONCE:
             return True
         awaited = {name for job in self._jobs.values() for name in job.spec.after} - self._jobs.keys()
-        self._others = {name: job for name, job in self._others.items() if name in awaited and job.phase.over}
-        for name in awaited - self._others.keys():  # those that are not over are looked up each time: nobody tells us of them
-            if (found := self.record.job(name)) is not None:
-                self._others[name] = found
+        # Those that are not done are looked up each time: nobody tells us of them, and one that failed may be tried again.
+        self._others = {name: job for name, job in self._others.items() if name in awaited and job.phase is Phase.DONE}
+        for name in awaited - self._others.keys():
+            with suppress(Unread):  # who waits for it waits on
+                if (found := self.record.job(name)) is not None:
+                    self._others[name] = found
         return False
 
+    def _keep_unread(self, one: Damaged) -> None:
+        self._jobs.pop(one.id, None)
+        if one.job.phase.over:
+            self._damaged.pop(one.id, None)
+        else:
+            self._damaged[one.id] = one
+
     def _keep(self, job: Job) -> None:
+        self._damaged.pop(job.id, None)
         if not job.phase.over:
             self._jobs[job.id] = job
             return
@@ -176,3 +212,14 @@ class Controller:
         [answer] = self._recorded([Change(job, events(job))], now)
         if isinstance(answer, Job):
             self._keep(answer)
+
+
+def _beside(seen: Seen, unread: Sequence[Job]) -> tuple[Seen, int]:
+    """What is seen without what damaged jobs hold, and how many of them live."""
+    sights = [seen.attempts.get((job.id, len(job.attempts)), Sight(State.ABSENT)) for job in unread]
+    living = [one for one in sights if one.state in (State.PENDING, State.RUNNING)]
+    gpus = {id for one in living for id in one.holds.gpus or ()}
+    cpus = {id for one in living for id in one.holds.cpus or ()}
+    if not gpus and not cpus:
+        return seen, len(living)
+    return replace(seen, room=seen.room.without(gpus, cpus)), len(living)

@@ -7,17 +7,17 @@ with more machines says nothing of fewer, so that a place that could not give fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from chipwise.catalog.offer import Purchase
 from chipwise.run.comparing import number
-from chipwise.run.job import Attempt, Job, Move, Outcome, Where
+from chipwise.run.job import Attempt, Job, Move, Outcome, Retry, Where
 from chipwise.run.policy import Decision, Policy, Standing
 
 LOST_IN_A_ROW = 2  # at one place, after which another is tried first
-NO_MACHINE_S = 600.0  # without a machine, after which another place is tried
+NO_MACHINE_S = Retry().no_machine_s  # unless a job says otherwise
 FORGOTTEN_S = 3600.0  # after which more machines, or spot ones, may have come back: waiting for them in vain costs NO_MACHINE_S
 RESTART_S = 300.0  # to get a machine, boot, load and redo what was not saved, where nobody measured it
 
@@ -88,8 +88,9 @@ def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None 
     best, fits = _best(job, there, many)
     if not fits and _may_be_fewer(job, many):
         had = job.attempts[-1]
-        # Nobody says how many could be had: half is found soon. Of those that ran, one is gone as far as is known.
-        many = max(had.machines // 2 if had.begun is None else had.machines - 1, job.spec.needs.fewest_machines)
+        # Where nobody says how many could be had, half is found soon. Of those that ran, one is gone as far as is known.
+        fewer = had.machines - 1 if had.begun is not None else had.machines // 2 if had.came is None else had.came
+        many = max(fewer, job.spec.needs.fewest_machines)
         best, _ = _best(job, there, many)
     reasons = (_moved(job, best, there), f"policy: {decided}" if decided is not None else "", _counted(job, many))
     return Choice(best, many, "; ".join(filter(None, reasons)))
@@ -121,26 +122,26 @@ def _may(move: Move, recover: Sequence[Move]) -> bool:
 
 def barren(job: Job, places: Sequence[Where], now: float) -> bool:
     """Whether all of them were tried of late, and no machine came at any."""
-    latest = {_site(one.where): one for one in job.attempts}
-    tried = [latest.get(_site(one)) for one in places]
+    latest = [next(iter(_at(one, reversed(job.attempts))), None) for one in places]
     return all(
-        one is not None and one.begun is None and one.ended is not None and now - one.ended < FORGOTTEN_S for one in tried
+        one is not None and one.begun is None and one.ended is not None and now - one.ended < FORGOTTEN_S for one in latest
     )
 
 
 def _best(job: Job, there: Sequence[Where], many: int) -> tuple[Where, bool]:
     """The best place, and whether it is one that comes before taking fewer machines."""
-    unlucky = _unlucky([one for one in job.attempts if one.machines <= many])
+    tried = [one for one in job.attempts if one.machines <= many]
+    unlucky = {one: at for one in there if (at := _unlucky(one, tried)) is not None}
     recover, last = job.spec.recover, job.attempt
 
     def rank(one: Where) -> int:
         move = relation(last.where, one) if last is not None else Move.SAME
         return recover.index(move) if move in recover else len(recover)
 
-    best = min(there, key=lambda one: (unlucky.get(_site(one), -inf), rank(one)))  # the first of equals: in the order asked for
+    best = min(there, key=lambda one: (unlucky.get(one, -inf), rank(one)))  # the first of equals: in the order asked for
     lost = last is not None and last.outcome in (Outcome.LOST, Outcome.LEFT)
     before = not lost or Move.FEWER not in recover or rank(best) < recover.index(Move.FEWER)
-    return best, before and _site(best) not in unlucky
+    return best, before and best not in unlucky
 
 
 def _may_be_fewer(job: Job, many: int) -> bool:
@@ -154,9 +155,10 @@ def _may_be_fewer(job: Job, many: int) -> bool:
 
 
 def _wanted(job: Job, now: float) -> int:
-    """As many machines as last time; all again when it is long enough since more of them were lost or did not come."""
+    """As many machines as last time; all again when it is long enough since more of them were lost or did not come, or when
+    its owner starts it anew."""
     needs, last = job.spec.needs, job.attempt
-    if last is None or needs.fewest_machines >= needs.machines or last.machines >= needs.machines:
+    if last is None or not job.counted or needs.fewest_machines >= needs.machines or last.machines >= needs.machines:
         return needs.machines
     larger = [one.ended for one in job.attempts if one.machines > last.machines and one.ended is not None]
     again = Move.MORE in job.spec.recover and now - max(larger, default=-inf) >= FORGOTTEN_S
@@ -187,7 +189,7 @@ def _moved(job: Job, best: Where, there: Sequence[Where]) -> str:
         why = ""
     elif last.begun is None:
         why = f"no machine came in {name}"
-    elif was in _unlucky(job.attempts):
+    elif _unlucky(was, job.attempts) is not None:
         why = f"{name} was lost {LOST_IN_A_ROW} times in a row"
     elif all(relation(one, was) is not Move.SAME for one in there):
         why = "" if move is Move.PURCHASE else f"{name} has none now"
@@ -222,17 +224,18 @@ def _site(where: Where) -> Where:
     return replace(where, usd_per_hour=None)
 
 
-def _unlucky(attempts: Sequence[Attempt]) -> dict[Where, float]:
-    """Places whose latest attempts were all lost, or found no machine, with the time: the longest ago is tried first."""
-    by: dict[Where, list[Attempt]] = {}
-    for one in attempts:
-        by.setdefault(_site(one.where), []).append(one)
-    found: dict[Where, float] = {}
-    for where, tried in by.items():
-        lost = [one.outcome in (Outcome.LOST, Outcome.LEFT) for one in tried[-LOST_IN_A_ROW:]]
-        if lost[-1] and (tried[-1].begun is None or (len(lost) == LOST_IN_A_ROW and all(lost))):
-            found[where] = tried[-1].placed
-    return found
+def _at(place: Where, attempts: Iterable[Attempt]) -> list[Attempt]:
+    """Those that were there. An attempt knows the zone that it got, where its place left that open."""
+    return [one for one in attempts if relation(one.where, place) is Move.SAME]
+
+
+def _unlucky(place: Where, attempts: Sequence[Attempt]) -> float | None:
+    """Of a place whose latest attempts were all lost, or found no machine: when it was tried last; the longest ago is next."""
+    tried = _at(place, attempts)
+    lost = [one.outcome in (Outcome.LOST, Outcome.LEFT) for one in tried[-LOST_IN_A_ROW:]]
+    if lost and lost[-1] and (tried[-1].begun is None or (len(lost) == LOST_IN_A_ROW and all(lost))):
+        return tried[-1].placed
+    return None
 
 
 def _kept(attempt: Attempt) -> int:

@@ -225,8 +225,8 @@ def why_short(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: floa
 
 
 def _why(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float, *, ahead: bool) -> str:
-    if job.not_before > now:
-        again = f"tried again in {job.not_before - now:.0f} s"
+    if (ready := job.ready_at(now)) > now:
+        again = f"tried again in {ready - now:.0f} s"
         return f"{again}: {job.waiting}" if job.waiting else again
     if before := [one.spec.name for one in jobs if one.id in job.spec.after and one.phase is not Phase.DONE]:
         return f"waits for {', '.join(before)}"
@@ -300,7 +300,7 @@ def _in_turn(waiting: Sequence[Job], held: dict[str, tuple[int, int]], rules: Ru
     """Those that may start, in the order of their turn; `held` may grow while they are taken."""
     levels: dict[int, dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))
     for job in waiting:
-        if job.not_before <= now:
+        if job.ready_at(now) <= now:
             levels[job.spec.priority][job.spec.team].append(job)
     for level in sorted(levels, reverse=True):
         teams = levels[level]

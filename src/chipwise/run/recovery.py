@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from chipwise.run.engine import Sight, State
 from chipwise.run.events import Again, Begun, Ended, Event, Measured, Over, after
-from chipwise.run.job import Attempt, Job, Outcome, Phase, Why, Wish
+from chipwise.run.job import Attempt, Job, Outcome, Phase, Why
 
 NEARLY = 0.99  # of the amount, since the last step is often smaller
+FEWER_STEPS = "CHIPWISE_STEPS"  # a setting by which a program is told to do fewer steps than its workload says
 REFUSED_S = 60.0  # between attempts of a job in a hurry that got no machine: each is a request, and a line of its story
 LEFT = 75  # EX_TEMPFAIL: "saved; start me again"
 NO_USE = {126: "the command may not be executed", 127: "the command was not found"}
@@ -59,7 +60,7 @@ def _measured(job: Job, events: tuple[Event, ...], rate: float | None, now: floa
     gone = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT)]
     seconds, steps, work = job.runtime_s(now), job.attempts[-1].step, job.spec.work
     found: dict[str, object] = {"seconds": round(seconds, 3), "interruptions": len(gone), "attempts": len(job.attempts)}
-    whole = done
+    whole = done and FEWER_STEPS not in job.spec.env  # a program that tells no steps may have done only so many
     if steps is not None:
         found["steps"] = steps
         if work.per_step and work.amount:  # it may have been told to do fewer, or the file speaks of more than it does
@@ -86,7 +87,7 @@ def _measured(job: Job, events: tuple[Event, ...], rate: float | None, now: floa
 def outcome_of(job: Job, sight: Sight) -> Outcome:
     if _finished(job, sight):
         return Outcome.DONE  # whatever was asked of it in the meantime: its work is done
-    if job.wish is Wish.STOP:
+    if job.wish.stops:
         return Outcome.STOPPED
     if job.leaving is Why.OVERDUE:
         return Outcome.OVERDUE
@@ -118,7 +119,7 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
         case Outcome.DONE:
             return Over(Phase.DONE, "")
         case Outcome.STOPPED:
-            budget = job.leaving is Why.BUDGET and job.wish is not Wish.STOP
+            budget = job.leaving is Why.BUDGET and not job.wish.stops
             return Over(Phase.FAILED if budget else Phase.STOPPED, _over_budget(job, now) if budget else "as asked")
         case Outcome.OVERDUE:
             return Over(Phase.FAILED, f"longer than the {job.spec.longest_s or 0:g} s that one attempt may take")

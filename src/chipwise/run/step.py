@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from chipwise.catalog.offer import Purchase
 from chipwise.run import placing, recovery
 from chipwise.run.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
-from chipwise.run.events import Again, Begun, Event, Leaving, Over, Placed, Waiting, after
+from chipwise.run.events import Again, Begun, Event, Leaving, Over, Placed, Told, Waiting, after
 from chipwise.run.job import Job, Move, Phase, Where, Why, Wish
 from chipwise.run.policy import Decision, NeverLate, Policy
 from chipwise.run.queue import Rules, Seat, admit, grown
 
 ABSENT = Sight(State.ABSENT)
+UNREAD = "which comes before, cannot be read in the record"
 NO_PLACE = "none of its places has a machine that is worth taking now"
 
 
@@ -54,6 +55,8 @@ def step(
                 acts.append(act)
             elif all(one is not None and one.phase is Phase.DONE for one in before):
                 queued.append(job)
+            elif (act := _unread(job, before)) is not None:
+                acts.append(act)
     starts = list(_starts(queued, placed, seen, now, rules or Rules(), policy))
     if not starts and not any(act.events or act.orders for act in acts):  # growing is for quiet moments
         acts += _grows(placed, queued, seen, now, rules or Rules())
@@ -75,7 +78,7 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
         case State.ABSENT:
             if job.phase is not Phase.STARTING:
                 return Act(job, recovery.after_end(job, sight, now))
-            if job.wish is Wish.STOP:  # decided on, and never begun
+            if job.wish.stops:  # decided on, and never begun
                 return Act(job, recovery.after_end(job, sight, now), (End(job),))
             return Act(job, orders=(Start(job),))
         case State.PENDING | State.RUNNING:
@@ -85,28 +88,42 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
 def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> Act | None:
     """One that waits for its machines has nothing to save: it is ended at once where another is asked to leave."""
     attempt, pending = job.attempts[-1], sight.state is State.PENDING
-    if job.phase is Phase.LEAVING:
-        assert job.leave_by is not None
-        late = pending or now >= job.leave_by
-        return Act(job, orders=(End(job) if late else Leave(job, job.leave_by, str(job.leaving)),))
     begun = Begun(attempt.number, sight.handle, sight.since, sight.held, sight.where)
     events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
+    if job.wish is Wish.END and job.leaving is not Why.END:  # whatever grace it had until now
+        return Act(job, (*events, Leaving(attempt.number, now, Why.END, "its owner ends it")), (End(job),))
+    if job.phase is Phase.LEAVING:
+        assert job.leave_by is not None
+        late = pending or now >= job.leave_by or job.leaving is Why.END
+        by = now + job.spec.grace_s
+        if not late and job.leave_by > by and job.leaving not in (None, Why.NOTICE):  # no grace is longer than its own
+            anew = Leaving(attempt.number, by, job.leaving, "the clock was set back")
+            return Act(job, (anew,), (Leave(job, by, str(job.leaving)),))
+        return Act(job, orders=(End(job) if late else Leave(job, job.leave_by, str(job.leaving)),))
     unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held is not None)
     paid = after(job, begun, now) if unpaid else job  # machines cost before they work
     found = _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
     if found is not None:
         why, by, reason = found
-        leaving = Leaving(attempt.number, now if pending else by, why, reason)
+        leaving = Leaving(attempt.number, now if pending else by, why, reason, sight.came)
         return Act(job, (*events, leaving), (End(job) if pending else Leave(job, by, reason),))
-    waiting = sight.reason if pending else ""
-    return Act(job, events or ((Waiting(waiting),) if waiting != job.waiting else ()))
+    # A service may serve with some of its replicas, and say why not with all.
+    waiting = sight.reason if pending or (job.spec.service and not events) else ""
+    if events or waiting == job.waiting:
+        return Act(job, events)
+    again = (
+        ()
+        if waiting or pending or not job.spec.service
+        else (Told(attempt.number, "the trouble is over: its replicas serve, or are starting"),)
+    )
+    return Act(job, (Waiting(waiting), *again))
 
 
 def _leaves(job: Job, sight: Sight, now: float) -> tuple[Why, float, str] | None:
     """Whether it must go, until when, and the reason in words."""
     spec, attempt, grace = job.spec, job.attempts[-1], now + job.spec.grace_s
     pending = sight.state is State.PENDING
-    if job.wish is Wish.STOP:
+    if job.wish.stops:
         return Why.WISH, grace, "its owner stops it"
     if sight.leave_by is not None:
         return Why.NOTICE, sight.leave_by, sight.reason or "its machine goes away"
@@ -116,8 +133,10 @@ def _leaves(job: Job, sight: Sight, now: float) -> tuple[Why, float, str] | None
         return Why.BUDGET, grace, f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and leaving takes a while"
     fewer = spec.needs.fewest_machines < job.machines and Move.FEWER in spec.recover
     elsewhere = len(spec.places) > 1 or fewer
-    if pending and sight.held is None and elsewhere and now - attempt.placed > placing.NO_MACHINE_S:
-        return Why.MOVE, grace, f"no machine came in {now - attempt.placed:.0f} s"
+    in_vain = sight.held is None or (fewer and sight.came is not None)
+    if pending and in_vain and elsewhere and now - attempt.placed > spec.retry.no_machine_s:
+        some = f"{sight.came} of {job.machines} machines" if sight.came else "no machine"
+        return Why.MOVE, grace, f"{some} came in {now - attempt.placed:.0f} s"
     return None
 
 
@@ -148,7 +167,7 @@ def _clearing(sight: Sight, events: Iterable[Event]) -> tuple[Order, ...]:
 
 def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
     """What ends a job before it runs."""
-    if job.wish is Wish.STOP:
+    if job.wish.stops:
         return Act(job, (Over(Phase.STOPPED, "as asked"),))
     for one in before:
         if one is not None and one.phase in (Phase.FAILED, Phase.STOPPED):
@@ -156,6 +175,15 @@ def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
     if job.spec.budget_usd is not None and job.attempts and job.usd(0.0) >= job.spec.budget_usd:
         return Act(job, (Over(Phase.FAILED, f"${job.usd(0.0):,.2f} of ${job.spec.budget_usd:,.2f} are spent"),))
     return None
+
+
+def _unread(job: Job, before: Sequence[Job | None]) -> Act | None:
+    """Why it waits on, where what it waits for is damaged or gone; nobody can say that it was done."""
+    missing = [name for name, one in zip(job.spec.after, before, strict=True) if one is None]
+    reason = f"{', '.join(missing)}, {UNREAD}" if missing else ""
+    if reason == job.waiting or not (reason or job.waiting.endswith(UNREAD)):
+        return None
+    return Act(job, (Waiting(reason),))
 
 
 def _starts(
@@ -166,7 +194,7 @@ def _starts(
     if own:
         seats = admit([*placed, *queued], seen.room, rules, now)
     else:
-        seats = [Seat(job, (), ()) for job in queued if job.not_before <= now]
+        seats = [Seat(job, (), ()) for job in queued if job.ready_at(now) <= now]
     for seat in seats:
         job = seat.job
         if (found := placing.choose(job, policy, now, seen.offers)) is not None:

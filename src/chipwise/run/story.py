@@ -19,7 +19,7 @@ from chipwise.run.events import (
     Waiting,
     Wished,
 )  # fmt: skip
-from chipwise.run.job import Outcome, Where, Wish
+from chipwise.run.job import Outcome, Where, Why, Wish
 from chipwise.units import show_events, show_number, show_spent, show_took
 
 
@@ -28,7 +28,7 @@ def told(event: Event) -> str:
         case Submitted(spec):
             return f"submitted by {spec.owner or 'nobody named'}: {_cut(' '.join(spec.command))}"
         case Wished(wish, by, reason):
-            what = "asked to stop" if wish is Wish.STOP else "asked to run again"
+            what = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
             return f"{what}{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"
         case Waiting(reason):
             return f"waits: {reason}" if reason else ""
@@ -38,6 +38,8 @@ def told(event: Event) -> str:
             return f"attempt {number} runs"
         case Told(_, text):
             return text
+        case Leaving(number, _, Why.END, reason):
+            return f"attempt {number} is ended at once, without time to save: {reason}"
         case Leaving(number, _, _, reason):
             return f"attempt {number} is asked to save and leave: {reason}"
         case Ended(number, outcome, _, reason, step, _):

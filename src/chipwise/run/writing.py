@@ -1,12 +1,14 @@
 """Jobs and events as JSON and back, for every store. Readers and writers are made once per type, since a queue holds thousands.
 
 Fields that a newer version added are left out when an older one reads, and missing ones have their default: a record outlives
-the program that wrote it. What lies in `Mapping[str, object]` must be JSON already: a tuple in it comes back as a list.
+the program that wrote it. What lies in `Mapping[str, object]` must be JSON already: a tuple in it comes back as a list. A value
+of another type than its field is not read: what decides over machines must not stumble over one later.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -56,8 +58,8 @@ def _text(value: object) -> str:
 def _read(kind: type, text: str) -> Any:
     try:
         return _of_reader(kind)(json.loads(text))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise Unreadable(f"{text[:200]!r} is not a {kind.__name__}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        raise Unreadable(f"{text!r:.200} is not a {kind.__name__}: {error}") from error
 
 
 @cache
@@ -128,10 +130,10 @@ def _of_reader(kind: Any) -> Step:
 
 
 def _reader(kind: Any) -> Step | None:
-    if kind is Any or kind is object or kind in (str, int, bool):
+    if kind is Any or kind is object:
         return None
-    if kind is float:
-        return float
+    if kind in _PLAIN:
+        return _PLAIN[kind]
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         real = _reader(_real(kind))
@@ -141,8 +143,8 @@ def _reader(kind: Any) -> Step | None:
         read = _reader(inner[0])
         return tuple if read is None else lambda value: tuple(map(read, value))
     if origin in (Mapping, dict):
-        assert _reader(inner[1]) is None, f"{kind} holds more than plain JSON"
-        return _mapping
+        assert inner[1] in (str, object), f"{kind} holds more than plain JSON"
+        return _texts if inner[1] is str else _mapping
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {one.value: one for one in kind}.__getitem__
     assert is_dataclass(kind), f"{kind} has no reader"
@@ -153,6 +155,39 @@ def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r:.80} is not a mapping")
     return value
+
+
+def _texts(value: Any) -> dict[str, str]:
+    for held in _mapping(value).values():
+        _a_text(held)
+    return cast(dict[str, str], value)
+
+
+def _a_text(value: Any) -> Any:
+    if type(value) is not str:
+        raise TypeError(f"{value!r:.80} is not a text")
+    return value
+
+
+def _a_count(value: Any) -> Any:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r:.80} is not a whole number")
+    return value
+
+
+def _a_number(value: Any) -> float:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(f"{value!r:.80} is not a number")
+    return float(value)
+
+
+def _a_truth(value: Any) -> Any:
+    if type(value) is not bool:
+        raise TypeError(f"{value!r:.80} is neither true nor false")
+    return value
+
+
+_PLAIN: dict[Any, Step] = {str: _a_text, int: _a_count, float: _a_number, bool: _a_truth}
 
 
 def _real(kind: Any) -> Any:

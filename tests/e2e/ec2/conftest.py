@@ -46,10 +46,16 @@ def clients() -> dict[int, dict[str, Any]]:
     return {1: {}, 3: {}}
 
 
+@pytest.fixture(scope="session")
+def clients_north() -> dict[str, Any]:
+    """Of a second region."""
+    return {}
+
+
 @pytest.fixture
 def engine(aws: Aws, between: Faulty, clients: dict[int, dict[str, Any]]) -> Ec2:
     made = connect(config(aws, between))
-    made.cloud._clients = clients[1]
+    made.regions.first._clients = clients[1]
     return made
 
 

@@ -50,15 +50,15 @@ def test_what_belongs_to_no_live_attempt_is_found_and_ended(aws: Aws, engine: Ec
 def test_a_start_that_comes_late_ends_what_it_started(aws: Aws, engine: Ec2) -> None:
     """Another controller gave the attempt up while the fleet was being made."""
     job = placed()
-    whole = engine.cloud.fleet
+    own = engine.regions.first
+    whole = own.fleet
 
     def slow(request: Any) -> Any:
         made = whole(request)
         connect(engine.config).do(End(job))
         return made
 
-    engine.cloud = type("Slow", (type(engine.cloud),), {"fleet": staticmethod(slow), "__slots__": ()})(engine.config)
-    engine.kept.cloud = engine.cloud
+    engine.regions.clouds[REGION] = type("Slow", (type(own),), {"fleet": staticmethod(slow), "__slots__": ()})(engine.config)
     engine.do(Start(job))
     assert machines(aws) == []
 
@@ -74,16 +74,16 @@ def test_an_older_attempt_has_no_say(aws: Aws, engine: Ec2) -> None:
 def test_a_job_that_starts_while_somebody_reaps_is_not_taken_for_left_over(aws: Aws, engine: Ec2) -> None:
     """It is recorded before its machine is asked for, and the record is read after the machines."""
     recorded: set[tuple[str, int]] = set()
-    listed = engine.cloud.machines
+    own = engine.regions.first
+    listed = own.machines
 
     def starts_before_it_is_listed() -> list[Any]:
         recorded.add(("late", 1))
         connect(engine.config).do(Start(placed(id="late")))
         return list(listed())
 
-    engine.cloud = type("Busy", (type(engine.cloud),), {"machines": staticmethod(starts_before_it_is_listed), "__slots__": ()})(
-        engine.config
-    )
+    busy = type("Busy", (type(own),), {"machines": staticmethod(starts_before_it_is_listed), "__slots__": ()})
+    engine.regions.clouds[REGION] = busy(engine.config)
     assert engine.reap(lambda: recorded) == []
     assert len(machines(aws)) == 1
 

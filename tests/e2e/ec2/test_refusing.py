@@ -33,7 +33,7 @@ pytestmark = pytest.mark.e2e
 def test_what_will_not_get_better_is_one_sentence_and_leaves_nothing(
     aws: Aws, between: Faulty, engine: Ec2, fault: Fault, kind: type[ChipwiseError], words: str
 ) -> None:
-    engine.cloud._images.clear()
+    engine.regions.first._images.clear()
     between.faults.append(replace(fault))
     with pytest.raises(kind, match=words):
         engine.do(Start(placed()))

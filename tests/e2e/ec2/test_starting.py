@@ -40,6 +40,8 @@ def test_the_place_of_the_attempt_comes_first_and_others_of_its_purchase_behind(
     [
         ("g6.xlarge", 1, "/aws/service/deeplearning/ami/x86_64/"),
         ("g5g.xlarge", 1, "/aws/service/deeplearning/ami/arm64/"),
+        ("trn1.2xlarge", 1, "/aws/service/neuron/dlami/base/"),
+        ("inf2.xlarge", 1, "/aws/service/neuron/dlami/base/"),
         ("c8g.large", 0, "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"),
     ],
 )
@@ -171,7 +173,7 @@ def test_where_settings_changed_in_between_the_attempt_is_over_and_what_it_got_i
     between.faults += [Fault("CreateFleet", heard=True, times=1), Fault("DescribeInstances", body=NO_MACHINES)]
     with pytest.raises(TryLater):
         engine.do(Start(placed()))
-    [other, *_] = [id for zone, id in engine.cloud.subnets() if zone == "eu-west-1a"]
+    [other, *_] = [id for zone, id in engine.regions.first.subnets() if zone == "eu-west-1a"]
     changed = connect(replace(engine.config, subnets=(other,)))
     with pytest.raises(TryLater, match="settings changed"):
         changed.do(Start(placed()))

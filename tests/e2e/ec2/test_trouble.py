@@ -39,7 +39,7 @@ def test_requests_are_tried_again_and_not_for_ever(
     aws: Aws, between: Faulty, clients: dict[int, dict[str, Any]], status: int
 ) -> None:
     engine = connect(config(aws, between, tries=3))
-    engine.cloud._clients = clients[3]
+    engine.regions.first._clients = clients[3]
     code = "RequestLimitExceeded" if status == 503 else "InternalError"
     between.faults.append(Fault("CreateFleet", status, code, times=1))
     engine.do(Start(placed()))

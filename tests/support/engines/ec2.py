@@ -23,7 +23,8 @@ from ec2_machines import Hall
 from faulty_aws import Faulty, faulty
 
 CAN = frozenset({"lose", "notice"})
-REGION = "eu-west-1"
+E2E = True  # a server and real processes on machines that are played: a quarter of a minute
+REGION, OTHER = "eu-west-1", "eu-north-1"
 SPOT = Where(Purchase.SPOT, "aws", REGION, "eu-west-1a", "g6.xlarge", 0.3)
 READY = "import os, signal, sys, time; open(os.environ['CHIPWISE_RUN_DIR'] + '/ready', 'w').close(); "
 PROGRAMS = {
@@ -56,13 +57,13 @@ class Rented:
         self.between.clear()
         self.aws.client("s3", "us-east-1").create_bucket(Bucket="kept")
         self.queue = self.aws.client("sqs", REGION).create_queue(QueueName="events")["QueueUrl"]
-        self.hall = Hall(self.aws, folder / "hall", REGION)
+        self.hall = Hall(self.aws, folder / "hall", REGION, also=(OTHER,))
         self.engine: Engine = self.again()
 
     def again(self) -> Engine:
         config = Config(REGION, "s3://kept/team", endpoint_url=self.between.url, image=AMI, queue_url=self.queue, tries=1)
         engine = connect(config)
-        engine.cloud._clients = self._clients
+        engine.regions.first._clients = self._clients
         return engine
 
     def spec(self, behaviour: str) -> Spec:

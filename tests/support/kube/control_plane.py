@@ -64,6 +64,11 @@ class Cluster:
         path = self.folder / f"{user}.kubeconfig"
         return path if path.exists() else kubeconfig(path, self.server, self._authority, self._tokens[user])
 
+    def leave_to_another(self, node: str) -> None:
+        """Nobody but the caller says anything of this node's pods; to be called before there is such a node."""
+        assert self._kubelet is not None
+        self._kubelet.others |= {node}
+
     def run(self, name: str, arguments: Iterable[str], environ: Mapping[str, str] | None = None) -> Running:
         """Starts one of the cluster's programs; it is stopped with the cluster, if not before."""
         log = self.folder / f"{name}.log"

@@ -99,7 +99,13 @@ class Running:
 
     @property
     def runs(self) -> bool:
-        return self._process.poll() is None
+        return self.code is None
+
+    @property
+    def code(self) -> int | None:
+        """With which it ended, as a shell says it; None while it runs."""
+        code = self._process.poll()
+        return 128 - code if code is not None and code < 0 else code
 
     def again(self) -> Running:
         """The same program with the same words, where this one has ended."""
@@ -129,6 +135,11 @@ class Running:
             except subprocess.TimeoutExpired:
                 self._signal(signal.SIGKILL)
         self._process.wait(patience)
+
+    def ask(self) -> None:
+        """To leave: itself, and none of those that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         """Without a word, as a lack of memory or a power cut does."""

@@ -98,9 +98,19 @@ def test_the_program_is_told_who_it_is_and_where_to_save() -> None:
         "CHIPWISE_ATTEMPT": "1",
         "CHIPWISE_CHECKPOINTS": "/checkpoints/train-k3x9q",
         "CHIPWISE_INTERRUPTIONS_PER_HOUR": "0.5",
+        "CHIPWISE_TERMINATION_MESSAGE": "/dev/termination-log",
         "TOKEN": {"secretKeyRef": {"name": "hub", "key": "token"}},
     }
     assert _env(_made(_job(one, checkpoints="s3://bucket/x")))["CHIPWISE_CHECKPOINTS"] == "s3://bucket/x"
+
+
+def test_a_job_is_told_where_its_last_words_are_read_and_a_service_has_none() -> None:
+    one = job_object({})
+    one["spec"]["template"]["spec"]["containers"][0]["terminationMessagePath"] = "/tmp/last"
+    env = _env(_made(_job(one, env={"CHIPWISE_TERMINATION_MESSAGE": "/etc/passwd"})))
+    assert env["CHIPWISE_TERMINATION_MESSAGE"] == "/tmp/last"
+    service = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": one["spec"]}
+    assert "CHIPWISE_TERMINATION_MESSAGE" not in _env(_made(_job(service)))
 
 
 def test_a_scratch_volume_is_no_place_for_checkpoints() -> None:

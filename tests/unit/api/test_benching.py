@@ -20,7 +20,7 @@ from chipwise.calibrate.guesses import guesses
 from chipwise.calibrate.score import predict
 from chipwise.errors import BadInput, ChipwiseError, UnknownName
 from chipwise.perf.model import packaged
-from chipwise.run.job import Job
+from chipwise.run.job import Job, Work
 
 SHAPE = "{layers: 4, hidden: 256, heads: 4, kv_heads: 4, ffn: 1024, vocab: 8000}"
 TINY = (
@@ -113,6 +113,14 @@ def test_a_unit_costs_what_its_machines_cost_meanwhile(session: Session) -> None
     found = result(session, wanted(session, TINY), Held("H200"), run(1000.0, usd_per_hour=3.6))
     assert found.usd_per_unit == pytest.approx(1e-6)
     assert result(session, wanted(session, TINY), Held("H200"), run(1000.0)).usd_per_unit is None  # nobody says
+
+
+def test_fewer_steps_than_all_that_nobody_tells_are_no_measurement() -> None:
+    """A program that did 130 of 5,000 steps and says nothing of it would look as if it had done all of them."""
+    whole, work = {"throughput": 1.6e6, "seconds": 6.0}, Work("tokens", 1e7, 2048.0)
+    assert benching._speed(whole, work, None) == 1.6e6
+    assert benching._speed(whole, work, 130) is None
+    assert benching._speed({**whole, "steps": 130, "steps_per_s": 49.0}, work, 130) == 1.6e6
 
 
 def test_a_formula_is_never_a_speed(session: Session) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import chipwise.job as job
 from chipwise.errors import InvalidSettings
 from chipwise.job import progress
+from chipwise.job.checkpoints import Checkpoints
 
 
 class Clock:
@@ -91,3 +94,89 @@ def test_a_number_of_steps_that_is_none_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("CHIPWISE_STEPS", text)
     with pytest.raises(InvalidSettings, match="CHIPWISE_STEPS"):
         job.steps({"n": 0}, total=4, directory=tmp_path)
+
+
+# In a pod
+
+
+@pytest.fixture
+def message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that a kubelet makes for a container, and mounts at /dev/termination-log."""
+    path = tmp_path / "termination-log"
+    path.touch()
+    monkeypatch.setenv("CHIPWISE_TERMINATION_MESSAGE", str(path))
+    monkeypatch.setenv("CHIPWISE_ATTEMPT", "2")
+    return path
+
+
+def test_the_newest_is_written_in_place_and_fits_into_what_a_kubelet_reads(clock: Clock, message: Path) -> None:
+    message.write_text("what an earlier run left\n" * 400)
+    file = message.stat().st_ino
+    told = progress.Progress(10**15, 0, 0)
+    for step in (1, 10**15, 2):
+        told.tell(step, step, 1 / 3, now=True)
+        assert message.stat().st_size == 512
+        found = json.loads(message.read_text())
+        assert (found["step"], found["saved_step"], found["attempt"]) == (step, step, 2)
+    assert message.stat().st_ino == file, "a mount cannot be renamed over"
+    assert all(one is None or isinstance(one, int | float) for one in found.values()), "only numbers: no secret gets in"
+
+
+def test_only_rank_0_writes_it(message: Path) -> None:
+    progress.Progress(None, 0, 1).tell(3, 3, None, now=True)
+    assert message.read_text() == ""
+
+
+def test_an_error_within_a_step_leaves_the_step_it_was_in(message: Path, tmp_path: Path) -> None:
+    def train() -> None:
+        kept = Checkpoints(tmp_path / "kept")
+        for step in job.steps({"n": 0}, total=9, every=2, checkpoints=kept):
+            kept.flush()  # a save that comes while another is under way is left out
+            if step == 5:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train()
+    found = json.loads(message.read_text())
+    assert (found["step"], found["saved_step"]) == (5, 4)
+    for step in job.steps({"n": 0}, total=9, every=2, directory=tmp_path / "kept"):
+        assert step >= 4
+    assert json.loads(message.read_text())["step"] == 9
+
+
+@pytest.mark.parametrize("what", ["nothing", "a folder", "a pipe", "read-only"])
+def test_what_cannot_be_written_disturbs_nobody(
+    message: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    if what == "read-only":
+        monkeypatch.setenv("CHIPWISE_TERMINATION_MESSAGE", "/proc/self/status")
+    else:
+        message.unlink()
+        if what == "a folder":
+            message.mkdir()
+        elif what == "a pipe":  # nobody reads it, and opening it would wait for ever
+            os.mkfifo(message)
+    assert len(list(job.steps({"n": 0}, total=5, every=1, directory=tmp_path / "kept"))) == 5
+    assert len([one for one in caplog.records if "cannot be told" in one.message]) == 1
+
+
+def test_whoever_is_killed_at_any_moment_leaves_a_message_that_is_whole(message: Path) -> None:
+    """What the file holds between any two calls of the system, as a kubelet would read it then."""
+    told = progress.Progress(None, 0, 0)
+    told.tell(1, None, None, now=True)
+    seen: list[str] = []
+    real = {name: getattr(os, name) for name in ("open", "pwrite", "ftruncate", "close")}
+
+    def after(name: str) -> Callable[..., object]:
+        def call(*words: object) -> object:
+            result = real[name](*words)
+            seen.append(message.read_bytes().decode())
+            return result
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in real:
+            patched.setattr(os, name, after(name))
+        told.tell(2, None, None, now=True)
+    assert [json.loads(one)["step"] for one in seen] == [1, 2, 2, 2]

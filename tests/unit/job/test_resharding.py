@@ -193,3 +193,49 @@ def test_through_any_row_of_numbers_nothing_changes(worlds: list[int]) -> None:
         live = {"m": np.zeros(job.part(13, 0, world).stop)}
         restoring.restore(live, states[0], [], [], "It")
     assert np.array_equal(np.concatenate([one["m"] for one in states]), whole)
+
+
+@pytest.mark.parametrize(
+    ("rank", "world", "said"),
+    [
+        ("abc", "2", r"RANK: is 'abc'. Allowed: a whole number, 0 or more"),
+        ("0", "x", r"WORLD_SIZE: is 'x'. Allowed: a whole number, 1 or more"),
+        ("2", "2", r"RANK: is 2 of 2. Allowed: 0 to 1"),
+        ("-1", "2", r"RANK: is '-1'"),
+        ("0", "0", r"WORLD_SIZE: is '0'"),
+        ("0", "-3", r"WORLD_SIZE: is '-3'"),
+        ("9" * 5000, "1", r"RANK: is '999"),
+        ("1.5", "4", r"RANK: is '1.5'"),
+    ],
+)
+def test_ranks_that_cannot_be_are_told_alike_wherever_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rank: str, world: str, said: str
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", world)
+    with pytest.raises(InvalidSettings, match=said):
+        job.part(10)
+    with pytest.raises(InvalidSettings, match=said):
+        Checkpoints(tmp_path)
+    with pytest.raises(InvalidSettings, match=said):
+        next(iter(job.steps({"a": 1}, total=1, directory=tmp_path)))
+
+
+def test_a_length_that_cannot_be_is_told() -> None:
+    with pytest.raises(InvalidSettings, match="length: is -1"):
+        job.part(-1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("split", "said"),
+    [
+        ({3: 0}, r"split\[3\]: is not named by a text"),
+        ({None: 0, "a": "x"}, r"split\[None\]: is not named by a text(.|\n)*split\['a'\]: is 'x'"),
+        ({"a": True}, r"split\['a'\]: is True"),
+        (["a"], r"split: is \['a'\]"),
+        ("a", r"split: is 'a'"),
+    ],
+)
+def test_a_split_that_cannot_be_is_told_in_words(tmp_path: Path, split: Any, said: str) -> None:
+    with pytest.raises(InvalidSettings, match=said):
+        Checkpoints(tmp_path, split=split)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import chipwise.job as job
 from chipwise.errors import InvalidSettings
 from chipwise.job.checkpoints import Checkpoints
+from chipwise.job.stepping import without_chance
 
 
 def fresh() -> dict[str, Any]:
@@ -301,3 +302,14 @@ def test_ranks_decide_by_the_function_they_are_given(tmp_path: Path) -> None:
     found = Checkpoints(tmp_path, rank=1, world=2).load()
     assert found is not None
     assert (found.step, found.state) == (30, {"n": 1})
+
+
+def test_a_model_of_torch_without_a_generator_is_known_by_the_names_of_types() -> None:
+    """Stand-ins: where torch is installed, `tests/e2e/test_job_torch.py` asks it of real ones."""
+    module = type("Module", (), {"__module__": "torch.nn.modules.module"})
+    model = type("Net", (module,), {"__module__": "train"})()
+    generators = type("State", (), {"__module__": "chipwise.job.torch"})()
+    assert without_chance({"model": model})
+    assert not without_chance({"model": model, "chance": generators})
+    assert not without_chance({"weights": [1.0]})
+    assert not without_chance(model)

@@ -296,3 +296,28 @@ def test_what_the_record_does_not_take_of_one_job_does_not_stop_the_others() -> 
     play(controller, 1000.0, since=10.0)
     assert job(record, "good").phase is Phase.DONE
     assert job(record, "bad").phase is Phase.QUEUED
+
+
+@settings(max_examples=50)
+@given(st.frozensets(st.integers(1, 40), max_size=10), st.floats(20, 50), st.booleans())
+def test_one_that_is_ended_at_once_is_over_soon_wherever_the_controller_dies(
+    deaths: frozenset[int], at: float, stopped_before: bool
+) -> None:
+    """Its grace is an hour, and its program would use all of it."""
+    record, engine = pair(World(other=Program(10_000, 10.0, 2, heeds=False)), deaths)
+    record.submit([("j1", here(grace_s=3600.0))], 0.0)
+    controller, now, born = Controller(record, engine, "c0"), 0.0, 0
+    wish = [Wish.STOP, Wish.END] if stopped_before else [Wish.END]
+    while now < at + 400.0 and not job(record).phase.over:
+        try:
+            if wish and now >= at:
+                record.write([Change(job(record), (Wished(wish[0]),))], now)
+                wish.pop(0)
+            controller.turn(now)
+        except Died:
+            born += 1
+            controller = Controller(record, engine, f"c{born}")
+        now += 10.0
+    assert job(record).phase is Phase.STOPPED
+    assert not any(stay.lives for stay in engine.history)
+    assert len(engine.history) <= 1

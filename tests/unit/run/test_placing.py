@@ -14,7 +14,7 @@ PLACES = (SPOT_A, SPOT_B, STAYS)
 
 
 def job(**asked: object) -> Job:
-    return queued(wanted=spec("train", places=PLACES, **asked))
+    return queued(wanted=spec("train", **{"places": PLACES, **asked}))
 
 
 def lost(held: Job, where: Where, at: float = 0.0, outcome: Outcome = Outcome.LOST) -> Job:
@@ -68,6 +68,14 @@ def test_a_place_whose_price_changed_is_the_same_place() -> None:
     assert goes(job(), offers=(dearer, STAYS)) == dearer
     twice = lost(lost(job(), replace(SPOT_A, usd_per_hour=0.2)), SPOT_A, at=5.0)
     assert goes(twice) == SPOT_B
+
+
+def test_the_zone_that_it_got_counts_for_the_place_that_left_it_open() -> None:
+    anywhere, far = replace(SPOT_A, zone=""), replace(SPOT_A, zone="", region="eu-north-1")
+    held = job(places=(anywhere, far, STAYS))
+    held = lost(lost(held, replace(anywhere, zone="a")), replace(anywhere, zone="b"))
+    assert goes(held) == far
+    assert goes(lost(job(places=(anywhere, far)), replace(anywhere, zone="a"))) == anywhere  # once is no bad luck yet
 
 
 def test_only_what_can_be_had_is_taken() -> None:

@@ -243,6 +243,11 @@ def test_what_tells_no_steps_has_the_speed_of_the_whole_run() -> None:
     assert found.measured["throughput"] == 400.0 / float(str(found.measured["seconds"]))
 
 
+def test_one_that_was_told_to_do_fewer_steps_and_tells_none_has_no_speed() -> None:
+    found = measured_of(spec(work=TOKENS, env={"CHIPWISE_STEPS": "3"}), done(None, None))
+    assert (found.whole, "throughput" in found.measured) == (False, False)
+
+
 def test_steps_that_were_over_before_they_were_warm_have_no_speed() -> None:
     found = measured_of(spec(work=TOKENS), done(100, None))
     assert "throughput" not in found.measured

@@ -13,7 +13,7 @@ from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Sta
 from chipwise.run.events import Again, Begun, Ended, Leaving, Over, Placed, Waiting, Wished, after
 from chipwise.run.job import Job, Outcome, Phase, Why, Wish
 from chipwise.run.placing import NO_MACHINE_S
-from chipwise.run.step import NO_PLACE, Act, step
+from chipwise.run.step import NO_PLACE, UNREAD, Act, step
 from run_jobs import SPOT_A, SPOT_B, STAYS, added, asking, leaving, queued, running, spec, starting
 
 PHASES = {
@@ -282,7 +282,11 @@ def test_strays_are_cleared() -> None:
 def test_a_stage_waits_for_the_one_before_wherever_that_runs() -> None:
     second = queued("second", spec("second", after=("first",)))
     before = queued("first", spec("first"))
-    assert acts(second) == []
+    [unread] = acts(second)
+    assert (unread.events, unread.orders) == ((Waiting(f"first, {UNREAD}"),), ())
+    told = added(second, *unread.events)
+    assert acts(told) == []
+    assert acts(told, first=before)[0].events == (Waiting(""),), "it can be read again"
     assert acts(second, first=before) == []
     assert acts(second, first=running(before)) == []
     done = added(before, Over(Phase.DONE, ""))
@@ -323,3 +327,32 @@ def test_deciding_changes_nothing(phase: Phase, state: State) -> None:
     first, second = acts(job, Sight(state)), acts(job, Sight(state))
     assert first == second
     assert job == before
+
+
+@given(st.sampled_from(list(PHASES)), sights, st.booleans(), st.floats(0, 200))
+def test_one_that_its_owner_ends_gets_no_grace_whatever_it_was_doing(
+    phase: Phase, sight: Sight, stopped_before: bool, now: float
+) -> None:
+    """Also when its controller died after writing: what is recorded gives the same order again."""
+    job = stopped(PHASES[phase]) if stopped_before else PHASES[phase]
+    job = added(job, Wished(Wish.END))
+    found = acts(job, sight if phase.placed else None, now)
+    assert not [order for order in orders(found) if isinstance(order, Start | Leave)]
+    if phase.placed and sight.state in (State.PENDING, State.RUNNING):
+        assert orders(found) == [End(job)]
+        later = added(job, *found[0].events, at=now)
+        assert (later.phase, later.leaving) == (Phase.LEAVING, Why.END)
+        assert later.leave_by is not None
+        assert later.leave_by <= now
+        again = acts(later, sight, now)
+        assert orders(again) == [End(later)]
+        assert not [event for one in again for event in one.events], "it is told once"
+        over = added(later, *act(later, Sight(State.EXITED, 137), now + 1.0).events, at=now + 1.0)
+        assert over.phase is Phase.STOPPED
+    else:
+        assert added(job, *found[0].events, at=now).phase.over
+
+
+def test_one_that_waits_is_over_at_once_when_its_owner_ends_it() -> None:
+    found = act(added(queued(), Wished(Wish.END)))
+    assert found.events == (Over(Phase.STOPPED, "as asked"),)

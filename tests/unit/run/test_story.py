@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.run.events import Ended, Measured, Submitted
-from chipwise.run.job import Outcome, Spec
+from chipwise.run.events import Ended, Leaving, Measured, Submitted, Wished
+from chipwise.run.job import Outcome, Spec, Why, Wish
 from chipwise.run.story import told
 
 
@@ -34,3 +34,10 @@ def test_one_that_was_lost_was_last_seen_at_a_step_and_may_have_come_further() -
 def test_figures_are_those_that_people_read(name: str, value: float, shown: str) -> None:
     assert told(Measured({}, {name: value})) == f"measured: {shown}"
     assert told(Measured({name: value}, {name: 1})).endswith(f"({shown.removesuffix(' interruptions')} predicted)")
+
+
+def test_a_story_says_that_there_was_no_time_to_save() -> None:
+    assert told(Wished(Wish.END, "alice")) == "asked to end at once by alice"
+    assert told(Leaving(2, 5.0, Why.END, "its owner ends it")) == (
+        "attempt 2 is ended at once, without time to save: its owner ends it"
+    )

@@ -15,6 +15,7 @@ from chipwise.errors import MissingExtra, NotFound
 
 JOB, ATTEMPT, PLACE = "chipwise:job", "chipwise:attempt", "chipwise:place"
 GPU_IMAGE = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+NEURON_IMAGE = "/aws/service/neuron/dlami/base/amazon-linux-2023/latest/image_id"
 CPU_IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
 AT_ONCE = 200  # machines that are ended by one request
 _GONE = ("InvalidInstanceID.NotFound",)
@@ -84,8 +85,8 @@ class Cloud:
             )
             return {one["LaunchTemplateName"]: key_of(one) for page in pages for one in page["LaunchTemplates"]}
 
-    def remove_template(self, name: str) -> None:
-        named = [{"Name": "launch-template-name", "Values": [name]}]
+    def remove_templates(self, names: Sequence[str]) -> None:
+        named = [{"Name": "launch-template-name", "Values": list(names)}]
         with translated("ec2:DescribeLaunchTemplates"):
             found = self.client("ec2").describe_launch_templates(Filters=named)["LaunchTemplates"]
         for one in found:
@@ -97,9 +98,9 @@ class Cloud:
             made: Told = self.client("ec2").create_fleet(**request)
         return made
 
-    def image(self, gpus: bool, architecture: str) -> Image:
-        """What the engine's settings name, whatever its architecture; else AWS's own for `x86_64` or `arm64`."""
-        parameter = self.config.image_parameter or (GPU_IMAGE if gpus else CPU_IMAGE).format(architecture)
+    def image(self, parameter: str) -> Image:
+        """What the engine's settings name, whatever its architecture; else what this SSM parameter does."""
+        parameter = self.config.image_parameter or parameter
         wanted = self.config.image or parameter
         if wanted in self._images:
             return self._images[wanted]

@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.render.quoting import tag_value
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """Another region, with what is its own there. Roles are of the whole account; S3 is that of the first region."""
+
+    region: str
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
+    public_address: bool | None = None  # None: as in the first region
+    image: str = ""  # a machine image is of one region, unlike the SSM parameter that names it
+    queue_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,8 @@ class Config:
     idle_minutes: float | None = 30.0  # without use of processor, GPU or log, after which a machine ends its job
     start_minutes: float = 30.0  # to boot, pull and meet the others, after which a machine ends itself
     orphan_minutes: float | None = 1440.0  # without a controller, after which a machine lets its job save, and ends itself
+    others: tuple[There, ...] = ()  # regions in which a job may go on, when there is no machine here
+    home: str = ""  # of a region among several: the first one, where S3 and secrets are
     clock: Callable[[], float] = time.time
     tries: int = 3  # of one request, by botocore's standard mode
     timeout_s: float = 10.0  # less than a controller's lease
@@ -48,8 +62,25 @@ class Config:
         return f"{path}/" if path else ""
 
     @property
+    def kept_in(self) -> str:
+        return self.home or self.region
+
+    @property
     def place(self) -> str:
-        return tag_value(f"ec2:{self.region}:{self.bucket}/{self.prefix}".rstrip("/"))
+        """The same in all its regions: one controller leads them."""
+        return tag_value(f"ec2:{self.kept_in}:{self.bucket}/{self.prefix}".rstrip("/"))
+
+    def of_each(self) -> dict[str, Config]:
+        """By region, this one first."""
+        own = replace(self, others=())
+        return {self.region: own} | {one.region: self._there(one) for one in self.others}
+
+    def _there(self, one: There) -> Config:
+        public = self.public_address if one.public_address is None else one.public_address
+        return replace(
+            self, region=one.region, subnets=one.subnets, security_groups=one.security_groups, image=one.image,
+            queue_url=one.queue_url, public_address=public, others=(), home=self.region,
+        )  # fmt: skip
 
 
 def check(config: Config) -> None:
@@ -58,6 +89,9 @@ def check(config: Config) -> None:
         problems.append(Problem("region", "No region is given", allowed="a region of AWS, such as eu-west-1"))
     if not config.keep.startswith("s3://") or not config.bucket:
         problems.append(Problem("keep", f"{config.keep[:80]!r} is no place in S3", allowed="s3://bucket/prefix"))
+    named = [config.region, *(one.region for one in config.others)]
+    twice = sorted({one for one in named if named.count(one) > 1})
+    problems += [Problem("regions", f"{one} is named twice", allowed="each region once") for one in twice]
     if config.idle_minutes is not None and config.idle_minutes < 1:
         problems.append(Problem("idle_minutes", f"{config.idle_minutes:g} is less than a minute", allowed="1 or more, or none"))
     if config.orphan_minutes is not None and config.orphan_minutes < 5:

@@ -291,7 +291,7 @@ watch() { # until every process has ended
       asked=$time
       take_wishes
       if [ -s "$RUN/progress.json" ] && [ "$(cat "$RUN/progress.json")" != "$step" ]; then
-        step=$(cat "$RUN/progress.json")
+        step=$(cat "$RUN/progress.json") active=$time
         printf '%s\n' "$step" | put progress
       fi
       idle || active=$time

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Policy = dict[str, Any]
@@ -22,9 +22,25 @@ class Names:
     prefix: str = "PREFIX/"  # with a slash at its end, or empty
     role: str = "MACHINE_ROLE"
     queue: str = "QUEUE"
+    others: tuple[tuple[str, str], ...] = ()  # further regions, each with its queue
 
     def arn(self, service: str, rest: str, *, region: bool = True, account: bool = True) -> str:
         return f"arn:{self.partition}:{service}:{self.region if region else ''}:{self.account if account else ''}:{rest}"
+
+    def in_each(self, service: str, rest: str, *, account: bool = True) -> str | list[str]:
+        """The same name in every region."""
+        all_of = [replace(self, region=region).arn(service, rest, account=account) for region in self.regions]
+        return all_of if len(all_of) > 1 else all_of[0]
+
+    @property
+    def regions(self) -> list[str]:
+        return [self.region, *(region for region, _ in self.others)]
+
+    @property
+    def queues(self) -> str | list[str]:
+        own = self.arn("sqs", self.queue)
+        all_of = [own, *(replace(self, region=region).arn("sqs", queue) for region, queue in self.others)]
+        return all_of if len(all_of) > 1 else own
 
 
 def partition_of(region: str) -> str:
@@ -42,13 +58,13 @@ def controller(names: Names) -> Policy:
     return _policy(
         _may("Look", "*", "ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeSubnets", "ec2:DescribeLaunchTemplates"),
         _may("Start", "*", "ec2:CreateFleet", "ec2:RunInstances"),
-        _may("Template", names.arn("ec2", "launch-template/*"), "ec2:CreateLaunchTemplate", Condition=marked),
+        _may("Template", names.in_each("ec2", "launch-template/*"), "ec2:CreateLaunchTemplate", Condition=marked),
         _may("Tag", "*", "ec2:CreateTags", Condition=created),
         _may("End", "*", "ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", Condition=ours),
         _may("Role", role, "iam:PassRole", Condition={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}),
-        _may("Image", names.arn("ssm", "parameter/aws/service/*", account=False), "ssm:GetParameter"),
+        _may("Image", names.in_each("ssm", "parameter/aws/service/*", account=False), "ssm:GetParameter"),
         *_kept(names),
-        _may("Events", names.arn("sqs", names.queue), "sqs:ReceiveMessage", "sqs:DeleteMessage"),
+        _may("Events", names.queues, "sqs:ReceiveMessage", "sqs:DeleteMessage"),
     )
 
 

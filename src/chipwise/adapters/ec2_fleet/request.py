@@ -10,16 +10,26 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from chipwise.adapters.ec2_fleet.cloud import ATTEMPT, JOB, PLACE, Image, Key, Told
+from chipwise.adapters.ec2_fleet.cloud import (
+    ATTEMPT,
+    CPU_IMAGE,
+    GPU_IMAGE,
+    JOB,
+    NEURON_IMAGE,
+    PLACE,
+    Image,
+    Key,
+    Told,
+)
 from chipwise.adapters.ec2_fleet.config import Config
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed
 from chipwise.render.quoting import tag_value
-from chipwise.run.job import Job, Where
+from chipwise.run.job import Job, Move, Where
 
 BOOT_MINUTES = 10  # that do not count as part of the longest attempt
 LEAST_MINUTES = 2.0  # beside the time to leave, that a start must be able to pay for
@@ -43,18 +53,34 @@ def architecture(machine: str) -> str:
     return "arm64" if _ARM.match(machine) else "x86_64"
 
 
+def neuron(machine: str) -> bool:
+    """Trainium or Inferentia, which are no GPUs to drivers and containers."""
+    return machine.startswith(("trn", "inf"))
+
+
+def image_parameter(job: Job, machine: str) -> str:
+    """Of AWS's own image with the drivers that a machine type needs."""
+    if neuron(machine):
+        return NEURON_IMAGE
+    return (GPU_IMAGE if job.spec.needs.gpus > 0 else CPU_IMAGE).format(architecture(machine))
+
+
 def places(job: Job, config: Config, spot: bool) -> list[Where]:
-    """Of this region and purchase, the attempt's own first; all of one architecture, since a fleet has one machine image."""
+    """Of this region and purchase, the attempt's own first; all of one kind, since a fleet has one machine image."""
     here = _here(job, config)
-    return [one for one in here if (one.purchase is Purchase.SPOT) == spot and _same(one, here)]
+    return [one for one in here if (one.purchase is Purchase.SPOT) == spot and _same(job, one, here)]
 
 
 def passed_over(job: Job, config: Config) -> list[str]:
     """Which types of the job's places are not asked for with those, and why; none where all are."""
     here = _here(job, config)
-    others = sorted({one.machine for one in here if not _same(one, here)})
+    others = sorted({one.machine for one in here if not _same(job, one, here)})
     own = here[0].machine if here else ""
-    return [f"{', '.join(others)} not asked for beside {own}, which is {architecture(own)}"] if others else []
+    return [f"{', '.join(others)} not asked for beside {own}, which {_kind(own)}"] if others else []
+
+
+def _kind(machine: str) -> str:
+    return "has Neuron chips" if neuron(machine) else f"is {architecture(machine)}"
 
 
 def _here(job: Job, config: Config) -> list[Where]:
@@ -66,18 +92,33 @@ def _here(job: Job, config: Config) -> list[Where]:
     )
 
 
-def _same(one: Where, here: Sequence[Where]) -> bool:
-    return architecture(one.machine) == architecture(here[0].machine)
+def _same(job: Job, one: Where, here: Sequence[Where]) -> bool:
+    return image_parameter(job, one.machine) == image_parameter(job, here[0].machine)
 
 
-def check(job: Job, config: Config) -> None:
+def untried(job: Job, regions: Collection[str], purchases: Collection[Purchase] = tuple(Purchase)) -> list[str]:
+    """Regions of its places, beside that of its attempt, in which it did not look for a machine since it last had one."""
+    if Move.REGION not in job.spec.recover:
+        return []
+    tried = {job.attempts[-1].where.region}
+    for one in reversed(job.attempts[:-1]):
+        if one.begun is not None:
+            break
+        tried.add(one.where.region)
+    left = [one.region for one in job.spec.places if one.purchase in purchases and one.region in regions]
+    return [one for one in dict.fromkeys(left) if one not in tried]
+
+
+def check(job: Job, configs: Collection[Config]) -> None:
+    """`configs`: of each region of the engine."""
     if not _ID.fullmatch(job.id):
         raise BadInput(f"{job.id[:60]!r} cannot name objects in S3.", remedy="Use letters, digits, -, _ and .")
-    if not any(places(job, config, spot) for spot in (True, False)):
+    if not any(places(job, config, spot) for config in configs for spot in (True, False)):
         named = ", ".join(sorted({f"{one.machine or 'no machine'} in {one.region or 'any region'}" for one in job.spec.places}))
+        own = " or ".join(one.region for one in configs)
         raise BadInput(
-            f"{job.id} names no machine type in {config.region} (it names {named or 'none'}).",
-            remedy=f"Plan it for AWS in {config.region}, or set the engine's region.",
+            f"{job.id} names no machine type in {own} (it names {named or 'none'}).",
+            remedy=f"Plan it for AWS in {own}, or set the engine's region.",
         )
 
 

@@ -1,7 +1,8 @@
 """What is seen of an attempt, from what EC2 says of its machines and what S3 keeps of it. Pure.
 
 An attempt has exited when each of its machines said so; what EC2 says of them then no longer matters. A machine that is gone
-without a word is lost. While any machine of an attempt may still run, the attempt is not over.
+without a word is lost. While any machine of an attempt may still run, the attempt is not over: of a region that does not answer
+only the word of its machines counts.
 """
 
 from __future__ import annotations
@@ -76,9 +77,11 @@ def machine(told: Told) -> Machine:
     )
 
 
-def sight(job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float) -> Sight:
-    """`read(mark)`: what a mark says."""
-    whole = _seen(job, machines, marks, read, now)
+def sight(
+    job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float, silent: str = ""
+) -> Sight:
+    """`read(mark)`: what a mark says. `silent`: why nobody knows of its machines now."""
+    whole = _unanswered(job, marks, read, silent) if silent else _seen(job, machines, marks, read, now)
     progress = read("progress") if "progress" in marks else {}
     held = min((one.launched for one in machines), default=None)
     return replace(
@@ -94,8 +97,7 @@ def sight(job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read:
 
 
 def _seen(job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float) -> Sight:
-    many = job.machines
-    ended = {int(found[1]): (int(found[2]), mark) for mark in marks if (found := _ENDED.fullmatch(mark))}
+    many, ended = job.machines, _ended(marks)
     if len(ended) >= many:
         return _exited(ended, read)
     if not machines:
@@ -107,17 +109,39 @@ def _seen(job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read:
         broken = [str(read(mark).get("reason", "")) for mark in marks if mark.startswith("broken-")]
         reason = next((one for one in (*broken, *(each.reason for each in lost)) if one), "")
         return Sight(State.LOST, reason=reason or "its machine is gone", until=max(ends, default=None))
-    begun = sum(mark.startswith("begun-") for mark in marks) >= many
+    begun = _has_begun(job, marks)
     state = State.RUNNING if begun else State.PENDING
     if any(one.state == "shutting-down" for one in left) or (lost and len(lost) > len(ended)):
         reason = next((one.reason for one in (*lost, *left) if one.reason), "its machine goes away")
         by = now + job.spec.grace_s if len(left) > sum(one.state == "shutting-down" for one in left) else None
         return Sight(state, reason=reason, leave_by=by)
+    return _noticed(state, marks, read) or Sight(state, reason="" if begun else _waits(left, many))
+
+
+def _unanswered(job: Job, marks: Mapping[str, str], read: Reading, why: str) -> Sight:
+    ended = _ended(marks)
+    if len(ended) >= job.machines:
+        return _exited(ended, read)
+    if "refused" in marks or not marks:
+        return _without_machines(marks, read, 0.0)
+    if not _has_begun(job, marks):
+        return Sight(State.PENDING, reason=why)
+    return _noticed(State.RUNNING, marks, read) or Sight(State.RUNNING)
+
+
+def _ended(marks: Mapping[str, str]) -> dict[int, tuple[int, str]]:
+    """By rank: its code, and the mark that says more."""
+    return {int(found[1]): (int(found[2]), mark) for mark in marks if (found := _ENDED.fullmatch(mark))}
+
+
+def _has_begun(job: Job, marks: Mapping[str, str]) -> bool:
+    return sum(mark.startswith("begun-") for mark in marks) >= job.machines
+
+
+def _noticed(state: State, marks: Mapping[str, str], read: Reading) -> Sight | None:
     notices = [read(mark) for mark in marks if mark.startswith("notice-")]
     times = [float(one["by"]) for one in notices if isinstance(one.get("by"), int | float)]
-    if times:
-        return Sight(state, reason=str(notices[0].get("reason", "")), leave_by=min(times))
-    return Sight(state, reason="" if begun else _waits(left, many))
+    return Sight(state, reason=str(notices[0].get("reason", "")), leave_by=min(times)) if times else None
 
 
 def _exited(ended: Mapping[int, tuple[int, str]], read: Reading) -> Sight:
@@ -164,13 +188,13 @@ def where(job: Job, machines: Sequence[Machine]) -> Where | None:
         return None
     got, own = machines[0], job.attempts[-1].where
     purchase = Purchase.SPOT if got.spot else Purchase.ON_DEMAND
-    known = [own, *job.spec.places]
+    region = own.region or got.zone[:-1]
+    known = [one for one in (own, *job.spec.places) if one.region in ("", region)]
     alike = [one for one in known if one.purchase is purchase and one.usd_per_hour is not None]
     near = [one for one in alike if one.machine == got.type]
     same = [one for one in near if one.zone == got.zone]
     dearest = max((one.usd_per_hour for one in alike or known if one.usd_per_hour is not None), default=None)
     price = (same or near)[0].usd_per_hour if same or near else dearest
-    region = own.region or got.zone[:-1]
     return Where(purchase, own.provider or "aws", region, got.zone, got.type, price)
 
 

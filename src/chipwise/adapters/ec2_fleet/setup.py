@@ -1,7 +1,8 @@
 """What an account needs before the first machine: made once, by somebody who may, and left as it is where it is there.
 
 The bucket, the queue with the rule that fills it, the role of the machines, their security group, and the two roles by which
-AWS's own services start machines. `prepare` may be asked any number of times; with `dry_run` it only says what is missing.
+AWS's own services start machines. Queue, rule and group are made in each region; the rest is the account's, or the first
+region's. `prepare` may be asked any number of times; with `dry_run` it only says what is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from chipwise.adapters.ec2_fleet import policies
 from chipwise.adapters.ec2_fleet.cloud import PLACE, Cloud
-from chipwise.adapters.ec2_fleet.config import Config, check
+from chipwise.adapters.ec2_fleet.config import Config, There, check
 from chipwise.adapters.ec2_fleet.errors import translated
 from chipwise.adapters.ec2_fleet.notices import REBALANCE, WARNING
 from chipwise.adapters.ec2_fleet.policies import Names, Policy
@@ -39,6 +40,7 @@ class Part:
     kind: str
     name: str
     state: State
+    region: str = ""  # of another region than the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,21 @@ def name_of(config: Config) -> str:
 
 def prepare(config: Config, *, dry_run: bool = False) -> Prepared:
     check(config)
-    return _Setup(config, dry_run).prepared()
+    own, *others = [_Setup(one, dry_run) for one in config.of_each().values()]
+    own.shared()
+    made, *more = [one.regional() for one in (own, *others)]
+    there = tuple(
+        There(one.region, one.subnets, one.security_groups, one.public_address, one.image, one.queue_url) for one in more
+    )
+    names = replace(own.names, others=tuple((one.names.region, one.names.queue) for one in others))
+    parts = tuple(part for one in (own, *others) for part in one.parts)
+    return Prepared(parts, replace(made, others=there, instance_profile=own.profile), policies.controller(names))
 
 
 class _Setup:
     def __init__(self, config: Config, dry_run: bool) -> None:
         self.config, self.dry_run, self.cloud = config, dry_run, Cloud(config)
-        self.name = name_of(config)
+        self.name, self.profile = name_of(config), ""
         with translated("sts:GetCallerIdentity"):
             account = self.cloud.client("sts").get_caller_identity()["Account"]
         self.names = Names(
@@ -73,24 +83,26 @@ class _Setup:
         )
         self.parts: list[Part] = []
 
-    def prepared(self) -> Prepared:
-        config = self.config
+    def shared(self) -> None:
+        """Of the account, or of the first region for all."""
         self._bucket()
         for service in SERVICES:
             self._service(service)
-        profile = config.instance_profile or self._machine_role()
+        self.profile = self.config.instance_profile or self._machine_role()
+
+    def regional(self) -> Config:
+        config = self.config
         groups = config.security_groups or self._group()
         url = config.queue_url or self._queue()
         self.names = replace(self.names, queue=url.rpartition("/")[2] or self.name)
-        made = replace(config, instance_profile=profile, security_groups=groups, queue_url=url, public_address=self._public())
-        return Prepared(tuple(self.parts), made, policies.controller(self.names))
+        return replace(config, security_groups=groups, queue_url=url, public_address=self._public())
 
     def _part(self, kind: str, name: str, there: Callable[[], bool], make: Callable[[], object]) -> bool:
         """Whether it is there now."""
         state = State.THERE if there() else State.MISSING if self.dry_run else State.MADE
         if state is State.MADE:
             make()
-        self.parts.append(Part(kind, name, state))
+        self.parts.append(Part(kind, name, state, self.config.region if self.config.home else ""))
         return state is not State.MISSING
 
     def _answer(self, service: str, action: str, ask: Callable[[Any], Any]) -> Any:

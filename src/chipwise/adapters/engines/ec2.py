@@ -8,6 +8,9 @@ Where there is no machine to be had the attempt is over as lost, with the reason
 later, and waits longer each time. Only a job without a deadline that also names on-demand places gets one of those at once when
 there is no spot machine: that is what the built-in rule would decide, and with a deadline the policy is asked.
 What it really got is told with the attempt, and it keeps it.
+
+An engine with several regions starts each attempt in the one that its place names. What one region cannot give, or does not
+allow, ends the attempt there while the job names places in others; spot machines elsewhere come before on-demand ones here.
 """
 
 from __future__ import annotations
@@ -21,9 +24,11 @@ from typing import NoReturn
 from chipwise.adapters.ec2_fleet import bringing, notices, request, seeing
 from chipwise.adapters.ec2_fleet.cloud import Cloud, Image, Key, Told, key_of
 from chipwise.adapters.ec2_fleet.config import Config as Config
+from chipwise.adapters.ec2_fleet.config import There as There
 from chipwise.adapters.ec2_fleet.config import check
 from chipwise.adapters.ec2_fleet.errors import LATER, AskedOtherwise, NoCapacity, of_code
 from chipwise.adapters.ec2_fleet.kept import Kept, Marks
+from chipwise.adapters.ec2_fleet.regions import Regions, of_attempts
 from chipwise.adapters.ec2_fleet.seeing import Machine
 from chipwise.adapters.ec2_fleet.user_data import user_data
 from chipwise.catalog.offer import Purchase
@@ -48,19 +53,20 @@ class Reaped:
     job: str  # empty: its tags do not say
     attempt: int
     type: str = ""
+    region: str = ""
 
 
 @dataclass(slots=True)
 class Ec2:
     config: Config
     name: str = "ec2"
-    cloud: Cloud = field(init=False)
+    regions: Regions = field(init=False)
     kept: Kept = field(init=False)
     _led: float = field(init=False, default=-LEADS_EVERY_S)
 
     def __post_init__(self) -> None:
-        self.cloud = Cloud(self.config)
-        self.kept = Kept(self.cloud)
+        self.regions = Regions(self.config)
+        self.kept = Kept(self.regions.first)
 
     @property
     def place(self) -> str:
@@ -70,34 +76,33 @@ class Ec2:
 
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
         self._lead(jobs, now)
-        machines = self._machines(self.cloud.machines())
+        machines = self.regions.machines(now)
         marks = self.kept.marks()
-        if self.config.queue_url:
-            self._take_notices(jobs, machines, marks, now)
+        for cloud in self.regions.clouds.values():
+            if cloud.config.queue_url and not self.regions.rests(cloud.config.region, now):
+                self._take_notices(cloud, jobs, machines, marks, now)
         keys = {(job.id, len(job.attempts)): job for job in jobs}
         sights = {key: self._sight(key, job, machines.get(key, []), marks.get(key, {}), now) for key, job in keys.items()}
         alive = {
             key for key, found in machines.items() if any(one.state not in ("terminated", "shutting-down") for one in found)
         }
-        strays = sorted((alive | marks.keys()) - keys.keys())
-        return Seen(now, sights, Room(), tuple(map(seeing.handle, strays)))
+        left = {key for key in marks.keys() - keys.keys() if not self.regions.silent(self._ordered_in(key, marks[key]))}
+        return Seen(now, sights, Room(), tuple(map(seeing.handle, sorted(alive - keys.keys() | left))))
 
     def _lead(self, jobs: Sequence[Job], now: float) -> None:
         """For machines that would end themselves were nobody there. Missing it once or twice does no harm."""
-        if jobs and now - self._led >= LEADS_EVERY_S:
+        if jobs and not 0.0 <= now - self._led < LEADS_EVERY_S:  # also after the clock was set back
             with suppress(TryLater):
                 self.kept.lead(now)
                 self._led = now
 
-    def _machines(self, told: Iterable[Told]) -> dict[Key, list[Machine]]:
-        found: dict[Key, list[Machine]] = {}
-        for one in told:
-            if (key := key_of(one)) is not None:
-                found.setdefault(key, []).append(seeing.machine(one))
-        return found
+    def _ordered_in(self, key: Key, marks: Marks) -> str:
+        """The region in which an attempt's machines were asked for; empty where nobody wrote of it."""
+        return str(self.kept.read(key, "order", marks["order"]).get("region") or self.config.region) if "order" in marks else ""
 
     def _sight(self, key: Key, job: Job, machines: Sequence[Machine], marks: Marks, now: float) -> Sight:
-        seen = seeing.sight(job, machines, marks, lambda mark: self.kept.read(key, mark, marks[mark]), now)
+        silent = self.regions.silent(job.attempts[-1].where.region or self.config.region)
+        seen = seeing.sight(job, machines, marks, lambda mark: self.kept.read(key, mark, marks[mark]), now, silent)
         if seen.state is not State.ABSENT:
             return seen
         if self.kept.is_over(key):
@@ -105,11 +110,11 @@ class Ec2:
         return Sight(State.ABSENT)
 
     def _take_notices(
-        self, jobs: Sequence[Job], machines: Mapping[Key, Sequence[Machine]], marks: dict[Key, Marks], now: float
+        self, cloud: Cloud, jobs: Sequence[Job], machines: Mapping[Key, Sequence[Machine]], marks: dict[Key, Marks], now: float
     ) -> None:
         """A queue that cannot be read now hides nothing for long: machines hear of their end themselves."""
         with suppress(TryLater):
-            found, done = notices.receive(self.cloud, now)
+            found, done = notices.receive(cloud, now)
             owners = {one.id: key for key, each in machines.items() for one in each}
             graces = {(job.id, len(job.attempts)): job.spec.grace_s for job in jobs}
             for notice in found:
@@ -124,17 +129,29 @@ class Ec2:
                         self.kept.put(key, name, by=notice.at + ahead, reason=notice.reason)
                         marks.setdefault(key, {})[name] = f"event {notice.at}"
                 done.append(notice.receipt)
-            notices.remove(self.cloud, done)
+            notices.remove(cloud, done)
 
     def check(self, job: Job) -> None:
         """What stands in the way of its first attempt, as far as looking can tell: nothing is asked for yet."""
-        request.check(job, self.config)
-        request.check_budget(job, self.config, self.config.clock())
-        user_data(job, self.config, 0)
+        request.check(job, self._configs)
+        cloud = self._cloud(job)
+        request.check_budget(job, cloud.config, self.config.clock())
+        user_data(job, cloud.config, 0)
         self.kept.newest(job.id)
-        self._image(job)
-        if not self.cloud.subnets():
-            raise NotFound(f"There is no subnet in {self.config.region}.", remedy="Name the engine's subnets.")
+        self._image(job, cloud)
+        if not cloud.subnets():
+            raise NotFound(f"There is no subnet in {cloud.config.region}.", remedy="Name the engine's subnets.")
+
+    @property
+    def _configs(self) -> list[Config]:
+        return [one.config for one in self.regions.clouds.values()]
+
+    def _cloud(self, job: Job) -> Cloud:
+        found = self.regions.of(job)
+        if found is None:
+            named = f"{job.attempts[-1].where.region} is not a region of the engine ({', '.join(self.regions.clouds)})"
+            self._refuse((job.id, len(job.attempts)), named)
+        return found
 
     # Doing
 
@@ -151,68 +168,82 @@ class Ec2:
                     self._clear(key)
 
     def _start(self, job: Job) -> None:
-        request.check(job, self.config)
+        request.check(job, self._configs)
         key = (job.id, len(job.attempts))
         if self.kept.newest(job.id) > key[1] or self.kept.is_over(key):
             return
         marks = self.kept.marks(key).get(key, {})
         if {"fleet", "refused"} & marks.keys() or any(one.startswith("ended-") for one in marks):
             return
+        cloud = self._cloud(job)
+        others = request.untried(job, self.regions.clouds)
+        if others and not marks and self.regions.rests(cloud.config.region, self.config.clock()):
+            self._refuse(key, self.regions.silent(cloud.config.region), cloud)
         try:
-            self._launch(job, marks)
-        except (NotAllowed, NotFound, BadInput):  # it will not get better by itself: nothing is left behind
+            self._launch(job, marks, cloud)
+        except (NotAllowed, NotFound, BadInput) as error:  # it will not get better by itself: nothing is left behind
+            if others and not isinstance(error, BadInput):
+                with suppress(OutsideFailed):
+                    self._end_machines(key)
+                self._refuse(key, f"{cloud.config.region}: {error.message.rstrip('.')}", cloud)
             with suppress(OutsideFailed):
                 self._clear(key)
             raise
 
-    def _launch(self, job: Job, marks: Marks) -> None:
-        key, now = (job.id, len(job.attempts)), self.config.clock()
+    def _launch(self, job: Job, marks: Marks, cloud: Cloud) -> None:
+        key, now, config = (job.id, len(job.attempts)), self.config.clock(), cloud.config
         spot = job.attempts[-1].where.purchase is Purchase.SPOT
-        own, other = request.places(job, self.config, spot), request.places(job, self.config, not spot)
-        if not own:  # such as a place in another region: not here, and perhaps elsewhere
-            self._refuse(key, f"{job.attempts[-1].where.region} is not the engine's region {self.config.region}")
-        minutes = request.hard_minutes(job, self.config, now)
-        text = user_data(job, self.config, minutes)
+        own, other = request.places(job, config, spot), request.places(job, config, not spot)
+        if not own:
+            self._refuse(key, f"it names no machine type in {config.region}")
+        minutes = request.hard_minutes(job, config, now)
+        text = user_data(job, config, minutes)
         if "order" in marks:  # an answer that never came
-            there = [one for one in self._machines(self.cloud.machines(key)).get(key, []) if not one.gone]
+            there = [one for one in of_attempts(cloud, key).get(key, []) if not one.gone]
             if there:
-                if told := self._take(job, [one.id for one in there], []):
-                    self._refuse(key, "; ".join(told))
+                if told := self._take(job, [one.id for one in there], [], cloud):
+                    self._refuse(key, "; ".join(told), cloud)
                 return
         else:
-            self.kept.put(key, "order", at=now)
-        image, marked = self._image(job), request.tags(job, self.config, minutes, now)
-        made = request.template(self.config, image, text, marked)
-        self.cloud.template(request.template_name(key), request.token(self.config, key, "template"), made, marked)
-        told = self._ask(job, own)
-        if told and spot and other and job.spec.deadline is None:
+            self.kept.put(key, "order", at=now, region=config.region)
+        try:
+            image, marked = self._image(job, cloud), request.tags(job, config, minutes, now)
+            made = request.template(config, image, text, marked)
+            cloud.template(request.template_name(key), request.token(config, key, "template"), made, marked)
+        except TryLater as error:
+            if "order" not in marks and request.untried(job, self.regions.clouds):  # no machine was asked for here
+                self._refuse(key, f"{config.region} does not answer: {error.message.rstrip('.')}", cloud)
+            raise
+        told = self._ask(job, own, cloud)
+        no_spot = told and spot and not request.untried(job, self.regions.clouds, [Purchase.SPOT])
+        if no_spot and other and job.spec.deadline is None:
             try:
-                more = self._ask(job, other)
+                more = self._ask(job, other, cloud)
             except NotAllowed as error:  # such as a quota of none: spot machines may come again
                 more = [error.message]
             told = [*told, *more] if more else []
         if told:
-            self._refuse(key, "; ".join([*told, *request.passed_over(job, self.config)]))
+            self._refuse(key, "; ".join([*told, *request.passed_over(job, config)]), cloud)
 
-    def _image(self, job: Job) -> Image:
-        asked = [*request.places(job, self.config, spot=True), *request.places(job, self.config, spot=False)]
-        return self.cloud.image(job.spec.needs.gpus > 0, request.architecture(asked[0].machine))
+    def _image(self, job: Job, cloud: Cloud) -> Image:
+        asked = [*request.places(job, cloud.config, spot=True), *request.places(job, cloud.config, spot=False)]
+        return cloud.image(request.image_parameter(job, asked[0].machine))
 
-    def _ask(self, job: Job, wanted: Sequence[Where]) -> list[str]:
+    def _ask(self, job: Job, wanted: Sequence[Where], cloud: Cloud) -> list[str]:
         """Nothing, where all machines came; else why not."""
-        asked = request.fleet(job, self.config, wanted, self.cloud.subnets())
+        asked = request.fleet(job, cloud.config, wanted, cloud.subnets())
         if asked is None:
             return [f"no subnet of the engine is in {', '.join(sorted({one.zone for one in wanted}))}"]
         try:
-            answer = self.cloud.fleet(asked)
+            answer = cloud.fleet(asked)
         except NoCapacity as error:
             return [error.message]
         except AskedOtherwise as error:  # what came of it has the tags of an attempt that is over, and is ended as left over
-            self._refuse((job.id, len(job.attempts)), error.message.rstrip("."))
+            self._refuse((job.id, len(job.attempts)), error.message.rstrip("."), cloud)
         ids = [name for one in answer.get("Instances", ()) for name in one.get("InstanceIds", ())]
-        return self._take(job, ids, answer.get("Errors", ()))
+        return self._take(job, ids, answer.get("Errors", ()), cloud)
 
-    def _take(self, job: Job, ids: Sequence[str], errors: Sequence[Told]) -> list[str]:
+    def _take(self, job: Job, ids: Sequence[str], errors: Sequence[Told], cloud: Cloud) -> list[str]:
         """All machines of an attempt or none: half of them would wait for the rest, and cost."""
         key, many = (job.id, len(job.attempts)), job.machines
         if len(ids) >= many:
@@ -220,7 +251,7 @@ class Ec2:
             if self.kept.is_over(key) or self.kept.newest(job.id) > key[1]:  # given up while it was on its way
                 self._end(key)
             return []
-        self.cloud.terminate(ids)
+        cloud.terminate(ids)
         told = []
         for one in errors:
             failure = _failure(one)
@@ -229,9 +260,11 @@ class Ec2:
             told.append(_no_machine(one))
         return list(dict.fromkeys(told)) or [f"only {len(ids)} of {many} machines were to be had"]
 
-    def _refuse(self, key: Key, reason: str) -> NoReturn:
+    def _refuse(self, key: Key, reason: str, cloud: Cloud | None = None) -> NoReturn:
         self.kept.put(key, "refused", reason=reason)
-        self.cloud.remove_template(request.template_name(key))
+        if cloud is not None:
+            with suppress(TryLater):  # it goes when the attempt is cleared
+                cloud.remove_templates([request.template_name(key)])
         raise TryLater(f"No machine for {key[0]}: {reason}", remedy=LATER)
 
     def _leave(self, job: Job, by: float, reason: str) -> None:
@@ -241,20 +274,22 @@ class Ec2:
             self.kept.put(key, "leave", by=int(by), reason=reason.replace('"', "'"))
 
     def _end(self, key: Key) -> None:
-        marks = self.kept.marks(key).get(key, {})
         self.kept.over(key)
+        self._end_machines(key)
+
+    def _end_machines(self, key: Key) -> None:
+        """By their tags, and by what was written down when they came: EC2 shows new machines late."""
+        marks = self.kept.marks(key).get(key, {})
         if marks:
             self.kept.put(key, "end")
-        self._terminate(key, marks)
-        self.cloud.remove_template(request.template_name(key))
-
-    def _terminate(self, key: Key, marks: Marks) -> None:
-        """By their tags, and by what was written down when they came: EC2 shows new machines late."""
-        seen = {one.id: one for one in self._machines(self.cloud.machines(key)).get(key, [])}
-        ids = {name for name, one in seen.items() if one.state not in ("terminated", "shutting-down")}
-        if "fleet" in marks:
-            ids |= {str(one) for one in self.kept.read(key, "fleet", marks["fleet"]).get("ids", ()) if one not in seen}
-        self.cloud.terminate(sorted(ids))
+        ordered = self.regions.clouds.get(self._ordered_in(key, marks))
+        for cloud in [ordered] if ordered is not None else self.regions.clouds.values():
+            seen = {one.id: one for one in of_attempts(cloud, key).get(key, [])}
+            ids = {name for name, one in seen.items() if one.state not in ("terminated", "shutting-down")}
+            if "fleet" in marks and ordered is not None:
+                ids |= {str(one) for one in self.kept.read(key, "fleet", marks["fleet"]).get("ids", ()) if one not in seen}
+            cloud.terminate(sorted(ids))
+            cloud.remove_templates([request.template_name(key)])
 
     def _clear(self, key: Key) -> None:
         self._end(key)
@@ -268,22 +303,24 @@ class Ec2:
         Attempts are recorded before machines are asked for. So the record is read after all that is there was listed: what
         came in between is not in the list, and what is in the list and not in the record belongs to nobody.
         """
-        told, templates = self.cloud.machines(), self.cloud.templates()
+        clouds = self.regions.clouds
+        told = [(name, cloud.machines(), cloud.templates()) for name, cloud in clouds.items()]
         kept, found = set(live()), list[Reaped]()
-        for one in told:
-            key = key_of(one)
-            if key not in kept and one["State"]["Name"] not in ("terminated", "shutting-down"):
-                found.append(Reaped("machine", one["InstanceId"], *(key or ("", 0)), type=one.get("InstanceType", "")))
-        for name, of in sorted(templates.items()):
-            if of not in kept:
-                found.append(Reaped("launch template", name, *(of or ("", 0))))
+        for region, machines, templates in told:
+            for one in machines:
+                key = key_of(one)
+                if key not in kept and one["State"]["Name"] not in ("terminated", "shutting-down"):
+                    found.append(Reaped("machine", one["InstanceId"], *(key or ("", 0)), one.get("InstanceType", ""), region))
+            for name, of in sorted(templates.items()):
+                if of not in kept:
+                    found.append(Reaped("launch template", name, *(of or ("", 0)), region=region))
         found.sort(key=lambda one: (one.job, one.attempt, one.kind != "machine", one.name))
         if not dry_run:
             for key in dict.fromkeys((one.job, one.attempt) for one in found if one.job):
                 self._clear(key)
-            self.cloud.terminate([one.name for one in found if not one.job and one.kind == "machine"])
-            for name in (one.name for one in found if not one.job and one.kind != "machine"):
-                self.cloud.remove_template(name)
+            for stray in (one for one in found if not one.job):
+                end = clouds[stray.region].terminate if stray.kind == "machine" else clouds[stray.region].remove_templates
+                end([stray.name])
         return found
 
     def bring(self, folder: Path, tell: Callable[[int], object] = lambda size: None) -> str:
@@ -315,6 +352,9 @@ class Ec2:
             yield piece
             if not follow:
                 return
+
+    def close(self) -> None:
+        """Clients hold no connection that others wait for, and may be shared: they go with us."""
 
 
 def _no_machine(error: Told) -> str:

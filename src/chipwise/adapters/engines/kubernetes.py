@@ -31,7 +31,7 @@ from chipwise.adapters.kube.objects import (
     slug,
 )
 from chipwise.adapters.kube.picture import ATTEMPT, OVER, Key, Picture, condition, key_of, seconds
-from chipwise.adapters.kube.reading import LEAVE, Times, lacks_image, part_of, sight
+from chipwise.adapters.kube.reading import LEAVE, Times, lacks_image, part_of, sight, with_steps
 from chipwise.adapters.kube.story import Said, said
 from chipwise.adapters.kube.watching import Watch
 from chipwise.errors import OutsideFailed, TryLater
@@ -137,7 +137,7 @@ class Kubernetes:
         found = sight(self.picture, part, job, Times(now, soon, given_up))
         if found is not None and found.leave_by is not None:
             _first(self._noticed, key, now)
-        if found is None or found.state is not State.PENDING or not found.reason:
+        if found is None or found.state not in (State.PENDING, State.RUNNING) or not found.reason or found.leave_by is not None:
             self._said.pop(key, None)
             return found
         self._said[key] = said(self._said.get(key), found.reason, now)
@@ -152,8 +152,10 @@ class Kubernetes:
                 self.picture.put(kind, found)
             for one in pods:
                 self.picture.put(POD, one)
-            seen = self._sight(job, now)
-        return seen or Sight(State.LOST, reason=f"its {kind.name} is gone from the cluster", handle=name_of(key))
+            asked = job.phase is Phase.LEAVING  # and then ended, since it had nothing to save or took too long
+            why = "it was ended, as asked" if asked else f"its {kind.name} is gone from the cluster"
+            gone = Sight(State.LOST, reason=why, handle=name_of(key))
+            return self._sight(job, now) or with_steps(gone, part_of(self.picture, key, kind))
 
     def _strays(self, live: set[Key], now: float) -> Iterator[str]:
         """What is ours and of no attempt that is under way; the gate of a job when all else of it is gone for a while."""
@@ -258,10 +260,12 @@ class Kubernetes:
             return
         change = {"spec": {"replicas": 0} if kind is DEPLOYMENT else {"activeDeadlineSeconds": PASSED_S}}
         notes = {LEAVE: f"{by:.0f}", REASON: reason[:200]}
-        self.picture.put(kind, self.connection.merge(kind, name_of(key), {"metadata": {"annotations": notes}, **change}))
         with self.picture.reading():
             pods = self.picture.pods(key)
-        Logs(self.connection, self.config.logs).keep(key, pods)  # while they save: the cluster removes them when they have
+        logs = Logs(self.connection, self.config.logs)
+        logs.keep(key, pods)  # before: the cluster removes those that go at once
+        self.picture.put(kind, self.connection.merge(kind, name_of(key), {"metadata": {"annotations": notes}, **change}))
+        logs.keep(key, pods)  # and what they say while they save
 
     def _main(self, kind: Kind, key: Key) -> Object | None:
         """As the picture has it; the server is asked where it has none."""

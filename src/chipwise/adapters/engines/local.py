@@ -61,38 +61,42 @@ class Local:
     def folder(self, id: str, number: int) -> Path:
         return self.config.root / id / str(number)
 
+    def close(self) -> None:
+        """Supervisors live on without us; those that ended are waited for, so that they do not stay as zombies."""
+        self._started = [one for one in self._started if one.poll() is None]
+
     # Looking
 
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
         self._started = [one for one in self._started if one.poll() is None]
         attempts = {(job.id, len(job.attempts)): self._sight(job.id, len(job.attempts), now) for job in jobs}
+        for job in jobs:
+            if not job.attempts[-1].cpus and not job.attempts[-1].devices:
+                key = (job.id, len(job.attempts))
+                attempts[key] = replace(attempts[key], holds=_ordered(self.folder(*key)))
         goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
         return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
 
     def _sight(self, id: str, number: int, now: float) -> Sight:
         at = self.folder(id, number)
         state = folder.read(at, folder.STATE)
-        progress = folder.read(at, folder.PROGRESS) or {}
-        step, saved = (folder.whole(progress, name) for name in ("step", "saved_step"))
-        rate = folder.number(progress, "steady")
-        begun = folder.number(state, "begun") if state else None
-        notice = _notice(at)
-        if (ended := folder.read(at, folder.ENDED)) is not None:
-            return replace(_ended(ended, begun, at, notice), step=step, saved=saved, rate=rate)
+        lives = state is not None and processes.lives(state.get("pid"), state.get("identity"))
+        ended = folder.read(at, folder.ENDED)  # a supervisor writes it before it goes, so it is read after that
+        notice, begun = _notice(at), folder.number(state, "begun") if state else None
+        told = _progress(at)  # last: an end is told with the step that it had reached
+        if ended is not None:
+            return replace(_ended(ended, begun, at, notice), **told)
         if state is None:
             return Sight(State.PENDING if _starting(at, now) else State.ABSENT)
-        if processes.lives(state.get("pid"), state.get("identity")):
+        if lives:
             by, why = notice
-            return Sight(State.RUNNING, reason=why, since=begun, step=step, saved=saved, rate=rate, handle=str(at), leave_by=by)
-        if (ended := folder.read(at, folder.ENDED)) is not None:  # it ended between the two looks
-            return replace(_ended(ended, begun, at, notice), step=step, saved=saved, rate=rate)
+            return Sight(State.RUNNING, reason=why, since=begun, handle=str(at), leave_by=by, **told)
         left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
         if left:
             processes.end(left)
             why = "its supervisor is gone; what is left of it is being ended"
-            return Sight(State.RUNNING, reason=why, since=begun, step=step, saved=saved, rate=rate)
-        why = "its supervisor was ended"
-        return Sight(State.LOST, reason=why, since=begun, step=step, saved=saved, rate=rate, handle=str(at))
+            return Sight(State.RUNNING, reason=why, since=begun, **told)
+        return Sight(State.LOST, reason="its supervisor was ended", since=begun, handle=str(at), **told)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
@@ -198,7 +202,10 @@ class Local:
             self._signal(at, signal.SIGTERM)
             return
         state = folder.read(at, folder.STATE) or {}
-        if processes.lives(state.get("pid"), state.get("identity")) and (at / folder.LEAVE).stat().st_mtime + 10 < _now(at):
+        if (
+            processes.lives(state.get("pid"), state.get("identity"))
+            and abs(_now(at) - (at / folder.LEAVE).stat().st_mtime) > 10
+        ):
             self._signal(at, signal.SIGKILL)
 
     def _never(self, at: Path) -> bool:
@@ -233,9 +240,23 @@ def _starting(at: Path, now: float) -> bool:
     if folder.locked(at / folder.LOCK):
         return True
     try:
-        return now - (at / folder.ORDER).stat().st_mtime < STARTS_WITHIN_S
+        return abs(now - (at / folder.ORDER).stat().st_mtime) < STARTS_WITHIN_S  # a clock that was set back makes no wait
     except OSError:
         return False
+
+
+def _ordered(at: Path) -> Room:
+    """The devices that its supervisor was told to use."""
+    order = folder.read(at, folder.ORDER) or {}
+    gpus, cpus = (tuple(one for one in order.get(name) or () if isinstance(one, int)) for name in ("gpus", "cpus"))
+    return Room(gpus, cpus)
+
+
+def _progress(at: Path) -> dict[str, Any]:
+    """As the fields of a sight."""
+    told = folder.read(at, folder.PROGRESS) or {}
+    step, saved = (folder.whole(told, name) for name in ("step", "saved_step"))
+    return {"step": step, "saved": saved, "rate": folder.number(told, "steady")}
 
 
 def _notice(at: Path) -> tuple[float | None, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -52,6 +52,9 @@ class Simulated:
     def place(self) -> str:
         return self.world.place
 
+    def close(self) -> None:
+        """Nothing is open: the world is a value of this process."""
+
     # Looking
 
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
@@ -59,6 +62,10 @@ class Simulated:
         self._outage(Fails.LOOK)
         keys = [(job.id, len(job.attempts)) for job in jobs]
         sights = {key: self._here[key].sight(self.now) if key in self._here else Sight(State.ABSENT) for key in keys}
+        for key in [(job.id, len(job.attempts)) for job in jobs if not job.attempts[-1].cpus and not job.attempts[-1].devices]:
+            if key in self._here:
+                given = self._here[key].attempt
+                sights[key] = replace(sights[key], holds=Room(given.devices, given.cpus))
         known = set(keys)
         strays = tuple(stay.handle for key, stay in self._here.items() if key not in known)
         return Seen(self.now, sights, self._room(), strays, self._offers() if self.world.tells_offers else None)

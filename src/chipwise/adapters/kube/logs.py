@@ -31,6 +31,15 @@ def ordered(pods: Sequence[Object]) -> list[Object]:
     return sorted(pods, key=lambda one: (int(index_of(one) or 0), str(one["metadata"].get("creationTimestamp", ""))))
 
 
+def of_rank(pods: Sequence[Object], rank: int | None) -> list[Object]:
+    """Those of one index, or all. Replicas of a service have none and are counted by age, the oldest first."""
+    found = ordered(pods)
+    if rank is None:
+        return found
+    replicas = [one for one in found if not index_of(one)]
+    return [one for one in found if index_of(one) == str(rank)] + replicas[rank : rank + 1]
+
+
 @dataclass(frozen=True, slots=True)
 class Logs:
     connection: Connection
@@ -39,7 +48,7 @@ class Logs:
 
     def of(self, key: Key, pods: Sequence[Object], rank: int | None) -> Iterator[bytes]:
         """Of one pod, or of all in turn, as far as they have written; what was kept where they are gone."""
-        chosen = [one for one in ordered(pods) if rank is None or index_of(one) in ("", str(rank))]
+        chosen = of_rank(pods, rank)
         if not chosen:
             yield from self._kept(key, rank)
             return
@@ -49,15 +58,15 @@ class Logs:
 
     def follow(self, key: Key, look: Look, rank: int | None) -> Iterator[bytes]:
         """Of one pod, the first unless another is named, and of those that come in its place, until the attempt is over."""
-        wanted = str(rank or 0)
+        wanted = rank or 0
         shown: dict[str, int] = {}  # bytes, by pod: whoever is cut off is shown the rest
         whole: set[str] = set()
         while True:
             try:
                 pods, over = look()
-                for one in ordered(pods):
+                for one in of_rank(pods, wanted):
                     uid = str(one["metadata"]["uid"])
-                    if index_of(one) not in ("", wanted) or started(one) is None or uid in whole:
+                    if started(one) is None or uid in whole:
                         continue
                     yield from self._rest(one, uid, shown)
                     if (one.get("status") or {}).get("phase") in OVER:  # else a server that goes down has cut it off
@@ -69,7 +78,7 @@ class Logs:
             if over:
                 if not shown:
                     with suppress(NotFound):
-                        yield from self._kept(key, int(wanted))
+                        yield from self._kept(key, wanted)
                 return
             yield b""  # nothing was added since: whoever follows may look at something else
             self.wait(LOOK_S)
@@ -92,14 +101,14 @@ class Logs:
             return
         at = self.folder / key[0] / str(key[1])
         with suppress(ChipwiseError, OSError):  # a node that does not answer for one pod is not asked for the next
-            for one in [one for one in ordered(pods) if started(one) is not None][:PODS_KEPT]:
+            for number, one in enumerate([one for one in ordered(pods) if started(one) is not None][:PODS_KEPT]):
                 end = bytearray()
                 for part in self._text(one, {"tailLines": str(LINES_KEPT)}, PATIENCE_S):
                     end += part
                     if len(end) > 2 * KEPT_BYTES:
                         del end[:-KEPT_BYTES]
                 at.mkdir(parents=True, exist_ok=True, mode=0o700)
-                (at / f"{index_of(one) or 0}.log").write_bytes(end[-KEPT_BYTES:])
+                (at / f"{index_of(one) or number}.log").write_bytes(end[-KEPT_BYTES:])
 
     def _kept(self, key: Key, rank: int | None) -> Iterator[bytes]:
         at = None if self.folder is None else self.folder / key[0] / str(key[1])

@@ -15,6 +15,7 @@ from typing import Any
 
 from chipwise.adapters.kube.kinds import JOB, KEPT, MAIN, MINE, OWNED, Kind, Object
 from chipwise.adapters.kube.picture import ATTEMPT, Key
+from chipwise.adapters.kube.telling import MESSAGE, PATH
 from chipwise.errors import BadInput
 from chipwise.render.quoting import dns_name, kubernetes, label_value
 from chipwise.run.job import Job
@@ -268,6 +269,8 @@ def _settings(
         yield "CHIPWISE_CHECKPOINTS", kept
     if spec.interruptions_per_hour is not None:
         yield "CHIPWISE_INTERRUPTIONS_PER_HOUR", f"{spec.interruptions_per_hour:g}"
+    if kind_of(job) is JOB:  # a service has no steps
+        yield MESSAGE, str(container.get("terminationMessagePath") or PATH)
 
 
 def _checkpoints(job: Job, container: Mapping[str, Any], pod: Mapping[str, Any]) -> str:

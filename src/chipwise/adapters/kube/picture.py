@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from chipwise.adapters.kube.kinds import EVENT, MINE, NODE, POD, WORKLOAD, Kind, Object
+from chipwise.adapters.kube.telling import Told, told_by
 
 ATTEMPT = "chipwise.dev/attempt"
 T = TypeVar("T")
@@ -38,6 +39,7 @@ class Gone:
     removed: bool = False  # it ended because somebody deleted it: its Job, when another pod had failed
     since: float | None = None
     until: float | None = None
+    told: Told | None = None  # how far it was, where its program says so
 
 
 @dataclass(slots=True)
@@ -221,9 +223,11 @@ def lost_words(pod: Object) -> str:
 def ended(pod: Object) -> Gone:
     done = terminated(pod)
     until = max((at for one in done if (at := seconds(one.get("finishedAt"))) is not None), default=None)
+    key = key_of(pod)
     return Gone(
-        pod["metadata"]["name"], index_of(pod), code_of(done), lost_words(pod), _removed(pod, until), started(pod), until
-    )
+        pod["metadata"]["name"], index_of(pod), code_of(done), lost_words(pod), _removed(pod, until), started(pod), until,
+        told_by(pod, key[1]) if key is not None else None,
+    )  # fmt: skip
 
 
 def _removed(pod: Object, until: float | None) -> bool:

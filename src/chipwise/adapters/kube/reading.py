@@ -6,15 +6,16 @@ Nothing is called over while a pod of it may still run, whatever the Job says: o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.adapters.kube.kinds import JOB, NODE, Kind, Object
 from chipwise.adapters.kube.machines import Notice, notice, where
 from chipwise.adapters.kube.objects import name_of
-from chipwise.adapters.kube.picture import OVER, Gone, Key, Picture, condition, ended, seconds, started, terminated
-from chipwise.adapters.kube.story import short, stuck_image, why_waiting
+from chipwise.adapters.kube.picture import OVER, Gone, Key, Picture, condition, ended, index_of, seconds, started, terminated
+from chipwise.adapters.kube.story import ends_again, most_told, short, stuck_image, troubled, why_waiting
+from chipwise.adapters.kube.telling import Told
 from chipwise.run.engine import Sight, State
-from chipwise.run.job import Job, Where
+from chipwise.run.job import Job, Phase, Where
 
 LEAVE = "chipwise.dev/leave-by"  # an annotation: it was asked to go
 NO_IMAGE = 127
@@ -51,6 +52,18 @@ class Part:
         return min((at for at in times if at is not None), default=None)
 
     @property
+    def begun(self) -> set[str]:
+        """Indices of which a pod began: pods of one Job wait for each other."""
+        return {index_of(one) for one in self.pods if started(one) is not None} | {one.index for one in self.ends if one.since}
+
+    @property
+    def told(self) -> Told | None:
+        """How far it was when a pod of it ended last: the first of several, where rank 0 is, else whichever says so."""
+        found = [one for one in (*self.ends, *(ended(pod) for pod in self.pods)) if one.told is not None]
+        last = max(found, key=lambda one: (one.index in ("", "0"), one.until or 0.0, one.name), default=None)
+        return last.told if last is not None else None
+
+    @property
     def asked(self) -> bool:
         return LEAVE in ((self.main or {}).get("metadata", {}).get("annotations") or {})
 
@@ -73,7 +86,15 @@ def sight(picture: Picture, part: Part, job: Job, times: Times) -> Sight | None:
             return None
         state = State.RUNNING if part.running else State.PENDING
         return _under_way(picture, part, job, state, f"its {part.kind.name} is gone; its pods are ending")
-    return _of_job(picture, part, job, times) if part.kind is JOB else _of_service(picture, part, job, times)
+    if part.kind is not JOB:
+        return _of_service(picture, part, job, times)
+    return with_steps(_of_job(picture, part, job, times), part)
+
+
+def with_steps(seen: Sight, part: Part) -> Sight:
+    """As far as its pods told, which they do when they end: of one that runs it is what an earlier pod of it said."""
+    found = part.told if part.kind is JOB else None
+    return seen if found is None else replace(seen, step=found.step, saved=found.saved, rate=found.rate)
 
 
 def _under_way(picture: Picture, part: Part, job: Job, state: State, reason: str = "", going: Notice | None = None) -> Sight:
@@ -102,6 +123,11 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
     if part.running:
         each_alone = "backoffLimitPerIndex" in (main.get("spec") or {})  # the Job replaces one; the others need not go
         suspended = (main.get("spec") or {}).get("suspend")  # Kueue takes it back, and will let it in again
+        many = int((main.get("spec") or {}).get("completions") or 1)
+        if job.phase is Phase.STARTING and not each_alone and not suspended and (came := len(part.begun)) < many:
+            why = why_waiting(picture, main, [one for one in part.living if started(one) is None])
+            pending = _under_way(picture, part, job, State.PENDING, f"{came} of {many} pods run; {why}")
+            return replace(pending, came=came)
         going = None if each_alone or suspended else notice(picture, part.running, times.soon)
         return _under_way(picture, part, job, State.RUNNING, "", going)
     if (refused := _without_image(picture, part, times)) is not None:
@@ -111,7 +137,9 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         if last.code == 0:  # the Job controller has not counted it yet
             return _under_way(picture, part, job, State.RUNNING)
         told = last.lost or f"{last.name} ended with {'an unknown code' if last.code is None else f'code {last.code}'}"
-        final = (main.get("spec") or {}).get("backoffLimit") == 0 and not last.lost  # the Job is about to say that it failed
+        rules = ((main.get("spec") or {}).get("podFailurePolicy") or {}).get("rules") or ()
+        excused = bool(last.lost) and any(one.get("action") == "Ignore" for one in rules)
+        final = (main.get("spec") or {}).get("backoffLimit") == 0 and not excused  # the Job is about to say that it failed
         after = "" if final else "; its Job starts another"
         return _under_way(picture, part, job, State.PENDING, f"{short(told)}{after}")
     return _under_way(picture, part, job, State.PENDING, why_waiting(picture, main, part.living))
@@ -132,7 +160,7 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
     until = seconds(told.get("lastTransitionTime"))
     reason, message = str(told.get("reason", "")), short(told.get("message", ""))
     if part.asked and reason == "DeadlineExceeded":
-        return Sight(State.EXITED, _left_with(over), "", begun, until, None, handle, where=place)
+        return Sight(State.EXITED, _left_with(main, over), "", begun, until, None, handle, where=place)
     if reason == "DeadlineExceeded":
         return Sight(
             State.EXITED, TOO_LONG, f"longer than its Job may take: {message}", begun, until, None, handle, where=place
@@ -148,10 +176,15 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
     return Sight(State.EXITED, 1, message or "its Job failed", begun, until, None, handle, where=place)
 
 
-def _left_with(over: Sequence[Gone]) -> int | None:
-    """Of pods that were asked to go together: a code that says something before one that does not."""
-    codes = [one.code for one in over if one.code is not None]
-    return next((code for code in reversed(codes) if code != 0), 0 if codes else None)
+def _left_with(main: Object, over: Sequence[Gone]) -> int | None:
+    """Of pods that were asked to go together: a code that says something before one that does not. 0 where each of them ended
+    so: of one that went without a word nobody knows whether it was done."""
+    codes = [one.code for one in {one.index or one.name: one for one in over}.values()]  # of each the last
+    if (bad := next((code for code in reversed(codes) if code), None)) is not None:
+        return bad
+    many = int((main.get("spec") or {}).get("completions") or 1)
+    done = max(codes.count(0), int((main.get("status") or {}).get("succeeded") or 0))
+    return 0 if done >= many else None
 
 
 def _which(part: Part, own: Sequence[Gone]) -> str:
@@ -161,7 +194,7 @@ def _which(part: Part, own: Sequence[Gone]) -> str:
     done = terminated(pod) if pod is not None else []
     if done and done[0].get("reason") == "OOMKilled":
         return f"{last.name} used more memory than its limit"
-    if last.code == NO_IMAGE and done and done[0].get("message"):
+    if last.code == NO_IMAGE and done and done[0].get("message") and last.told is None:
         return f"the command was not found: {short(done[0]['message'])}"
     if many <= 1 or not last.index:
         return ""
@@ -192,16 +225,19 @@ def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         if part.living or not seen or status.get("replicas"):
             return _under_way(picture, part, job, State.RUNNING, "its replicas are ending")
         until = max((one.until for one in part.over if one.until is not None), default=None)
-        return Sight(State.EXITED, _left_with(part.over) or 0, "", part.since, until, None, name_of(part.key))
-    if int(status.get("availableReplicas") or 0) >= 1:
-        return _under_way(picture, part, job, State.RUNNING)
+        return Sight(State.EXITED, _left_with(main, part.over) or 0, "", part.since, until, None, name_of(part.key))
+    told = [troubled(picture, one) for one in part.living]
+    if (serve := int(status.get("availableReplicas") or 0)) >= 1:
+        many = max(int((main.get("spec") or {}).get("replicas") or 1), serve)
+        why = f"{serve} of {many} replicas serve: {most_told(told)}" if serve < many and any(told) else ""
+        return _under_way(picture, part, job, State.RUNNING, why)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused
     if (trouble := condition(main, "ReplicaFailure")) is not None and not part.living:
         return _under_way(picture, part, job, State.PENDING, f"its pods are refused: {short(trouble.get('message', ''))}")
     waiting = [one for one in part.living if one not in part.running]
     reason = why_waiting(picture, main, waiting) if waiting or not part.running else "started; it does not answer its check yet"
-    return _under_way(picture, part, job, State.PENDING, reason)
+    return _under_way(picture, part, job, State.PENDING, most_told([ends_again(one) for one in part.running]) or reason)
 
 
 def _where(picture: Picture, pods: Sequence[Object], job: Job) -> Where | None:

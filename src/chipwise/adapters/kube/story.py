@@ -70,7 +70,8 @@ def of_pod(picture: Picture, pod: Object) -> str:
         if found is None:
             return "waiting for the scheduler"
         if found.get("reason") == "SchedulingGated":
-            return "held back by a scheduling gate"
+            queue = str((pod["metadata"].get("labels") or {}).get(QUEUE, ""))
+            return _in_queue(picture, queue, pod["metadata"]["uid"]) if queue else "held back by a scheduling gate"
         said = str(found.get("message", ""))
         if "unbound immediate PersistentVolumeClaims" in said:
             return "its volume is not there: nobody provides the claim (kubectl get pvc, storageclass)"
@@ -88,6 +89,32 @@ def of_pod(picture: Picture, pod: Object) -> str:
     if event is not None and event["reason"] in ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"):
         return f"{event['reason']}: {short(event['message'])}"
     return "its containers are being made"
+
+
+def troubled(picture: Picture, pod: Object) -> str:
+    """Why one of several replicas does not serve, where waiting alone may not mend it; empty where it is only starting."""
+    if told := ends_again(pod):
+        return told
+    states = [(one.get("state") or {}).get("waiting") or {} for one in (pod.get("status") or {}).get("containerStatuses") or ()]
+    stuck = any(one.get("reason") in NO_IMAGE | NO_START for one in states)
+    nowhere = not (pod.get("spec") or {}).get("nodeName") and condition(pod, "PodScheduled", "False") is not None
+    return of_pod(picture, pod) if stuck or nowhere else ""
+
+
+def ends_again(pod: Object) -> str:
+    """A container that ends is started again in its pod, which says of itself that it runs."""
+    for one in (pod.get("status") or {}).get("containerStatuses") or ():
+        last, times = (one.get("lastState") or {}).get("terminated") or {}, int(one.get("restartCount") or 0)
+        if times and last and not one.get("ready"):
+            why = "it used more memory than its limit" if last.get("reason") == "OOMKilled" else f"code {last.get('exitCode')}"
+            return f"it ends again and again: started {times + 1} times, and ended last with {why}"
+    return ""
+
+
+def most_told(told: Sequence[str]) -> str:
+    """What is said of most of them; empty where nothing is said of any."""
+    found = [text for text in told if text]
+    return max(set(found), key=lambda text: (found.count(text), text)) if found else ""
 
 
 def no_image(one: Mapping[str, Any], waiting: Mapping[str, Any], event: Object | None) -> str:
@@ -108,7 +135,12 @@ def suspended(picture: Picture, main: Object) -> str:
     queue = (main["metadata"].get("labels") or {}).get(QUEUE)
     if not queue:
         return "suspended: somebody, or its clocks, let it run later"
-    workload = picture.workload(main["metadata"]["uid"])
+    return _in_queue(picture, queue, main["metadata"]["uid"])
+
+
+def _in_queue(picture: Picture, queue: str, uid: str) -> str:
+    """Of a Job, or of a pod of a service, which Kueue lets in one by one."""
+    workload = picture.workload(uid)
     if workload is None:
         return f"waiting for Kueue to take it into queue {queue}"
     if condition(workload, "Admitted"):
@@ -143,7 +175,10 @@ def _used(picture: Picture, queue: str, message: str) -> str:
         return ""
     resource = next((name for name in missing if "/" in name), missing[0])  # a device rather than what comes with it
     taken, most = reserved.get(resource, Decimal(0)), quota.get(resource, Decimal(0))
-    return f"{queue} has {shown(taken, resource)} of {shown(most, resource)} {called(resource)} in use"
+    # More than all of it: no other job has to end for that, and none will help.
+    more = re.search(rf"for {re.escape(resource)} in flavor [^;]*? request \((\S+?)\) > maximum capacity", message)
+    beyond = f", and it asks for {more[1]}" if more is not None and amount(more[1]) > most else ""
+    return f"{queue} has {shown(taken, resource)} of {shown(most, resource)} {called(resource)} in use{beyond}"
 
 
 def _summed(flavors: Iterable[Mapping[str, Any]], key: str) -> dict[str, Decimal]:
@@ -155,8 +190,9 @@ def _summed(flavors: Iterable[Mapping[str, Any]], key: str) -> dict[str, Decimal
     return found
 
 
-def called(resource: str) -> str:
-    return "GPUs" if resource.endswith(".com/gpu") else resource
+def called(resource: str, number: Decimal = Decimal(2)) -> str:
+    name = "GPU" if resource.endswith(".com/gpu") else "CPU" if resource == "cpu" else ""
+    return f"{name}{'' if number == 1 else 's'}" if name else resource
 
 
 def _ahead(picture: Picture, workload: Object) -> int:

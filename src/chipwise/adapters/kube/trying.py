@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from chipwise.adapters.kube.connection import Connection, Exists
-from chipwise.adapters.kube.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, Object
+from chipwise.adapters.kube.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, Object
 from chipwise.adapters.kube.objects import QUEUE, Made
 from chipwise.adapters.kube.story import amount, called, shown
 from chipwise.errors import BadInput, NotAllowed, NotFound
@@ -56,9 +56,9 @@ def try_out(connection: Connection, name: str, made: Made) -> None:
             connection.create(kind, one, tried=True)
     for kind, one in (*made.owned, made.main):
         connection.apply(kind, one, tried=True)
-    kind, main = made.main
+    _, main = made.main
     queue = str((main["metadata"].get("labels") or {}).get(QUEUE, ""))
-    if kind is JOB and queue:
+    if queue:  # of a service one replica at least
         _within(connection, name, queue, dict(_wanted(main["spec"])))
 
 
@@ -82,7 +82,7 @@ def _within(connection: Connection, name: str, queue: str, wanted: Mapping[str, 
     for resource, needed in wanted.items():
         most = _most(cluster, resource)
         if most is not None and needed > most:
-            asked, given = f"{shown(needed, resource)} {called(resource)}", shown(most, resource)
+            asked, given = f"{shown(needed, resource)} {called(resource, needed)}", shown(most, resource)
             raise BadInput(
                 f"{name} needs {asked}, and queue {queue} never gives more than {given}.",
                 remedy="Ask for fewer, take another --queue, or ask who runs the cluster for a larger quota.",

@@ -13,7 +13,7 @@ from itertools import islice
 from chipwise.errors import BadInput
 from chipwise.run.events import Event, Submitted, after, first
 from chipwise.run.job import Job, Spec
-from chipwise.run.record import Change, Deposed, Happened, Lease, Row, Stale, Use, Wanted
+from chipwise.run.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Use, Wanted
 
 _FAR = 1 << 40  # more than there are events
 
@@ -92,13 +92,19 @@ class MemoryRecord:
         found = (job for job in reversed(self._jobs.values()) if _is_wanted(job, wanted))
         return list(islice(sorted(found, key=lambda job: job.submitted, reverse=True), wanted.newest))
 
+    def damaged(self, wanted: Wanted) -> list[Damaged]:
+        return []
+
+    def give_up(self, damaged: Damaged, reason: str, at: float) -> Job:
+        raise Stale(f"Job {damaged.job.id} can be read.")
+
     def rows(self, wanted: Wanted) -> list[Row]:
         return [_row(job) for job in self.jobs(wanted)]
 
-    def changed(self, after: int, place: str, most: int) -> tuple[list[Job], int]:
+    def changed(self, after: int, place: str, most: int) -> tuple[list[Job | Damaged], int]:
         """A mark below 0 belongs to a first reading that is not at its end: when it began, and how far it is."""
         began, position = divmod(-after, _FAR) if after < 0 else (self._number, 0)
-        found: list[Job] = []
+        found: list[Job | Damaged] = []
         if after <= 0:
             for id, number in self._since(position):
                 job = self._jobs[id]

@@ -39,6 +39,8 @@ def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line
             engines.remember(session, where, reach)
         for job in jobs:
             held.awake(job)
+            if job.spec.engine == "kubernetes" and job.spec.produces:
+                say(f"{job.id} is to make {', '.join(job.spec.produces)}: nobody looks for it inside a pod.")
     return jobs
 
 
@@ -58,9 +60,10 @@ def _sends(folder: str, size: int) -> str:
 
 
 def simulate(session: Session, asked: Asked, seed: int) -> Played:
-    """What would happen, by a virtual clock: a workload on the machines of its plan, a command for its expected time."""
+    """What would happen, by a virtual clock: a workload on the machines of its plan, the stages of a pipeline in their order,
+    a command for its expected time."""
     from chipwise.api import simulating
-    from chipwise.api.running.planned import with_plan
+    from chipwise.api.running.planned import Planned, with_plans
 
     if asked.stages or asked.engine not in (None, "local"):
         raise BadInput("A simulation runs on no engine: it plays the machines of the plan.", remedy="Leave --engine out.")
@@ -68,10 +71,14 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
         named = wanted.named(session, replace(asked, played=True), held)
         rules = held.rules
     now = time.time()
+    plan = Planned(tuple(named))
     if not asked.is_command:
-        named = [(id, with_plan(session, asked.words[0], asked.environment, spec, now)) for id, spec in named]
-    world = simulating.world_of([spec for _, spec in named], begins=now)
-    return simulating.simulate(named, world, seed, rules=rules)
+        plan = with_plans(session, asked.words[0], asked.environment, named, now)
+    world = simulating.world_of([spec for _, spec in plan.named], begins=now)
+    ends = (
+        () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.named if one.service]
+    )
+    return replace(simulating.simulate(plan.named, world, seed, rules=rules, wishes=ends), asides=plan.asides)
 
 
 def short(held: Held, job: Job) -> str:

@@ -41,7 +41,14 @@ def on_ec2(session: Session, spec: Spec, machine: str | None, spot: bool, image:
             "machine of aws", machine, session.names.nearest_machines(machine), remedy=f"{why}See chipwise machines."
         )
     _check_gpus(session, spec, machine, index)
-    places = [_place(session, machine, reach.fields.region, one) for one in BOUGHT if spot or one is Purchase.ON_DEMAND]
+    places = [
+        priced(session, machine, region, one)
+        for one in BOUGHT
+        if spot or one is Purchase.ON_DEMAND
+        for region in (reach.fields.region, *reach.fields.regions)
+    ]
+    # What the catalog knows and has no price for in another region is not sold there.
+    places = [one for one in places if index is None or one.region == reach.fields.region or one.usd_per_hour is not None]
     gpus = spec.needs.gpus or (0 if index is None else int(session.catalog.machines[index].chips or 0))
     env = {**spec.env, IMAGE: image} if image else spec.env
     return replace(spec, places=tuple(places), needs=replace(spec.needs, gpus=gpus), env=env)
@@ -62,7 +69,7 @@ def _check_gpus(session: Session, spec: Spec, machine: str, index: int | None) -
 _TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")  # AWS has more types than the catalog; it will say itself which it has not
 
 
-def _place(session: Session, machine: str, region: str, purchase: Purchase) -> Where:
+def priced(session: Session, machine: str, region: str, purchase: Purchase) -> Where:
     """At the price of the catalog, where it knows one: by it a budget is held."""
     query = OfferQuery(MachineQuery(machines={("aws", machine)}), {("aws", region)}, {purchase})
     found = cheapest(session.catalog, query, session.year_ago)

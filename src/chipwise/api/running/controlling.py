@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.run.job import LIVE
 from chipwise.run.loop import Controller, Turn
-from chipwise.run.record import Wanted
+from chipwise.run.record import Unread, Wanted
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
@@ -153,11 +153,10 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         if not place:
             _tidy(passing_dir(session), controller.record)
         # Whoever submitted while the lock was still held took it that somebody is there.
-        if idle and controller.record.rows(Wanted(LIVE, place=engine.place, newest=1)):
+        if idle and controller.record.jobs(Wanted(LIVE, place=engine.place)):  # for a damaged one nobody needs to stay
             awake(session, place)
         controller.record.close()
-    if (close := getattr(engine, "close", None)) is not None:
-        close()
+    engine.close()
 
 
 class _Told:
@@ -177,7 +176,7 @@ class _Told:
 def _tidy(passing: Path, record: Record) -> None:
     """Secrets of jobs that are over and never began, or whose controller died before it could remove them."""
     for one in list(passing.iterdir()) if passing.is_dir() else ():
-        with suppress(OSError, BadInput):
+        with suppress(OSError, BadInput, Unread):  # one that cannot be read may still need them
             job = record.job(one.name)
             if job.phase.over if job is not None else time.time() - one.stat().st_mtime > SUBMITTED_WITHIN_S:
                 shutil.rmtree(one)

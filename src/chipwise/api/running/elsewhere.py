@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chipwise.api import rendering
 from chipwise.api.plan_quick import read, with_limits
 from chipwise.api.planning_any import plan_any_checked
-from chipwise.api.running.bare import BOUGHT
+from chipwise.api.running.bare import BOUGHT, priced
 from chipwise.api.running.engines import OnEc2, OnKubernetes, Reach
 from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as
 from chipwise.api.running.workloads import IMAGE
@@ -60,18 +61,41 @@ def planned(
             predicted=predicted_of(found),
             interruptions_per_hour=rate_of(same),
         )
-    if reach.kind == "ec2":
+    if isinstance(reach.fields, OnEc2):
+        spec = replace(spec, places=_in_each_region(session, spec.places, reach.fields))
         image = image or ("" if deployment.software.built else deployment.software.image)
         return replace(spec, env={**spec.env, **({IMAGE: image} if image else {})})
     queue = queue_for(spec.team, reach.setting("queue"))
-    return replace(spec, objects=work(deployment, queue, image))
+    objects = work(deployment, queue, image)
+    return replace(spec, objects=objects, needs=replace(spec.needs, cpus=_cpus(objects)))
+
+
+def _cpus(objects: Sequence[Mapping[str, Any]]) -> int:
+    """Of each pod, as rendered: so many are held, whatever a command line would ask for."""
+    from chipwise.adapters.kube.story import amount
+
+    [main] = [one for one in objects if one["kind"] in ("Job", "Deployment")]
+    containers = main["spec"]["template"]["spec"]["containers"]
+    return max(math.ceil(sum(amount(one["resources"]["requests"].get("cpu", 0)) for one in containers)), 1)
+
+
+def _in_each_region(session: Session, places: Sequence[Where], fields: OnEc2) -> tuple[Where, ...]:
+    """A plan names each machine where it is cheapest; the same one in the engine's other regions, as far as it is sold there,
+    is what a job can move to. Those of the plan come first, then the others by their price."""
+    more = [
+        found
+        for one in places
+        for region in (fields.region, *fields.regions)
+        if region != one.region and (found := priced(session, one.machine, region, one.purchase)).usd_per_hour is not None
+    ]
+    return tuple(dict.fromkeys([*places, *sorted(more, key=lambda one: (one.purchase is not Purchase.SPOT, one.usd_per_hour))]))
 
 
 def limits(session: Session, path: str, environment: str | None, reach: Reach) -> list[str]:
     """What of the catalog the engine can reach, as options of a plan."""
     match reach.fields:
-        case OnEc2(region=region):
-            clouds, regions = ["aws"], [region]
+        case OnEc2(region=region, regions=others):
+            clouds, regions = ["aws"], [region, *others]
         case OnKubernetes(clouds=named, regions=named_regions):
             clouds, regions = list(named), list(named_regions)
         case _:

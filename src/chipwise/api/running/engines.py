@@ -3,7 +3,7 @@
 `engines.yaml` of the config directory names them, each by the fields of its kind:
 
     cluster: {kind: kubernetes, context: prod, namespace: train}
-    ec2: {region: eu-west-1, keep: s3://my-bucket/chipwise, instance_profile: chipwise-job}
+    ec2: {region: eu-west-1, keep: s3://my-bucket/chipwise, instance_profile: chipwise-job, regions: [eu-north-1]}
 
 A job holds its place, such as `kubernetes:10.0.0.1:6443/train`. How to get there is written down beside the record of this
 machine when the first job goes there, so that a controller that is started later, by whomever, needs no option for it.
@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from chipwise.errors import InvalidFile, NotFound, Problem, UnknownName
 from chipwise.spelling import nearest
@@ -50,6 +50,16 @@ class OnKubernetes(_Fields):
     regions: tuple[str, ...] | list[str] = ()
 
 
+class There(_Fields):
+    """Another region of the same account, with what is its own there."""
+
+    subnets: tuple[str, ...] | list[str] = ()
+    security_groups: tuple[str, ...] | list[str] = ()
+    public_address: bool | None = None
+    image: str = ""
+    queue_url: str = ""
+
+
 class OnEc2(_Fields):
     region: str
     keep: str
@@ -68,6 +78,15 @@ class OnEc2(_Fields):
     idle_minutes: float | int | None = 30.0
     start_minutes: float | int = 30.0
     orphan_minutes: float | int | None = 1440.0
+    regions: dict[str, There] = {}  # where jobs may go on beside the first
+
+    @field_validator("regions", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        """Names alone will do, as a list or with nothing behind them."""
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            value = dict.fromkeys(value)
+        return {key: {} if each is None else each for key, each in value.items()} if isinstance(value, dict) else value
 
 
 KINDS: Mapping[str, type[_Fields]] = {"kubernetes": OnKubernetes, "ec2": OnEc2}
@@ -203,10 +222,14 @@ def ec2_config(fields: OnEc2) -> Config:
     """Without the record's own part of the prefix, which `prepare` does not know: rights are given for all of it."""
     from chipwise.adapters.engines import ec2
 
-    told = fields.model_dump()
+    told = fields.model_dump(exclude={"regions"})
     told |= {"profile": fields.profile or None, "endpoint_url": fields.endpoint_url or None}
     told |= {"subnets": tuple(fields.subnets), "security_groups": tuple(fields.security_groups)}
-    return ec2.Config(**told)
+    others = tuple(
+        ec2.There(name, tuple(one.subnets), tuple(one.security_groups), one.public_address, one.image, one.queue_url)
+        for name, one in fields.regions.items()
+    )
+    return ec2.Config(**told, others=others)
 
 
 def _named(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -244,10 +267,12 @@ def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> _Fie
         problems: list[Problem] = []
         known = tuple(KINDS[kind].model_fields)
         for one in error.errors(include_url=False):
-            where = str(one["loc"][0])
+            where = ".".join(map(str, one["loc"][:3] if one["loc"][0] == "regions" else one["loc"][:1]))
             match one["type"]:
                 case "extra_forbidden":
-                    said, near = f"is not a field of {kind}; allowed: {', '.join(known)}", nearest(where, known)
+                    of, allowed = ("a region", tuple(There.model_fields)) if len(one["loc"]) > 1 else (kind, known)
+                    said = f"is not a field of {of}; allowed: {', '.join(allowed)}"
+                    near = nearest(str(one["loc"][-1]), allowed)
                 case "missing":
                     said, near = "is required", ()
                 case _:

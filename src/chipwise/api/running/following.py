@@ -6,11 +6,12 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters.supervising.folder import ORDER
-from chipwise.errors import NotFound, OutsideFailed
+from chipwise.errors import BadInput, NotFound, OutsideFailed
 from chipwise.run.engine import TellsLogs
 from chipwise.run.job import Job
 
@@ -134,9 +135,12 @@ def told(engine: TellsLogs, job: Job, number: int | None, rank: int | None = Non
         raise missing
 
 
-def follow_told(engine: TellsLogs, look: Callable[[], Job], rank: int | None = None, first: int = 1) -> Iterator[bytes]:
-    """Until the job is over. A connection that breaks is taken up where it broke: what was read is not shown twice."""
-    job, number, sent = look(), first, 0
+def follow_told(
+    engine: TellsLogs, look: Callable[[], Job], rank: int | None = None, first: int = 1, sent: int = 0
+) -> Iterator[bytes]:
+    """Until the job is over. A connection that breaks is taken up where it broke: what was read is not shown twice. `sent`:
+    bytes of the first attempt that were shown before."""
+    job, number = look(), first
     while True:
         if len(job.attempts) >= number:
             skip = sent
@@ -170,13 +174,61 @@ def _past(job: Job, number: int) -> bool:
 # Wherever it runs.
 
 
-def follow_job(held: Held, look: Callable[[], Job], rank: int | None = None, from_end: bool = False) -> Iterator[bytes]:
+def follow_job(held: Held, look: Callable[[], Job], rank: int | None = None) -> Iterator[bytes]:
     job = look()
     engine = held.engine_of(job)
     if engine is None:
         _still_here(held, job, None)
-        return follow(held.root, look, from_end)
-    return follow_told(engine, look, rank, max(len(job.attempts), 1) if from_end else 1)
+        return follow(held.root, look)
+    return follow_told(engine, look, rank)
+
+
+def follow_from(held: Held, look: Callable[[], Job], lines: int, rank: int | None = None) -> Iterator[bytes]:
+    """The last lines of the newest attempt, and on from there. Elsewhere of one machine or pod, the first unless another is
+    named: what follows can only be of one."""
+    job = look()
+    engine, number = held.engine_of(job), max(len(job.attempts), 1)
+    if engine is None:
+        if job.attempts:
+            yield tail_of(held, job, number, lines)
+        yield from follow(held.root, look, from_end=True)
+        return
+    rank, so_far = rank or 0, 0
+    end = _Tail(lines)
+    if job.attempts:
+        with suppress(OutsideFailed):  # not begun yet, or its machine does not answer now: then from the beginning
+            for piece in engine.logs(job, number, follow=False, rank=rank):
+                so_far += len(piece)
+                end.add(piece)
+    yield end.text
+    yield from follow_told(engine, look, rank, number, so_far)
+
+
+class _Tail:
+    """The last lines of what comes in pieces."""
+
+    def __init__(self, lines: int) -> None:
+        self._kept, self._rest, self._lines = deque[bytes](maxlen=lines), b"", lines
+
+    def add(self, piece: bytes) -> None:
+        *whole, self._rest = (self._rest + piece).split(b"\n")
+        self._kept.extend(line + b"\n" for line in whole)
+
+    @property
+    def text(self) -> bytes:
+        """A last line may have no end yet."""
+        found = [*self._kept, *([self._rest] if self._rest else [])]
+        return b"".join(found[-self._lines :]) if self._lines else b""
+
+
+def check_rank(job: Job, number: int | None, rank: int | None) -> None:
+    """Of a cluster. Replicas of a service come and go, and are counted by age; a Job has as many pods as machines."""
+    if rank is None or job.spec.engine != "kubernetes" or job.spec.service:
+        return
+    many = max((one.machines for one in job.attempts if number in (None, one.number)), default=job.spec.needs.machines)
+    if rank >= many:
+        numbered = "Leave --rank out." if many == 1 else f"They are numbered from 0 to {many - 1}."
+        raise BadInput(f"{job.id} has {f'{many} pods' if many > 1 else 'one pod'}, and none is {rank}.", remedy=numbered)
 
 
 def printed_by(held: Held, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
@@ -192,14 +244,10 @@ def tail_of(held: Held, job: Job, number: int | None, lines: int, rank: int | No
     if engine is None:
         _still_here(held, job, number)
         return tail(held.root, job, number, lines)
-    kept: deque[bytes] = deque(maxlen=lines)
-    rest = b""
+    end = _Tail(lines)
     for piece in told(engine, job, number, rank):
-        *whole, rest = (rest + piece).splitlines(keepends=True) or [b""]
-        if rest.endswith(b"\n"):
-            whole, rest = [*whole, rest], b""
-        kept.extend(whole)
-    return b"".join([*kept, rest][-lines:]) if lines else b""
+        end.add(piece)
+    return end.text
 
 
 def _still_here(held: Held, job: Job, number: int | None) -> None:

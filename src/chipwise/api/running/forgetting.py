@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.running import jobs, place
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.run.job import Job, Phase
+from chipwise.run.record import Unread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,8 @@ class Forgotten:
     id: str
     bytes: int
     left: str = ""  # why nothing of it was removed
-    kept: int = 0  # bytes of checkpoints that stay, since it was stopped and can go on
+    kept: int = 0  # bytes of checkpoints that stay, since it can go on from them
+    phase: Phase = Phase.DONE
 
 
 def forget(
@@ -38,12 +40,14 @@ def forget(
     dry_run: bool = False,
 ) -> list[Forgotten]:
     """Named ones, or all that ended at least `older_s` ago; with both, those of the named that did. Never one that is not over:
-    where one of the named is not, nothing is removed at all. A stopped job is over and can go on all the same: its checkpoints
-    go when it is named, or with `checkpoints`."""
+    where one of the named is not, nothing is removed at all. A job that failed or was stopped is over and can go on all the
+    same: its checkpoints go when it is named, or with `checkpoints`. A damaged one is left alone."""
     if not names and older_s is None:
         raise BadInput("Nothing says which jobs to forget.", remedy="Name them, or give --older-than, such as 30d.")
     roots = [session.config.run_dir / "jobs", session.config.run_dir / "kubernetes-logs"]
     record = place.open_record(session)
+    chosen: dict[str, Job] = {}
+    unread: list[Forgotten] = []
     try:
         if names:
             chosen = {job.id: job for job in (jobs.find(record, name) for name in names)}
@@ -52,10 +56,17 @@ def forget(
                     raise BadInput(f"{job.id} is {job.phase}.", remedy=f"`chipwise stop {job.id}` ends it first.")
         else:
             here = sorted({one.name for root in roots if root.is_dir() for one in root.iterdir() if one.is_dir()})
-            known = [one for id in here if (one := record.job(id)) is not None]
-            chosen = {one.id: one for one in known if one.phase.over and _old(one, older_s)}
+            for id in here:
+                try:
+                    one = record.job(id)
+                except Unread as error:
+                    unread.append(Forgotten(id, 0, "its record is damaged", phase=error.damaged.job.phase))
+                    continue
+                if one is not None and one.phase.over and _old(one, older_s):
+                    chosen[one.id] = one
         all_of = bool(names) or checkpoints
-        return [_forgotten(job, roots, older_s, all_of or job.phase is not Phase.STOPPED, dry_run) for job in chosen.values()]
+        done = [_forgotten(job, roots, older_s, all_of or job.phase is Phase.DONE, dry_run) for job in chosen.values()]
+        return done + unread
     finally:
         record.close()
 
@@ -68,7 +79,7 @@ def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoin
     from chipwise.adapters.supervising import forgetting
 
     if not _old(job, older_s):
-        return Forgotten(job.id, 0, "it ended later")
+        return Forgotten(job.id, 0, "it ended later", phase=job.phase)
     removed = 0
     for root in roots:
         try:
@@ -76,8 +87,8 @@ def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoin
         except OSError as error:
             raise OutsideFailed(f"{job.id}: {error.filename or root} could not be removed: {error.strerror}.") from error
         if freed is None:
-            return Forgotten(job.id, removed, "something of it still runs")
+            return Forgotten(job.id, removed, "something of it still runs", phase=job.phase)
         removed += freed
     kept = 0 if checkpoints else sum(forgetting.checkpoints_of(root, job.id) for root in roots)
     left = "" if removed else "only its checkpoints are here" if kept else "nothing of it is on this machine"
-    return Forgotten(job.id, removed, left, kept)
+    return Forgotten(job.id, removed, left, kept, job.phase)

@@ -71,6 +71,5 @@ def opened(session: Session) -> Iterator[Held]:
         yield Held(record, engine, place.rules(session), engine.config.root, session, elsewhere)
     finally:
         for one in elsewhere.values():
-            if (close := getattr(one, "close", None)) is not None:
-                close()
+            one.close()
         record.close()

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chipwise.api.running.waiting import earlier
 from chipwise.errors import BadInput, TryLater, UnknownName
+from chipwise.run.engine import Room
 from chipwise.run.events import Wished
 from chipwise.run.job import LIVE, Job, Phase, Wish
-from chipwise.run.queue import Rules, why_waiting
+from chipwise.run.queue import Rules, why_short, why_waiting
 from chipwise.run.record import Change, Happened, Stale, Wanted
 from chipwise.run.story import told
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
-    from chipwise.run.engine import Room
     from chipwise.run.record import Record
 
 TRIES = 20  # for a job that its controller changes at the same time
@@ -56,11 +57,13 @@ def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") ->
 
 
 def _allowed(job: Job, wish: Wish) -> None:
-    if wish is Wish.STOP and job.phase.over:
+    if wish.stops and job.phase.over:
         again = "Submit it anew with `chipwise run`." if job.phase is Phase.DONE else "`chipwise retry` starts it again."
         raise BadInput(f"{job.id} is {job.phase} already.", remedy=again)
     if wish is Wish.RUN and not job.phase.over and job.wish is Wish.RUN:
         raise BadInput(f"{job.id} is {job.phase}; it needs no other start.", remedy="`chipwise describe` tells its story.")
+    if wish is Wish.RUN and not (job.spec.command or job.spec.objects or job.spec.places):  # its record was damaged
+        raise BadInput(f"{job.id}: What it was to run is not known any more.", remedy="Submit it anew with `chipwise run`.")
     if wish is Wish.RUN and job.phase is Phase.DONE:
         raise BadInput(f"{job.id} is done.", remedy="Submit it anew with `chipwise run`.")
 
@@ -74,10 +77,36 @@ class Described:
 
 def describe(record: Record, job: Job, room: Room, rules: Rules) -> Described:
     waiting = job.waiting if job.spec.engine != "local" and not job.phase.over else ""
-    if job.phase is Phase.QUEUED and job.spec.engine == "local":
+    if job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
+        waiting = why_short(job, before, Room(), rules, time.time())
+    elif job.phase is Phase.QUEUED and job.spec.engine == "local":
         live = record.jobs(Wanted(phases=LIVE, place=job.spec.place))
         waiting = why_waiting(job, live, room, rules, time.time())
     return Described(job, tuple(story(record.events(job.id))), waiting)
+
+
+def serves_at(job: Job) -> str:
+    """Of a service on a cluster: how others in it call it, and how one gets there from here; empty while it has no attempt."""
+    spec = job.spec
+    ports = [
+        one["spec"]["ports"][0]["port"]  # type: ignore[index]
+        for one in spec.objects
+        if one.get("kind") == "Service" and spec.service
+    ]
+    if not ports or not job.attempts or job.phase.over:
+        return ""
+    from chipwise.adapters.kube.objects import key_of_job, name_of
+
+    name, namespace = name_of(key_of_job(job)), spec.place.rpartition("/")[2]
+    port = "" if ports[0] == 80 else f":{ports[0]}"
+    inside = f"http://{name}.{namespace}.svc{port} in the cluster"
+    return f"{inside}; from here: kubectl -n {namespace} port-forward svc/{name} 8080:{ports[0]}"
+
+
+def hand_off(job: Job) -> str:
+    """What must be there when it is done, and that nobody looks where nobody does."""
+    files = ", ".join(job.spec.produces)
+    return f"{files}; inside a pod nobody looks for it" if files and job.spec.engine == "kubernetes" else files
 
 
 def story(happened: Sequence[Happened]) -> list[tuple[float, str]]:

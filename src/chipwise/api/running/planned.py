@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.planning_any import plan_any_checked
@@ -11,37 +11,92 @@ from chipwise.api.workloads import check
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
 from chipwise.plan.decision import Choice, Plan
+from chipwise.plan.pipeline import PipelinePlan, Placed, by_use
 from chipwise.plan.pricing import BOOT_S
 from chipwise.run.comparing import steps_of
 from chipwise.run.job import Spec, Where
+from chipwise.units import show_spent, show_took
+from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 LOOKED_AT = 50
 PLACES = 6
+MONTH_S = 30 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Jobs on the machines of their plan, by id."""
+
+    named: tuple[tuple[str, Spec], ...]
+    served_s: float | None = None  # after which services beside jobs are stopped, since they have no end; None: there are none
+    asides: tuple[str, ...] = ()  # of what the plan counts and no machine does
 
 
 def with_plan(session: Session, path: str, environment: str | None, spec: Spec, now: float) -> Spec:
-    """The job on the machines of the plan: the first choice, then others that do the same, spot and not."""
+    """Of one workload, which is no pipeline."""
+    if isinstance(check(session, path, environment).workload, Pipeline):
+        raise BadInput(f"{path} is a pipeline, of which stages are planned together.", remedy="Give one stage as a workload.")
+    return with_plans(session, path, environment, [("", spec)], now).named[0][1]
+
+
+def with_plans(session: Session, path: str, environment: str | None, named: Sequence[tuple[str, Spec]], now: float) -> Planned:
+    """Each job on the first choice of its plan, then on others that do the same, spot and not. The stages of a pipeline are
+    planned together, and each runs on its own machines."""
     checked = check(session, path, environment)
     found = plan_any_checked(session, path, checked, None, LOOKED_AT)
-    if not isinstance(found, Plan):
-        raise BadInput(f"{path} is a pipeline, of which stages are planned together.", remedy="Give one stage as a workload.")
-    best = found.winner
-    if best is None:
-        raise NoResult(f"Nothing fits {found.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
-    same = same_as(found)
-    goals = checked.workload.goals
-    deadline = now + goals.deadline if goals.deadline is not None else None
+    if isinstance(found, Plan):
+        best = found.winner
+        if best is None:
+            raise NoResult(f"Nothing fits {found.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
+        goals = checked.workload.goals
+        deadline = now + goals.deadline if goals.deadline is not None else None
+        until = goals.finish_by.timestamp() if goals.finish_by is not None else deadline
+        placed = [(id, _placed(replace(spec, deadline=until), found.choices, best)) for id, spec in named]
+        return Planned(tuple(placed))
+    return _stages(found, path, named)
+
+
+def _stages(plan: PipelinePlan, path: str, named: Sequence[tuple[str, Spec]]) -> Planned:
+    if plan.totals is None:
+        raise NoResult(f"Nothing fits {plan.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
+    stages = {f"{plan.workload}-{one.name}": one for one in plan.stages}
+    placed = [(id, _stage(stages[spec.name], spec, path)) for id, spec in named]
+    serves = any(one.per == "month" for one in plan.stages)
+    took, cost = sum(one.seconds for one in plan.hand_offs), sum(one.usd for one in plan.hand_offs if one.per == "once")
+    asides = []
+    if took or cost:
+        by_plan = f"by the plan they take {show_took(took)} and cost {show_spent(cost)}"
+        asides.append(f"Hand-offs between stages are not played: {by_plan}.")
+    if serves:
+        asides.append(f"Services have no end: they are stopped {show_took(MONTH_S)} after all else should be done.")
+    return Planned(tuple(placed), plan.totals.seconds + MONTH_S if serves else None, tuple(asides))
+
+
+def _stage(stage: Placed, spec: Spec, path: str) -> Spec:
+    """A service that is paid by use has no machines that could be lost: the best that has some is played instead."""
+    best = stage.choice
+    if by_use(best):
+        machines = [one for one in stage.plan.choices if not by_use(one)]
+        if not machines:
+            raise NoResult(
+                f"{path}: {stage.name} is paid by use, and nothing of it runs on machines.", remedy="Play the others alone."
+            )
+        best = machines[0]
+    return _placed(spec, [best, *stage.plan.choices], best)
+
+
+def _placed(spec: Spec, choices: Sequence[Choice], best: Choice) -> Spec:
+    same = same_choices(choices, best)
     return replace(
         spec,
         needs=replace(spec.needs, gpus=best.chips, machines=best.machines),
         places=tuple(dict.fromkeys(map(place_of, same)))[:PLACES],
         expected_s=min(one.seconds for one in same),  # what restarts take, a run finds out by itself
         interruptions_per_hour=rate_of(same),
-        deadline=goals.finish_by.timestamp() if goals.finish_by is not None else deadline,
-        predicted={**predicted_of(found), **_steps(spec), "start_s": BOOT_S},
+        predicted={**_figures(best), **_steps(spec), "start_s": BOOT_S},
     )
 
 
@@ -54,12 +109,24 @@ def same_as(plan: Plan) -> list[Choice]:
     """Choices that do the same as the first, each elsewhere or bought another way."""
     best = plan.winner
     assert best is not None
-    return [one for one in plan.choices if (one.chip, one.chips, one.machines) == (best.chip, best.chips, best.machines)]
+    return same_choices(plan.choices, best)
+
+
+def same_choices(choices: Sequence[Choice], best: Choice) -> list[Choice]:
+    return [
+        one
+        for one in choices
+        if not by_use(one) and (one.chip, one.chips, one.machines) == (best.chip, best.chips, best.machines)
+    ]
 
 
 def predicted_of(plan: Plan) -> dict[str, object]:
     best = plan.winner
     assert best is not None
+    return _figures(best)
+
+
+def _figures(best: Choice) -> dict[str, object]:
     return {"seconds": best.seconds, "usd": best.usd, "kg": best.kg, "interruptions": best.interruptions}
 
 

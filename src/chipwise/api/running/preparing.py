@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running import engines
 from chipwise.errors import BadInput
 
 if TYPE_CHECKING:
+    from chipwise.adapters.engines.ec2 import Config, There
     from chipwise.api.wiring import Session
 
 
@@ -43,8 +44,9 @@ def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: b
     opened = found.config.public_address and "public_address" not in reach.fields.model_fields_set
     if opened:
         made["public_address"] = True
+    made["regions"] = {one.region: _own(one, found.config) for one in found.config.others}
     said = reach.fields.model_dump(exclude_defaults=True) | {key: value for key, value in made.items() if value}
-    parts = tuple((str(one.state), one.kind, one.name) for one in found.parts)
+    parts = tuple((str(one.state), one.kind, f"{one.name} in {one.region}" if one.region else one.name) for one in found.parts)
     return Prepared(
         parts,
         {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()},
@@ -52,3 +54,10 @@ def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: b
         found.complete,
         WHY if opened else "",
     )
+
+
+def _own(there: There, config: Config) -> dict[str, Any]:
+    """What a region has beside what the first one says."""
+    public = None if there.public_address == config.public_address else there.public_address
+    told = {**asdict(there), "public_address": public}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in told.items() if key != "region" and value}

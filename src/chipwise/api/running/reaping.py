@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ class Left:
     job: str = ""
     attempt: int = 0
     type: str = ""
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def reap(session: Session, name: str | None, *, dry_run: bool) -> Reaped:
         for make in _engines(session, name):
             try:
                 engine = make()
-                with closing(engine) if hasattr(engine, "close") else nullcontext():
+                with closing(engine):
                     found += _of(held, engine, dry_run)
             except ChipwiseError as error:
                 failed.append(error)
@@ -69,12 +70,13 @@ def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Kubern
 
 def _of(held: asking.Held, engine: Kubernetes | Ec2, dry_run: bool) -> list[Left]:
     def live() -> list[Job]:
-        return held.record.jobs(Wanted(phases=PLACED, place=engine.place))
+        wanted = Wanted(phases=PLACED, place=engine.place)
+        return [*held.record.jobs(wanted), *(one.job for one in held.record.damaged(wanted))]  # of those nobody knows enough
 
     if engine.name == "ec2":
         of_machines: Ec2 = engine  # type: ignore[assignment]
         reaped = of_machines.reap(lambda: [(job.id, len(job.attempts)) for job in live()], dry_run=dry_run)
-        return [Left(engine.place, one.kind, one.name, one.job, one.attempt, one.type) for one in reaped]
+        return [Left(engine.place, one.kind, one.name, one.job, one.attempt, one.type, one.region) for one in reaped]
     seen = engine.look(live(), time.time())
     if not dry_run:
         for handle in seen.strays:

@@ -120,7 +120,9 @@ def checked_elsewhere(id: str, spec: Spec, engine: Checks) -> None:
     now = time.time()
     job = Job(id, spec, now)
     where = spec.places[0] if spec.places else Where()
-    engine.check(replace(job, attempts=(Attempt(1, where, machines=spec.needs.machines, placed=now),)))
+    # Where it can do with fewer, they are what must be to be had: a cluster's quota may hold no more, and grow.
+    many = spec.needs.fewest_machines if spec.engine == "kubernetes" else spec.needs.machines
+    engine.check(replace(job, attempts=(Attempt(1, where, machines=many, placed=now),)))
 
 
 def _missing(spec: Spec) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.run.job import Attempt, Job
+from chipwise.run.job import Attempt, Job, Where
 from chipwise.run.record import Row
 
 
@@ -16,9 +16,15 @@ def job_view(job: Job) -> dict[str, Any]:
         "team": spec.team, "project": spec.project, "labels": dict(spec.labels), "priority": spec.priority,
         "gpus": spec.needs.gpus, "cpus": spec.needs.cpus, "machines": spec.needs.machines, "processes": spec.needs.processes,
         "held": held_view(job), "gpus_least": spec.needs.gpus_least, "machines_least": spec.needs.machines_least,
-        "recover": [str(one) for one in spec.recover],
+        "recover": [str(one) for one in spec.recover], "places": [place_view(one) for one in spec.places],
         "submitted": job.submitted, "ended": job.ended, "after": list(spec.after), "predicted": dict(spec.predicted),
         "attempts": [attempt_view(one) for one in job.attempts],
+    }  # fmt: skip
+
+
+def place_view(one: Where) -> dict[str, Any]:
+    return {
+        "purchase": str(one.purchase), "provider": one.provider, "region": one.region, "zone": one.zone, "machine": one.machine,
     }  # fmt: skip
 
 
@@ -33,8 +39,7 @@ def held_view(job: Job) -> dict[str, int] | None:
 
 def attempt_view(one: Attempt) -> dict[str, Any]:
     return {
-        "number": one.number, "purchase": str(one.where.purchase), "provider": one.where.provider, "region": one.where.region,
-        "zone": one.where.zone, "machine": one.where.machine, "machines": one.machines, "gpus": list(one.devices),
+        "number": one.number, **place_view(one.where), "machines": one.machines, "gpus": list(one.devices),
         "cpus": list(one.cpus), "placed": one.placed, "begun": one.begun, "ended": one.ended,
         "outcome": None if one.outcome is None else str(one.outcome), "code": one.code, "reason": one.reason, "step": one.step,
     }  # fmt: skip

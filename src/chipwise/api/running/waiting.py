@@ -1,4 +1,4 @@
-"""Why jobs of this machine wait, for a list of them and for who follows one: by what runs, without reading all that wait."""
+"""Why jobs wait, for a list of them and for who follows one: by what runs, without reading all that wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.run.engine import Room
 from chipwise.run.job import PLACED, Job, Phase
 from chipwise.run.queue import why_short
-from chipwise.run.record import Row, Wanted
+from chipwise.run.record import Row, Unread, Wanted
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Held
@@ -24,10 +24,10 @@ PATIENT_S = 1.5  # after which one who waits wants to know why
 
 
 def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
-    """By id the GPUs that it asks for and what stands in its way, of queued jobs of this machine. A list is shown whatever
-    happens: what cannot be told is left out."""
+    """By id the GPUs that it asks for and what stands in its way, of queued jobs of this machine; of those elsewhere the
+    stages that come before. A list is shown whatever happens: what cannot be told is left out."""
     here = place.this_place(session)
-    queued = [row for row in rows if row.phase is Phase.QUEUED and row.engine == "local" and row.place == here][:MOST]
+    queued = [row for row in rows if row.phase is Phase.QUEUED and (row.engine != "local" or row.place == here)][:MOST]
     if not queued:
         return {}
     try:
@@ -37,9 +37,10 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
         rules, now = place.rules(session), time.time()
         found = {}
         for job in jobs:
-            why = job.waiting
-            if told is not None:
-                before = [one for id in job.spec.after if (one := record.job(id)) is not None]
+            why, before = job.waiting, earlier(record, job)
+            if job.spec.engine != "local":
+                why = why_short(job, before, Room(), rules, now) if before else why
+            elif told is not None:
                 room = Room(tuple(told["gpus"]), tuple(told["cpus"]))
                 why = why_short(job, [*placed, *before], room, rules, now) or why
             found[job.id] = (_asked(job), why)
@@ -48,9 +49,21 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
         return {}
 
 
+def earlier(record: Record, job: Job) -> list[Job]:
+    """What it comes after and is not done, here or elsewhere."""
+    found: list[Job | None] = []
+    for id in job.spec.after:
+        try:
+            found.append(record.job(id))
+        except Unread as error:  # of a damaged one nobody knows that it was done
+            found.append(error.damaged.job)
+    return [one for one in found if one is not None and one.phase is not Phase.DONE]
+
+
 def _asked(job: Job) -> str:
     needs = job.spec.needs
-    return str(needs.gpus) if needs.fewest_gpus >= needs.gpus else f"{needs.fewest_gpus} to {needs.gpus}"
+    gpus = str(needs.gpus) if needs.fewest_gpus >= needs.gpus else f"{needs.fewest_gpus} to {needs.gpus}"
+    return gpus if needs.machines == 1 else f"{needs.machines} x {gpus}"
 
 
 class Watched:
@@ -75,19 +88,19 @@ class Watched:
         why = self._why(job, now)
         if why and why != self._said:
             self._said = why
-            found.append(f"{job.id} waits: {why}")
+            found.append(f"{job.id} {why}" if why.startswith("waits ") else f"{job.id} waits: {why}")
         return found
 
     def _why(self, job: Job, now: float) -> str:
         """Of what is tried again something is said already; what starts at once needs no reason."""
-        if job.phase is Phase.STARTING and job.spec.engine != "local":
-            return job.waiting
+        if job.phase in (Phase.STARTING, Phase.RUNNING) and job.spec.engine != "local":
+            return job.waiting  # of one that runs: why some of it does not
         if job.phase is not Phase.QUEUED or job.not_before > now or now - job.submitted < PATIENT_S:
             return ""
-        if job.spec.engine != "local" or job.spec.place != self._held.engine.place:
-            return job.waiting
         record, config = self._held.record, self._held.engine.config
+        before = earlier(record, job)
+        if job.spec.engine != "local" or job.spec.place != self._held.engine.place:
+            return why_short(job, before, Room(), self._held.rules, now) if before else job.waiting
         placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
-        before = [one for id in job.spec.after if (one := record.job(id)) is not None]
         why = why_short(job, [*placed, *before], Room(config.gpus, config.cpus), self._held.rules, now)
         return why or ("others are ahead of it" if now - job.submitted > 3 * PATIENT_S else "")

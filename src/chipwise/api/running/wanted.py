@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import ranges, submitting
 from chipwise.errors import BadInput
 from chipwise.run.job import RECOVER, Needs, Retry, Spec
+from chipwise.units import show_took
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
@@ -50,6 +53,7 @@ class Asked:
     longest: float | None = None
     expected: float | None = None
     retries: int | None = None
+    patience: float | None = None  # seconds without its machines
     recover: str | None = None  # moves after a loss, in the order in which they are tried
     grace: float | None = None
     budget: float | None = None
@@ -81,6 +85,8 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
 
     wanted = dict(engines)
     found = specs_of(session, path, asked.environment, rest)
+    for _, _, spec in found:
+        _check_deadline(path, spec, time.time())
     if engines:
         names = ", ".join(stage for _, stage, _ in found if stage) or "none"
         raise BadInput(f"{path} has no stage {', '.join(engines)}.", remedy=f"Its stages: {names}.")
@@ -114,6 +120,16 @@ def _with_code(asked: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
             remedy="Put it and its code into a folder of their own, or name one with --folder.",
         )
     return replace(spec, folder=str(folder))
+
+
+def _check_deadline(path: str, spec: Spec, now: float) -> None:
+    """Only of one that is not submitted yet: one that runs goes on when its time has come, since late is better than never."""
+    if spec.deadline is not None and spec.deadline <= now:
+        moment, ago = datetime.fromtimestamp(spec.deadline, UTC), show_took(now - spec.deadline)
+        raise BadInput(
+            f"{path}: {spec.name} is to be finished by {moment:%Y-%m-%d %H:%M} UTC, which is {ago} ago.",
+            remedy="Give goals.finish_by a time that is still to come, or leave it out.",
+        )
 
 
 def _check_budget(asked: Asked, spec: Spec) -> None:
@@ -163,6 +179,7 @@ def _of_command(asked: Asked, held: Held, aim: tuple[Reach, str]) -> Spec:
     reach, where = aim
     # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
     retry = Retry(failures=asked.retries if asked.retries is not None else 0 if asked.is_command else Retry().failures)
+    retry = replace(retry, no_machine_s=asked.patience if asked.patience is not None else retry.no_machine_s)
     folder = str((asked.folder or Path.cwd()).absolute()) if reach.local else _folder(asked, reach)
     spec = Spec(
         command=asked.words,

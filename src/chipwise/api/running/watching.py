@@ -1,4 +1,4 @@
-"""What jobs on this machine use, as the system counts it."""
+"""What jobs on this machine use, as the system counts it; and those elsewhere, of which the record tells."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from chipwise.adapters.gpu_use import GpuUse
     from chipwise.api.running.asking import Held
+    from chipwise.run.job import Job
 
 _KNOWN: dict[int, psutil.Process] = {}  # the share of a processor is counted between two looks at the same process
 
@@ -27,17 +28,22 @@ class Standing:
     phase: str
     seconds: float
     gpus: tuple[int, ...]
-    cpu_percent: float
-    memory_bytes: float
+    cpu_percent: float | None  # None: elsewhere, where nobody here counts it
+    memory_bytes: float | None
     step: int | None
     supervisor: int | None = None  # its process
     gpu_percent: float | None = None  # the mean of its GPUs; None: no GPU, or nobody can tell
     gpu_memory_bytes: float | None = None  # of all its GPUs
     gpu_memory_total_bytes: float | None = None
+    engine: str = "local"
+    place: str = ""  # of those elsewhere
+    asks_gpus: int = 0  # of those elsewhere, for each machine
+    machines: int = 1
 
 
 def look(held: Held, measure_s: float) -> list[Standing]:
-    """Jobs that hold devices; the processor's share is measured over `measure_s`, or since the last look."""
+    """Jobs that hold devices; the processor's share is measured over `measure_s`, or since the last look. Those elsewhere
+    stand behind: no cluster or cloud is asked for a list that is shown every two seconds."""
     jobs = held.record.jobs(Wanted(phases=PLACED, place=held.engine.place))
     found = {job.id: held.engine.processes_of(job.id, len(job.attempts)) for job in jobs}
     every = [process for group in found.values() for process in group]
@@ -68,7 +74,21 @@ def look(held: Held, measure_s: float) -> list[Standing]:
         own = held.engine.supervisor_of(job.id, last.number)
         gpu = _used([use[one] for one in last.devices if one in use])
         rows.append(Standing(job.id, str(job.phase), max(now - since, 0.0), last.devices, cpu, memory, step, own, *gpu))
-    return rows
+    others = {row.place for row in held.record.rows(Wanted(phases=PLACED)) if row.engine != "local"}
+    return [*rows, *(_elsewhere(job, now) for where in sorted(others) for job in _at(held, where))]
+
+
+def _at(held: Held, where: str) -> list[Job]:
+    return held.record.jobs(Wanted(phases=PLACED, place=where))
+
+
+def _elsewhere(job: Job, now: float) -> Standing:
+    last = job.attempts[-1]
+    since = last.begun if last.begun is not None else last.placed
+    return Standing(
+        job.id, str(job.phase), max(now - since, 0.0), (), None, None, last.step, engine=job.spec.engine,
+        place=job.spec.place, asks_gpus=job.gpus_of(last), machines=job.machines,
+    )  # fmt: skip
 
 
 def _used(gpus: Sequence[GpuUse]) -> tuple[float | None, float | None, float | None]:

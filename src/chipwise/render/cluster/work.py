@@ -2,7 +2,8 @@
 
 What surrounds it (namespace, quotas, priority classes, queues) is for who runs the cluster. A priority class is left out, for
 pods that name one that is not there are refused, and to make one takes rights over the whole cluster. So is the deadline: each
-attempt's Job would count it anew, and the controller knows it.
+attempt's Job would count it anew, and the controller knows it. And so are tries of a single pod after failures of its own:
+the controller counts those, as `--retries` says, and knows whether the program came any further.
 """
 
 from __future__ import annotations
@@ -70,5 +71,7 @@ def _by_itself(one: Any) -> Mapping[str, object]:
     if one["kind"] in ("Job", "Deployment"):
         one["spec"]["template"]["spec"].pop("priorityClassName", None)
         one["spec"].pop("activeDeadlineSeconds", None)
+    if one["kind"] == "Job" and one["spec"].get("completions") == 1:  # a lost machine does not count: podFailurePolicy
+        one["spec"]["backoffLimit"] = 0
     made: Mapping[str, object] = one
     return made

@@ -38,12 +38,15 @@ UPSERT_ATTEMPT = """INSERT INTO attempts
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, number) DO UPDATE SET ended = excluded.ended,
     purchase = excluded.purchase, provider = excluded.provider, region = excluded.region, machine = excluded.machine,
     machines = excluded.machines, since = excluded.since, usd_per_hour = excluded.usd_per_hour, gpus = excluded.gpus"""
+STORY = "SELECT version, at, kind, body FROM events WHERE job = ? AND version <= ? ORDER BY version"
+END_ATTEMPTS = "UPDATE attempts SET ended = ? WHERE job = ? AND ended IS NULL"
 EVENTS = "SELECT number, job, at, kind, body FROM events WHERE job = ? AND number > ? ORDER BY version"
 USES = """SELECT a.job, j.owner, j.team, j.project, j.engine, a.purchase, a.provider, a.region, a.machine, a.machines,
     COALESCE(a.gpus, j.gpus), a.since, a.ended, a.usd_per_hour FROM attempts a JOIN jobs j ON j.id = a.job
     WHERE a.since < ? AND (a.ended IS NULL OR a.ended > ?) ORDER BY a.since, a.job, a.number"""
-CHANGED = "SELECT mark, body FROM jobs WHERE place = ? AND mark > ? ORDER BY mark LIMIT ?"
-CHANGED_LIVE = f"SELECT mark, body FROM jobs WHERE place = ? AND mark > ? AND mark <= ? AND {LIVE} ORDER BY mark LIMIT ?"
+BODY = "id, version, body"  # what a job is read from
+CHANGED = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? ORDER BY mark LIMIT ?"
+CHANGED_LIVE = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? AND mark <= ? AND {LIVE} ORDER BY mark LIMIT ?"
 LEAD = """INSERT INTO leases (place, holder, epoch, until) VALUES (?, ?, 1, ?) ON CONFLICT (place) DO UPDATE SET
     epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END, holder = excluded.holder,
     until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ? RETURNING epoch, until"""
@@ -54,6 +57,8 @@ LONGEST_KEY = 500  # characters of an id, place or holder: an index of PostgreSQ
 _LARGEST = 2**63 - 1
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _PHASES = {phase.value: phase for phase in Phase}
+_TYPES = (*(str,) * 8, *(int,) * 5, *(float,) * 3, str)  # of LISTED
+_SOUND = {(*_TYPES[:14], begun, ended, str) for begun in (float, type(None)) for ended in (float, type(None))}
 
 
 def listed(job: Job) -> tuple[object, ...]:
@@ -90,7 +95,23 @@ def attempts(old: Job, new: Job) -> Iterator[tuple[object, ...]]:
 
 
 def row(values: tuple[Any, ...]) -> Row:
+    """Also of columns that are not what we wrote: a list is shown whatever one of its lines holds."""
+    sound = tuple(map(type, values)) in _SOUND and values[2] in _PHASES
+    if not sound or not is_text("".join((*values[:8], values[16]))):
+        values = _whole(values)
     return Row(values[0], values[1], _PHASES[values[2]], *values[3:])
+
+
+def _whole(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What cannot be read is empty, zero or unknown; of the phase the worst is thought, that it may run."""
+    found = []
+    for value, kind in zip(values, _TYPES, strict=True):
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+        value = value if fits or (value is None and kind is float) else kind()
+        found.append(value.encode(errors="replace").decode() if isinstance(value, str) else value)
+    found[2] = found[2] if found[2] in _PHASES else Phase.RUNNING.value
+    found[13] = found[13] or 0.0  # submitted
+    return tuple(found)
 
 
 def conditions(wanted: Wanted) -> tuple[str, list[object]]:
@@ -150,11 +171,20 @@ def _checked(text: str, what: str) -> str:
 def speakable(text: str, what: str) -> str:
     if "\0" in text:
         raise BadInput(f"{what} holds a NUL character, which PostgreSQL cannot keep.", remedy="Leave it out.")
+    if not is_text(text):
+        raise BadInput(f"{what} holds half a character (a lone surrogate), which cannot be written.")
+    return text
+
+
+def is_text(text: str) -> bool:
+    """Whether it can be written: half a character comes from a damaged file."""
+    if text.isascii():
+        return True
     try:
         text.encode()
-    except UnicodeEncodeError as error:
-        raise BadInput(f"{what} holds half a character (a lone surrogate), which cannot be written.") from error
-    return text
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def key(text: str, what: str) -> str:

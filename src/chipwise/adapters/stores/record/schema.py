@@ -72,9 +72,10 @@ def for_sqlite() -> tuple[Migration, ...]:
 
 
 def for_postgres() -> tuple[Migration, ...]:
-    from chipwise.adapters.stores.record.roles import APPEND_ONLY, GUARDS, POLICIES, SCHEMA
+    from chipwise.adapters.stores.record.roles import APPEND_ONLY, GUARDS, MENDING, POLICIES, SCHEMA
 
-    return ((*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS), tuple(_worded(_SECOND, POSTGRES)))
+    first = (*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS)
+    return (first, tuple(_worded(_SECOND, POSTGRES)), MENDING)
 
 
 def missing(had: int, migrations: Sequence[Migration], shown: str) -> list[str]:

@@ -32,6 +32,11 @@ OLDEST = (3, 35)  # RETURNING
 _MARKS = "UPDATE meta SET value = value + ? WHERE name = 'mark' RETURNING value"
 
 
+def _half_read(text: bytes) -> str:
+    """What is no text keeps marks that no text has, so that whoever reads it finds out."""
+    return text.decode(errors="surrogateescape")
+
+
 class Connection(sqlite3.Connection):
     flushes = ""  # as set last
 
@@ -41,7 +46,16 @@ class SqliteTransaction:
         self._connection = connection
 
     def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql, tuple(values)).fetchall()
+        try:
+            return self._connection.execute(sql, tuple(values)).fetchall()
+        except sqlite3.OperationalError as error:
+            if "Could not decode to UTF-8" not in str(error):
+                raise
+        self._connection.text_factory = _half_read  # one damaged text must not hide all the others
+        try:
+            return self._connection.execute(sql, tuple(values)).fetchall()
+        finally:
+            self._connection.text_factory = str
 
     def many(self, sql: str, values: Iterable[Values]) -> int:
         return self._connection.executemany(sql, values).rowcount

@@ -7,17 +7,18 @@ before anything with a larger one, so `changed` never passes by a job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from chipwise.adapters.stores.record import mending
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Database, Transaction
-from chipwise.errors import BadInput, OutsideFailed
-from chipwise.run.events import Event, Submitted, after, first
-from chipwise.run.job import Job, Spec
-from chipwise.run.record import Change, Deposed, Happened, Lease, Row, Stale, Use, Wanted
-from chipwise.run.writing import Unreadable, event_of, job_of
+from chipwise.errors import BadInput
+from chipwise.run.events import Event, Over, Submitted, after, first
+from chipwise.run.job import Job, Phase, Spec
+from chipwise.run.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Unread, Use, Wanted
+from chipwise.run.writing import Unreadable
 
 _CHUNK = 500  # ids in one question: SQLite takes 999 values in its older versions
 _FIRST_READING = 62  # bits: see `changed`
@@ -93,44 +94,82 @@ class Store:
 
     def job(self, id: str) -> Job | None:
         r.speakable(id, "The id that is asked for")
-        found = self.database.read(lambda tx: tx.rows("SELECT body FROM jobs WHERE id = ?", (id,)))
-        return _job(found[0][0]) if found else None
+        found = self._read(self.database.read(lambda tx: tx.rows(f"SELECT {r.BODY} FROM jobs WHERE id = ?", (id,))))
+        for one in found:
+            if isinstance(one, Damaged):
+                raise Unread(one)
+            return one
+        return None
 
     def jobs(self, wanted: Wanted) -> list[Job]:
+        return [one for one in self._all(wanted) if isinstance(one, Job)]
+
+    def damaged(self, wanted: Wanted) -> list[Damaged]:
+        return [one for one in self._all(wanted) if isinstance(one, Damaged)]
+
+    def _all(self, wanted: Wanted) -> list[Job | Damaged]:
         sql, values = r.conditions(wanted)
-        return [_job(body) for (body,) in self.database.read(lambda tx: tx.rows(f"SELECT body FROM jobs{sql}", values))]
+        return self._read(self.database.read(lambda tx: tx.rows(f"SELECT {r.BODY} FROM jobs{sql}", values)))
+
+    def _read(self, found: Sequence[tuple[Any, ...]]) -> list[Job | Damaged]:
+        read: list[Job | Damaged] = []
+        for id, version, body in found:
+            one = mending.read(id, version, body)
+            read.append(self._mended(id, version, one) if isinstance(one, Unreadable) else one)
+        return read
+
+    def _mended(self, id: str, version: int, trouble: Unreadable) -> Job | Damaged:
+        return self.database.read(lambda tx: mending.mended(tx, id, version, trouble))
+
+    def give_up(self, damaged: Damaged, reason: str, at: float) -> Job:
+        at, was = r.moment(at), damaged.job
+        ended = tuple(one if one.ended is not None else replace(one, ended=at) for one in was.attempts)
+        event = Over(Phase.FAILED, reason)
+        job = replace(was, phase=Phase.FAILED, attempts=ended, ended=at, reason=reason, version=was.version + 1)
+        body = r.body_of(job)
+
+        def work(tx: Transaction) -> None:
+            mark = tx.marks(1)
+            if (stale := _stale(was, _versions(tx, [was.id], self.database.FOR_UPDATE))) is not None:
+                raise stale
+            tx.many(r.UPDATE_JOB, [r.updated(job, mark, body, was.version)])
+            tx.many(r.INSERT_EVENT, [_event(job, event, at)])
+            tx.many(r.END_ATTEMPTS, [(at, job.id)])
+
+        self.database.write(work)
+        return job
 
     def rows(self, wanted: Wanted) -> list[Row]:
         sql, values = r.conditions(wanted)
         found = self.database.read(lambda tx: tx.rows(f"SELECT {r.SHOWN} FROM jobs{sql}", values))
         return [r.row(values) for values in found]
 
-    def changed(self, after: int, place: str, most: int) -> tuple[list[Job], int]:
+    def changed(self, after: int, place: str, most: int) -> tuple[list[Job | Damaged], int]:
         """A first reading (from 0) leaves out jobs that were over when it began. It may take several pages, so the mark that is
         handed out between them remembers where it began: such a mark is negative. A mark is handed back as it is."""
         if most < 1:
             raise BadInput(f"{most} is not a number of jobs to read.")
         r.speakable(place, "The place that is asked for")
 
-        def work(tx: Transaction) -> tuple[list[tuple[int, str]], int]:
+        def work(tx: Transaction) -> tuple[list[tuple[Any, ...]], int]:
             if after > 0:
                 return _page(tx, place, after, most)
             position = after & ((1 << _FIRST_READING) - 1)
             began = (position - after) >> _FIRST_READING
             since = began or tx.rows("SELECT value FROM meta WHERE name = 'mark'")[0][0]
-            live = [(mark, body) for mark, body in tx.rows(r.CHANGED_LIVE, (place, position, since, most))]
+            live = tx.rows(r.CHANGED_LIVE, (place, position, since, most))
             if len(live) == most:
                 return live, live[-1][0] - (since << _FIRST_READING)
             newer, mark = _page(tx, place, since, most - len(live))
             return live + newer, mark
 
         found, mark = self.database.read(work)
-        return [_job(body) for _, body in found], mark
+        return self._read([values[1:] for values in found]), mark
 
     def events(self, id: str, after: int = 0) -> list[Happened]:
         r.speakable(id, "The id that is asked for")
         found = self.database.read(lambda tx: tx.rows(r.EVENTS, (id, after)))
-        return [Happened(number, job, at, _event_of(kind, body)) for number, job, at, kind, body in found]
+        return [Happened(number, job, at, mending.event(number, kind, body)) for number, job, at, kind, body in found]
 
     def uses(self, since: float, until: float) -> list[Use]:
         since, until = r.moment(since), r.moment(until)
@@ -164,26 +203,6 @@ class Store:
         if not found or tuple(found[0]) != (lease.holder, lease.epoch):
             now = f"{found[0][0] or 'nobody'} does (epoch {found[0][1]})" if found else "nobody ever did"
             raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place or 'this place'} any more: {now}.")
-
-
-def _job(body: str) -> Job:
-    with _readable():
-        return job_of(body)
-
-
-def _event_of(kind: str, body: str) -> Event:
-    with _readable():
-        return event_of(kind, body)
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """One that cannot be read may hold devices, so that nobody decides anything without it; but that is told in words."""
-    try:
-        yield
-    except Unreadable as error:
-        remedy = "Perhaps a newer chipwise wrote it: take that one. Else put back a copy of the record."
-        raise OutsideFailed(f"The record holds what this chipwise cannot read: {error}.", remedy=remedy) from error
 
 
 def _id(id: str) -> str:
@@ -227,6 +246,6 @@ def _put(tx: Transaction, kept: Sequence[tuple[int, Draft]]) -> None:
         tx.many(r.UPSERT_ATTEMPT, held)
 
 
-def _page(tx: Transaction, place: str, after: int, most: int) -> tuple[list[tuple[int, str]], int]:
-    found: list[tuple[int, str]] = [(mark, body) for mark, body in tx.rows(r.CHANGED, (place, after, most))]
+def _page(tx: Transaction, place: str, after: int, most: int) -> tuple[list[tuple[Any, ...]], int]:
+    found = tx.rows(r.CHANGED, (place, after, most))
     return found, found[-1][0] if found else after

@@ -1,0 +1,67 @@
+"""`forget --damaged`: a job that the record cannot read any more is given up, so that it is over for everybody.
+
+Nobody knows enough of it to start or save it. What may still run of it is ended first, by its id and the number of its attempt,
+and it is only called over when its engine says that nothing of it is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.api.running import jobs, submitting
+from chipwise.api.running.held import Held, opened
+from chipwise.errors import BadInput, TryLater
+from chipwise.run.engine import End, Engine, State
+from chipwise.run.job import Phase
+from chipwise.run.record import Damaged, Unread
+
+if TYPE_CHECKING:
+    from chipwise.api.wiring import Session
+
+ENDS_WITHIN_S = 120.0
+LOOKS_S = 0.3
+
+
+def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) -> list[Damaged]:
+    """All are found before the first is given up."""
+    if not names:
+        raise BadInput("Nothing says which jobs to give up.", remedy="Name them; `chipwise ps` tells which are damaged.")
+    with opened(session) as held:
+        found = [_damaged(held, name) for name in names]
+        for one in found if not dry_run else ():
+            _end(held, one)
+            by = held.record.login or submitting.submitter()
+            held.record.give_up(one, f"its record was damaged, and {by} gave it up", time.time())
+    return found
+
+
+def _damaged(held: Held, name: str) -> Damaged:
+    try:
+        job = jobs.find(held.record, name)
+    except Unread as error:
+        return error.damaged
+    raise BadInput(
+        f"The record of {job.id} can be read.", remedy="Leave --damaged out; `chipwise stop` ends a job that is not over."
+    )
+
+
+def _end(held: Held, damaged: Damaged) -> None:
+    job = damaged.job
+    if job.phase.over or not job.attempts:
+        return
+    if job.spec.engine == "local" and job.spec.place != held.engine.place:
+        raise BadInput(f"{job.id} belongs to {job.spec.place}, and may run there.", remedy="Give it up on that machine.")
+    engine: Engine = held.engine_of(job) or held.engine
+    asked = replace(job, phase=Phase.STARTING)
+    until = time.monotonic() + ENDS_WITHIN_S
+    while True:
+        engine.do(End(job))
+        sight = engine.look([asked], time.time()).attempts[(job.id, len(job.attempts))]
+        if sight.state not in (State.PENDING, State.RUNNING):
+            return
+        if time.monotonic() > until:
+            raise TryLater(f"Something of {job.id} still runs, so it was not given up.", remedy="Try again.")
+        time.sleep(LOOKS_S)

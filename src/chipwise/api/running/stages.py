@@ -1,0 +1,56 @@
+"""What the stages of a pipeline print, for who follows one of them: each in its turn, under its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from chipwise.api.running import following
+from chipwise.errors import NotFound
+from chipwise.run.job import Job
+
+if TYPE_CHECKING:
+    from chipwise.api.running.held import Held
+
+
+def before(held: Held, job: Job) -> list[str]:
+    """Stages of the same pipeline, in an order in which they may run. They were submitted in one go; another job that was to be
+    done first is none of them."""
+    found: dict[str, None] = {}
+    for id in job.spec.after:
+        one = held.record.job(id)
+        if one is not None and job.spec.workload and (one.spec.workload, one.submitted) == (job.spec.workload, job.submitted):
+            found |= dict.fromkeys([*before(held, one), id])
+    return list(found)
+
+
+def follow(
+    held: Held, look: Callable[[], Job], lines: int | None = None, rank: int | None = None, tell: Callable[[], object] = bool
+) -> Iterator[bytes]:
+    """The stages before a job to their end, and then the job itself; those that run side by side come one after the other, each
+    whole. With `lines` from now on: stages that are over are passed over, and of what was printed the last lines are shown.
+    `tell` is called again and again while a stage is shown, and `look` while the job is."""
+    job = look()
+    stages = [id for id in before(held, job) if lines is None or not held.job(id).phase.over]
+    for id in stages:
+
+        def look_at(id: str = id) -> Job:
+            tell()
+            return held.job(id)
+
+        yield _headed(held.job(id))
+        try:
+            yield from _of(held, look_at, lines, None)
+        except NotFound as error:  # forgotten meanwhile, or on another machine
+            yield f"{error}\n".encode()
+    if stages:
+        yield _headed(job)
+    yield from _of(held, look, lines, rank)
+
+
+def _of(held: Held, look: Callable[[], Job], lines: int | None, rank: int | None) -> Iterator[bytes]:
+    return following.follow_job(held, look, rank) if lines is None else following.follow_from(held, look, lines, rank)
+
+
+def _headed(job: Job) -> bytes:
+    return f"--- {job.spec.name}\n".encode()

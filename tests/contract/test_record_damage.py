@@ -1,0 +1,201 @@
+"""A row that cannot be read, in a real SQLite and a real PostgreSQL: it is made again from its events, or told, and no other
+job waits for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from chipwise.adapters.engines.simulated import Simulated
+from chipwise.adapters.simulation.world import Program, World
+from chipwise.adapters.stores.record import connect
+from chipwise.run.events import Begun, Over, Placed, Told, Wished
+from chipwise.run.job import Job, Needs, Phase, Spec, Where, Wish
+from chipwise.run.loop import Controller
+from chipwise.run.record import Change, Damaged, Record, Stale, Unread, Wanted
+from chipwise.run.writing import job_text
+
+PLACE = "simulated"
+Harm = Callable[[str, str], None]
+BROKEN = ("", "{", "[]", '{"id": 3, "spec": [', '{"id":"other","spec":{"command":[],"name":"x"},"submitted":1.0,"version":1}')
+
+
+def spec(name: str, **needs: int) -> Spec:
+    return Spec(("true",), name, engine="simulated", place=PLACE, needs=Needs(**needs))
+
+
+@pytest.fixture
+def harm(url: str) -> Harm:
+    return harm_to(url)
+
+
+def harm_to(url: str) -> Harm:
+    """Writes past all rules, as a failing disk or a hand would."""
+
+    def run(table: str, change: str) -> None:
+        if url.startswith("sqlite:"):
+            with sqlite3.connect(url.removeprefix("sqlite://")) as other:
+                for rule in ("events_never_update", "jobs_keep_their_spec"):
+                    other.execute(f"DROP TRIGGER IF EXISTS {rule}")
+                other.execute(f"UPDATE {table} SET {change}")
+            other.close()
+            return
+        import psycopg
+
+        with psycopg.connect(url) as admin:
+            admin.execute("SET session_replication_role = replica")  # no trigger
+            admin.execute(f"UPDATE chipwise.{table} SET {change}".encode())
+
+    return run
+
+
+def damage(harm: Harm, id: str) -> None:
+    harm("jobs", f"body = '{{' WHERE id = '{id}'")
+    harm("events", f"body = '[' WHERE job = '{id}' AND version = 1")
+
+
+def moved(record: Record, job: Job) -> Job:
+    [answer] = record.write([Change(job, (Placed(1, Where(), (0,), (0, 1)), Begun(1, "h")))], 2.0)
+    assert isinstance(answer, Job)
+    return answer
+
+
+@pytest.mark.parametrize("body", BROKEN)
+def test_a_row_that_cannot_be_read_is_made_again_from_its_events(stored: Record, harm: Harm, body: str) -> None:
+    job, other = stored.submit([("a", spec("a")), ("b", spec("b"))], 1.0)
+    job = moved(stored, job)
+    harm("jobs", f"body = '{body}' WHERE id = 'a'")
+    assert stored.job("a") == job
+    assert stored.damaged(Wanted()) == []
+    assert {one.id: one for one in stored.changed(0, PLACE, 10)[0]} == {"a": job, "b": other}
+    [after] = stored.write([Change(job, (Wished(Wish.STOP),))], 3.0)
+    assert stored.job("a") == after, "whoever writes it next mends it"
+
+
+def test_a_row_of_an_older_version_than_its_column_is_not_believed(stored: Record, harm: Harm) -> None:
+    """It could never be written again: each change would be refused as stale."""
+    [job] = stored.submit([("a", spec("a"))], 1.0)
+    late = moved(stored, job)
+    harm("jobs", f"body = '{job_text(job)}' WHERE id = 'a'")
+    assert stored.job("a") == late
+
+
+def test_one_that_its_events_do_not_give_either_is_told_with_a_remedy_and_the_others_are_read(
+    stored: Record, harm: Harm
+) -> None:
+    job, other = stored.submit([("a", spec("a", gpus=1)), ("b", spec("b"))], 1.0)
+    moved(stored, job)
+    damage(harm, "a")
+    with pytest.raises(Unread, match=r"The record of a is damaged: neither its row .* nor its events") as told:
+        stored.job("a")
+    assert "chipwise forget a --damaged" in str(told.value)
+    assert stored.jobs(Wanted()) == [other]
+    [one] = stored.damaged(Wanted())
+    assert (one.id, one.version, one.job.phase, len(one.job.attempts)) == ("a", 3, Phase.RUNNING, 1)
+    found, _ = stored.changed(0, PLACE, 10)
+    assert [(type(each), each.id) for each in found] == [(Job, "b"), (Damaged, "a")]
+    assert {row.id: row.phase for row in stored.rows(Wanted())} == {"a": Phase.RUNNING, "b": Phase.QUEUED}
+
+
+def test_an_event_that_cannot_be_read_is_told_in_its_place(stored: Record, harm: Harm) -> None:
+    [job] = stored.submit([("a", spec("a"))], 1.0)
+    moved(stored, job)
+    harm("events", "body = '[' WHERE job = 'a' AND version = 2")
+    story = [one.event for one in stored.events("a")]
+    assert [type(one).__name__ for one in story] == ["Submitted", "Told", "Begun"]
+    assert isinstance(story[1], Told)
+    assert "cannot be read" in story[1].text
+    assert stored.job("a") is not None, "its row is whole"
+
+
+def test_one_that_is_given_up_is_over_and_its_hours_end(stored: Record, harm: Harm) -> None:
+    [job] = stored.submit([("a", spec("a"))], 1.0)
+    moved(stored, job)
+    damage(harm, "a")
+    [one] = stored.damaged(Wanted())
+    over = stored.give_up(one, "given up", 60.0)
+    assert stored.job("a") == over
+    assert (over.phase, over.ended, over.reason, over.version) == (Phase.FAILED, 60.0, "given up", 4)
+    assert [use.ended for use in stored.uses(0.0, 1e9)] == [60.0]
+    assert stored.events("a")[-1].event == Over(Phase.FAILED, "given up")
+    with pytest.raises(Stale):
+        stored.give_up(one, "given up again", 61.0)
+
+
+def test_a_controller_leads_the_others_and_leaves_what_is_damaged_alone(stored: Record, harm: Harm) -> None:
+    """Neither started a second time, nor cleared as a stray, nor its devices given to another."""
+    engine = Simulated(World(gpus=2, cpus=4, other=Program(60, 10.0, 2)))
+    controller = Controller(stored, engine, "me")
+    stored.submit([("a", spec("a", gpus=1)), ("late", Spec(("true",), "late", "simulated", PLACE, after=("a",)))], 0.0)
+    controller.turn(0.0)
+    controller.turn(10.0)
+    damage(harm, "a")
+    stored.submit([("b", spec("b", gpus=1)), ("c", spec("c", gpus=1))], 20.0)
+    turns = []
+    following = Controller(stored, engine, "next")
+    for one in (controller, following):  # the first knew it before, the second never did
+        turns += [one.turn(at) for at in (20.0, 40.0, 60.0)]
+        one.resign()
+        assert [(stay.handle, stay.lives) for stay in engine.history] == [("a/1", True), ("b/1", True)]
+    devices = [set(stay.attempt.devices) for stay in engine.history]
+    assert devices[0].isdisjoint(devices[1])
+    assert [one.job.phase for one in stored.damaged(Wanted())] == [Phase.RUNNING]
+    assert all("The record of a is damaged" in turn.trouble[0] and turn.live for turn in turns[3:])
+    late = stored.job("late")
+    assert late is not None
+    assert late.waiting == "a, which comes before, cannot be read in the record"
+    [left] = stored.damaged(Wanted())
+    stored.give_up(left, "given up", 70.0)
+    following.turn(80.0)
+    assert [stay.lives for stay in engine.history][:2] == [False, True], "given up, it is a stray"
+    assert (late := stored.job("late")) is not None
+    assert late.phase is Phase.FAILED
+
+
+@pytest.fixture
+def in_a_file(tmp_path: Path) -> Iterator[tuple[Record, Harm]]:
+    """What PostgreSQL does not keep at all: a text that is none, a number that is a text."""
+    url = f"sqlite://{tmp_path / 'jobs.db'}"
+    record = connect(url)
+    record.submit([("a", spec("a")), ("b", spec("b"))], 1.0)
+    yield record, harm_to(url)
+    record.close()
+
+
+def test_a_half_written_text_hides_no_other_row(in_a_file: tuple[Record, Harm]) -> None:
+    record, harm = in_a_file
+    harm("jobs", "body = CAST(X'7BFFFE' AS TEXT), reason = CAST(X'FF' AS TEXT) WHERE id = 'a'")
+    assert sorted(job.id for job in record.jobs(Wanted())) == ["a", "b"]
+    assert {row.id: row.reason for row in record.rows(Wanted())} == {"a": "?", "b": ""}
+    harm("events", "body = CAST(X'7BFFFE' AS TEXT) WHERE job = 'a'")
+    assert [one.id for one in record.damaged(Wanted())] == ["a"]
+    assert [type(one.event) for one in record.events("a")] == [Told]
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [("events", "body = X'7B'"), ("events", "at = 'x'"), ("events", "kind = X'00'"), ("jobs", "version = 'x'")],
+)
+def test_whatever_a_row_holds_only_its_job_is_damaged(in_a_file: tuple[Record, Harm], table: str, change: str) -> None:
+    record, harm = in_a_file
+    harm("jobs", "body = 'x' WHERE id = 'a'")
+    harm(table, f"{change} WHERE {'job' if table == 'events' else 'id'} = 'a'")
+    assert [one.id for one in record.damaged(Wanted())] == ["a"]
+    assert [job.id for job in record.jobs(Wanted())] == ["b"]
+    assert [one.id for one in record.changed(0, PLACE, 10)[0]] == ["a", "b"]
+    assert all(isinstance(str(one.event), str) for one in record.events("a"))
+
+
+@pytest.mark.parametrize("change", ["phase = 'gone'", "submitted = 'x'", "gpus = X'00'", "ended = 'never'", "reason = X'FF'"])
+def test_a_list_is_shown_whatever_a_column_holds(in_a_file: tuple[Record, Harm], change: str) -> None:
+    record, harm = in_a_file
+    harm("jobs", f"{change} WHERE id = 'a'")
+    found = {row.id: row for row in record.rows(Wanted())}
+    assert found.keys() == {"a", "b"}
+    assert found["a"].phase is (Phase.RUNNING if "phase" in change else Phase.QUEUED)
+    assert isinstance(found["a"].submitted, float)
+    assert isinstance(found["a"].gpus, int)
+    assert isinstance(found["a"].reason, str)
