@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _NOISE = re.compile(r"[\s_\-./:]+")
 
 
+@lru_cache(maxsize=2**14)  # a catalog has thousands of names, and every look at it folds them all
 def fold(name: str) -> str:
     """The form in which two spellings of one name are equal: lower case, without separators."""
     return _NOISE.sub("", name.casefold())

@@ -18,6 +18,7 @@ Bursts: requests come in phases of `BURST_S` on average at `burstiness` times th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, exp, isfinite
 from typing import NamedTuple
 
@@ -200,6 +201,7 @@ def _with_bursts(traffic: Traffic, cold_s: float, keep_warm_s: float, minimum: i
     )
 
 
+@lru_cache(maxsize=4096)  # services that start and stay alike are asked with the same numbers, again and again
 def _steady(rate: float, traffic: Traffic, cold_s: float, keep_warm_s: float, minimum: int) -> _State:
     if rate <= 0:
         return _State(0.0, float(minimum), 0.0, 0.0)

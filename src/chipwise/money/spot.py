@@ -233,7 +233,8 @@ def _extra_moments(length: Floats, rate: Floats, restart: Floats, wait: Floats) 
 def _ninetieth(
     parts: _Stretches, rate: Floats, restart: Floats, wait: Floats, expected: Floats, needed: Floats, averaged: Floats
 ) -> Floats:
-    found = np.where(rate > 0, np.log(10) * expected, needed)
+    with np.errstate(over="ignore"):  # an expectation near the largest number: ten times that is for ever
+        found = np.where(rate > 0, np.log(10) * expected, needed)
     lucky = np.exp(-np.minimum(rate * needed, _LARGEST))
     longest = rate * (restart + np.maximum(parts.long_s, parts.last_s))
     rows = np.flatnonzero((rate > 0) & (longest < _HOPELESS) & np.isfinite(expected))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import yaml
 
@@ -102,8 +103,18 @@ def _scalar(value: Yaml) -> str:
         return "{}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[]"
-    text: str = yaml.safe_dump(value, width=2**30, allow_unicode=True, default_flow_style=True)
-    text = text.removesuffix("\n").removesuffix("\n...")
-    if "\n" in text or (isinstance(value, str) and not value.isprintable()):
+    return _string(value) if isinstance(value, str) else _dumped(value)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _string(value: str) -> str:
+    """Keys and words come again and again, in a file and in the next; PyYAML sets up a whole stream for each."""
+    text = _dumped(value)
+    if "\n" in text or not value.isprintable():
         text = yaml.safe_dump(value, width=2**30, allow_unicode=False, default_style='"').strip()
     return text
+
+
+def _dumped(value: Yaml) -> str:
+    text: str = yaml.safe_dump(value, width=2**30, allow_unicode=True, default_flow_style=True)
+    return text.removesuffix("\n").removesuffix("\n...")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chipwise.api.estimating import Trained, train
@@ -125,6 +125,7 @@ def test_without_pairs_every_layer_sees_every_token() -> None:
 
 
 @given(names, lengths, lengths, st.integers(1, 512), st.booleans())
+@example("whisper-large-v3", 1185, 1, 1, False)
 @settings(deadline=None)
 def test_longer_pairs_take_more_work_and_no_less_memory(name: str, inputs: int, targets: int, more: int, read: bool) -> None:
     longer = (inputs + more, targets) if read else (inputs, targets + more)
@@ -133,7 +134,8 @@ def test_longer_pairs_take_more_work_and_no_less_memory(name: str, inputs: int, 
         training_memory(model_of(name, *pair), TrainingSetup.of(seq=float(sum(pair)))).total[0]
         for pair in ((inputs, targets), longer)
     )
-    assert many >= few * (1 - 1e-9)
+    # Parameters outside of layers are spread over an average layer, which follows the lengths: by a hundred-millionth of all.
+    assert many >= few * (1 - 1e-7)
 
 
 @given(names, st.integers(64, 1024), st.sampled_from(["lora", "qlora", "full"]), st.sampled_from([0.0, 1.0, 2.0]))

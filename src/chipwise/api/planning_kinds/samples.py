@@ -8,7 +8,7 @@ A recommender whose tables no chip holds alone is split over the chips of a mach
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -42,8 +42,9 @@ from chipwise.errors import BadInput
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
-from chipwise.perf.model import FORMULA
+from chipwise.perf.model import FORMULA, Estimate
 from chipwise.plan.decision import Plan
+from chipwise.plan.fleet import Shape as MachineShape
 from chipwise.plan.fleet import placed
 from chipwise.plan.pricing import Checkpoint
 from chipwise.workload.kinds import Batch, Learning, Serve
@@ -211,34 +212,33 @@ def plan_learning(question: Question, work: Learning) -> Plan:
     of_shape = asked(question, ground, model, settings)
     total = work.samples * work.epochs
 
+    tried = {at: _passes(question, work, of_shape(at), ground.fleet.shapes[at]) for at in ground.shapes}
+    # Asked at once for all shapes: a question about one row costs as much as one about hundreds.
+    passes: list[tuple[Sampled, float]] = []
+    first: dict[int, int] = {}  # row of a shape in it
+    for at, these in tried.items():
+        first[at] = len(passes)
+        passes += [] if isinstance(these, Cannot) else these
+    found = _estimated(passes) if passes else None
+
     def ways_of(at: int) -> Ways:
-        shape = ground.fleet.shapes[at]
-        ask = of_shape(at)
-        if isinstance(ask, Cannot):
-            return ask
-        counts = machine_counts(question, shape.chips)
-        cores = 2.0 if ask.part.kind == "neuron" else 1.0
-        if work.batch_samples is not None:
-            counts = counts[counts * shape.chips * cores <= work.batch_samples]
-        if not len(counts):
-            return Cannot(f"{shape.chips} chips a machine leave no number within limits.chip_count and the batch", passed=COUNT)
-        asks = trained(ask, shape, counts.tolist())
-        if isinstance(asks, Cannot):
-            return asks
-        counts = np.array([one.chips for one in asks]) / shape.chips
-        wanted = [(work.batch_samples or STEP_BATCH * one.chips) / (one.chips * cores) for one in asks]
-        sizes = [_roomy(one, size) for one, size in zip(asks, wanted, strict=True)]
-        question_ = family_vision.question_of([one.case(size, "samples_per_s") for one, size in zip(asks, sizes, strict=True)])
-        found = ask.fitted.estimate("vision", question_, Coded.of("vision" if ask.alike else "never measured"))
-        slower = _slower(work, ask, shape_of_model, counts * shape.chips / found.value, float(shape.chips))
-        seconds = total / found.value * slower
+        mine = tried[at]
+        if isinstance(mine, Cannot):
+            return mine
+        assert found is not None  # somebody has passes
+        shape, ask = ground.fleet.shapes[at], mine[0][0]
+        rows = slice(first[at], first[at] + len(mine))
+        value, low, high = (one[rows] for one in (found.value, found.low, found.high))
+        chips = np.array([one.chips for one, _ in mine])
+        slower = _slower(work, ask, shape_of_model, chips / value, float(shape.chips))
+        seconds = total / value * slower
         return [
-            Way(at, int(counts[row]), float(seconds[row]), float(total / found.high[row] * slower[row]),
-                float(total / found.low[row] * slower[row]), ask.precision,
-                {"dp": int(counts[row]) * shape.chips, "batch": int(sizes[row])} | split_of(asks[row]),
-                sum(asks[row].memory(sizes[row]).values()) / ask.part.memory_bytes,
-                found.provenance.at(row) if ask.alike else FORMULA)
-            for row in range(worthwhile(question, seconds))
+            Way(at, int(one.chips) // shape.chips, float(seconds[row]), float(total / high[row] * slower[row]),
+                float(total / low[row] * slower[row]), one.precision,
+                {"dp": int(one.chips), "batch": int(size)} | split_of(one),
+                sum(one.memory(size).values()) / one.part.memory_bytes,
+                found.provenance.at(first[at] + row) if one.alike else FORMULA)
+            for row, (one, size) in enumerate(mine[: worthwhile(question, seconds)])
         ]  # fmt: skip
 
     table = Table(str(getattr(work, "kind", "train")), "job", total / 1e6, "million samples", apart=False,
@@ -247,6 +247,30 @@ def plan_learning(question: Question, work: Learning) -> Plan:
     if work.data is None or not isinstance(shape_of_model, ConvShape | VisionShape):
         return made
     return replace(made, notes=(*made.notes, f"{WORKERS:g} vCPUs a chip decode the pictures; that is in the time."))
+
+
+def _passes(
+    question: Question, work: Learning, ask: Sampled | Cannot, shape: MachineShape
+) -> list[tuple[Sampled, float]] | Cannot:
+    """For each number of machines that can train it, the samples that a copy takes in one pass."""
+    if isinstance(ask, Cannot):
+        return ask
+    counts = machine_counts(question, shape.chips)
+    cores = 2.0 if ask.part.kind == "neuron" else 1.0
+    if work.batch_samples is not None:
+        counts = counts[counts * shape.chips * cores <= work.batch_samples]
+    if not len(counts):
+        return Cannot(f"{shape.chips} chips a machine leave no number within limits.chip_count and the batch", passed=COUNT)
+    asks = trained(ask, shape, counts.tolist())
+    if isinstance(asks, Cannot):
+        return asks
+    return [(one, _roomy(one, (work.batch_samples or STEP_BATCH * one.chips) / (one.chips * cores))) for one in asks]
+
+
+def _estimated(passes: Sequence[tuple[Sampled, float]]) -> Estimate:
+    ask = passes[0][0]  # the model and what was measured of it are the same for all
+    asked_of = family_vision.question_of([one.case(size, "samples_per_s") for one, size in passes])
+    return ask.fitted.estimate("vision", asked_of, Coded.of("vision" if ask.alike else "never measured"))
 
 
 def _roomy(ask: Sampled, size: float) -> float:

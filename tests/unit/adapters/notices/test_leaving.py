@@ -25,6 +25,9 @@ from chipwise.run.loop import Controller
 from metadata_stand_ins import StandIn, serving
 from run_jobs import queued, starting
 
+# Real processes that are killed and waited for: minutes of waiting, so `make e2e` runs it.
+pytestmark = pytest.mark.e2e
+
 TRAINS = """
 import time
 import chipwise.job as job
@@ -177,7 +180,8 @@ def test_the_engine_tells_a_notice_with_its_time(engine: Local, cloud: StandIn) 
     assert sight.reason.startswith(REASONS[cloud.cloud])
     assert sight.leave_by is not None
     assert 10.0 < sight.leave_by - time.time() <= 120.0
-    notice = json.loads((engine.folder("j1", 1) / "notice.json").read_text())
+    until(lambda: folder.read(engine.folder("j1", 1), folder.NOTICE) is not None)  # the program is told after the engine is
+    notice = folder.read(engine.folder("j1", 1), folder.NOTICE) or {}
     assert notice["until"] == sight.leave_by
 
 

@@ -17,6 +17,8 @@ import pytest
 
 from chipwise.adapters.supervising import folder, processes
 
+# Real processes that are killed and waited for: minutes of waiting, so `make e2e` runs it.
+pytestmark = pytest.mark.e2e
 PYTHON = sys.executable
 
 
