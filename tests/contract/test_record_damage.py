@@ -155,6 +155,50 @@ def test_a_controller_leads_the_others_and_leaves_what_is_damaged_alone(stored: 
     assert late.phase is Phase.FAILED
 
 
+@pytest.mark.parametrize("version", [-1, 0, 1, 2, 99, 2**62])
+def test_a_wrong_version_is_told_starts_nothing_and_can_be_given_up(stored: Record, harm: Harm, version: int) -> None:
+    """By the events up to a lower one it would wait in the queue, and be started a second time."""
+    job, other = stored.submit([("a", spec("a")), ("b", spec("b"))], 1.0)
+    moved(stored, job)
+    harm("jobs", f"version = {version} WHERE id = 'a'")
+    assert stored.jobs(Wanted()) == [other]
+    [one] = stored.damaged(Wanted())
+    assert (one.job.phase, len(one.job.attempts)) == (Phase.RUNNING, 1)
+    over = stored.give_up(one, "given up", 60.0)
+    assert stored.job("a") == over
+    assert over.version > max(version, 3)
+    assert stored.events("a")[-1].event == Over(Phase.FAILED, "given up")
+
+
+def test_a_row_older_than_its_events_keeps_no_other_job_waiting_and_is_not_started_again(stored: Record, harm: Harm) -> None:
+    """As when a part of a file was put back: each change of it is refused, since what happened is never overwritten."""
+    engine = Simulated(World(cpus=4, other=Program(60, 10.0, 2)))
+    controller = Controller(stored, engine, "me")
+    [job] = stored.submit([("a", spec("a"))], 0.0)
+    controller.turn(0.0)
+    controller.turn(10.0)
+    controller.resign()
+    harm("jobs", f"version = 1, phase = 'queued', attempts = 0, body = '{job_text(job)}' WHERE id = 'a'")
+    stored.submit([("b", spec("b"))], 20.0)
+    following = Controller(stored, engine, "next")
+    turns = [following.turn(at) for at in (20.0, 30.0)]
+    assert all(one.startswith("a: The record") for turn in turns for one in turn.trouble)
+    assert all(turn.trouble for turn in turns)
+    assert (other := stored.job("b")) is not None
+    assert other.phase is Phase.RUNNING
+    assert [stay.handle for stay in engine.history if stay.handle.startswith("a")] == ["a/1"]
+
+
+@pytest.mark.parametrize("attempts", [2**62, -7])
+def test_a_number_of_attempts_that_no_job_had_is_that_of_its_machine_hours(stored: Record, harm: Harm, attempts: int) -> None:
+    [job] = stored.submit([("a", spec("a"))], 1.0)
+    moved(stored, job)
+    damage(harm, "a")
+    harm("jobs", f"attempts = {attempts} WHERE id = 'a'")
+    [one] = stored.damaged(Wanted())
+    assert len(one.job.attempts) == 1
+
+
 @pytest.fixture
 def in_a_file(tmp_path: Path) -> Iterator[tuple[Record, Harm]]:
     """What PostgreSQL does not keep at all: a text that is none, a number that is a text."""
@@ -199,3 +243,19 @@ def test_a_list_is_shown_whatever_a_column_holds(in_a_file: tuple[Record, Harm],
     assert isinstance(found["a"].submitted, float)
     assert isinstance(found["a"].gpus, int)
     assert isinstance(found["a"].reason, str)
+
+
+@pytest.mark.parametrize("change", ["version = 'x'", "name = CAST(X'006100' AS TEXT)", "reason = CAST(X'00' AS TEXT)"])
+def test_one_can_be_given_up_whatever_its_columns_hold(in_a_file: tuple[Record, Harm], change: str) -> None:
+    record, harm = in_a_file
+    damage(harm, "a")
+    harm("jobs", f"{change} WHERE id = 'a'")
+    [one] = record.damaged(Wanted())
+    assert record.give_up(one, "given up", 60.0) == record.job("a")
+    assert {row.id: row.phase for row in record.rows(Wanted())} == {"a": Phase.FAILED, "b": Phase.QUEUED}
+
+
+def test_an_event_without_a_time_is_told_at_the_beginning_of_time(in_a_file: tuple[Record, Harm]) -> None:
+    record, harm = in_a_file
+    harm("events", "at = 'never' WHERE job = 'a'")
+    assert [one.at for one in record.events("a")] == [0.0]

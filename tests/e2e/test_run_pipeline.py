@@ -62,10 +62,11 @@ def test_a_job_that_was_to_be_done_first_is_no_stage(machine: Machine) -> None:
 def test_what_a_failing_stage_printed_is_seen_and_the_rest_does_not_run(machine: Machine) -> None:
     codes = {name: saying(name) for name in STAGES}
     codes["left"] = "print('no such file'); raise SystemExit(126)"
-    done = machine("run", pipeline(machine, codes), code=1)
+    done = machine("run", pipeline(machine, codes), code=126)
     assert "--- made-left\nno such file\n" in done.stdout
     assert "join begins" not in done.stdout
-    assert "which comes before, is failed" in done.stderr
+    assert "--- made-join" not in done.stdout
+    assert "made-left failed before it" in done.stderr
 
 
 def test_an_interrupt_stops_all_stages(machine: Machine) -> None:

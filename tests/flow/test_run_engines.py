@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from command import ROOT, Chipwise
 
@@ -57,7 +58,11 @@ def test_what_cannot_be_reached_is_told_and_leaves_no_job(chipwise: Chipwise, ar
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: 3}", "ec2.regions"),
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: {eu-north-1: {subnts: [a]}}}", "Did you mean subnets?"),
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: {eu-north-1: 3}}", "ec2.regions.eu-north-1"),
-        ("ec2: {region: eu-west-1, keep: s3://b/x, regions: [eu-west-1]}", "eu-west-1 is named twice"),
+        ("ec2: {region: eu-west-1, keep: s3://b/x, regions: {eu-west-1: {image: ami-1}}}", "eu-west-1 is named twice"),
+        ("ec2: {region: eu-west-1, keep: s3://b/x, regions: ['a.example/x?']}", "a region is written like eu-west-1"),
+        ("ec2: {region: eu-west-1, keep: s3://b/x, regions: ['']}", "a region is written like eu-west-1"),
+        ("ec2: {region: ../x, keep: s3://b/x}", "ec2.region: '../x' will not do: a region is written like eu-west-1"),
+        ("ec2: {region: eu-west-1, keep: s3://b/x, regions: [eu-north-1, 3]}", "names of regions belong here"),
         ("ec2: {region: [", "engines.yaml:1: not valid YAML"),
         ("\x00", ""),
     ],
@@ -91,6 +96,22 @@ def test_a_secret_of_this_machine_does_not_travel(chipwise: Chipwise) -> None:
     assert done.code == 2
     assert "--secret TOKEN=NAME/KEY" in done.err
     assert "hidden" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("told", "region", "others"),
+    [
+        ("regions: [eu-north-1, eu-west-1]", "eu-north-1", ["eu-west-1"]),
+        ("regions: {eu-north-1: , eu-west-1: {image: ami-1}}", "eu-north-1", ["eu-west-1"]),
+        ("region: eu-west-1, regions: [eu-west-1, eu-north-1]", "eu-west-1", ["eu-north-1"]),
+        ("region: eu-west-1, regions: ", "eu-west-1", []),
+    ],
+)
+def test_regions_may_be_told_in_one_list(chipwise: Chipwise, told: str, region: str, others: list[str]) -> None:
+    from chipwise.api.running.engines import OnEc2
+
+    fields = OnEc2.model_validate({**yaml.safe_load(f"{{{told}}}"), "keep": "s3://b/x"})
+    assert (fields.region, list(fields.regions)) == (region, others)
 
 
 def test_the_page_of_engines_tells_their_fields() -> None:

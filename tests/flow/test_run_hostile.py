@@ -52,6 +52,26 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(chipwise: Chipwise, argume
     assert chipwise("ps", "--all", "--json").json == []
 
 
+def test_a_health_page_that_nobody_could_ask_is_refused(chipwise: Chipwise, tmp_path: Path) -> None:
+    path = tmp_path / "service.yaml"
+    path.write_text("""kind: serve
+name: echo
+model: llama-3.2-1b
+arrival: {rate: 1 req/s}
+input_tokens: 10
+output_tokens: 10
+program: {command: [python, serve.py], health: /health}
+""")
+    done = chipwise("run", "--detach", str(path))
+    assert (done.code, "echo has a health page and no port. Add the port" in done.err) == (2, True)
+    assert chipwise("ps", "--all", "--json").json == []
+
+
+def test_an_unknown_option_points_to_the_help_of_its_command(chipwise: Chipwise) -> None:
+    assert "Try: chipwise ps --help" in chipwise("ps", "-z").err
+    assert "Try: chipwise --help" in chipwise("--nonsense").err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -13,7 +13,7 @@ LINES = 10  # of what was printed before
 @click.argument("job", metavar="JOB")
 @click.pass_context
 def attach(ctx: click.Context, job: str) -> None:
-    """Follow a job's output from now on, and pass on its exit code. Ctrl-C leaves it running.
+    """Show the last lines that a job printed, follow it, and pass on its exit code. Ctrl-C leaves it running.
 
     Of a stage of a pipeline, stages before it that are not over are followed first.
 

@@ -102,7 +102,7 @@ def _check(out: Path | None) -> None:
 
 def _show(found: list[Result]) -> None:
     from chipwise.cli import text
-    from chipwise.units import show_number, show_seconds
+    from chipwise.units import show_seconds
 
     units = list(dict.fromkeys(one.unit for one in found if one.unit)) or ["steps"]
     per, scale = ("million ", 1e6) if units[0] == "tokens" else ("", 1.0)
@@ -125,21 +125,32 @@ def _show(found: list[Result]) -> None:
                 text.number(low) if isinstance(low, float) else "",
                 text.number(high) if isinstance(high, float) else "",
                 "" if one.ratio is None else f"{one.ratio:.2f}",
-                "-" if one.usd_per_unit is None else show_number(one.usd_per_unit * scale),
+                "-" if one.usd_per_unit is None else _dollars(one.usd_per_unit * scale),
                 "" if one.seconds is None else show_seconds(one.seconds),
                 "" if one.formula else str(one.attempts),
             ]
         )
         under.append(_below(one))
-    text.show_table(columns, rows, under)
-    text.show_lines(
-        "", f"Ratio: measured over predicted. USD: of machines, for one {per}{_singular(units[0])}, where their price is known."
-    )
+    # What no place has takes no room: that leaves it to their names.
+    shown = [at for at in range(len(columns)) if at < 2 or any(row[at] not in ("", "-") for row in rows)]
+    titles = [columns[at].title for at in shown]
+    text.show_table([columns[at] for at in shown], [[row[at] for at in shown] for row in rows], under)
+    ratio = "Ratio: measured over predicted. " if "ratio" in titles else ""
+    usd = f"USD: of machines, for one {per}{_singular(units[0])}, where their price is known." if "USD" in titles else ""
+    text.show_lines("", *filter(None, [f"{ratio}{usd}".strip()]))
     for one in found:
         if why := one.why:
-            text.show_lines(f"{one.place.text} was not measured: {why}.")
+            some = f"{len(one.runs) - len(one.speeds)} of {len(one.runs)} runs at " if one.speeds else ""
+            text.show_lines(f"{some}{one.place.text} was not measured: {why}.")
         if reason := one.predicted.get("why_not"):
             text.show_lines(f"{one.place.text} was not predicted: {str(reason).rstrip('.')}.")
+
+
+def _dollars(usd: float) -> str:
+    """A step of a processor costs so little that its noughts would take the room of all else."""
+    from chipwise.units import show_number
+
+    return show_number(usd) if usd >= 1e-4 else f"{usd:.2e}"
 
 
 def _singular(unit: str) -> str:

@@ -42,7 +42,8 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
         done = f"left alone: {one.left}" if one.left else f"{what}: {show_bytes(one.bytes)}"
         click.echo(f"{one.id} {done}{kept}")
     gone = [one for one in found if not one.left]
-    text.say(f"{text.plural(len(gone), 'job')} {what}, {show_bytes(sum(one.bytes for one in gone))}")
+    if len(found) != 1:  # of one alone, its line says it all
+        text.say(f"{text.plural(len(gone), 'job')} {what}, {show_bytes(sum(one.bytes for one in gone))}")
     if kept_of := [one for one in found if one.kept]:
         size = show_bytes(sum(one.kept for one in kept_of))
         text.say(f"Checkpoints of {text.plural(len(kept_of), 'job')} stay, {size}; --checkpoints removes them too.")

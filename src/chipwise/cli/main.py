@@ -167,7 +167,8 @@ def main(args: list[str] | None = None) -> int:
         error.show()
         return 0
     except click.ClickException as error:
-        return _tell(f"{error.format_message()}\nTry: chipwise --help", 2)
+        asked = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "chipwise"
+        return _tell(f"{error.format_message()}\nTry: {asked} --help", 2)
     except (click.Abort, KeyboardInterrupt):
         return _tell("interrupted", 130)
     except BrokenPipeError:

@@ -17,7 +17,7 @@ DAY_S = 86_400.0
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Also those that ended long ago, and without a limit.")
+@click.option("--all", "-a", "everything", is_flag=True, help="Also those that ended long ago, and without a limit.")
 @click.option("--phase", default=None, help="Only those that are queued, running, done, failed, stopped.")
 @click.option("--owner", default=None)
 @click.option("--team", default=None)

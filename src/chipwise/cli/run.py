@@ -78,7 +78,7 @@ def run(
     \b
     Examples:
       chipwise run -- python train.py --epochs 3
-      chipwise run -d --gpus 2 --team vision -- torchrun --nproc-per-node 2 train.py
+      chipwise run -d --gpus 2 --team vision -- torchrun --nproc-per-node=2 t.py
       chipwise run workload.yaml
       chipwise run workload.yaml --engine kubernetes --namespace train
     """
@@ -123,6 +123,7 @@ def _followed(session: Session, id: str, before: Sequence[str]) -> int:
     """Until it is over; its exit code. Stages before it are shown in their order, and it is told when they are over."""
     from chipwise.api.running import asking, stages, waiting
     from chipwise.cli import text
+    from chipwise.run.job import Phase
 
     with asking.opened(session) as held:
         seen: list[str] = []
@@ -142,13 +143,16 @@ def _followed(session: Session, id: str, before: Sequence[str]) -> int:
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:
-            what = f"{id} is" if not before else f"{id} and the stages before it are"
-            text.say(f"\n{what} asked to save and stop; a second interrupt leaves it to itself.")
+            what, whom = (
+                (f"{id} is", "it to itself") if not before else (f"{id} and the stages before it are", "them to themselves")
+            )
+            text.say(f"\n{what} asked to save and stop; a second interrupt leaves {whom}.")
             return _stopped(held, [*before, id])
         job = held.job(id)
         text.say(*watched.news(job))
         text.say(f"{id} {job.phase}{f': {job.reason}' if job.reason else ''}")
-        return asking.exit_code(job)
+        failed = [one for one in map(held.job, before) if one.phase is Phase.FAILED and one.attempts]
+        return asking.exit_code(failed[0] if failed and not job.attempts else job)  # of a pipeline: whichever stage failed
 
 
 def _stopped(held: Held, ids: Sequence[str]) -> int:

@@ -37,7 +37,10 @@ def top(every: float, once: bool, as_json: bool) -> None:
             text.show_json([watching.view(one) for one in watching.look(held, 0.2)])
             return
         if once:
-            Console(width=text.width()).print(_table(watching.look(held, 0.2)))
+            if standings := watching.look(held, 0.2):
+                Console(width=text.width()).print(_table(standings))
+            else:
+                text.say("No job runs; chipwise ps lists those that wait.")
             return
         try:
             with Live(_table(watching.look(held, 0.2)), screen=True, auto_refresh=False) as live:

@@ -32,6 +32,7 @@ def _daly(c: float) -> float:
 
 def interval_s(save_s: float, interruptions_per_hour: float) -> float:
     """Seconds between checkpoints; endless where nothing interrupts (then only the last one is written)."""
-    if interruptions_per_hour <= 0:
+    mean_time_s = _SECONDS / interruptions_per_hour if interruptions_per_hour > 0 else math.inf
+    if mean_time_s == math.inf:  # also where it is too long for a number
         return math.inf
-    return max(best_interval_s(max(save_s, 1e-6), _SECONDS / interruptions_per_hour), save_s)
+    return max(best_interval_s(max(save_s, 1e-6), mean_time_s), save_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from chipwise.errors import InvalidSettings, Problem
 from chipwise.job.local import Local
 from chipwise.job.store import Store
 
@@ -20,5 +21,10 @@ def open_store(url: str | os.PathLike[str]) -> Store:
     if there:
         from urllib.parse import unquote
 
-        text = "/" + unquote(rest).partition("/")[2]  # file:///a/b and file://localhost/a/b
+        host, _, path = rest.partition("/")  # file:///a/b and file://localhost/a/b
+        if host not in ("", "localhost") or not path:
+            raise InvalidSettings(
+                Problem("checkpoints", f"{text[:80]!r} names no directory of this machine", allowed="file:///path, or a path")
+            )
+        text = "/" + unquote(path)
     return Local(Path(text).expanduser())

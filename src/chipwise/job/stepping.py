@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -138,8 +139,11 @@ class _Clock:
         text = os.environ.get("CHIPWISE_INTERRUPTIONS_PER_HOUR") or str(DEFAULT_PER_HOUR)
         try:
             self._per_hour = float(text)
-        except ValueError as error:
-            raise InvalidSettings(Problem("CHIPWISE_INTERRUPTIONS_PER_HOUR", f"is {text!r:.40}", allowed="a number")) from error
+        except ValueError:
+            self._per_hour = math.nan
+        if not 0 <= self._per_hour < math.inf:  # by another nothing more would be saved, or all fail in the middle
+            problem = Problem("CHIPWISE_INTERRUPTIONS_PER_HOUR", f"is {text!r:.40}", allowed="a number, 0 or more")
+            raise InvalidSettings(problem)
         self._measuring = every == "auto"
 
     def due(self, done: int) -> bool:

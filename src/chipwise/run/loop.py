@@ -159,13 +159,15 @@ class Controller:
         return [act for act in acts if id(act) not in stale], len(changes) - len(stale)
 
     def _recorded(self, changes: Sequence[Change], now: float) -> list[Job | Stale]:
-        """What the record does not take of one job must not keep it from the others."""
+        """What the record does not take of one job must not keep it from the others: a value that it cannot hold, or a row that
+        is older than its events, which are never overwritten."""
         try:
             return self.record.write(changes, now, self._lease)
-        except BadInput as error:
+        except (BadInput, NotAllowed, Stale) as error:
             if len(changes) == 1:
-                self._unrecorded.append(str(error))
-                return [Stale(str(error))]
+                told = f"{changes[0].job.id}: {error}"
+                self._unrecorded.append(told)
+                return [Stale(told)]
             return [answer for change in changes for answer in self._recorded([change], now)]
 
     def _carry_out(self, orders: Sequence[Order], now: float) -> tuple[list[str], int]:

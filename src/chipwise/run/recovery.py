@@ -136,7 +136,8 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
         return Over(Phase.FAILED, ended.reason)
     failures = [one for one in tries if one.outcome is Outcome.FAILED]
     if len(failures) > retry.failures and not job.spec.service:
-        return Over(Phase.FAILED, f"{ended.reason}; failed {_often(len(failures))}")
+        times = f"; failed {_often(len(failures))}" if len(failures) > 1 else ""
+        return Over(Phase.FAILED, f"{ended.reason}{times}")
     stuck = _at_one_step(tries)
     if stuck > retry.same_step and not job.spec.service:
         return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} at step {ended.step}: a bug, not bad luck")
@@ -193,7 +194,7 @@ def _told(outcome: Outcome, sight: Sight) -> str:
     if outcome is Outcome.DONE or (outcome is Outcome.LEFT and sight.code in (LEFT, 0)):
         return ""
     signal = sight.code - 128 if sight.code > 128 else 0
-    if signal == 9:
+    if signal == 9 and outcome in (Outcome.FAILED, Outcome.LOST):  # of others we ended it ourselves
         return "ended by signal KILL, which is often the system's want of memory"
     return f"ended by signal {SIGNALS.get(signal, signal)}" if signal else f"exit code {sight.code}"
 

@@ -171,7 +171,8 @@ def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
         return Act(job, (Over(Phase.STOPPED, "as asked"),))
     for one in before:
         if one is not None and one.phase in (Phase.FAILED, Phase.STOPPED):
-            return Act(job, (Over(Phase.FAILED, f"{one.spec.name} ({one.id}), which comes before, is {one.phase}"),))
+            how = "failed" if one.phase is Phase.FAILED else "was stopped"
+            return Act(job, (Over(Phase.FAILED, f"{one.spec.name} {how} before it ({one.id})"),))
     if job.spec.budget_usd is not None and job.attempts and job.usd(0.0) >= job.spec.budget_usd:
         return Act(job, (Over(Phase.FAILED, f"${job.usd(0.0):,.2f} of ${job.spec.budget_usd:,.2f} are spent"),))
     return None

@@ -26,7 +26,8 @@ from chipwise.units import show_events, show_number, show_spent, show_took
 def told(event: Event) -> str:
     match event:
         case Submitted(spec):
-            return f"submitted by {spec.owner or 'nobody named'}: {_cut(' '.join(spec.command))}"
+            what = f": {_cut(' '.join(spec.command))}" if spec.command else ""
+            return f"submitted by {spec.owner or 'nobody named'}{what}"
         case Wished(wish, by, reason):
             what = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
             return f"{what}{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"
@@ -42,13 +43,17 @@ def told(event: Event) -> str:
             return f"attempt {number} is ended at once, without time to save: {reason}"
         case Leaving(number, _, _, reason):
             return f"attempt {number} is asked to save and leave: {reason}"
+        case Ended(number, Outcome.LEFT, code, reason, None, _) if code is not None and code > 128:
+            # A signal ended it, and it tells no steps that it could have saved.
+            return f"attempt {number} did not leave in time: {reason}"
         case Ended(number, outcome, _, reason, step, _):
             # Of one that is lost the last word counts, and it may have come further.
             at = ", last seen at step" if outcome is Outcome.LOST else " at step"
             reached = f"{at} {step:,}" if step is not None else ""
             return f"attempt {number} {_how(outcome)}{reached}{f': {reason}' if reason else ''}"
         case Again(_, reason):
-            return f"goes back to the queue, since it {reason}" if reason else "goes back to the queue"
+            how = reason.partition(":")[0]  # why stands with the end of the attempt, one line above
+            return f"goes back to the queue, since it {how}" if how else "goes back to the queue"
         case Over(phase, reason):
             return f"{phase}{f': {reason}' if reason else ''}"
         case Measured(predicted, measured, whole):

@@ -137,6 +137,15 @@ def test_a_region_that_does_not_answer_hides_only_its_own(aws: Aws, between: Fau
     assert len(north(aws)) == 1
 
 
+def test_a_region_that_is_not_enabled_for_the_account_hides_no_other(aws: Aws, between: Faulty, both: Ec2) -> None:
+    between.faults.append(Fault("", 401, "AuthFailure", holds=THERE))
+    both.do(Start(job()))
+    assert see(both, job()).state is State.PENDING
+    with pytest.raises(TryLater, match=f"{OTHER} does not answer: AWS refuses the credentials"):
+        both.do(Start(job(NORTH, id="j2")))
+    assert both.look([job(NORTH, id="j2")], NOW).attempts["j2", 1].state is State.LOST
+
+
 def test_where_no_region_answers_nothing_is_seen(between: Faulty, both: Ec2) -> None:
     between.faults.append(Fault("DescribeInstances", 503, "Unavailable"))
     for _ in range(2):

@@ -204,6 +204,13 @@ def test_ranks_and_place_come_from_the_environment(tmp_path: Path, monkeypatch: 
     assert (kept.writer.rank, kept.writer.world, kept.writer.attempt) == (1, 4, 3)
 
 
+@pytest.mark.parametrize("url", ["file://", "file://checkpoints/mine", "file://checkpoints"])
+def test_a_file_url_whose_path_is_taken_for_a_host_is_refused(url: str) -> None:
+    """By what is left of it the checkpoints would lie at the root of this machine."""
+    with pytest.raises(InvalidSettings, match="names no directory of this machine"):
+        Checkpoints(url)
+
+
 def test_a_place_that_cannot_be_written_is_told_before_training(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotSave, match=r"Checkpoints cannot be written to .*file/below"):

@@ -28,3 +28,7 @@ def test_more_interruptions_never_mean_a_longer_interval(save_s: float, per_hour
 
 def test_without_interruptions_nothing_needs_to_be_saved_on_the_way() -> None:
     assert interval_s(1, 0) == math.inf
+
+
+def test_interruptions_too_rare_for_a_number_are_none() -> None:
+    assert interval_s(1, 1e-320) == math.inf

@@ -313,3 +313,12 @@ def test_a_model_of_torch_without_a_generator_is_known_by_the_names_of_types() -
     assert not without_chance({"model": model, "chance": generators})
     assert not without_chance({"weights": [1.0]})
     assert not without_chance(model)
+
+
+@pytest.mark.parametrize("per_hour", ["nan", "inf", "-1", "often"])
+def test_a_rate_of_interruptions_that_cannot_be_is_refused_before_the_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, per_hour: str
+) -> None:
+    monkeypatch.setenv("CHIPWISE_INTERRUPTIONS_PER_HOUR", per_hour)
+    with pytest.raises(InvalidSettings, match="CHIPWISE_INTERRUPTIONS_PER_HOUR"):
+        job.steps({"x": 1}, 3, directory=tmp_path)

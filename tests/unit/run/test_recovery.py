@@ -189,6 +189,18 @@ def test_a_signal_is_told_by_its_name() -> None:
     assert "want of memory" in end(running(queued()), exited(137)).waiting
 
 
+def test_want_of_memory_is_not_blamed_for_what_its_owner_or_its_time_ended() -> None:
+    asked = added(running(queued()), Wished(Wish.END, "mia"))
+    for job in (asked, leaving(running(queued()), Why.OVERDUE, 5.0)):
+        [ended] = [one for one in after_end(job, exited(137), 10.0) if isinstance(one, Ended)]
+        assert ended.reason == "ended by signal KILL"
+
+
+def test_one_failure_is_not_counted() -> None:
+    assert end(running(queued(wanted=spec(retry=Retry(failures=0)))), exited(4)).reason == "exit code 4"
+    assert end(running(queued(wanted=spec(retry=Retry(failures=0)))), exited(137)).reason.count("failed") == 0
+
+
 def test_what_follows_an_end_is_always_one_decision() -> None:
     for sight in (LOST, exited(0), exited(1), exited(75)):
         events = after_end(running(queued()), sight, 1.0)

@@ -293,12 +293,12 @@ def test_a_stage_waits_for_the_one_before_wherever_that_runs() -> None:
     assert isinstance(orders(acts(second, first=done))[0], Start)
 
 
-@pytest.mark.parametrize("phase", [Phase.FAILED, Phase.STOPPED])
-def test_a_stage_fails_with_the_one_before(phase: Phase) -> None:
+@pytest.mark.parametrize(("phase", "how"), [(Phase.FAILED, "failed"), (Phase.STOPPED, "was stopped")])
+def test_a_stage_fails_with_the_one_before(phase: Phase, how: str) -> None:
     second = queued("second", spec("second", after=("first",)))
     before = added(queued("first", spec("prepare")), Over(phase, ""))
     [found] = acts(second, first=before)
-    assert found.events == (Over(Phase.FAILED, f"prepare (first), which comes before, is {phase}"),)
+    assert found.events == (Over(Phase.FAILED, f"prepare {how} before it (first)"),)
 
 
 def test_jobs_of_elsewhere_are_neither_started_nor_ended_here() -> None:

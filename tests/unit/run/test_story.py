@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.run.events import Ended, Leaving, Measured, Submitted, Wished
+from chipwise.run.events import Again, Ended, Leaving, Measured, Submitted, Wished
 from chipwise.run.job import Outcome, Spec, Why, Wish
 from chipwise.run.story import told
 
@@ -12,6 +12,10 @@ from chipwise.run.story import told
 def test_a_long_command_is_cut_with_a_mark() -> None:
     assert told(Submitted(Spec(("python", "x" * 500), "a"))).endswith("x…")
     assert "…" not in told(Submitted(Spec(("python", "x" * 20), "a")))
+
+
+def test_where_there_is_no_command_none_is_announced() -> None:
+    assert told(Submitted(Spec((), "a", owner="mia"))) == "submitted by mia"
 
 
 def test_one_that_was_lost_was_last_seen_at_a_step_and_may_have_come_further() -> None:
@@ -41,3 +45,14 @@ def test_a_story_says_that_there_was_no_time_to_save() -> None:
     assert told(Leaving(2, 5.0, Why.END, "its owner ends it")) == (
         "attempt 2 is ended at once, without time to save: its owner ends it"
     )
+
+
+def test_why_an_attempt_ended_is_told_once() -> None:
+    assert told(Ended(1, Outcome.FAILED, 3, reason="exit code 3")) == "attempt 1 failed: exit code 3"
+    assert told(Again(5.0, "failed: exit code 3")) == "goes back to the queue, since it failed"
+
+
+def test_one_that_was_killed_is_not_said_to_have_saved() -> None:
+    killed = told(Ended(1, Outcome.LEFT, 137, "ended by signal KILL"))
+    assert killed == "attempt 1 did not leave in time: ended by signal KILL"
+    assert told(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and left at step 4"

@@ -13,7 +13,7 @@ from chipwise.adapters.ec2_fleet import seeing
 from chipwise.adapters.ec2_fleet.cloud import Cloud, Key, key_of
 from chipwise.adapters.ec2_fleet.config import Config
 from chipwise.adapters.ec2_fleet.seeing import Machine
-from chipwise.errors import TryLater
+from chipwise.errors import OutsideFailed
 from chipwise.run.job import Job
 
 RESTS_S = 60.0
@@ -25,7 +25,7 @@ Machines = dict[Key, list[Machine]]
 class Regions:
     config: Config
     clouds: dict[str, Cloud] = field(init=False)
-    _silent: dict[str, tuple[float, TryLater]] = field(init=False, default_factory=dict)  # since when, and what was said
+    _silent: dict[str, tuple[float, OutsideFailed]] = field(init=False, default_factory=dict)  # since when, and what was said
 
     def __post_init__(self) -> None:
         self.clouds = {name: Cloud(each) for name, each in self.config.of_each().items()}
@@ -39,14 +39,14 @@ class Regions:
         return self.clouds.get(job.attempts[-1].where.region or self.config.region)
 
     def machines(self, now: float) -> Machines:
-        """Of those that answer. Raises TryLater where none does."""
+        """Of those that answer. Raises what the first one said where none does."""
         found: Machines = {}
         for name, cloud in self.clouds.items():
             if self.rests(name, now):
                 continue
             try:
                 found |= of_attempts(cloud)
-            except TryLater as error:
+            except OutsideFailed as error:  # also one that is not enabled for the account: the others are
                 self._silent[name] = (now, error)
             else:
                 self._silent.pop(name, None)

@@ -263,7 +263,7 @@ class Ec2:
     def _refuse(self, key: Key, reason: str, cloud: Cloud | None = None) -> NoReturn:
         self.kept.put(key, "refused", reason=reason)
         if cloud is not None:
-            with suppress(TryLater):  # it goes when the attempt is cleared
+            with suppress(OutsideFailed):  # it goes when the attempt is cleared
                 cloud.remove_templates([request.template_name(key)])
         raise TryLater(f"No machine for {key[0]}: {reason}", remedy=LATER)
 

@@ -91,11 +91,15 @@ def short(held: Held, job: Job) -> str:
 
 
 def ask(session: Session, names: Sequence[str], wish: Wish) -> list[str]:
-    """All are found before the first is asked."""
+    """All are found, and may be asked, before the first is asked."""
     from chipwise.api.running import jobs
 
     with opened(session) as held:
         found = [jobs.find(held.record, name) for name in names]
+        if wish is Wish.RUN:
+            found = jobs.in_order(held.record, found)
+        for job in found:
+            jobs.allowed(job, wish)
         for job in found:
             if wish is Wish.RUN:
                 submitting.laid_again(job, place.passing_dir(session))

@@ -110,7 +110,8 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         record = open_record(session)
         try:
             former = record.leader(engine.place)
-            if former is not None and former.holder.startswith(own):  # it held this lock, so it lives no more
+            # It held this lock, so it lives no more. What is damaged there may be no text, and is passed over after a while.
+            if former is not None and str(former.holder).startswith(own):
                 record.resign(former)
             if not place:
                 _tidy(passing_dir(session), record)

@@ -21,7 +21,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from chipwise.errors import InvalidFile, NotFound, Problem, UnknownName
 from chipwise.spelling import nearest
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 FILE = FileKind("engines", "Each engine is a name with its fields; see docs/running/engines.md.", 100_000)
+PAGES = {"kubernetes": "docs/running/engines.md", "ec2": "docs/tutorial/run-on-ec2.md"}
 
 
 class _Fields(BaseModel):
@@ -80,13 +82,39 @@ class OnEc2(_Fields):
     orphan_minutes: float | int | None = 1440.0
     regions: dict[str, There] = {}  # where jobs may go on beside the first
 
+    @model_validator(mode="before")
+    @classmethod
+    def _first(cls, told: object) -> object:
+        """Without a region of its own the first of several is it; one that is named among the others as well is meant once."""
+        if not isinstance(told, dict) or not isinstance(named := told.get("regions"), list | dict):
+            return told
+        names = [one for one in named if isinstance(one, str)]
+        region = told.get("region") or next(iter(names), None)
+        if region is None or (isinstance(named, dict) and named.get(region)):  # what is its own stands beside `region`
+            return told
+        others = {key: named[key] for key in named if key != region} if isinstance(named, dict) else [*named]
+        if isinstance(others, list) and region in others:
+            others.remove(region)
+        return {**told, "region": region, "regions": others}
+
     @field_validator("regions", mode="before")
     @classmethod
     def _named(cls, value: object) -> object:
         """Names alone will do, as a list or with nothing behind them."""
-        if isinstance(value, list) and all(isinstance(one, str) for one in value):
-            value = dict.fromkeys(value)
-        return {key: {} if each is None else each for key, each in value.items()} if isinstance(value, dict) else value
+        if value is None or (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+            value = dict.fromkeys(value or ())
+        if not isinstance(value, dict):
+            raise PydanticCustomError("regions", "names of regions belong here, such as [eu-north-1]")
+        return {key: {} if each is None else each for key, each in value.items()}
+
+    @field_validator("region", "regions")
+    @classmethod
+    def _speakable(cls, value: str | dict[str, There]) -> str | dict[str, There]:
+        """One that cannot be a region would fail at every look, and hide what runs in the others."""
+        for name in [value] if isinstance(value, str) else value:
+            if (name != value and not name) or not re.fullmatch(r"[a-z0-9-]{0,63}", name, re.ASCII):
+                raise PydanticCustomError("region", "a region is written like eu-west-1")
+        return value
 
 
 KINDS: Mapping[str, type[_Fields]] = {"kubernetes": OnKubernetes, "ec2": OnEc2}
@@ -279,4 +307,4 @@ def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> _Fie
                     said, near = f"{str(one['input'])[:60]!r} will not do: {one['msg'][0].lower()}{one['msg'][1:]}", ()
             if all(each.field != f"{name}.{where}" for each in problems):
                 problems.append(Problem(f"{name}.{where}", said, None, None, near))
-        raise InvalidFile(path, problems, remedy=f"Name it in {path}; see docs/running/engines.md.") from None
+        raise InvalidFile(path, problems, remedy=f"{PAGES[kind]} tells its fields.") from None

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 
+NOTHING = "nothing of it is on this machine"
+
+
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     id: str
@@ -53,7 +56,8 @@ def forget(
             chosen = {job.id: job for job in (jobs.find(record, name) for name in names)}
             for job in chosen.values():
                 if not job.phase.over:
-                    raise BadInput(f"{job.id} is {job.phase}.", remedy=f"`chipwise stop {job.id}` ends it first.")
+                    stop = "stop --now" if job.wish.stops else "stop"
+                    raise BadInput(f"{job.id} is {job.phase}.", remedy=f"`chipwise {stop} {job.id}` ends it first.")
         else:
             here = sorted({one.name for root in roots if root.is_dir() for one in root.iterdir() if one.is_dir()})
             for id in here:
@@ -66,7 +70,7 @@ def forget(
                     chosen[one.id] = one
         all_of = bool(names) or checkpoints
         done = [_forgotten(job, roots, older_s, all_of or job.phase is Phase.DONE, dry_run) for job in chosen.values()]
-        return done + unread
+        return [one for one in done if names or one.left != NOTHING] + unread  # of all, those forgotten before are not told
     finally:
         record.close()
 
@@ -90,5 +94,5 @@ def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoin
             return Forgotten(job.id, removed, "something of it still runs", phase=job.phase)
         removed += freed
     kept = 0 if checkpoints else sum(forgetting.checkpoints_of(root, job.id) for root in roots)
-    left = "" if removed else "only its checkpoints are here" if kept else "nothing of it is on this machine"
+    left = "" if removed else "only its checkpoints are here" if kept else NOTHING
     return Forgotten(job.id, removed, left, kept, job.phase)

@@ -16,7 +16,7 @@ from chipwise.api.running.held import Held, opened
 from chipwise.errors import BadInput, TryLater
 from chipwise.run.engine import End, Engine, State
 from chipwise.run.job import Phase
-from chipwise.run.record import Damaged, Unread
+from chipwise.run.record import Damaged, Stale, Unread
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
@@ -34,7 +34,10 @@ def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) ->
         for one in found if not dry_run else ():
             _end(held, one)
             by = held.record.login or submitting.submitter()
-            held.record.give_up(one, f"its record was damaged, and {by} gave it up", time.time())
+            try:
+                held.record.give_up(one, f"its record was damaged, and {by} gave it up", time.time())
+            except Stale as error:
+                raise _mended(held, one) from error
     return found
 
 
@@ -45,6 +48,20 @@ def _damaged(held: Held, name: str) -> Damaged:
         return error.damaged
     raise BadInput(
         f"The record of {job.id} can be read.", remedy="Leave --damaged out; `chipwise stop` ends a job that is not over."
+    )
+
+
+def _mended(held: Held, damaged: Damaged) -> TryLater:
+    """Its controller still knew it, and wrote all of it anew when it saw it end."""
+    try:
+        job = held.record.job(damaged.job.id)
+    except Unread:
+        job = None
+    if job is None:
+        return TryLater(f"{damaged.job.id} changed meanwhile, and was not given up.", remedy="Try again.")
+    return TryLater(
+        f"{job.id} can be read again, since its controller wrote it anew; what ran of it was ended.",
+        remedy="`chipwise describe` tells how it stands; `chipwise stop` ends it.",
     )
 
 

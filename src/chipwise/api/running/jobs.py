@@ -44,7 +44,7 @@ def find(record: Record, text: str) -> Job:
 def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") -> Job:
     """Recorded; the controller does the rest. Its owner's word is not lost when the controller writes at the same time."""
     for _ in range(TRIES):
-        _allowed(job, wish)
+        allowed(job, wish)
         [answer] = record.write([Change(job, (Wished(wish, by, reason),))], time.time())
         if not isinstance(answer, Stale):
             return answer
@@ -56,9 +56,41 @@ def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") ->
     raise TryLater(f"{job.id} changes too fast to be asked anything.", remedy="Try again.")
 
 
-def _allowed(job: Job, wish: Wish) -> None:
+def in_order(record: Record, found: Sequence[Job]) -> list[Job]:
+    """Those that are to run again, what comes before first. One alone would fail at once where a job before it is over and not
+    done: that one must be named too."""
+    asked = {job.id: job for job in found}
+    for job in asked.values():
+        ended = [one for one in _all_before(record, job) if one.phase.over and one.phase is not Phase.DONE]
+        if missing := [one for one in ended if one.id not in asked]:
+            verb = "resume" if all(one.phase is Phase.STOPPED for one in (*ended, job)) else "retry"
+            names = " ".join(one.id for one in (*ended, job))
+            raise BadInput(
+                f"{job.id} comes after {missing[-1].id}, which is {missing[-1].phase}.",
+                remedy=f"`chipwise {verb} {names}` starts them in their order.",
+            )
+    order = {one.id: None for job in asked.values() for one in (*_all_before(record, job), job)}
+    return [asked[id] for id in order if id in asked]
+
+
+def _all_before(record: Record, job: Job) -> list[Job]:
+    """What it comes after, and what that comes after, each once and before what waits for it."""
+    found: dict[str, Job] = {}
+    seen, still = {job.id}, [(one, False) for one in reversed(earlier(record, job))]
+    while still:  # each is read once, by however many ways one comes to it
+        one, beyond = still.pop()
+        if beyond:
+            found[one.id] = one
+        elif one.id not in seen:
+            seen.add(one.id)
+            still += [(one, True), *((each, False) for each in reversed(earlier(record, one)))]
+    return list(found.values())
+
+
+def allowed(job: Job, wish: Wish) -> None:
     if wish.stops and job.phase.over:
-        again = "Submit it anew with `chipwise run`." if job.phase is Phase.DONE else "`chipwise retry` starts it again."
+        verb = "resume` goes on with it" if job.phase is Phase.STOPPED else "retry` starts it again"
+        again = "Submit it anew with `chipwise run`." if job.phase is Phase.DONE else f"`chipwise {verb}."
         raise BadInput(f"{job.id} is {job.phase} already.", remedy=again)
     if wish is Wish.RUN and not job.phase.over and job.wish is Wish.RUN:
         raise BadInput(f"{job.id} is {job.phase}; it needs no other start.", remedy="`chipwise describe` tells its story.")

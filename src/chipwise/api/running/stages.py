@@ -38,19 +38,26 @@ def follow(
             tell()
             return held.job(id)
 
-        yield _headed(held.job(id))
-        try:
-            yield from _of(held, look_at, lines, None)
-        except NotFound as error:  # forgotten meanwhile, or on another machine
-            yield f"{error}\n".encode()
-    if stages:
-        yield _headed(job)
-    yield from _of(held, look, lines, rank)
+        yield from _headed(held.job(id), _or_why_not(_of(held, look_at, lines, None)))
+        tell()
+    printed = _of(held, look, lines, rank)
+    yield from _headed(job, printed) if stages else printed
 
 
 def _of(held: Held, look: Callable[[], Job], lines: int | None, rank: int | None) -> Iterator[bytes]:
     return following.follow_job(held, look, rank) if lines is None else following.follow_from(held, look, lines, rank)
 
 
-def _headed(job: Job) -> bytes:
-    return f"--- {job.spec.name}\n".encode()
+def _or_why_not(printed: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from printed
+    except NotFound as error:  # forgotten meanwhile, or on another machine
+        yield f"{error}\n".encode()
+
+
+def _headed(job: Job, printed: Iterator[bytes]) -> Iterator[bytes]:
+    """A stage that prints nothing, or never runs, has no heading."""
+    for count, chunk in enumerate(printed):
+        if not count:
+            yield f"--- {job.spec.name}\n".encode()
+        yield chunk

@@ -42,7 +42,7 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
                 why = why_short(job, before, Room(), rules, now) if before else why
             elif told is not None:
                 room = Room(tuple(told["gpus"]), tuple(told["cpus"]))
-                why = why_short(job, [*placed, *before], room, rules, now) or why
+                why = why_short(job, _each_once(placed, before), room, rules, now) or why
             found[job.id] = (_asked(job), why)
         return found
     except ChipwiseError:
@@ -60,6 +60,11 @@ def earlier(record: Record, job: Job) -> list[Job]:
     return [one for one in found if one is not None and one.phase is not Phase.DONE]
 
 
+def _each_once(placed: Sequence[Job], before: Sequence[Job]) -> list[Job]:
+    """A stage that comes before may be one of those that run here."""
+    return list({one.id: one for one in (*placed, *before)}.values())
+
+
 def _asked(job: Job) -> str:
     needs = job.spec.needs
     gpus = str(needs.gpus) if needs.fewest_gpus >= needs.gpus else f"{needs.fewest_gpus} to {needs.gpus}"
@@ -71,20 +76,23 @@ class Watched:
 
     def __init__(self, held: Held, before: Sequence[str] = ()) -> None:
         self._held, self._open, self._said, self._next = held, list(before), "", 0.0
+        self._free = 0.0  # since when nothing that we see stands in its way
 
     def news(self, job: Job) -> list[str]:
-        """Asked again and again; it looks now and then, and once more at the end."""
+        """Asked again and again; it looks now and then, and once more at the end. At the stage that is to end next it always
+        looks: that it is over is told before the next one prints."""
         now = time.time()
-        if now < self._next and not job.phase.over:
-            return []
-        self._next = now + LOOKS_S
+        due = now >= self._next or job.phase.over
         found = []
-        for id in list(self._open):
+        for id in self._open[: None if due else 1]:
             stage = self._held.record.job(id)
             if stage is None or stage.phase.over:
                 self._open.remove(id)
                 if stage is not None:
                     found.append(f"{id} {stage.phase}{f': {stage.reason}' if stage.reason else ''}")
+        if not due:
+            return found
+        self._next = now + LOOKS_S
         why = self._why(job, now)
         if why and why != self._said:
             self._said = why
@@ -102,5 +110,6 @@ class Watched:
         if job.spec.engine != "local" or job.spec.place != self._held.engine.place:
             return why_short(job, before, Room(), self._held.rules, now) if before else job.waiting
         placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
-        why = why_short(job, [*placed, *before], Room(config.gpus, config.cpus), self._held.rules, now)
-        return why or ("others are ahead of it" if now - job.submitted > 3 * PATIENT_S else "")
+        why = why_short(job, _each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)
+        self._free = 0.0 if why else self._free or now
+        return why or ("others are ahead of it" if now - self._free > PATIENT_S else "")

@@ -62,6 +62,10 @@ def _spec(work: Common, asked: Spec, path: str) -> Spec:
             f"{path}: {work.name} does not say what to run.", remedy="Add program: {command: [python, train.py]} to it."
         )
     goals, labels = work.goals, work.labels
+    if program.health and not program.port and asked.engine == "local":  # nobody would ever ask it
+        raise BadInput(
+            f"{path}: {work.name} has a health page and no port.", remedy="Add the port to its program: {port: 8000}."
+        )
     service = getattr(work, "kind", "") in SERVES
     deadline = None if goals.deadline is None else time.time() + goals.deadline
     if goals.finish_by is not None:

@@ -6,6 +6,7 @@ added, so those up to a version give the job as it was at that version, whatever
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from chipwise.run.events import Event, Submitted, Told, after, first
 from chipwise.run.job import Attempt, Job, Needs, Phase, Spec, Where
 from chipwise.run.record import Damaged, Row
 from chipwise.run.writing import Unreadable, event_of, job_of
+
+_MOST_ATTEMPTS = 10_000  # of one job; a machine that is lost every minute takes a week for them
 
 
 def read(id: str, version: int, body: str) -> Job | Unreadable:
@@ -48,12 +51,15 @@ def mended(tx: Transaction, id: str, version: int, trouble: Unreadable) -> Job |
     """By its events; `trouble`: why its row could not be read."""
     story = tx.rows(r.STORY, (id, version))
     try:
+        if tx.rows(r.LATER, (id,)):  # the job as it was then would be started again
+            raise Unreadable(f"there are more than {version!r:.20}")
         job = _added_up(id, version, story)
         _check(job, id, version)
     except Unreadable as error:
         version = version if isinstance(version, int) else 0
         found = tx.rows(f"SELECT {r.SHOWN} FROM jobs WHERE id = ?", (id,))
-        return Damaged(_left(r.row(found[0]), version, story), _why(trouble, error))
+        begun = tx.rows(r.LAST_ATTEMPT, (id,))[0][0]
+        return Damaged(_left(r.row(found[0]), version, story, begun if isinstance(begun, int) else 0), _why(trouble, error))
     return job
 
 
@@ -64,8 +70,10 @@ def _why(row: Unreadable, events: Unreadable) -> str:
 
 
 def _added_up(id: str, version: int, story: Sequence[tuple[Any, ...]]) -> Job:
-    if not isinstance(version, int) or [one[0] for one in story] != list(range(1, version + 1)):
+    if not isinstance(version, int) or len(story) != version or any(one[0] != at for at, one in enumerate(story, 1)):
         raise Unreadable(f"of its {version!r:.20} events {len(story)} are there")
+    if not story:
+        raise Unreadable("nothing ever happened to it")
     job: Job | None = None
     for number, at, kind, body in story:
         try:
@@ -84,14 +92,16 @@ def _added_up(id: str, version: int, story: Sequence[tuple[Any, ...]]) -> Job:
     return job
 
 
-def _left(row: Row, version: int, story: Sequence[tuple[Any, ...]]) -> Job:
-    """What its columns say, and what was asked for where that can be read."""
+def _left(row: Row, version: int, story: Sequence[tuple[Any, ...]], begun: int) -> Job:
+    """What its columns say, and what was asked for where that can be read. `begun`: the last attempt that the record of machine
+    hours knows, which counts where the column holds a number of attempts that no job had."""
     spec = Spec((), row.name, row.engine, row.place, needs=Needs(row.gpus, row.cpus, max(row.machines, 1)), owner=row.owner,
                 team=row.team, project=row.project, priority=row.priority)  # fmt: skip
     for _, _, kind, body in story[:1]:
         asked = event(0, kind, body)
         spec = asked.spec if isinstance(asked, Submitted) and asked.spec.place == row.place else spec
-    many = max(row.attempts, 1 if row.phase.placed else 0)
+    told = row.attempts if 0 <= row.attempts <= _MOST_ATTEMPTS else min(max(begun, 0), _MOST_ATTEMPTS)
+    many = max(told, 1 if row.phase.placed else 0)
     attempts = tuple(Attempt(number, Where(), machines=max(row.machines, 1)) for number in range(1, many + 1))
     return Job(row.id, spec, row.submitted, version, phase=row.phase, attempts=attempts, ended=row.ended, reason=row.reason)
 
@@ -104,3 +114,8 @@ def event(number: int, kind: str, body: str) -> Event:
         return event_of(kind, body)
     except Unreadable as error:
         return Told(0, f"what happened here ({kind!r:.40}, number {number} of the record) cannot be read: {str(error)[:200]}")
+
+
+def moment(at: object) -> float:
+    """When it happened; the beginning of time where that is no number."""
+    return float(at) if isinstance(at, int | float) and math.isfinite(at) else 0.0

@@ -39,6 +39,9 @@ UPSERT_ATTEMPT = """INSERT INTO attempts
     purchase = excluded.purchase, provider = excluded.provider, region = excluded.region, machine = excluded.machine,
     machines = excluded.machines, since = excluded.since, usd_per_hour = excluded.usd_per_hour, gpus = excluded.gpus"""
 STORY = "SELECT version, at, kind, body FROM events WHERE job = ? AND version <= ? ORDER BY version"
+LATER = "SELECT 1 FROM jobs j JOIN events e ON e.job = j.id AND e.version > j.version WHERE j.id = ? LIMIT 1"  # at one moment
+LAST_EVENT = "SELECT MAX(version) FROM events WHERE job = ?"
+LAST_ATTEMPT = "SELECT MAX(number) FROM attempts WHERE job = ?"
 END_ATTEMPTS = "UPDATE attempts SET ended = ? WHERE job = ? AND ended IS NULL"
 EVENTS = "SELECT number, job, at, kind, body FROM events WHERE job = ? AND number > ? ORDER BY version"
 USES = """SELECT a.job, j.owner, j.team, j.project, j.engine, a.purchase, a.provider, a.region, a.machine, a.machines,
@@ -73,7 +76,7 @@ def listed(job: Job) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def updated(job: Job, mark: int, body: str, was: int) -> tuple[object, ...]:
+def updated(job: Job, mark: int, body: str, was: object) -> tuple[object, ...]:
     """The values of UPDATE_JOB."""
     last = job.attempt
     return (
@@ -97,7 +100,7 @@ def attempts(old: Job, new: Job) -> Iterator[tuple[object, ...]]:
 def row(values: tuple[Any, ...]) -> Row:
     """Also of columns that are not what we wrote: a list is shown whatever one of its lines holds."""
     sound = tuple(map(type, values)) in _SOUND and values[2] in _PHASES
-    if not sound or not is_text("".join((*values[:8], values[16]))):
+    if not sound or not is_text(texts := "".join((*values[:8], values[16]))) or "\0" in texts:
         values = _whole(values)
     return Row(values[0], values[1], _PHASES[values[2]], *values[3:])
 
@@ -108,7 +111,7 @@ def _whole(values: tuple[Any, ...]) -> tuple[Any, ...]:
     for value, kind in zip(values, _TYPES, strict=True):
         fits = isinstance(value, kind) and not isinstance(value, bool)
         value = value if fits or (value is None and kind is float) else kind()
-        found.append(value.encode(errors="replace").decode() if isinstance(value, str) else value)
+        found.append(value.encode(errors="replace").decode().replace("\0", "?") if isinstance(value, str) else value)
     found[2] = found[2] if found[2] in _PHASES else Phase.RUNNING.value
     found[13] = found[13] or 0.0  # submitted
     return tuple(found)

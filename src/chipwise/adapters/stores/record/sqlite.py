@@ -23,7 +23,7 @@ from chipwise.adapters.stores.record import schema
 from chipwise.adapters.stores.record.address import File
 from chipwise.adapters.stores.record.database import Transaction, Values
 from chipwise.adapters.stores.record.pool import Pool
-from chipwise.adapters.stores.record.sqlite_troubles import of_system, refuse_network, told
+from chipwise.adapters.stores.record.sqlite_troubles import Unsound, of_system, refuse_network, told
 from chipwise.errors import BadInput, OutsideFailed
 
 T = TypeVar("T")
@@ -61,7 +61,10 @@ class SqliteTransaction:
         return self._connection.executemany(sql, values).rowcount
 
     def marks(self, count: int) -> int:
-        return int(self.rows(_MARKS, (count,))[0][0])
+        found = self.rows(_MARKS, (count,))
+        if not found or type(found[0][0]) is not int:  # beyond the largest whole number SQLite goes on with others
+            raise Unsound("the counter of changes is lost")
+        return int(found[0][0])
 
 
 class SqliteDatabase:
@@ -136,7 +139,12 @@ class SqliteDatabase:
         mine = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
         if not mine and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise BadInput(f"{self.path} is a SQLite database of something else.", remedy="Name another file for the record.")
-        return int(connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0]) if mine else 0
+        if not mine:
+            return 0
+        found = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+        if found is None or type(found[0]) is not int or found[0] < 1:
+            raise Unsound("the version of the tables is lost")
+        return int(found[0])
 
     def _check_place(self) -> None:
         """A file that was removed can still be written by whoever has it open, and nobody would ever read it."""

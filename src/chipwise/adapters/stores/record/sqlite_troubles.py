@@ -49,6 +49,12 @@ _NETWORK = frozenset(
 _MOUNTS = Path("/proc/self/mounts")
 
 
+class Unsound(sqlite3.DatabaseError):
+    """What SQLite reads without complaint, and cannot be of a record that is whole."""
+
+    sqlite_errorname = "SQLITE_CORRUPT"
+
+
 @contextmanager
 def told(path: Path, wait_s: float) -> Iterator[None]:
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from chipwise.adapters.stores.record import mending
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Database, Transaction
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, OutsideFailed
 from chipwise.run.events import Event, Over, Submitted, after, first
 from chipwise.run.job import Job, Phase, Spec
 from chipwise.run.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Unread, Use, Wanted
@@ -125,19 +125,24 @@ class Store:
         at, was = r.moment(at), damaged.job
         ended = tuple(one if one.ended is not None else replace(one, ended=at) for one in was.attempts)
         event = Over(Phase.FAILED, reason)
-        job = replace(was, phase=Phase.FAILED, attempts=ended, ended=at, reason=reason, version=was.version + 1)
-        body = r.body_of(job)
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> Job:
             mark = tx.marks(1)
-            if (stale := _stale(was, _versions(tx, [was.id], self.database.FOR_UPDATE))) is not None:
+            versions = _versions(tx, [was.id], self.database.FOR_UPDATE)
+            has = versions.get(was.id)  # a damaged one may be no number, and was told as 0
+            if (
+                stale := _stale(was, {**versions, was.id: 0} if isinstance(has, str | bytes | float) else versions)
+            ) is not None:
                 raise stale
-            tx.many(r.UPDATE_JOB, [r.updated(job, mark, body, was.version)])
+            last = tx.rows(r.LAST_EVENT, (was.id,))[0][0]  # its version may be less than that of what happened
+            version = 1 + max(was.version, last if isinstance(last, int) else 0, 0)
+            job = replace(was, phase=Phase.FAILED, attempts=ended, ended=at, reason=reason, version=version)
+            tx.many(r.UPDATE_JOB, [r.updated(job, mark, r.body_of(job), has)])
             tx.many(r.INSERT_EVENT, [_event(job, event, at)])
             tx.many(r.END_ATTEMPTS, [(at, job.id)])
+            return job
 
-        self.database.write(work)
-        return job
+        return self.database.write(work)
 
     def rows(self, wanted: Wanted) -> list[Row]:
         sql, values = r.conditions(wanted)
@@ -156,7 +161,7 @@ class Store:
                 return _page(tx, place, after, most)
             position = after & ((1 << _FIRST_READING) - 1)
             began = (position - after) >> _FIRST_READING
-            since = began or tx.rows("SELECT value FROM meta WHERE name = 'mark'")[0][0]
+            since = began or _changes(tx)
             live = tx.rows(r.CHANGED_LIVE, (place, position, since, most))
             if len(live) == most:
                 return live, live[-1][0] - (since << _FIRST_READING)
@@ -169,7 +174,10 @@ class Store:
     def events(self, id: str, after: int = 0) -> list[Happened]:
         r.speakable(id, "The id that is asked for")
         found = self.database.read(lambda tx: tx.rows(r.EVENTS, (id, after)))
-        return [Happened(number, job, at, mending.event(number, kind, body)) for number, job, at, kind, body in found]
+        return [
+            Happened(number, job, mending.moment(at), mending.event(number, kind, body))
+            for number, job, at, kind, body in found
+        ]
 
     def uses(self, since: float, until: float) -> list[Use]:
         since, until = r.moment(since), r.moment(until)
@@ -244,6 +252,13 @@ def _put(tx: Transaction, kept: Sequence[tuple[int, Draft]]) -> None:
     tx.many(r.INSERT_EVENT, [event for _, draft in kept for event in draft.events])
     if held := [values for _, draft in kept for values in r.attempts(draft.old, draft.new)]:
         tx.many(r.UPSERT_ATTEMPT, held)
+
+
+def _changes(tx: Transaction) -> int:
+    found = tx.rows("SELECT value FROM meta WHERE name = 'mark'")
+    if not found or not isinstance(found[0][0], int):
+        raise OutsideFailed("The record has lost its counter of changes.", remedy="Put back a copy of it.")
+    return found[0][0]
 
 
 def _page(tx: Transaction, place: str, after: int, most: int) -> tuple[list[tuple[Any, ...]], int]:

@@ -121,6 +121,34 @@ def test_a_file_that_is_no_record_gets_one_sentence(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE meta SET value = 'abc' WHERE name = 'schema'",
+        "UPDATE meta SET value = -1 WHERE name = 'schema'",
+        "DELETE FROM meta WHERE name = 'schema'",
+        "DELETE FROM meta WHERE name = 'mark'",
+        "UPDATE meta SET value = 9223372036854775807 WHERE name = 'mark'",
+    ],
+)
+def test_a_record_that_lost_its_own_numbers_is_told_as_damaged(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "jobs.db"
+    filled(path)
+    with sqlite3.connect(path) as other:
+        other.execute(change)
+    other.close()
+
+    def used() -> None:
+        record = connect(str(path))
+        try:
+            record.submit([("new", Spec(("true",), "new"))], 1.0)
+        finally:
+            record.close()
+
+    with pytest.raises(OutsideFailed, match="is damaged or cut off"):
+        used()
+
+
 def test_a_file_in_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("x")
     with pytest.raises(BadInput, match="lies in something that is not a folder"):
