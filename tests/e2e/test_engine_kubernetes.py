@@ -5,6 +5,7 @@ Only machines are played: nodes are objects, and `kube.kubelet` says of their po
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -68,6 +69,8 @@ def test_a_job_is_queued_admitted_gets_a_machine_loses_it_and_is_done(
             assert "no node fits" in told or "machine is coming" in told, told
 
             led.submit("second", objects=worked(rendered, seconds=1.0), places=(place,))
+            led.until("the second to wait", "second", lambda job: "in use" in job.waiting)
+            time.sleep(1.1)  # a cluster knows by the second which was there first
             led.submit("third", objects=worked(rendered, seconds=1.0), places=(place,))
             held = led.until("the third to be told why", "third", lambda job: "1 job ahead" in job.waiting)
             chips = machines * planned.node.chips
@@ -183,7 +186,9 @@ def test_a_plain_command_on_several_machines_is_one_gang_that_ends_and_begins_to
     for pod in again:
         kubelet.end(cluster.api, pod)
     done = led.until("it to be done", "gang", lambda job: job.phase is Phase.DONE)
-    assert [one.outcome for one in done.attempts] == [Outcome.LOST, Outcome.DONE]
+    first, second = (one.outcome for one in done.attempts)
+    # Whether the controller looks before the Job controller has ended the others, and asks them to leave, is a matter of luck.
+    assert (first in (Outcome.LOST, Outcome.LEFT), second) == (True, Outcome.DONE)
 
 
 def test_an_image_that_does_not_exist_ends_the_job_with_one_sentence_and_leaves_nothing(

@@ -45,7 +45,8 @@ def put_fence(store: Store, writer: Writer) -> None:
     """Raises where a newer attempt was here; removes the fences of older ones, which say nothing any more."""
     check_fence(store, writer)
     if writer.attempt > highest_fence(store):
-        put_json(store, names.fence(writer.attempt), {"attempt": writer.attempt, "at": time.time()}, writer)
+        # Whole seconds: ranks write it at once, and who looks whether all of it arrived may find another's, as long as its own.
+        put_json(store, names.fence(writer.attempt), {"attempt": writer.attempt, "at": int(time.time())}, writer)
         check_fence(store, writer)
         older = (names.read(text) for text in store.names())
         store.remove(*(name.text for name in older if name and name.kind is Kind.FENCE and name.attempt < writer.attempt))

@@ -92,7 +92,7 @@ def disks(cluster: Cluster, claims: Iterable[Mapping[str, Any]]) -> Iterator[Non
             cluster.api.delete("v1", "PersistentVolume", name)
 
 
-def settled(cluster: Cluster, namespace: str, many: int, seconds: float = 30) -> dict[str, str]:
+def settled(cluster: Cluster, namespace: str, many: int, seconds: float = 60) -> dict[str, str]:
     """Pods with their nodes, when there are so many."""
     return wait_for(
         f"{many} bound pods",
