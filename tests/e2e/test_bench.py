@@ -19,11 +19,11 @@ import psutil
 import pytest
 
 from chipwise.adapters.supervising import processes
+from own_machine import CPUS, OWN
 from run_machine import CHIPWISE, clear
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
-CPUS = os.cpu_count() or 1
 # Nothing is learnt: steps that take as long as they are told, so that a measured speed can be held against a known one.
 STAND_IN = """
 import sys, time
@@ -42,20 +42,13 @@ batch_tokens: 2048
 precision: fp32
 program: {{command: [{python}, stand_in.py, "{total}"]}}
 """
-# The chip of this machine as its owner might describe it, and what it costs.
-OWN = """
-chips:
-  - {{name: this-box, like: Xeon-Sapphire-Rapids}}
-machines:
-  - {{name: rack, chip: this-box, chips: 1, vcpus: {cpus}, price_per_hour: 0.36}}
-"""
 
 
 class Bench:
     def __init__(self, home: Path) -> None:
         self.home = home
         (home / "config" / "catalog").mkdir(parents=True)
-        (home / "config" / "catalog" / "own.yaml").write_text(OWN.format(cpus=CPUS))
+        (home / "config" / "catalog" / "own.yaml").write_text(OWN)
         (home / "stand_in.py").write_text(STAND_IN)
         self.env = {
             **os.environ, "CHIPWISE_DATA_DIR": str(home / "data"), "CHIPWISE_CONFIG_DIR": str(home / "config"),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ssl
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,9 @@ from chipwise.run.engine import Clear, Leave, Start, State
 from engines.kubernetes import job_object
 from kube import kubelet
 from kube.control_plane import Cluster
-from kube.credentials import Authority
 from kube.led import placed, seen, until
 from kube.process import wait_for
+from kube.written import kubelet_port
 
 pytestmark = pytest.mark.e2e
 
@@ -43,20 +41,8 @@ class _Written(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def written(tmp_path: Path) -> Iterator[int]:
-    pair = Authority("kubelet").issue(["node"], ["127.0.0.1"])
-    (tmp_path / "crt").write_bytes(pair.certificate)
-    (tmp_path / "key").write_bytes(pair.key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Written)
-    server.daemon_threads = True
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    yield int(server.server_address[1])
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
+    with kubelet_port(tmp_path, _Written) as port:
+        yield port
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from kube.process import wait_for
 from kube.process_kubelet import ProcessKubelet, process_kubelet
 from kube.rendered import disks
 from kube.user import User, user_of
+from own_machine import CPUS, OWN
 
 pytestmark = pytest.mark.e2e
 IMAGE = "team/trainer:1.4"
@@ -83,13 +84,6 @@ precision: bf16
 limits: {{clouds: [aws], regions: [eu-west-1]}}
 program: {{image: "registry.example.com/team/train:1.4", command: [{python}, {program}]}}
 """
-OWN = """
-chips:
-  - {{name: this-box, like: Xeon-Sapphire-Rapids}}
-machines:
-  - {{name: rack, chip: this-box, chips: 1, vcpus: {cpus}, price_per_hour: 0.36}}
-"""
-CPUS = os.cpu_count() or 1
 
 
 @pytest.fixture
@@ -97,7 +91,7 @@ def user(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[User]:
     with user_of(cluster, namespace, tmp_path) as made:
         made.chipwise = Chipwise(tmp_path, {"CHIPWISE_GPUS": "none", "CHIPWISE_CHIP": "this-box"})
         (made.chipwise.config_dir / "catalog").mkdir()
-        (made.chipwise.config_dir / "catalog" / "own.yaml").write_text(OWN.format(cpus=CPUS))
+        (made.chipwise.config_dir / "catalog" / "own.yaml").write_text(OWN)
         yield made
 
 

@@ -62,22 +62,28 @@ def _answering(written: Written) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def written_by_pods(folder: Path) -> Iterator[Written]:
+def kubelet_port(folder: Path, answering: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """Where an API server asks a node for what its pods wrote: over TLS, on the loopback."""
     pair = Authority("kubelet").issue(["node"], ["127.0.0.1"])
     (folder / "kubelet.crt").write_bytes(pair.certificate)
     (folder / "kubelet.key").write_bytes(pair.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "kubelet.crt", folder / "kubelet.key")
-    made = Written()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(made))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), answering)
     server.daemon_threads = True
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    made.port = int(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
-        yield made
+        yield int(server.server_address[1])
     finally:
         server.shutdown()
         server.server_close()
         thread.join(5)
+
+
+@contextmanager
+def written_by_pods(folder: Path) -> Iterator[Written]:
+    made = Written()
+    with kubelet_port(folder, _answering(made)) as made.port:
+        yield made

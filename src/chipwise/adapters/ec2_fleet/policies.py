@@ -29,18 +29,18 @@ class Names:
 
     def in_each(self, service: str, rest: str, *, account: bool = True) -> str | list[str]:
         """The same name in every region."""
-        all_of = [replace(self, region=region).arn(service, rest, account=account) for region in self.regions]
-        return all_of if len(all_of) > 1 else all_of[0]
-
-    @property
-    def regions(self) -> list[str]:
-        return [self.region, *(region for region, _ in self.others)]
+        return _alone([one.arn(service, rest, account=account) for one in self._each()])
 
     @property
     def queues(self) -> str | list[str]:
-        own = self.arn("sqs", self.queue)
-        all_of = [own, *(replace(self, region=region).arn("sqs", queue) for region, queue in self.others)]
-        return all_of if len(all_of) > 1 else own
+        return _alone([one.arn("sqs", one.queue) for one in self._each()])
+
+    def _each(self) -> list[Names]:
+        return [self, *(replace(self, region=region, queue=queue, others=()) for region, queue in self.others)]
+
+
+def _alone(names: list[str]) -> str | list[str]:
+    return names if len(names) > 1 else names[0]
 
 
 def partition_of(region: str) -> str:

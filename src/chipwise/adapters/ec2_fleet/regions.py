@@ -34,9 +34,9 @@ class Regions:
     def first(self) -> Cloud:
         return self.clouds[self.config.region]
 
-    def of(self, job: Job) -> Cloud | None:
-        """Where its attempt is, or is to be. None: in a region that is not the engine's."""
-        return self.clouds.get(job.attempts[-1].where.region or self.config.region)
+    def name_of(self, job: Job) -> str:
+        """Where its attempt is, or is to be: a place that names no region is in the first."""
+        return job.attempts[-1].where.region or self.config.region
 
     def machines(self, now: float) -> Machines:
         """Of those that answer. Raises what the first one said where none does."""

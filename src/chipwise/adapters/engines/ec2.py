@@ -101,7 +101,7 @@ class Ec2:
         return str(self.kept.read(key, "order", marks["order"]).get("region") or self.config.region) if "order" in marks else ""
 
     def _sight(self, key: Key, job: Job, machines: Sequence[Machine], marks: Marks, now: float) -> Sight:
-        silent = self.regions.silent(job.attempts[-1].where.region or self.config.region)
+        silent = self.regions.silent(self.regions.name_of(job))
         seen = seeing.sight(job, machines, marks, lambda mark: self.kept.read(key, mark, marks[mark]), now, silent)
         if seen.state is not State.ABSENT:
             return seen
@@ -147,11 +147,10 @@ class Ec2:
         return [one.config for one in self.regions.clouds.values()]
 
     def _cloud(self, job: Job) -> Cloud:
-        found = self.regions.of(job)
-        if found is None:
-            named = f"{job.attempts[-1].where.region} is not a region of the engine ({', '.join(self.regions.clouds)})"
-            self._refuse((job.id, len(job.attempts)), named)
-        return found
+        name, clouds = self.regions.name_of(job), self.regions.clouds
+        if name not in clouds:
+            self._refuse((job.id, len(job.attempts)), f"{name} is not a region of the engine ({', '.join(clouds)})")
+        return clouds[name]
 
     # Doing
 
