@@ -221,3 +221,28 @@ except ChipwiseError as error:
 """
     assert "no-such-bucket-of-ours" in s3.run(code)
     assert "no-such-bucket-of-ours" not in [one["Name"] for one in s3.client.list_buckets()["Buckets"]]
+
+
+def test_what_a_stage_leaves_in_s3_is_told_from_what_is_missing_empty_or_forbidden(s3: S3) -> None:
+    s3.client.put_object(Bucket=s3.bucket, Key="made/model.bin", Body=b"weights")
+    s3.client.put_object(Bucket=s3.bucket, Key="made/none.bin", Body=b"")
+    look = """
+from chipwise.adapters.hand_offs import lacks
+root = url.rpartition("/team")[0]
+names = ("made/model.bin", "made", "made/", "made/none.bin", "made/mod", "other")
+print(json.dumps([lacks(f"{root}/{name}") for name in names] + [lacks("s3://no-such-bucket/a")]))
+"""
+    there = f"s3://{s3.bucket}/"
+    assert json.loads(s3.run(look)) == [
+        "", "", "", f"{there}made/none.bin is empty", f"{there}made/mod is not there", f"{there}other is not there",
+        "s3://no-such-bucket/a is not there",
+    ]  # fmt: skip
+    cut = """
+from chipwise.adapters.hand_offs import lacks
+from chipwise.errors import OutsideFailed
+try:
+    print(lacks(url))
+except OutsideFailed as error:
+    print(type(error).__name__)
+"""
+    assert s3.run(cut, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_MAX_ATTEMPTS="1").strip() == "TryLater"

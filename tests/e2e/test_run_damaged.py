@@ -68,6 +68,19 @@ def test_a_damaged_job_is_told_and_stands_in_nobodys_way(machine: Machine) -> No
     assert "What it was to run is not known any more" in refused
 
 
+def test_one_that_its_controller_still_knows_is_over_too_when_it_is_given_up(machine: Machine) -> None:
+    """The controller sees it end, writes all of it anew, and would start it again."""
+    id = machine.submitted("--retries", "5", *python(LONG))
+    machine.until(id, "running")
+    damage(machine, id)
+    told = machine("forget", id, "--damaged").stdout
+    assert f"{id} given up" in told or f"{id} is ended, and can be read again" in told
+    assert machine.until(id, "failed", "stopped")["attempts"][-1]["number"] == 1
+    after = machine.submitted("--cpus", "4", *python("print('ran')"))
+    assert machine.until(after, "done"), "its devices are free"
+    assert machine.job(id)["phase"] in ("failed", "stopped")
+
+
 def test_one_that_is_ended_at_once_has_no_grace(machine: Machine) -> None:
     deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('runs', flush=True)\ntime.sleep(300)"
     asked, plain = (machine.submitted("--grace", "10m", "--name", name, *python(deaf)) for name in ("asked", "plain"))

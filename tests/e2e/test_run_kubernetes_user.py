@@ -56,6 +56,15 @@ stages:
   program: {{command: [cat, prepared.txt]}}
 {LIMITS}
 """
+BIG = """
+kind: train
+name: big
+model: llama-3.1-8b
+tokens: 2B
+goals: {deadline: 20d}
+limits: {clouds: [aws], regions: [us-east-1], chips: [a100-40gb-sxm], chip_count: {min: 16, max: 16}}
+program: {image: "registry.example.com/team/train:1.4", command: [python, train.py]}
+"""
 
 
 @pytest.fixture
@@ -144,8 +153,8 @@ def test_a_stage_on_the_cluster_comes_in_its_turn_and_its_failure_ends_the_pipel
     path.write_text(PIPELINE)
     done = user.run("run", "-d", "--stage-engine", "tune=cluster", "--retries", "0", str(path))
     assert done.code == 0, done.err
-    assert "is to make adapter.bin: nobody looks for it inside a pod." in done.err
     prepare, tune, score = done.out.split()
+    assert f"{tune}: adapter.bin lies on no volume that outlives its pod" in " ".join(done.err.split())
     user.wait(prepare, "done")
     user.bring_what_it_waits_for(tune)
     begun = user.wait(tune, "running")["attempts"][0]["begun"]
@@ -207,6 +216,31 @@ def test_where_the_quota_holds_fewer_machines_it_goes_on_with_those(cluster: Clu
     queued.told(second, "team-a has 2 of 2 GPUs in use")
     assert queued.run("stop", "--wait", second, id).code == 0
     queued.must_leave_nothing()
+
+
+def test_a_planned_workload_goes_on_with_fewer_machines_than_its_plan_takes_where_those_will_do(
+    user: User, tmp_path: Path
+) -> None:
+    path = tmp_path / "big.yaml"
+    path.write_text(BIG)
+    done = user.run("run", "--engine", "cluster", "--machines", "3-", str(path))
+    assert (done.code, "takes 2 machines by its plan, and 3 are to be the least" in done.err) == (2, True), done.err
+    id = user.submit("--machines", "1-", "--patience", "3s", str(path))["id"]
+    user.bring_what_it_waits_for(id)
+    story = user.told(id, "attempt 2 starts (goes on with 1 of 2 machines, since no more came)")
+    assert "1 of 2 pods run; no node fits" in story
+    user.wait(id, "running")
+    [pod] = user.pods()
+    assert "--nnodes=1" in pod["spec"]["containers"][0]["command"][-1]
+    assert "on each of 1 of 2 machines" in user.shown("describe", id).out
+    user.bring_a_machine(id, "second")
+    assert user.run("stop", "--wait", id).code == 0
+    assert user.run("resume", id).code == 0
+    user.told(id, "attempt 3 starts (all 2 machines again)")
+    assert user.wait(id, "running")["held"]["machines"] == 2
+    assert all("--nnodes=2" in pod["spec"]["containers"][0]["command"][-1] for pod in user.pods())
+    assert user.run("stop", "--wait", id).code == 0
+    user.must_leave_nothing()
 
 
 def test_a_quota_of_nothing_is_one_sentence_for_a_command_and_for_a_service(queued: User, tmp_path: Path) -> None:

@@ -53,6 +53,22 @@ def test_each_stage_is_shown_in_its_turn_under_its_name(machine: Machine) -> Non
     assert "fetch" not in machine("attach", last).stdout, "from now on"
 
 
+def test_a_pipeline_is_stopped_and_tried_again_by_its_name(machine: Machine) -> None:
+    waits = "import pathlib, time\nprint('waits')\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    path = pipeline(machine, {name: saying(name) if name != "left" else waits for name in STAGES})
+    ids = [one["id"] for one in json.loads(machine("run", "--json", "--name", "mine", path).stdout)]
+    assert [id.rpartition("-")[0] for id in ids] == [f"mine-{name}" for name in STAGES]
+    machine.until(ids[2], "done")
+    machine.until(ids[1], "running")
+    said = machine("stop", "--wait", "mine").stderr
+    assert said.splitlines()[:2] == [f"{ids[3]} asked to stop", f"{ids[1]} asked to stop"], "the last first"
+    assert [machine.job(id)["phase"] for id in ids] == ["done", "stopped", "done", "stopped"]
+    assert f"{ids[1]} is stopped" in machine("stop", "mine", code=2).stderr
+    (machine.home / "work" / "go").touch()
+    assert machine("retry", "mine").stderr == f"{ids[1]} starts again\n{ids[3]} starts again\n"
+    machine.until(ids[3], "done")
+
+
 def test_a_job_that_was_to_be_done_first_is_no_stage(machine: Machine) -> None:
     first = machine.submitted("--", sys.executable, "-c", "print('first')")
     second = machine.submitted("--after", first, "--", sys.executable, "-c", "print('second')")

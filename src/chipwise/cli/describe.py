@@ -56,11 +56,12 @@ def describe(job: str, as_json: bool) -> None:
         ("folder", spec.folder),
         ("place", spec.place if elsewhere else ""),
         ("serves at" if one.phase is Phase.RUNNING else "will serve", jobs.serves_at(one)),
-        ("waits" if one.phase is not Phase.RUNNING else "lacks", found.waiting.removeprefix("waits ")),
+        ("lacks" if one.phase is Phase.RUNNING and spec.engine != "local" else "waits", _waits(one, found.waiting, now)),
+        ("leaves", _leaves(one, now)),
         ("holds" if _has(one) else "asks for", _holds(one)),
         ("for", ", ".join(filter(None, whose))),
         ("checkpoints", spec.checkpoints),
-        ("produces", jobs.hand_off(one)),
+        ("produces", ", ".join(one.spec.produces)),
         ("ran", show_took(one.runtime_s(now)) if any(each.since is not None for each in one.attempts) else ""),
         ("cost", show_spent(one.usd(now)) if one.usd(now) else ""),
     ]
@@ -88,6 +89,34 @@ def _show_damaged(damaged: Damaged, story: Sequence[tuple[float, str]], as_json:
     text.show_title(f"{job.id}: {job.phase}, and its record is damaged")
     text.show_lines(str(damaged))
     _show_story(story)
+
+
+def _waits(job: Job, reason: str, now: float) -> str:
+    """Behind a label that says that it does; of a service that does not answer yet, for how long."""
+    from chipwise.run.story import UNANSWERED, waits
+    from chipwise.units import show_took
+
+    if not reason:
+        return ""
+    last = job.attempt
+    for_long = f", for {show_took(now - last.begun)}" if reason.startswith(UNANSWERED) and last and last.begun else ""
+    return waits(reason).removeprefix("waits").lstrip(": ") + for_long
+
+
+def _leaves(job: Job, now: float) -> str:
+    """Until when one that was asked to save and go has time for it."""
+    from chipwise.run.job import Phase, Why
+    from chipwise.units import show_took
+
+    if job.phase is not Phase.LEAVING or job.leave_by is None:
+        return ""
+    if job.leaving is Why.END:
+        return "at once, without time to save"
+    until = time.strftime("%m-%d %H:%M:%S", time.localtime(job.leave_by))
+    left = job.leave_by - now
+    return (
+        f"by {until}, in {show_took(left)}; then it is ended" if left > 0 else f"by {until}, which is over: it is being ended"
+    )
 
 
 def _has(job: Job) -> bool:

@@ -60,4 +60,5 @@ def _give_up(jobs: tuple[str, ...], dry_run: bool) -> None:
     from chipwise.api.wiring import open_session
 
     for one in giving_up.give_up(open_session(), jobs, dry_run=dry_run):
-        click.echo(f"{one.id} {'would be given up' if dry_run else 'given up'}: {one.sentence}")
+        told = one.instead or f"{'would be given up' if dry_run else 'given up'}: {one.damaged.sentence}"
+        click.echo(f"{one.damaged.id} {told}")

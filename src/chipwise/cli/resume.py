@@ -10,7 +10,8 @@ import click
 def resume(jobs: tuple[str, ...]) -> None:
     """Go on with jobs that were stopped, from their newest checkpoint.
 
-    JOB is an id, the beginning of one, or the name of the newest that is called so.
+    JOB is an id, the beginning of one, or the name of the newest that is called so. The name of a pipeline stands for all
+    stages of its newest run that were stopped or failed, in their order.
     """
     from chipwise.api.running import asking
     from chipwise.api.wiring import open_session

@@ -10,7 +10,8 @@ import click
 def retry(jobs: tuple[str, ...]) -> None:
     """Start jobs again that failed or were stopped, with a clean slate of tries.
 
-    JOB is an id, the beginning of one, or the name of the newest that is called so.
+    JOB is an id, the beginning of one, or the name of the newest that is called so. The name of a pipeline stands for all
+    stages of its newest run that failed or were stopped, in their order.
     """
     from chipwise.api.running import asking
     from chipwise.api.wiring import open_session

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 _LEAST = 6  # no column is cut below this
 _NARROWEST, _WIDEST = 40, 500
@@ -29,10 +28,15 @@ class Column:
 
 def width() -> int:
     """Columns to fill: the terminal's, or COLUMNS, or 80 in a pipe; within what can be read."""
+    return _columns(sys.stdout)
+
+
+def _columns(stream: TextIO) -> int:
     given = os.environ.get("COLUMNS", "")
     columns = int(given) if given.isdecimal() and len(given) < 6 else 0
-    if not columns and sys.stdout.isatty():
-        columns = shutil.get_terminal_size().columns
+    if not columns and stream.isatty():
+        with suppress(OSError, ValueError):  # a terminal that does not say
+            columns = os.get_terminal_size(stream.fileno()).columns
     return min(max(columns, _NARROWEST), _WIDEST) if columns else 80
 
 
@@ -167,7 +171,22 @@ def say(*lines: str) -> None:
     """Asides on standard error: what was taken for what, how many more there are."""
     with suppress(OSError, ValueError):  # nobody listens: not a reason to fail
         for line in lines:
-            print(printable(line), file=sys.stderr, flush=True)
+            print(_folded(printable(line)), file=sys.stderr, flush=True)
+
+
+def _folded(text: str) -> str:
+    """To the width of the terminal that shows asides. A program that reads them gets each on a line of its own; what is longer
+    than a line is left whole, since people copy it."""
+    if not sys.stderr.isatty():
+        return text
+    from textwrap import wrap
+
+    size = _columns(sys.stderr)
+    folded = (
+        wrap(line, size, break_long_words=False, break_on_hyphens=False) if _cells(line) > size else [line]
+        for line in text.split("\n")
+    )
+    return "\n".join(part for parts in folded for part in parts)
 
 
 def show_json(value: Any) -> None:

@@ -13,18 +13,41 @@ from chipwise.job.store import Store
 def open_store(url: str | os.PathLike[str]) -> Store:
     """A path or file:// is a directory here; anything else goes through fsspec, which is imported then."""
     text = os.fspath(url)
-    scheme, there, rest = text.partition("://")
-    if there and scheme != "file":
+    at = directory(text)
+    if at is None:
         from chipwise.job.remote import Remote
 
         return Remote(text)
+    return Local(at)
+
+
+def directory(text: str) -> Path | None:
+    """Of this machine; None: it is elsewhere. The root is refused: its other files are not ours to list and to sweep."""
+    scheme, there, rest = text.partition("://")
+    if there and scheme != "file":
+        return None
+    named = text
     if there:
         from urllib.parse import unquote
 
         host, _, path = rest.partition("/")  # file:///a/b and file://localhost/a/b
         if host not in ("", "localhost") or not path:
-            raise InvalidSettings(
-                Problem("checkpoints", f"{text[:80]!r} names no directory of this machine", allowed="file:///path, or a path")
-            )
-        text = "/" + unquote(path)
-    return Local(Path(text).expanduser())
+            raise _refused(text, "names no directory of this machine")
+        named = "/" + unquote(path)
+    found = Path(named).expanduser()
+    if _is_root(found):
+        raise _refused(text, "is the root of this machine")
+    return found
+
+
+def _is_root(path: Path) -> bool:
+    """By however many slashes, dots or links it is spelt."""
+    try:
+        whole = os.path.realpath(path)
+    except (OSError, ValueError):  # no path at all: whoever uses it is told so
+        return False
+    return not whole.strip(os.sep)
+
+
+def _refused(text: str, why: str) -> InvalidSettings:
+    return InvalidSettings(Problem("checkpoints", f"{text[:80]!r} {why}", allowed="a folder, as file:///path or a path"))

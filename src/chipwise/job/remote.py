@@ -24,13 +24,13 @@ _OBJECTS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "o
 class Remote:
     quick = False
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, what: str = "A checkpoint") -> None:
         try:
             fsspec = import_module("fsspec")
             self._files: Any
             self._files, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
         except ImportError as error:  # fsspec itself, or what this kind of URL needs
-            raise MissingExtra(f"A checkpoint at {urlsplit(url).scheme}://", "checkpoint") from error
+            raise MissingExtra(f"{what} at {urlsplit(url).scheme}://", "checkpoint") from error
         except ValueError as error:
             raise TryLater(
                 f"{_shown(url)} cannot be opened: {error}.", remedy="Give a path, or a URL that fsspec knows."
@@ -44,6 +44,16 @@ class Remote:
         if _OBJECTS.isdisjoint(protocols):
             with self._told("make"), contextlib.suppress(FileExistsError):
                 self._files.makedirs(self._root, exist_ok=True)
+
+    def lacks(self) -> str:
+        """What is wrong with what should be at the URL itself: empty where a file that is not, or a folder, is there."""
+        with self._told("look at"):
+            self._files.invalidate_cache()
+            try:
+                found = self._files.info(self._root)
+            except FileNotFoundError:
+                return f"{self.where} is not there"
+            return f"{self.where} is empty" if found.get("type") == "file" and found.get("size") == 0 else ""
 
     def names(self) -> list[str]:
         with self._told("list"):

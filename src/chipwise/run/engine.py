@@ -53,6 +53,7 @@ class Sight:
     held: float | None = None  # since when its machines are there and paid for, also while it is PENDING
     rate: float | None = None  # steps per second since it was warm, where it tells
     came: int | None = None  # of its machines, while it is PENDING for the others; None: none came, or nobody counts
+    ended: bool = False  # RUNNING, but only in that what it made is still looked for: there is nothing to leave or to move
     holds: Room = Room()  # devices of the place that it was given, where the job that is asked about does not say
 
 

@@ -184,6 +184,7 @@ class Spec:
     produces: tuple[str, ...] = ()  # files that must be there, and not be empty, when it is done: the hand-off
     objects: tuple[Mapping[str, object], ...] = ()  # rendered, where the engine applies objects
     workload: str = ""  # the file that it came from
+    pipeline: str = ""  # whose stage it is; stages of one run were submitted at the same time
     predicted: Mapping[str, object] = field(default_factory=dict)
     work: Work = Work()
 

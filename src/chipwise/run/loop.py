@@ -49,6 +49,7 @@ class Controller:
     holder: str
     rules: Rules = field(default_factory=Rules)
     policy: Policy = field(default_factory=NeverLate)
+    checked: Callable[[Sequence[Job], Seen], Seen] = lambda jobs, seen: seen  # what jobs that ended well were to leave behind
     elapsed: Callable[[], float] = lambda: 0.0  # seconds on a clock that never goes back; without one a turn does all it has to
     _jobs: dict[str, Job] = field(default_factory=dict)  # of the place, not over
     _others: dict[str, Job] = field(default_factory=dict)  # of elsewhere, or over, for which some of them wait
@@ -75,7 +76,7 @@ class Controller:
         # As one that starts: nobody acts on what is seen of it, so that an engine that finds nothing need not ask further.
         unread = [replace(one.job, phase=Phase.STARTING) for one in self._damaged.values() if one.job.phase.placed]
         try:
-            seen = self.engine.look([*placed, *unread], now)
+            seen = self.checked(placed, self.engine.look([*placed, *unread], now))
         except OutsideFailed as error:
             return Turn(True, live=len(self._jobs) + len(unread), trouble=(*damaged, str(error)))
         seen, lives = _beside(seen, unread)

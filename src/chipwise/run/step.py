@@ -17,6 +17,7 @@ from chipwise.run.events import Again, Begun, Event, Leaving, Over, Placed, Told
 from chipwise.run.job import Job, Move, Phase, Where, Why, Wish
 from chipwise.run.policy import Decision, NeverLate, Policy
 from chipwise.run.queue import Rules, Seat, admit, grown
+from chipwise.run.story import ANSWERED, UNANSWERED
 
 ABSENT = Sight(State.ABSENT)
 UNREAD = "which comes before, cannot be read in the record"
@@ -102,20 +103,18 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: floa
         return Act(job, orders=(End(job) if late else Leave(job, job.leave_by, str(job.leaving)),))
     unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held is not None)
     paid = after(job, begun, now) if unpaid else job  # machines cost before they work
-    found = _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
+    found = None if sight.ended else _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
     if found is not None:
         why, by, reason = found
         leaving = Leaving(attempt.number, now if pending else by, why, reason, sight.came)
         return Act(job, (*events, leaving), (End(job) if pending else Leave(job, by, reason),))
     # A service may serve with some of its replicas, and say why not with all.
-    waiting = sight.reason if pending or (job.spec.service and not events) else ""
+    lacks = (job.spec.service or sight.ended) and not events
+    waiting = sight.reason if pending or lacks else ""
     if events or waiting == job.waiting:
         return Act(job, events)
-    again = (
-        ()
-        if waiting or pending or not job.spec.service
-        else (Told(attempt.number, "the trouble is over: its replicas serve, or are starting"),)
-    )
+    well = ANSWERED if job.waiting.startswith(UNANSWERED) else "the trouble is over: its replicas serve, or are starting"
+    again = () if waiting or pending or not job.spec.service else (Told(attempt.number, well),)
     return Act(job, (Waiting(waiting), *again))
 
 

@@ -22,6 +22,9 @@ from chipwise.run.events import (
 from chipwise.run.job import Outcome, Where, Why, Wish
 from chipwise.units import show_events, show_number, show_spent, show_took
 
+UNANSWERED = "it does not answer its check yet"  # of a service that runs
+ANSWERED = "it answers its check, for the first time"
+
 
 def told(event: Event) -> str:
     match event:
@@ -32,7 +35,7 @@ def told(event: Event) -> str:
             what = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
             return f"{what}{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"
         case Waiting(reason):
-            return f"waits: {reason}" if reason else ""
+            return waits(reason) if reason else ""
         case Placed(number, where, devices, cpus, machines, reason):
             return f"attempt {number} {_where(where, devices, cpus, machines)}{f' ({reason})' if reason else ''}"
         case Begun(number, _):
@@ -58,6 +61,14 @@ def told(event: Event) -> str:
             return f"{phase}{f': {reason}' if reason else ''}"
         case Measured(predicted, measured, whole):
             return _compared(predicted, measured, whole)
+
+
+def waits(reason: str) -> str:
+    """`waits for a`, `waits: no GPU is free`; some reasons begin with that word themselves."""
+    first, _, rest = reason.partition(" ")
+    if first in ("waits", "waits:", "waiting", "waiting:") and rest:
+        return f"waits{':' if first.endswith(':') else ''} {rest}"
+    return f"waits: {reason}"
 
 
 def _compared(predicted: Mapping[str, object], measured: Mapping[str, object], whole: bool) -> str:

@@ -16,6 +16,7 @@ from command import ROOT, Chipwise, Done, plain
 from kube import kubelet
 from kube.control_plane import Cluster
 from kube.process import wait_for
+from kube.process_kubelet import ProcessKubelet
 
 # All that an attempt may make, but for the gate of its job (a ConfigMap), claims and accounts, which stay on purpose.
 GOES = (
@@ -116,16 +117,11 @@ class User:
 
         wait_for("its objects to go", probe, 30)
 
-    def bring_what_it_waits_for(self, id: str) -> None:
-        """A machine like the one of its plan, and volumes for its claims."""
+    def bring_what_it_waits_for(self, id: str, kubelet: ProcessKubelet | None = None) -> None:
+        """A machine like the one of its plan, with room for one of its pods, and volumes for its claims. `kubelet`: who really
+        runs what its pods say."""
         api, namespace = self.cluster.api, self.namespace
-        [attempt] = wait_for("its attempt", lambda: self.look(id)["attempts"] or None, 30)
-        labels = {
-            "node.kubernetes.io/instance-type": attempt["machine"],
-            "karpenter.sh/capacity-type": attempt["purchase"],
-            "topology.kubernetes.io/region": attempt["region"],
-        }
-        self.cluster.fake_node(f"{namespace}-planned", {"nvidia.com/gpu": "8"}, labels)
+        self.bring_a_machine(id, "planned", kubelet)
         for claim in wait_for("its claims", lambda: api.list("v1", "PersistentVolumeClaim", namespace) or None, 30):
             name = claim["metadata"]["name"]
             spec = {
@@ -135,6 +131,20 @@ class User:
             }  # fmt: skip
             meta = {"name": f"{namespace}-{name}"}
             self.cluster.must_apply([{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": spec}])
+
+    def bring_a_machine(self, id: str, name: str, kubelet: ProcessKubelet | None = None) -> None:
+        """Like the one of its plan, with room for one of its pods."""
+        attempt = wait_for("its attempt", lambda: self.look(id)["attempts"] or None, 30)[-1]
+        [pod, *_] = wait_for("its pods", lambda: self.pods() or None, 60)
+        labels = {
+            "node.kubernetes.io/instance-type": attempt["machine"],
+            "karpenter.sh/capacity-type": attempt["purchase"],
+            "topology.kubernetes.io/region": attempt["region"],
+            "topology.kubernetes.io/zone": f"{attempt['region']}a",
+        }
+        chips = {key: value for key, value in pod["spec"]["containers"][0]["resources"]["limits"].items() if "/" in key}
+        bring = self.cluster.fake_node if kubelet is None else kubelet.node
+        bring(f"{self.namespace}-{name}", chips, labels)
 
 
 @contextmanager

@@ -41,6 +41,15 @@ def test_a_cluster_is_asked_for_as_many_pods_as_were_given_and_they_are_told() -
     assert {one["name"]: one.get("value") for one in container["env"]}["WORLD_SIZE"] == "8"
 
 
+def test_of_pods_that_each_do_a_part_fewer_run_at_a_time_and_all_parts_are_done() -> None:
+    for machines, at_once in ((4, 8), (2, 4), (1, 2)):
+        made = rendered()
+        made["spec"] |= {"completions": 100, "parallelism": 16, "backoffLimitPerIndex": 3}
+        body = attempt_objects(placed(machines, objects=(made,)), "here", "r").main[1]["spec"]
+        assert (body["completions"], body["parallelism"]) == (100, at_once)
+        assert "--nnodes=8 " in body["template"]["spec"]["containers"][0]["command"][2]
+
+
 def test_the_full_number_of_pods_is_what_was_rendered() -> None:
     for needs in (NEEDS, Needs(gpus=2, machines=8)):
         body = attempt_objects(placed(8, needs, objects=(rendered(WORLD_SIZE="16"),)), "here", "r").main[1]["spec"]

@@ -76,7 +76,7 @@ def test_a_pod_that_has_not_begun_has_written_nothing_and_is_not_asked() -> None
 def test_what_was_kept_is_shown_when_the_pods_are_gone(tmp_path: Path) -> None:
     logs = _logs(tmp_path, a=[[b"first\n"]], b=[[b"second\n"]])
     logs.keep(KEY, [_pod("b", index=1), _pod("a"), _pod("c", "Pending", index=2)])
-    assert b"".join(logs.of(KEY, [], None)) == b"first\nsecond\n"
+    assert b"".join(logs.of(KEY, [], None)) == b"--- rank 0\nfirst\n--- rank 1\nsecond\n"
     assert b"".join(logs.of(KEY, [], 1)) == b"second\n"
     assert b"".join(logs.follow(KEY, _looks(([], True)), None)) == b"first\n"
     with pytest.raises(NotFound, match="nothing that they wrote was kept"):
@@ -88,3 +88,23 @@ def test_a_machine_that_does_not_answer_holds_nothing_up_and_takes_nothing_away(
     _logs(tmp_path, a=[[b"early\n"]]).keep(KEY, [_pod("a")])
     _logs(tmp_path, a=[[b"ear", TryLater("timed out")]]).keep(KEY, [_pod("a")])
     assert b"".join(_logs(tmp_path).of(KEY, [], None)) == b"early\n"
+
+
+def test_of_several_pods_each_is_shown_under_its_rank_and_of_one_nothing_but_what_it_wrote() -> None:
+    answers: dict[str, list[list[bytes | Exception]]] = {
+        "a": [[b"one", b" more"]], "b": [[b"two\n", b"three\n"]], "c": [[]], "d": [[b"again\n"]],
+    }  # fmt: skip
+    pods = [_pod("b", index=1), _pod("a"), _pod("c", index=2), _pod("d", index=1)]
+    shown = b"--- rank 0\none more\n--- rank 1\ntwo\nthree\nagain\n"
+    assert b"".join(_logs(None, **answers).of(KEY, pods, None)) == shown
+    assert b"".join(_logs(None, **answers).of(KEY, pods, 1)) == b"two\nthree\nagain\n"
+    assert b"".join(_logs(None, **answers).of(KEY, [_pod("a"), _pod("d")], None)) == b"one moreagain\n", (
+        "one that was made again"
+    )
+
+
+def test_replicas_are_numbered_by_age_as_they_are_asked_for() -> None:
+    pods = [{**pod, "metadata": {**pod["metadata"], "annotations": {}}} for pod in (_pod("b"), _pod("c"), _pod("a", "Pending"))]
+    answers: dict[str, list[list[bytes | Exception]]] = {"b": [[b"two\n"]], "c": [[b"three\n"]]}
+    assert b"".join(_logs(None, **answers).of(KEY, pods, None)) == b"--- rank 1\ntwo\n--- rank 2\nthree\n"
+    assert b"".join(_logs(None, **answers).of(KEY, pods, 2)) == b"three\n"

@@ -16,8 +16,8 @@ from chipwise.api.config import Config
 from chipwise.api.running import asking, following, forgetting, giving_up, place, stages, waiting
 from chipwise.api.running.held import Held
 from chipwise.api.wiring import Session
-from chipwise.errors import BadInput, NotFound, TryLater
-from chipwise.run.events import Over, Placed, Wished
+from chipwise.errors import BadInput, NotFound
+from chipwise.run.events import Again, Over, Placed
 from chipwise.run.job import Job, Phase, Spec, Where, Wish
 from chipwise.run.record import Change, Record
 
@@ -133,7 +133,7 @@ def test_of_all_jobs_those_forgotten_before_are_not_told_again(session: Session,
     assert named.left == "nothing of it is on this machine"
 
 
-def test_one_that_its_controller_wrote_anew_meanwhile_is_not_given_up(
+def test_one_that_its_controller_wrote_anew_meanwhile_is_ended_as_one_that_can_be_read(
     session: Session, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What stands in for the controller here writes the job that it still knows, while `forget --damaged` ends what runs."""
@@ -146,9 +146,12 @@ def test_one_that_its_controller_wrote_anew_meanwhile_is_not_given_up(
 
     def controller_writes(held: Held, damaged: object) -> None:
         file.execute("UPDATE jobs SET body = ?", [body])
-        record.write([Change(job, (Wished(Wish.STOP),))], 2.0)
+        record.write([Change(job, (Again(5.0, "failed"),))], 2.0)
 
     monkeypatch.setattr(giving_up, "_end", controller_writes)
-    with pytest.raises(TryLater, match="a can be read again, since its controller wrote it anew"):
-        giving_up.give_up(session, ["a"])
+    [one] = giving_up.give_up(session, ["a"])
+    assert one.instead == "is ended, and can be read again: its controller knew all of it"
+    kept = record.job("a")
+    assert kept is not None
+    assert kept.wish is Wish.END, "else it would be started again"
     file.close()

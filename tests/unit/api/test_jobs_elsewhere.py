@@ -85,8 +85,3 @@ def test_a_stage_elsewhere_is_named_by_whoever_waits_for_it_here_and_there() -> 
         job = record.job(id)
         assert job is not None
         assert jobs.describe(record, job, Room((), (0,)), Rules()).waiting == "waits for chat"
-
-
-def test_a_hand_off_that_nobody_looks_for_is_told() -> None:
-    assert jobs.hand_off(queued(wanted=spec(produces=("a.bin",)))) == "a.bin"
-    assert jobs.hand_off(queued(wanted=_there(produces=("a.bin",)))) == "a.bin; inside a pod nobody looks for it"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 
-from chipwise.cli.describe import _holds, _show_compared
+from chipwise.cli.describe import _holds, _leaves, _show_compared, _waits
 from chipwise.run.comparing import Compared
-from chipwise.run.job import Attempt, Job, Needs, Phase, Spec, Where
+from chipwise.run.job import Attempt, Job, Needs, Phase, Spec, Where, Why
 
 
 def test_of_a_plain_command_only_what_was_measured_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,3 +36,27 @@ def test_what_is_held_is_told_while_it_is(needs: Needs, attempt: Attempt | None,
     phase = Phase.QUEUED if attempt is None else Phase.RUNNING
     job = Job("a", Spec(("true",), "a", needs=needs), 0.0, phase=phase, attempts=() if attempt is None else (attempt,))
     assert _holds(job) == said
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("waits for make", "for make"),
+        ("waiting: vision has 8 of 8 GPUs in use", "vision has 8 of 8 GPUs in use"),
+        ("1 GPU is needed", "1 GPU is needed"),
+        ("it does not answer its check yet (here)", "it does not answer its check yet (here), for 90 s"),
+        ("", ""),
+    ],
+)
+def test_behind_its_label_the_reason_stands_alone(reason: str, said: str) -> None:
+    job = Job("a", Spec(("true",), "a"), 0.0, phase=Phase.RUNNING, attempts=(Attempt(1, Where(), begun=10.0),))
+    assert _waits(job, reason, 100.0) == said
+
+
+def test_one_that_is_leaving_is_told_with_its_time() -> None:
+    job = Job("a", Spec(("true",), "a"), 0.0, phase=Phase.LEAVING, leave_by=130.0, leaving=Why.WISH)
+    at = time.strftime("%m-%d %H:%M:%S", time.localtime(130.0))
+    assert _leaves(job, 100.0) == f"by {at}, in 30 s; then it is ended"
+    assert _leaves(job, 131.0) == f"by {at}, which is over: it is being ended"
+    assert _leaves(replace(job, leaving=Why.END), 100.0) == "at once, without time to save"
+    assert _leaves(replace(job, phase=Phase.RUNNING), 100.0) == ""

@@ -211,6 +211,12 @@ def test_a_file_url_whose_path_is_taken_for_a_host_is_refused(url: str) -> None:
         Checkpoints(url)
 
 
+@pytest.mark.parametrize("url", ["file:////", "file:///.", "file:///%2F", "file:///a/..", "/", "//", "/.."])
+def test_the_root_of_the_machine_is_no_place_for_checkpoints_however_it_is_spelt(url: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"is the root of this machine\. Allowed: a folder"):
+        Checkpoints(url)
+
+
 def test_a_place_that_cannot_be_written_is_told_before_training(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotSave, match=r"Checkpoints cannot be written to .*file/below"):

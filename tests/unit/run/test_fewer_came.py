@@ -66,3 +66,13 @@ def test_a_service_tells_why_some_of_it_does_not_serve_and_when_that_is_over() -
     troubled = replace(job, waiting="1 of 2 replicas serve")
     [act] = step({job.id: troubled}, _see(troubled, Sight(State.RUNNING)), 9.0)
     assert act.events == (Waiting(""), Told(1, "the trouble is over: its replicas serve, or are starting"))
+
+
+def test_when_a_service_answers_its_check_for_the_first_time_is_told() -> None:
+    silent = "it does not answer its check yet (http://127.0.0.1:8000/health)"
+    job = added(queued(wanted=spec("chat", service=True)), Placed(1, Where()), Begun(1))
+    [act] = step({job.id: job}, _see(job, Sight(State.RUNNING, reason=silent)), 9.0)
+    assert act.events == (Waiting(silent),)
+    waits = replace(job, waiting=silent)
+    [act] = step({job.id: waits}, _see(waits, Sight(State.RUNNING)), 9.0)
+    assert act.events == (Waiting(""), Told(1, "it answers its check, for the first time"))

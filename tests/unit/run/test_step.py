@@ -177,6 +177,14 @@ def test_one_attempt_may_not_take_longer_than_it_may() -> None:
     assert event.why is Why.OVERDUE
 
 
+def test_one_that_has_ended_is_not_asked_to_leave_while_what_it_made_is_looked_for_and_says_what_is_in_the_way() -> None:
+    job = running(queued(wanted=spec(longest_s=100.0, budget_usd=1.0, places=(STAYS,))), STAYS)
+    ended = Sight(State.RUNNING, ended=True)
+    assert acts(job, ended, 9000.0) == []
+    assert act(job, replace(ended, reason="no route"), 9000.0).events == (Waiting("no route"),)
+    assert acts(added(job, Waiting("no route")), replace(ended, reason="no route"), 9000.0) == []
+
+
 def test_the_budget_counts_what_leaving_costs() -> None:
     job = running(queued(wanted=spec(budget_usd=1.0, places=(STAYS,), grace_s=360.0)), STAYS)
     assert acts(job, Sight(State.RUNNING), 3239.0) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.run.events import Again, Ended, Leaving, Measured, Submitted, Wished
+from chipwise.run.events import Again, Ended, Leaving, Measured, Submitted, Waiting, Wished
 from chipwise.run.job import Outcome, Spec, Why, Wish
 from chipwise.run.story import told
 
@@ -56,3 +56,18 @@ def test_one_that_was_killed_is_not_said_to_have_saved() -> None:
     killed = told(Ended(1, Outcome.LEFT, 137, "ended by signal KILL"))
     assert killed == "attempt 1 did not leave in time: ended by signal KILL"
     assert told(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and left at step 4"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("1 GPU is needed", "waits: 1 GPU is needed"),
+        ("waits for make", "waits for make"),
+        ("waiting: vision has 8 of 8 GPUs in use", "waits: vision has 8 of 8 GPUs in use"),
+        ("waiting in queue vision: no quota", "waits in queue vision: no quota"),
+        ("waiting for the scheduler", "waits for the scheduler"),
+        ("", ""),
+    ],
+)
+def test_that_it_waits_is_said_once(reason: str, said: str) -> None:
+    assert told(Waiting(reason)) == said

@@ -8,6 +8,7 @@ import re
 from chipwise.adapters.ec2_fleet.config import Config
 from chipwise.adapters.ec2_fleet.machine_program import PROGRAM, PULLING
 from chipwise.adapters.ec2_fleet.request import neuron
+from chipwise.adapters.hand_offs import urls
 from chipwise.errors import BadInput
 from chipwise.render.launch.starting import RENDEZVOUS_PORT
 from chipwise.render.quoting import shell
@@ -44,7 +45,7 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
     text += _function("settings", [f"export {key}={shell([value])}" for key, value in sorted(env.items())])
     names = sorted(spec.secrets.items())
     text += _function("secrets", [line for key, kept in names for line in _secret(key, kept)])
-    text += _function("produced", [_wanted(one) for one in spec.produces])
+    text += _function("produced", [_wanted(one) for one in spec.produces if one not in urls(spec)])
     text += PULLING + _without_comments(PROGRAM)
     size = len(text.encode())
     if size > MOST_BYTES:

@@ -25,6 +25,7 @@ from chipwise.adapters.supervising import folder, processes
 from chipwise.errors import BadInput, NotFound, OutsideFailed, TryLater
 from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.run.job import Job
+from chipwise.run.story import UNANSWERED
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 SUPERVISOR = (sys.executable, "-P", "-m", "chipwise.adapters.supervising")
@@ -90,6 +91,7 @@ class Local:
             return Sight(State.PENDING if _starting(at, now) else State.ABSENT)
         if lives:
             by, why = notice
+            why = why if by is not None else _unanswered(at)
             return Sight(State.RUNNING, reason=why, since=begun, handle=str(at), leave_by=by, **told)
         left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
         if left:
@@ -265,6 +267,15 @@ def _notice(at: Path) -> tuple[float | None, str]:
     if wish is None or not wish.get("notice"):
         return None, ""
     return folder.number(wish, "by") or 0.0, folder.words(wish, "reason")
+
+
+def _unanswered(at: Path) -> str:
+    """What a service that runs still lacks; empty: it answered its check, or has none."""
+    found = folder.read(at, folder.HEALTH)
+    if found is None or folder.number(found, "answered") is not None:
+        return ""
+    told = ": ".join(filter(None, (folder.words(found, "url"), folder.words(found, "instead"))))
+    return f"{UNANSWERED} ({told[:300]})" if told else UNANSWERED
 
 
 def _ended(ended: Mapping[str, Any], begun: float | None, at: Path, notice: tuple[float | None, str]) -> Sight:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from chipwise.adapters.kube.connection import Connection
@@ -31,13 +32,29 @@ def ordered(pods: Sequence[Object]) -> list[Object]:
     return sorted(pods, key=lambda one: (int(index_of(one) or 0), str(one["metadata"].get("creationTimestamp", ""))))
 
 
+def ranked(pods: Sequence[Object]) -> list[tuple[int, Object]]:
+    """Each with the number by which it is asked for alone: its index. Replicas of a service have none and are counted by age,
+    the oldest first."""
+    ages = count()
+    return [(int(index_of(one) or next(ages)), one) for one in ordered(pods)]
+
+
 def of_rank(pods: Sequence[Object], rank: int | None) -> list[Object]:
-    """Those of one index, or all. Replicas of a service have none and are counted by age, the oldest first."""
-    found = ordered(pods)
-    if rank is None:
-        return found
-    replicas = [one for one in found if not index_of(one)]
-    return [one for one in found if index_of(one) == str(rank)] + replicas[rank : rank + 1]
+    """Those of one number, or all."""
+    return [one for number, one in ranked(pods) if rank in (None, number)]
+
+
+def _headed(parts: Sequence[tuple[int, Iterator[bytes]]]) -> Iterator[bytes]:
+    """What each wrote under its rank, where there are several; one that wrote nothing has no heading."""
+    several, shown, last = len({rank for rank, _ in parts}) > 1, -1, b"\n"
+    for rank, pieces in parts:
+        for piece in pieces:
+            if several and piece and rank != shown:
+                shown = rank
+                yield b"" if last.endswith(b"\n") else b"\n"
+                yield f"--- rank {rank}\n".encode()
+            last = piece or last
+            yield piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +64,13 @@ class Logs:
     wait: Callable[[float], None] = time.sleep
 
     def of(self, key: Key, pods: Sequence[Object], rank: int | None) -> Iterator[bytes]:
-        """Of one pod, or of all in turn, as far as they have written; what was kept where they are gone."""
-        chosen = of_rank(pods, rank)
+        """Of one pod, or of all in turn, each under its rank, as far as they wrote; what was kept where they are gone."""
+        chosen = [(number, one) for number, one in ranked(pods) if rank in (None, number)]
         if not chosen:
             yield from self._kept(key, rank)
             return
-        for one in chosen:
-            if started(one) is not None:  # the server refuses to tell of one that has not begun
-                yield from self._text(one, {})
+        begun = [(number, one) for number, one in chosen if started(one) is not None]  # of others the server refuses to tell
+        yield from _headed([(number, self._text(one, {})) for number, one in begun])
 
     def follow(self, key: Key, look: Look, rank: int | None) -> Iterator[bytes]:
         """Of one pod, the first unless another is named, and of those that come in its place, until the attempt is over."""
@@ -117,11 +133,14 @@ class Logs:
             for path in (at.iterdir() if at is not None and at.is_dir() else ())
             if (match := _FILE.fullmatch(path.name))
         )
-        wanted = [path for index, path in found if rank is None or index == rank]
+        wanted = [(index, path) for index, path in found if rank is None or index == rank]
         if not wanted:
             raise NotFound(
                 f"The pods of {key[0]}, attempt {key[1]}, are gone, and nothing that they wrote was kept.",
                 remedy="A log collector of the cluster may have it.",
             )
-        for path in wanted:
-            yield path.read_bytes()
+        yield from _headed([(index, _content(path)) for index, path in wanted])
+
+
+def _content(path: Path) -> Iterator[bytes]:
+    yield path.read_bytes()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.adapters.kube import hand_off
 from chipwise.adapters.kube.kinds import JOB, KEPT, MAIN, MINE, OWNED, Kind, Object
 from chipwise.adapters.kube.picture import ATTEMPT, Key
 from chipwise.adapters.kube.telling import MESSAGE, PATH
@@ -34,7 +35,7 @@ SURROUNDINGS = frozenset(
      "WorkloadPriorityClass", "Cohort", "NodePool", "EC2NodeClass", "DaemonSet", "ClusterRole", "ClusterRoleBinding",
      "RuntimeClass"}
 )  # fmt: skip
-NO_USE = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [126, 127]}}  # a command that is not there stays so
+NO_USE = (126, 127)  # a command that is not there stays so
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +197,20 @@ def _work(kind: Kind, main: Object, job: Job, key: Key, namespace: str, record: 
         pod["subdomain"] = name_of(key)
     pod["containers"] = [_container(one, job, pod, (old, former), (name_of(key), namespace)) for one in pod["containers"]]
     if kind is JOB:
-        _as_job(body, pod)
+        first, *others = pod["containers"]
+        pod["containers"] = [hand_off.looking(first, spec, body), *others]
+        _as_job(body, pod, [hand_off.CODE] if hand_off.paths(spec) else [])
         if job.machines != spec.needs.machines:
             _resize(body, pod, spec.needs.machines, job.machines)
     return made
 
 
 def _resize(body: dict[str, Any], pod: dict[str, Any], wanted: int, given: int) -> None:
-    """Rendered for as many pods as were wanted; an attempt with fewer has as many, and its program is told so."""
+    """Rendered for as many pods as were wanted; an attempt with fewer has as many, and its program is told so. Pods that each
+    do a part by themselves stay as many, and fewer of them run at a time."""
+    if "backoffLimitPerIndex" in body:
+        body["parallelism"] = max(int(body.get("parallelism") or wanted) * given // wanted, 1)
+        return
     body |= {"completions": given, "parallelism": given}
     for one in pod["containers"]:
         for words in ("command", "args"):
@@ -214,12 +221,15 @@ def _resize(body: dict[str, Any], pod: dict[str, Any], wanted: int, given: int) 
                 setting["value"] = str(int(setting["value"]) // wanted * given)
 
 
-def _as_job(body: dict[str, Any], pod: Mapping[str, Any]) -> None:
-    """Kept until it is cleared: one that removes itself would look like one that never was."""
+def _as_job(body: dict[str, Any], pod: Mapping[str, Any], final: Sequence[int]) -> None:
+    """Kept until it is cleared: one that removes itself would look like one that never was. `final`: exit codes of the first of
+    several pods that work together, after which the others have nobody to work with."""
     body.pop("ttlSecondsAfterFinished", None)
     if pod.get("restartPolicy") == "Never":
         rules = (body.get("podFailurePolicy") or {}).get("rules") or []
-        body["podFailurePolicy"] = {"rules": [*rules, NO_USE]}
+        codes = [*NO_USE, *(final if "backoffLimitPerIndex" not in body else ())]
+        failed = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": sorted(codes)}}
+        body["podFailurePolicy"] = {"rules": [*rules, failed]}
 
 
 def _container(

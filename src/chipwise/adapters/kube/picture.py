@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
+from chipwise.adapters.kube import hand_off
 from chipwise.adapters.kube.kinds import EVENT, MINE, NODE, POD, WORKLOAD, Kind, Object
 from chipwise.adapters.kube.telling import Told, told_by
 
@@ -40,6 +41,7 @@ class Gone:
     since: float | None = None
     until: float | None = None
     told: Told | None = None  # how far it was, where its program says so
+    lacks: str = ""  # of what it was to leave behind
 
 
 @dataclass(slots=True)
@@ -223,10 +225,10 @@ def lost_words(pod: Object) -> str:
 def ended(pod: Object) -> Gone:
     done = terminated(pod)
     until = max((at for one in done if (at := seconds(one.get("finishedAt"))) is not None), default=None)
-    key = key_of(pod)
+    key, code = key_of(pod), code_of(done)
     return Gone(
-        pod["metadata"]["name"], index_of(pod), code_of(done), lost_words(pod), _removed(pod, until), started(pod), until,
-        told_by(pod, key[1]) if key is not None else None,
+        pod["metadata"]["name"], index_of(pod), code, lost_words(pod), _removed(pod, until), started(pod), until,
+        told_by(pod, key[1]) if key is not None else None, hand_off.missing(code, done[0].get("message")) if done else "",
     )  # fmt: skip
 
 

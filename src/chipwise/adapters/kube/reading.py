@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from chipwise.adapters.kube import hand_off
 from chipwise.adapters.kube.kinds import JOB, NODE, Kind, Object
 from chipwise.adapters.kube.machines import Notice, notice, where
 from chipwise.adapters.kube.objects import name_of
@@ -172,7 +173,7 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
     if bad and bad[-1].lost:
         return Sight(State.LOST, bad[-1].code, short(bad[-1].lost), begun, until, None, handle, where=place)
     if own:
-        return Sight(State.EXITED, own[-1].code, _which(part, own), begun, until, None, handle, where=place)
+        return Sight(State.EXITED, own[-1].code, _which(part, own, job), begun, until, None, handle, where=place)
     return Sight(State.EXITED, 1, message or "its Job failed", begun, until, None, handle, where=place)
 
 
@@ -187,14 +188,19 @@ def _left_with(main: Object, over: Sequence[Gone]) -> int | None:
     return 0 if done >= many else None
 
 
-def _which(part: Part, own: Sequence[Gone]) -> str:
-    """Which of several failed, and that memory was short; nothing where the exit code says it all."""
+def _which(part: Part, own: Sequence[Gone], job: Job) -> str:
+    """Which of several failed, what is not there, and that memory was short; nothing where the exit code says it all."""
+    lacks = next((one.lacks for one in own if one.lacks), "")
+    if lacks:
+        return short(lacks)
     last, many = own[-1], int(((part.main or {}).get("spec") or {}).get("completions") or 1)
     pod = next((one for one in part.pods if one["metadata"]["name"] == last.name), None)
     done = terminated(pod) if pod is not None else []
     if done and done[0].get("reason") == "OOMKilled":
         return f"{last.name} used more memory than its limit"
     if last.code == NO_IMAGE and done and done[0].get("message") and last.told is None:
+        if shell := hand_off.without_shell(job.spec, done[0]["message"]):
+            return shell
         return f"the command was not found: {short(done[0]['message'])}"
     if many <= 1 or not last.index:
         return ""

@@ -5,6 +5,7 @@ lock           held (flock) while the supervisor or a process of the job lives
 state.json     written once, before the first process starts: the attempt has begun, and never begins again
 leave.json     somebody wants it to save and go: until when, and why
 notice.json    the same, for the program itself to read
+health.json    whether a service has answered its check, and what comes instead
 progress.json  how far it is, as its program tells
 ended.json     written last, when nothing of it runs any more
 log, log.1 ... what it printed, the newest in `log`
@@ -30,8 +31,8 @@ from chipwise.adapters.supervising.processes import identity
 GOING = "going.json"
 MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write into its own folder
 GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
-ORDER, LOCK, STATE, LEAVE, NOTICE, PROGRESS, ENDED, LOG = (
-    "order.json", "lock", "state.json", "leave.json", "notice.json", "progress.json", "ended.json", "log",
+ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
+    "order.json", "lock", "state.json", "leave.json", "notice.json", "health.json", "progress.json", "ended.json", "log",
 )  # fmt: skip
 
 

@@ -44,6 +44,7 @@ class Supervisor:
         self.noticed = False  # by the cloud that the machine goes away
         self.choose = selectors.DefaultSelector()
         self.health = Health(order.get("health") or "", float(order.get("health_every_s", EVERY_S)))
+        self.told_health: dict[str, object] = {}
         self.waker = Waker(order.get("controller") or {})
         self.notices = Watch()
 
@@ -162,6 +163,14 @@ class Supervisor:
         if not self.asked and (sick := self.health.trouble()):
             self.reason, self.verdict = sick, SICK
             self._ask(time.time() + float(self.order.get("grace_s", GRACE_S)))
+        self._tell_health()
+
+    def _tell_health(self) -> None:
+        """A service that runs and does not serve yet looks like one that does, to all but us."""
+        if (told := self.health.standing()) != self.told_health:
+            with suppress(OSError):  # a full disk: the next turn tries again
+                folder.write(self.at, folder.HEALTH, told)
+                self.told_health = told
 
     def _take(self, key: selectors.SelectorKey) -> None:
         try:
@@ -268,6 +277,8 @@ class Supervisor:
 
     def _missing(self) -> str:
         for name in self.order.get("produces", ()):
+            if "://" in name:  # the controller looks there
+                continue
             path = Path(self.order.get("folder") or ".") / name
             if not path.exists():
                 return f"{name} is not there"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line: None) -> list[Job]:
     """Submitted, and a controller is there. `say`: for asides to whoever asks."""
+    from chipwise.adapters import hand_offs
     from chipwise.api.running import engines
 
     if not asked.words:
@@ -33,14 +34,16 @@ def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line
                 submitting.checked(spec, held.engine, held.rules)
             else:
                 submitting.checked_elsewhere(id, spec, held.elsewhere[spec.place])
+            if spec.produces:
+                hand_offs.check(spec)
         named = _brought(held, named, say)
         jobs = submitting.submit(held.record, named, place.passing_dir(session), wanted.values(asked.secrets))
         for where, reach in held.reaches.items():
             engines.remember(session, where, reach)
         for job in jobs:
             held.awake(job)
-            if job.spec.engine == "kubernetes" and job.spec.produces:
-                say(f"{job.id} is to make {', '.join(job.spec.produces)}: nobody looks for it inside a pod.")
+            if passing := _passing(job.spec):
+                say(f"{job.id}: {passing} lies on no volume that outlives its pod: it is looked for, and then goes with it.")
     return jobs
 
 
@@ -53,6 +56,15 @@ def _brought(held: Held, named: Sequence[tuple[str, Spec]], say: Callable[[str],
             engine: Any = held.elsewhere[spec.place]
             sent[key] = engine.bring(Path(spec.folder), lambda size, of=spec.folder: say(_sends(of, size)))
     return [(id, replace(spec, folder=sent.get((spec.place, spec.folder), spec.folder))) for id, spec in named]
+
+
+def _passing(spec: Spec) -> str:
+    """Files that nobody will find when a stage on a cluster is done."""
+    if spec.engine != "kubernetes":
+        return ""
+    from chipwise.adapters.kube import hand_off
+
+    return ", ".join(hand_off.passing(spec))
 
 
 def _sends(folder: str, size: int) -> str:
@@ -95,7 +107,7 @@ def ask(session: Session, names: Sequence[str], wish: Wish) -> list[str]:
     from chipwise.api.running import jobs
 
     with opened(session) as held:
-        found = [jobs.find(held.record, name) for name in names]
+        found = list({job.id: job for name in names for job in jobs.meant(held.record, name, wish)}.values())
         if wish is Wish.RUN:
             found = jobs.in_order(held.record, found)
         for job in found:

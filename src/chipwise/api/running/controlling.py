@@ -86,6 +86,7 @@ def _let_go(lock: Path) -> None:
 
 def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     """Until all jobs are over, or somebody asks it to go. Jobs do not notice: they live on without it."""
+    from chipwise.adapters.hand_offs import HandOffs
     from chipwise.adapters.supervising import folder
     from chipwise.api.running.engines import of_place
     from chipwise.api.running.place import DEVICES, local_engine, open_record, passing_dir, rules
@@ -104,7 +105,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
             given = {"pid": os.getpid(), "gpus": list(engine.config.gpus), "cpus": list(engine.config.cpus)}
             folder.write(at, DEVICES, given)
     own = f"{socket.gethostname()}:{sha256(str(at.absolute()).encode()).hexdigest()[:8]}:"
-    limits = rules(session)
+    limits, made = rules(session), HandOffs()
 
     def beginning() -> Controller:
         record = open_record(session)
@@ -118,7 +119,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         except BaseException:
             record.close()
             raise
-        return Controller(record, engine, f"{own}{os.getpid()}", limits, elapsed=time.monotonic)
+        return Controller(record, engine, f"{own}{os.getpid()}", limits, checked=made.checked, elapsed=time.monotonic)
 
     controller, idle, live = beginning(), False, 0
     busy_at, trouble_s, told = time.monotonic(), TRIES_AGAIN_S[0], _Told()

@@ -19,7 +19,9 @@ from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
 from chipwise.plan.decision import Plan
 from chipwise.render.cluster.work import work
-from chipwise.run.job import Spec, Where
+from chipwise.render.deployment import Form
+from chipwise.render.layout import meets
+from chipwise.run.job import Needs, Spec, Where
 
 if TYPE_CHECKING:
     from chipwise.api.wiring import Session
@@ -47,7 +49,7 @@ def planned(
     spec = replace(
         spec,
         command=spec.command or deployment.software.command,
-        needs=replace(spec.needs, gpus=_devices(deployment), machines=deployment.machines),
+        needs=_needs(spec, deployment, path, stage),
         predicted=spec.predicted or _predicted(deployment),
         expected_s=spec.expected_s if spec.expected_s is not None else _expected(deployment),
         places=(_place(deployment),),
@@ -114,8 +116,25 @@ def _place(deployment: Deployment) -> Where:
     return Where(Purchase(deployment.purchase), node.provider, node.region, "", node.machine, each)
 
 
-def _devices(deployment: Deployment) -> int:
-    return deployment.node.chips
+def _needs(spec: Spec, deployment: Deployment, path: str, stage: str | None) -> Needs:
+    """As planned; where the least was told, fewer may do. What holds for all stages of a pipeline is as much as each can do."""
+    many, least = deployment.machines, spec.needs.machines_least
+    exact = replace(spec.needs, gpus=deployment.node.chips, machines=many, machines_least=None)
+    if least is None or (stage is not None and least >= many):
+        return exact
+    if deployment.form is Form.SERVICE:
+        raise BadInput(f"{path} is a service, of which replicas come and go by themselves.", remedy="Leave --machines out.")
+    if least > many:
+        raise BadInput(
+            f"{path} takes {many} machine{'' if many == 1 else 's'} by its plan, and {least} are to be the least.",
+            remedy=f"Write --machines {max(many // 2, 1)}-, or leave it out.",
+        )
+    if meets(deployment) and deployment.node.hosts > 1:
+        raise BadInput(
+            f"{path} runs on {deployment.node.chip}, of which a machine is several hosts that work only together.",
+            remedy="Leave --machines out.",
+        )
+    return replace(exact, machines_least=least)
 
 
 def _expected(deployment: Deployment) -> float | None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import jobs, submitting
 from chipwise.api.running.held import Held, opened
 from chipwise.errors import BadInput, TryLater
 from chipwise.run.engine import End, Engine, State
-from chipwise.run.job import Phase
+from chipwise.run.job import Phase, Wish
 from chipwise.run.record import Damaged, Stale, Unread
 
 if TYPE_CHECKING:
@@ -25,20 +26,29 @@ ENDS_WITHIN_S = 120.0
 LOOKS_S = 0.3
 
 
-def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) -> list[Damaged]:
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    damaged: Damaged
+    instead: str = ""  # how it stands, where it could be read again before it was given up
+
+
+def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) -> list[GivenUp]:
     """All are found before the first is given up."""
     if not names:
         raise BadInput("Nothing says which jobs to give up.", remedy="Name them; `chipwise ps` tells which are damaged.")
     with opened(session) as held:
         found = [_damaged(held, name) for name in names]
-        for one in found if not dry_run else ():
-            _end(held, one)
-            by = held.record.login or submitting.submitter()
-            try:
-                held.record.give_up(one, f"its record was damaged, and {by} gave it up", time.time())
-            except Stale as error:
-                raise _mended(held, one) from error
-    return found
+        return [GivenUp(one) if dry_run else _given_up(held, one) for one in found]
+
+
+def _given_up(held: Held, damaged: Damaged) -> GivenUp:
+    _end(held, damaged)
+    by = held.record.login or submitting.submitter()
+    try:
+        held.record.give_up(damaged, f"its record was damaged, and {by} gave it up", time.time())
+    except Stale as error:
+        return GivenUp(damaged, _ended_as_read(held, damaged, by, error))
+    return GivenUp(damaged)
 
 
 def _damaged(held: Held, name: str) -> Damaged:
@@ -51,18 +61,20 @@ def _damaged(held: Held, name: str) -> Damaged:
     )
 
 
-def _mended(held: Held, damaged: Damaged) -> TryLater:
-    """Its controller still knew it, and wrote all of it anew when it saw it end."""
+def _ended_as_read(held: Held, damaged: Damaged, by: str, error: Stale) -> str:
+    """Its controller still knew it, and wrote all of it anew when it saw it end. It would be started again like any other that
+    was lost, so it is ended as one that can be read."""
     try:
-        job = held.record.job(damaged.job.id)
+        job = held.record.job(damaged.id)
     except Unread:
         job = None
     if job is None:
-        return TryLater(f"{damaged.job.id} changed meanwhile, and was not given up.", remedy="Try again.")
-    return TryLater(
-        f"{job.id} can be read again, since its controller wrote it anew; what ran of it was ended.",
-        remedy="`chipwise describe` tells how it stands; `chipwise stop` ends it.",
-    )
+        raise TryLater(f"{damaged.id} changed meanwhile, and was not given up.", remedy="Try again.") from error
+    with suppress(BadInput):  # over already
+        job = jobs.ask(held.record, job, Wish.END, by, "its record was damaged")
+        held.awake(job)
+    stands = f"is {job.phase}" if job.phase.over else "is ended"
+    return f"{stands}, and can be read again: its controller knew all of it"
 
 
 def _end(held: Held, damaged: Damaged) -> None:

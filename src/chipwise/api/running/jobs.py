@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chipwise.api.running import submitting
 from chipwise.api.running.waiting import earlier
 from chipwise.errors import BadInput, TryLater, UnknownName
 from chipwise.run.engine import Room
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from chipwise.run.record import Record
 
 TRIES = 20  # for a job that its controller changes at the same time
+LOOKED_AT = 500  # rows, in which a name is looked for
+ANEW = "Submit it anew with `chipwise run`."
 
 
 def find(record: Record, text: str) -> Job:
@@ -39,6 +42,44 @@ def find(record: Record, text: str) -> Job:
         )
     known = [row.id for row in record.rows(Wanted(newest=500))]
     raise UnknownName("job", text, nearest(text, known), remedy="`chipwise ps --all` lists all.")
+
+
+def meant(record: Record, text: str, wish: Wish) -> list[Job]:
+    """The job that is called so; or, where none is and a pipeline is, those stages of its newest run of which this can be
+    asked, the last first: so none starts when the one before it goes."""
+    rows = record.rows(Wanted(name=text, newest=LOOKED_AT)) if text else []
+    is_job = not text or record.job(text) is not None or any(row.name == text for row in rows)
+    stages = [] if is_job else _stages(record, text)
+    return _askable(text, stages, wish) if stages else [find(record, text)]
+
+
+def _stages(record: Record, pipeline: str) -> list[Job]:
+    """Of its newest run; the last first."""
+    wanted = Wanted(name=submitting.beginning(pipeline), newest=LOOKED_AT)
+    rows = [row for row in record.rows(wanted) if row.name.startswith(f"{pipeline}-")]
+    newest: Job | None = None
+    found: list[Job] = []
+    for row in rows:
+        if newest is not None and row.submitted != newest.submitted:
+            continue
+        job = record.job(row.id)
+        if job is not None and job.spec.pipeline == pipeline:
+            newest = newest or job
+            found += [job] if job.spec.workload == newest.spec.workload else []
+    return found
+
+
+def _askable(pipeline: str, stages: Sequence[Job], wish: Wish) -> list[Job]:
+    again = [one for one in stages if (one.wish.stops and not one.phase.over) or one.phase in (Phase.FAILED, Phase.STOPPED)]
+    found = [one for one in stages if not one.phase.over] if wish.stops else again
+    if found:
+        return found
+    told = ", ".join(f"{one.id} is {one.phase}" for one in reversed(stages))
+    if wish.stops:
+        retry = f"`chipwise retry {pipeline}` starts those again that are not done."
+        raise BadInput(f"All stages of {pipeline} are over: {told}.", remedy=retry if again else ANEW)
+    remedy = ANEW if all(one.phase is Phase.DONE for one in stages) else "`chipwise describe` tells the story of each."
+    raise BadInput(f"No stage of {pipeline} failed or was stopped: {told}.", remedy=remedy)
 
 
 def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") -> Job:
@@ -90,14 +131,14 @@ def _all_before(record: Record, job: Job) -> list[Job]:
 def allowed(job: Job, wish: Wish) -> None:
     if wish.stops and job.phase.over:
         verb = "resume` goes on with it" if job.phase is Phase.STOPPED else "retry` starts it again"
-        again = "Submit it anew with `chipwise run`." if job.phase is Phase.DONE else f"`chipwise {verb}."
+        again = ANEW if job.phase is Phase.DONE else f"`chipwise {verb}."
         raise BadInput(f"{job.id} is {job.phase} already.", remedy=again)
     if wish is Wish.RUN and not job.phase.over and job.wish is Wish.RUN:
         raise BadInput(f"{job.id} is {job.phase}; it needs no other start.", remedy="`chipwise describe` tells its story.")
     if wish is Wish.RUN and not (job.spec.command or job.spec.objects or job.spec.places):  # its record was damaged
-        raise BadInput(f"{job.id}: What it was to run is not known any more.", remedy="Submit it anew with `chipwise run`.")
+        raise BadInput(f"{job.id}: What it was to run is not known any more.", remedy=ANEW)
     if wish is Wish.RUN and job.phase is Phase.DONE:
-        raise BadInput(f"{job.id} is done.", remedy="Submit it anew with `chipwise run`.")
+        raise BadInput(f"{job.id} is done.", remedy=ANEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +149,8 @@ class Described:
 
 
 def describe(record: Record, job: Job, room: Room, rules: Rules) -> Described:
-    waiting = job.waiting if job.spec.engine != "local" and not job.phase.over else ""
+    elsewhere, serves = job.spec.engine != "local" and not job.phase.over, job.spec.service and job.phase is Phase.RUNNING
+    waiting = job.waiting if elsewhere or serves else ""
     if job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
         waiting = why_short(job, before, Room(), rules, time.time())
     elif job.phase is Phase.QUEUED and job.spec.engine == "local":
@@ -133,12 +175,6 @@ def serves_at(job: Job) -> str:
     port = "" if ports[0] == 80 else f":{ports[0]}"
     inside = f"http://{name}.{namespace}.svc{port} in the cluster"
     return f"{inside}; from here: kubectl -n {namespace} port-forward svc/{name} 8080:{ports[0]}"
-
-
-def hand_off(job: Job) -> str:
-    """What must be there when it is done, and that nobody looks where nobody does."""
-    files = ", ".join(job.spec.produces)
-    return f"{files}; inside a pod nobody looks for it" if files and job.spec.engine == "kubernetes" else files
 
 
 def story(happened: Sequence[Happened]) -> list[tuple[float, str]]:

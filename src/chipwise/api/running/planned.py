@@ -62,8 +62,8 @@ def with_plans(session: Session, path: str, environment: str | None, named: Sequ
 def _stages(plan: PipelinePlan, path: str, named: Sequence[tuple[str, Spec]]) -> Planned:
     if plan.totals is None:
         raise NoResult(f"Nothing fits {plan.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
-    stages = {f"{plan.workload}-{one.name}": one for one in plan.stages}
-    placed = [(id, _stage(stages[spec.name], spec, path)) for id, spec in named]
+    stages = {one.name: one for one in plan.stages}
+    placed = [(id, _stage(stages[spec.name.removeprefix(f"{spec.pipeline}-")], spec, path)) for id, spec in named]
     serves = any(one.per == "month" for one in plan.stages)
     took, cost = sum(one.seconds for one in plan.hand_offs), sum(one.usd for one in plan.hand_offs if one.per == "once")
     asides = []

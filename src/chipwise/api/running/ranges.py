@@ -26,6 +26,17 @@ def workers(text: str, option: str) -> tuple[int, int | None]:
     return most, (least if found[2] is not None and least < most else None)
 
 
+def least(text: str, option: str) -> int:
+    """Of a workload, whose plan says the most: the least that it can do with, written 2-."""
+    found = re.fullmatch(r"\s*(\d{1,6})\s*-\s*", text, re.ASCII)
+    if found is None:
+        raise BadInput(
+            f"{option} is {text[:40]!r}, and how many a workload takes, its plan says.",
+            remedy=f"Leave it out, or write the least that it can do with: {option} 2-.",
+        )
+    return int(found[1])
+
+
 def moves(text: str, option: str = "--recover") -> tuple[Move, ...]:
     """In the order in which they are tried."""
     names = [word.strip().lower() for word in text.split(",") if word.strip()]

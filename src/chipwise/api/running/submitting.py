@@ -29,8 +29,12 @@ _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that look alike
 
 
 def new_id(name: str) -> str:
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:30].strip("-") or "job"
-    return f"{slug}-{''.join(secrets.choice(_LETTERS) for _ in range(7))}"
+    return f"{beginning(name) or 'job'}-{''.join(secrets.choice(_LETTERS) for _ in range(7))}"
+
+
+def beginning(name: str) -> str:
+    """Of the ids of jobs that are called so, or so and more."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:30].strip("-")
 
 
 def submitter() -> str:
@@ -94,6 +98,10 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
             )
     if spec.folder and not Path(spec.folder).is_dir():
         raise BadInput(f"The folder {spec.folder} is not there.", remedy="Give one that is with --folder.")
+    if os.path.isabs(spec.checkpoints) or "://" in spec.checkpoints:  # another path lies below a folder
+        from chipwise.job.opening import directory
+
+        directory(spec.checkpoints)
     if (program := _missing(spec)) is not None:
         raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or mend PATH.")
     return spec

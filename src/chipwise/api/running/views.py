@@ -11,13 +11,15 @@ from chipwise.run.record import Row
 def job_view(job: Job) -> dict[str, Any]:
     spec = job.spec
     return {
-        "id": job.id, "name": spec.name, "phase": str(job.phase), "wish": str(job.wish), "reason": job.reason or job.waiting,
+        "id": job.id, "name": spec.name, "pipeline": spec.pipeline, "phase": str(job.phase), "wish": str(job.wish),
+        "reason": job.reason or job.waiting,
         "engine": spec.engine, "place": spec.place, "command": list(spec.command), "folder": spec.folder, "owner": spec.owner,
         "team": spec.team, "project": spec.project, "labels": dict(spec.labels), "priority": spec.priority,
         "gpus": spec.needs.gpus, "cpus": spec.needs.cpus, "machines": spec.needs.machines, "processes": spec.needs.processes,
         "held": held_view(job), "gpus_least": spec.needs.gpus_least, "machines_least": spec.needs.machines_least,
         "recover": [str(one) for one in spec.recover], "places": [place_view(one) for one in spec.places],
-        "submitted": job.submitted, "ended": job.ended, "after": list(spec.after), "predicted": dict(spec.predicted),
+        "submitted": job.submitted, "ended": job.ended, "leave_by": job.leave_by,
+        "after": list(spec.after), "predicted": dict(spec.predicted),
         "attempts": [attempt_view(one) for one in job.attempts],
     }  # fmt: skip
 

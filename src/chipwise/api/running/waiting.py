@@ -12,6 +12,7 @@ from chipwise.run.engine import Room
 from chipwise.run.job import PLACED, Job, Phase
 from chipwise.run.queue import why_short
 from chipwise.run.record import Row, Unread, Wanted
+from chipwise.run.story import waits
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Held
@@ -96,7 +97,7 @@ class Watched:
         why = self._why(job, now)
         if why and why != self._said:
             self._said = why
-            found.append(f"{job.id} {why}" if why.startswith("waits ") else f"{job.id} waits: {why}")
+            found.append(f"{job.id} {waits(why)}")
         return found
 
     def _why(self, job: Job, now: float) -> str:

@@ -84,7 +84,7 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
         return _of_command(replace(asked, words=("true",)), held, aims[engines.pop(stage, asked.engine)])
 
     wanted = dict(engines)
-    found = specs_of(session, path, asked.environment, rest)
+    found = specs_of(session, path, asked.environment, rest, asked.name or "")
     for _, _, spec in found:
         _check_deadline(path, spec, time.time())
     if engines:
@@ -221,9 +221,14 @@ def _folder(asked: Asked, reach: Reach) -> str:
 
 def _needs(asked: Asked, reach: Reach) -> Needs:
     gpus, gpus_least = ranges.workers(str(asked.gpus), "--gpus") if asked.gpus is not None else (0, None)
-    machines, machines_least = ranges.workers(str(asked.machines), "--machines") if asked.machines is not None else (1, None)
-    if asked.machines is not None and not asked.is_command:
-        raise BadInput("How many machines a workload takes, its plan says.", remedy="Leave --machines out.")
+    machines: int = 1
+    machines_least: int | None = None
+    if asked.machines is not None:
+        text = str(asked.machines)
+        if reach.local and not asked.is_command and not asked.stages:
+            raise BadInput("This machine is one.", remedy="Leave --machines out, or take another engine.")
+        given = ranges.workers(text, "--machines") if asked.is_command else (1, ranges.least(text, "--machines"))
+        machines, machines_least = given
     if machines < 1 or machines_least == 0:
         raise BadInput("A job needs a machine.", remedy="Write --machines 1 or more.")
     if gpus_least is not None and not reach.local:

@@ -25,12 +25,15 @@ IMAGE = "CHIPWISE_IMAGE"  # how a machine of EC2 is told in which container a co
 SERVES = ("serve", "stream", "interactive")  # kinds that run until somebody stops them
 
 
-def specs_of(session: Session, path: str, environment: str | None, asked: Callable[[str], Spec]) -> list[tuple[str, str, Spec]]:
+def specs_of(
+    session: Session, path: str, environment: str | None, asked: Callable[[str], Spec], called: str = ""
+) -> list[tuple[str, str, Spec]]:
     """By id, which those that come after it name, and by stage, which is empty where there is one job. `asked`: what the
-    command line says of a stage; the file says the rest."""
+    command line says of a stage; the file says the rest, and how it is called unless `called` does."""
     work = check(session, path, environment).workload
     if not isinstance(work, Pipeline):
-        return [(new_id(work.name), "", _predicted(session, path, work, _spec(work, _at_home(asked(""), path), path)))]
+        only = _predicted(session, path, work, _spec(work, _at_home(asked(""), path), path))
+        return [(new_id(called or work.name), "", replace(only, name=called or work.name))]
     found: dict[str, tuple[str, str, Spec]] = {}
     stages = {stage.name: stage for stage in work.stages}
     for name in work.order:
@@ -38,7 +41,8 @@ def specs_of(session: Session, path: str, environment: str | None, asked: Callab
         said = asked(name)
         spec = _predicted(session, path, stages[name], _spec(stages[name], _at_home(said, path), path))
         team, project = spec.team or work.labels.team or "", spec.project or work.labels.project or ""
-        spec = replace(spec, name=f"{work.name}-{name}", after=(*said.after, *before), team=team, project=project)
+        whole = called or work.name
+        spec = replace(spec, name=f"{whole}-{name}", pipeline=whole, after=(*said.after, *before), team=team, project=project)
         found[name] = (new_id(spec.name), name, spec)
     return list(found.values())
 

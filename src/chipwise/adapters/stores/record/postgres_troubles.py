@@ -72,7 +72,8 @@ def of_connecting(error: psycopg.Error, shown: str, login: str) -> ChipwiseError
         if wanted(word in said for word in words):
             return kind(f"The record {shown} {what.format(login=login)}.", remedy=remedy)
     return TryLater(
-        f"The record {shown} cannot be reached: {_short(said)}.", remedy="Check that the server runs, and try again."
+        f"The record {shown} cannot be reached: {_short(_of_libpq(said)) or type(error).__name__}.",
+        remedy="Check that the server runs, and try again.",
     )
 
 
@@ -84,7 +85,13 @@ def passing(error: psycopg.Error) -> bool:
 
 
 def _said(error: psycopg.Error) -> str:
-    return _short(error.diag.message_primary or str(error) or type(error).__name__)
+    return _short(error.diag.message_primary or _of_libpq(str(error)) or type(error).__name__)
+
+
+def _of_libpq(text: str) -> str:
+    """What happened. On further lines it guesses why, asks back, and says the same of every host once more."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first.removeprefix("connection failed: ").removeprefix("connection is bad: ").rstrip(".?!: ")
 
 
 def _short(text: str) -> str:
