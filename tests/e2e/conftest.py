@@ -6,11 +6,14 @@ Its logs stand beside a failure.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from kube import control_plane, karpenter, kueue
 from kube.control_plane import Cluster
+from kube.process_kubelet import ProcessKubelet, process_kubelet
+from kube.user import User, user_of
 
 RUNNING = pytest.StashKey[Cluster]()
 StartKarpenter = Callable[[Sequence[karpenter.MachineType]], None]
@@ -48,6 +51,20 @@ def start_karpenter(cluster: Cluster) -> Iterator[StartKarpenter]:
     yield start
     for one in started:
         one.stop()
+
+
+@pytest.fixture
+def user(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[User]:
+    """Somebody at the command line, with that namespace."""
+    with user_of(cluster, namespace, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def kubelet(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[ProcessKubelet]:
+    """Who really runs what pods say, on the nodes that it is given."""
+    with process_kubelet(cluster, tmp_path / "pods") as made:
+        yield made
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,15 +7,14 @@ what a pod writes lies on this machine too.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kube.control_plane import Cluster
 from kube.process import wait_for
-from kube.process_kubelet import ProcessKubelet, process_kubelet
-from kube.user import User, user_of
+from kube.process_kubelet import ProcessKubelet
+from kube.user import User
 
 pytestmark = pytest.mark.e2e
 PIPELINE = """
@@ -46,18 +45,6 @@ stages:
   output_tokens: 10
   program: {{command: [cat, "{here}/tuned/adapter.bin"]}}
 """
-
-
-@pytest.fixture
-def user(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[User]:
-    with user_of(cluster, namespace, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def kubelet(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[ProcessKubelet]:
-    with process_kubelet(cluster, tmp_path / "pods") as made:
-        yield made
 
 
 def test_a_stage_on_a_cluster_that_leaves_nothing_behind_ends_the_pipeline_and_one_that_does_hands_it_on(
@@ -139,7 +126,7 @@ def test_what_lies_at_a_url_is_looked_for_from_here_whatever_engine_made_it(
         words = ("--retries", "0", *engine, "--")
         assert user.wait(user.submit("--produces", there, *words, "true")["id"], "done")
         lost = user.wait(user.submit("--produces", there, "--produces", missing, *words, "true")["id"], "failed")
-        assert "b.bin is not there" in lost["reason"]
+        assert lost["reason"] == f"it ended well, but {missing} is not there"
         assert lost["attempts"][0]["code"] == 66
     for url, why in (
         ("gs://bucket/key", "chipwise[checkpoint]"),

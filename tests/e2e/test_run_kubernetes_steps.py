@@ -21,7 +21,7 @@ import pytest
 from command import Chipwise
 from kube.control_plane import Cluster
 from kube.process import wait_for
-from kube.process_kubelet import ProcessKubelet, process_kubelet
+from kube.process_kubelet import ProcessKubelet
 from kube.rendered import disks
 from kube.user import User, user_of
 from own_machine import CPUS, OWN
@@ -103,12 +103,6 @@ def written(folder: Path, text: str) -> str:
 
 def submitted(user: User, *words: str) -> str:
     return str(user.submit("--image", IMAGE, *words)["id"])
-
-
-@pytest.fixture
-def kubelet(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[ProcessKubelet]:
-    with process_kubelet(cluster, tmp_path / "pods") as made:
-        yield made
 
 
 def test_a_training_whose_machine_is_lost_ends_as_one_that_was_not(
