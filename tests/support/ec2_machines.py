@@ -56,10 +56,14 @@ case $what in
     ;;
   's3 ls')
     path=${1#s3://}
-    found=$(curl -sf -m 20 -H "$signed" "$STAND_IN_URL/${path%%/*}?list-type=2&prefix=${path#*/}")
-    found=$(printf '%s' "$found" | tr '<' '\\n' | sed -n 's/^Key>//p')
+    found=$(curl -sf -m 20 -G -H "$signed" -d list-type=2 -d delimiter=/ --data-urlencode "prefix=${path#*/}" \\
+      "$STAND_IN_URL/${path%%/*}" | tr '<' '\\n' | awk '
+        sub(/^Key>/, "") { sub(/.*\\//, ""); key = $0 }
+        sub(/^Size>/, "") { printf "2026-11-15 00:00:00 %10d %s\\n", $0, key }
+        /^CommonPrefixes>/ { inside = 1 }
+        inside && sub(/^Prefix>/, "") { sub(/\\/$/, ""); sub(/.*\\//, ""); printf "%27s PRE %s/\\n", "", $0; inside = 0 }')
     [ -n "$found" ] || exit 1
-    printf '%s\\n' "$found" | sed 's,.*/,2026-11-15 00:00:00 1 ,'
+    printf '%s\\n' "$found"
     ;;
   *) # secrets: a file for each
     while [ $# -gt 0 ]; do

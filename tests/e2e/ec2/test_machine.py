@@ -180,6 +180,23 @@ def test_what_is_missing_is_said_in_a_sentence(bench: Rented, asked: dict[str, A
     assert reason in ended["reason"]
 
 
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("made/model.bin", True), ("made", True), ("made/", True), ("made/a b (1+).bin", True), ("made/sub", True),
+        ("made/mod", False), ("made/none.bin", False), ("made/modelxbin", False), ("other/", False), ("model.bin", False),
+    ],
+)  # fmt: skip
+def test_what_must_lie_in_s3_is_told_from_what_begins_like_it_and_what_is_empty(bench: Rented, path: str, there: bool) -> None:
+    s3 = bench.aws.client("s3", "us-east-1")
+    for key, body in (("model.bin", b"x"), ("none.bin", b""), ("a b (1+).bin", b"x"), ("sub/deep/x", b"x")):
+        s3.put_object(Bucket="kept", Key=f"made/{key}", Body=body)
+    boot(bench, a_job(python("pass"), produces=(f"s3://kept/{path}",)))
+    ended = over(bench)
+    assert ended["name"] == ("ended-0-0" if there else "ended-0-66"), bench.hall.console("i-1")
+    assert (f"s3://kept/{path}" in ended["reason"]) is not there
+
+
 def test_an_attempt_that_was_given_up_before_its_machine_came_never_runs(bench: Rented) -> None:
     bench.aws.client("s3", "us-east-1").put_object(Bucket="kept", Key="team/over/j1/1", Body=b"over")
     boot(bench, a_job(python(READY)))

@@ -83,12 +83,15 @@ def _secret(key: str, kept: str) -> list[str]:
 
 
 def _wanted(path: str) -> str:
+    """A listing of S3 has all keys that begin so, too: what is named must be one of them, and not be empty, or be a folder."""
     quoted = shell([path])
-    there = (
-        f"aws s3 ls {quoted} > /dev/null"
-        if path.startswith("s3://")
-        else f'[ -s "$(cd "${{FOLDER:-/}}" && realpath -m {quoted})" ]'
-    )
+    if not path.startswith("s3://"):
+        there = f'[ -s "$(cd "${{FOLDER:-/}}" && realpath -m {quoted})" ]'
+    elif path.endswith("/"):
+        there = f"aws s3 ls {quoted} > /dev/null"
+    else:
+        name = re.sub(r"[][\\.^$*+?(){}|]", r"\\\g<0>", path.rpartition("/")[2])
+        there = f"aws s3 ls {quoted} | grep -Eq {shell([f'^ +PRE {name}/$|^[^ ]+ [^ ]+ +[1-9][0-9]* {name}$'])}"
     return f"{there} || printf '%s ' {quoted}"
 
 
