@@ -14,11 +14,12 @@ DEV := $(VENV)/.dev-installed
 # Without bytecode every worker, and every command that a test starts, would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help docs demo test check lint types arrows format tools cluster e2e bench lock clean
+.PHONY: help docs demo test quick check lint types arrows format tools cluster e2e bench lock clean
 
 help:
 	@echo "make demo    set up, answer questions from the catalog, plan two workloads, write a report"
 	@echo "make test    set up and run the tests"
+	@echo "make quick   run only the tests that your changes can reach"
 	@echo "make check   tests, linters, types and import arrows"
 	@echo "make tools   get the programs that the slow proofs use, where they are missing"
 	@echo "make cluster build a real Kubernetes for the slow proofs, once, into the cache (minutes)"
@@ -51,6 +52,9 @@ demo: $(REPORT)
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e"
+
+quick: $(DEV)
+	@$(BIN)/python tools/quick.py
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .

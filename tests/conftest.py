@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ settings.load_profile("chipwise")
 
 
 ALLOWED = Path(__file__).parent / "allowed_skips.txt"
+SLOW = Path(__file__).parent / "e2e"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,6 +88,24 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         if not reason.startswith(known):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             reporter.line(f"\nskipped, and the reason is not in {ALLOWED.name}: {test}: {reason}", red=True)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Who wants no slow proofs need not import them either."""
+    return True if collection_path == SLOW and config.option.markexpr == "not e2e" else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A file of that folder that forgot its mark would otherwise run nowhere."""
+    if item.path.is_relative_to(SLOW):
+        item.add_marker("e2e")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: to look again and again whether they are garbage takes seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -30,10 +30,21 @@ def postgres() -> Iterator[Server]:
 @pytest.fixture
 def new_database(postgres: Server) -> Iterator[Callable[[], str]]:
     """Makes a database with the tables of a record, and gives its name."""
+    yield from _databases(postgres)
+
+
+@pytest.fixture(scope="module")
+def lasting_database(postgres: Server) -> Iterator[str]:
+    """One for all tests of a file that are refused, and so leave nothing in it."""
+    for create in _databases(postgres):
+        yield create()
+
+
+def _databases(server: Server) -> Iterator[Callable[[], str]]:
     import psycopg
 
     made: list[str] = []
-    with psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
+    with psycopg.connect(server.url("postgres"), autocommit=True) as admin:
 
         def create() -> str:
             made.append(f"record_{next(_names)}")

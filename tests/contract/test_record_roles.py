@@ -61,7 +61,16 @@ class Team:
 
 @pytest.fixture
 def team(postgres: Server, new_database: Callable[[], str]) -> Iterator[Team]:
-    made = Team(postgres, new_database())
+    yield from _team(postgres, new_database())
+
+
+@pytest.fixture(scope="module")
+def lasting_team(postgres: Server, lasting_database: str) -> Iterator[Team]:
+    yield from _team(postgres, lasting_database)
+
+
+def _team(postgres: Server, database: str) -> Iterator[Team]:
+    made = Team(postgres, database)
     members = connect_members(made.url("admin"))
     for member in TEAM:
         members.add(member)
@@ -212,11 +221,12 @@ IN_VAIN = [
 
 
 @pytest.mark.parametrize("statement", FORBIDDEN)
-def test_a_member_with_any_client_is_refused(team: Team, statement: str) -> None:
-    before = team.sql("admin", "SELECT * FROM jobs ORDER BY id")
+def test_a_member_with_any_client_is_refused(lasting_team: Team, statement: str) -> None:
+    before = lasting_team.sql("admin", "SELECT * FROM jobs ORDER BY id")
+    assert len(before) == 3
     with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.RaiseException)):
-        team.sql("alice", statement)
-    assert team.sql("admin", "SELECT * FROM jobs ORDER BY id") == before
+        lasting_team.sql("alice", statement)
+    assert lasting_team.sql("admin", "SELECT * FROM jobs ORDER BY id") == before
 
 
 @pytest.mark.parametrize("statement", IN_VAIN)

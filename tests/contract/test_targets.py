@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -29,9 +30,12 @@ FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
+known = cache(target)  # which looks into its folder each time
+
+
 def rendered(name: str, what: Deployment) -> list[File] | None:
     try:
-        return files(name, target(name), what)
+        return files(name, known(name), what)
     except CannotRender as error:
         if not error.remedy:
             pytest.fail(f"a refusal says what can be done instead: {error}")
@@ -91,8 +95,12 @@ def _hostile(what: Deployment, text: str) -> Deployment:
     )
 
 
+@cache
 def _sound(file: File, loader: Any = yaml.SafeLoader) -> None:
-    """It is what its name says, ends in a newline, stays in its directory and hides nothing."""
+    """It is what its name says, ends in a newline, stays in its directory and hides nothing.
+
+    Targets share files, and many hold no text of a user: what was found sound is not read again.
+    """
     assert file.text.endswith("\n")
     assert not file.text.endswith("\n\n\n")
     assert not file.path.startswith("/")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from command import Chipwise
+from pipelines import stages_planned_once
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = f"{ROOT}/examples/pipeline/workload.yaml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _once() -> Iterator[None]:
+    with stages_planned_once():
+        yield
 
 
 def test_the_example_is_shown_within_80_columns(chipwise: Chipwise) -> None:

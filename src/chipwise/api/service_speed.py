@@ -7,8 +7,9 @@ share of it that the vCPUs are (`perf.kernels.processor`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import floor, log2
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +78,14 @@ def speeds(session: Session, model: str, shape: Shape, need: Need, services: Seq
     generates = isinstance(shape, DecoderShape) and need.output_tokens >= 1
     kinds = list(dict.fromkeys((one.chips, one.gpus) for one in services if one.chips))
     on_gpus = (_generation if generates else _samples)(session, model, shape, need, kinds)
+
+    @cache  # services differ in memory and price, seldom in the processor
+    def work_on(part: Part, precision: str | None) -> _ProcessorWork:
+        return _processor_work(session, model, shape, need, part, precision)
+
     return tuple(
-        on_gpus[one.chips, one.gpus] if one.chips else _on_processor(session, model, shape, need, one) for one in services
+        on_gpus[one.chips, one.gpus] if one.chips else _on_processor(session, model, shape, need, one, work_on)
+        for one in services
     )
 
 
@@ -124,11 +131,10 @@ def _generation(session: Session, model: str, shape: Shape, need: Need, kinds: S
     held = percentiles(served.metrics["ttft_ms"], served.metrics["tpot_ms"], ask, need.shares)
     warm = {name: {share: np.broadcast_to(row, count) for share, row in by.items()} for name, by in held.items()}
     seconds = np.broadcast_to(served.metrics["latency_ms"].value / 1e3, count)
-    by_way: dict[tuple[Kind, str, int], list[int]] = {}
+    by_way: dict[Kind, dict[tuple[str, int], list[int]]] = {}
     for at, (kind, _, name, _, many) in enumerate(rows):
-        by_way.setdefault((kind, name, many), []).append(at)
-    for kind in dict.fromkeys(row[0] for row in rows):
-        mine = {key: places for key, places in by_way.items() if key[0] == kind}
+        by_way.setdefault(kind, {}).setdefault((name, many), []).append(at)
+    for kind, mine in by_way.items():
         fitting = {key: places for key, places in mine.items() if all(lack[at] <= 0 for at in places)}
         if not fitting:
             at = min((at for places in mine.values() for at in places), key=lambda at: lack[at])
@@ -141,7 +147,7 @@ def _generation(session: Session, model: str, shape: Shape, need: Need, kinds: S
                 {metric: {share: float(row[places].max()) for share, row in by.items()} for metric, by in warm.items()},
                 float(weights[places[0]]), float(weights[places[0]]),
             )
-            for (_, name, many), places in fitting.items()
+            for (name, many), places in fitting.items()
         )  # fmt: skip
     return found
 
@@ -159,9 +165,14 @@ def _ways(layer: Layer, gpus: float) -> int:
 def _samples(session: Session, model: str, shape: Shape, need: Need, kinds: Sequence[Kind]) -> dict[Kind, Found]:
     """Models that answer in one piece: one request at a time on each chip."""
     found: dict[Kind, Found] = {}
+
+    @cache  # a chip comes alone and beside others, one at a time and by eight
+    def view_of(chip: str) -> dict[str, Any]:
+        return predict_samples(session, model, chip, _sample_settings(need))
+
     for chips, gpus in kinds:
         try:
-            views = [predict_samples(session, model, chip, _sample_settings(need)) for chip in chips]
+            views = [view_of(chip) for chip in chips]
         except BadInput as error:
             found[chips, gpus] = error.message
             continue
@@ -180,7 +191,14 @@ def _sample_settings(need: Need) -> dict[str, Any]:
     return {"batch": 1} | ({"input_tokens": round(need.input_tokens)} if need.input_tokens else {})
 
 
-def _on_processor(session: Session, model: str, shape: Shape, need: Need, service: Service) -> Found:
+def _on_processor(
+    session: Session,
+    model: str,
+    shape: Shape,
+    need: Need,
+    service: Service,
+    work_on: Callable[[Part, str | None], _ProcessorWork],
+) -> Found:
     part = session.parts.find(ARM if "arm" in service.hardware.casefold() else X86)
     if part is None:
         return "no speed is known of its processor"
@@ -194,7 +212,7 @@ def _on_processor(session: Session, model: str, shape: Shape, need: Need, servic
     formats = [one for one in need.precisions if one in BYTES and one not in ("fp8", "fp4")]
     for precision in formats if generates or need.asked else [None]:
         try:
-            work = _processor_work(session, model, shape, need, part, precision)
+            work = work_on(part, precision)
         except BadInput as error:
             return error.message
         memory = work.memory_bytes

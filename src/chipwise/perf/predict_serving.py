@@ -24,7 +24,7 @@ from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.published_inference import usual_engine
 from chipwise.perf.question import Question
-from chipwise.perf.serving import SCENARIOS, Load, answer, bases, in_flight, unit
+from chipwise.perf.serving import SCENARIOS, Load, answer, bases, in_flight, pace, unit
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, ServingSetup
 from chipwise.perf.transformer import Transformers
 
@@ -186,26 +186,30 @@ def predict(
 
 
 def _predict(ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array) -> dict[str, Estimate]:
-    run = replica(ask)
+    run, any_metric = replica(ask), load(ask, METRICS[0], room)
+    return _estimates(ask, alike, model, room, run, in_flight(run, any_metric))
+
+
+def _estimates(
+    ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array, run: Serving, held: Array
+) -> dict[str, Estimate]:
+    """Every metric is made of the same work, of `held` sequences together."""
     watts = warmth(ask.hardware.part, ask.hardware.parts)
+    work = bases(run, load(ask, METRICS[0], room), held)
     found: dict[str, Estimate] = {}
     loaded = all(name in ("closed", "open") for name in ask.scenario.names)
     for metric, common in alike.items():
         if metric == "latency_ms" and loaded and "ttft_ms" in found and "tpot_ms" in found:
             found[metric] = _whole_answer(found["ttft_ms"], found["tpot_ms"], ask.setup.output_len)
             continue
-        asked = _question(run, load(ask, metric, room), common, ask.replicas, watts)
-        found[metric] = model.estimate("inference", asked, kind_of(ask.scenario, metric, ask.setup.engine))
+        asked = load(ask, metric, room)
+        scale, power = unit(asked)
+        question = Question(
+            work, partial(answer, asked, held), pick(power < 0, scale * ask.replicas, scale), power, common,
+            features(run, asked, held, watts), TERM_OF, ("arrival",), FLOORS,
+        )  # fmt: skip
+        found[metric] = model.estimate("inference", question, kind_of(ask.scenario, metric, ask.setup.engine))
     return found
-
-
-def _question(run: Serving, load: Load, alike: Groups, replicas: Array, watts: Array) -> Question:
-    held = in_flight(run, load)
-    scale, power = unit(load)
-    return Question(
-        bases(run, load, held), partial(answer, load, held), pick(power < 0, scale * replicas, scale), power, alike,
-        features(run, load, held, watts), TERM_OF, ("arrival",), FLOORS,
-    )  # fmt: skip
 
 
 def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:
@@ -264,11 +268,15 @@ def highest_rate(ask: Generation, model: Model, goals: dict[tuple[str, float], f
     ask = replace(ask, scenario=Coded.of("open"))
     # None of these depends on the rate.
     alike, room, run = {metric: _levels(ask, metric) for metric in ("ttft_ms", "tpot_ms")}, slots(ask), replica(ask)
+    known = pace(run, load(ask, "ttft_ms", room))
     for _ in range(24):
         middle = (low + high) / 2
         trial = replace(ask, rate=np.exp(middle))
-        found = _predict(trial, alike, model, room) if count <= CHUNK else predict(trial, model, tuple(alike), room)
-        capacity = in_flight(run, load(trial, "ttft_ms", room))
+        capacity = in_flight(run, load(trial, "ttft_ms", room), known)
+        if count <= CHUNK:
+            found = _estimates(trial, alike, model, room, run, capacity)
+        else:
+            found = predict(trial, model, tuple(alike), room)
         held = percentiles(found["ttft_ms"], found["tpot_ms"], trial, shares, capacity)
         fine = np.ones(count, dtype=bool)
         for (metric, share), seconds in goals.items():

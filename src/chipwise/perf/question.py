@@ -81,7 +81,8 @@ def answer(question: Question, factors: Factors) -> Answer:
         if base in pooled.place:
             left = pooled.variance(base)
             shared[term] = shared[term] + left if term in shared else left
-    hanging = _sum({term: left * terms[term] * terms[term] for term, left in shared.items()}) / (seconds * seconds)
+    squared = np.maximum(seconds * seconds, np.finfo(float).tiny)  # where nothing is done, nothing is uncertain
+    hanging = _sum({term: left * terms[term] * terms[term] for term, left in shared.items()}) / squared
     variance = hanging + pooled.variance(WHOLE) if WHOLE in pooled.place else hanging
     spread = _like(np.sqrt(variance), seconds)
     least = np.minimum(_sum(floors), seconds)

@@ -44,10 +44,16 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return Session(Config(home / "config", home / "data"), date(2026, 11, 15), [])
 
 
+PLANNED: dict[str, Plan] = {}  # by text: several laws ask what the load takes without a budget
+
+
 def asked(session: Session, text: str, budget: float | None = None, goals: str = "") -> Plan:
     parts = [goals] if goals else []
     parts += [f"budget: ${budget:.2f}/month"] if budget is not None else []
-    return plan(session, "workload.yaml", text=f"{text}goals: {{{', '.join(parts)}}}\n" if parts else text)
+    written = f"{text}goals: {{{', '.join(parts)}}}\n" if parts else text
+    if written not in PLANNED:
+        PLANNED[written] = plan(session, "workload.yaml", text=written)
+    return PLANNED[written]
 
 
 def layers(found: Plan) -> float:

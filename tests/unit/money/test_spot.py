@@ -18,21 +18,23 @@ def simulated(
 ) -> tuple[float, float, float]:
     """Mean and 90th percentile of the time, and mean losses: every run, loss by loss."""
     draw = np.random.default_rng(seed)
-    time, done, losses = np.zeros(runs), np.zeros(runs), np.zeros(runs)
-    restarting, alive = np.zeros(runs, dtype=bool), np.ones(runs, dtype=bool)
-    while alive.any():
-        at = np.flatnonzero(alive)
-        left = work - done[at]
+    took, lost = [], []  # of those that ended
+    time, left, losses, again = np.zeros(runs), np.full(runs, work), np.zeros(runs), np.zeros(runs)
+    while len(time):
         last = left <= interval + save + 1e-9 * work
-        need = np.where(last, left, interval + save) + np.where(restarting[at], restart, 0.0)
-        lives = draw.exponential(1 / rate, len(at))
+        need = np.where(last, left, interval + save) + again
+        lives = draw.exponential(1 / rate, len(time))
         passed = lives >= need
-        time[at] += np.where(passed, need, lives + wait)
-        losses[at] += ~passed
-        done[at] = np.where(passed, np.where(last, work, done[at] + interval), done[at])
-        restarting[at] = ~passed
-        alive[at] = ~(passed & last)
-    return float(time.mean()), float(np.quantile(time, 0.9)), float(losses.mean())
+        time += np.where(passed, need, lives + wait)
+        losses += ~passed
+        left -= np.where(passed, interval, 0.0)
+        again = np.where(passed, 0.0, restart)
+        if (ended := passed & last).any():
+            took.append(time[ended])
+            lost.append(losses[ended])
+            time, left, losses, again = (one[~ended] for one in (time, left, losses, again))
+    all_took, all_lost = np.concatenate(took), np.concatenate(lost)
+    return float(all_took.mean()), float(np.quantile(all_took, 0.9)), float(all_lost.mean())
 
 
 GRID = [

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, cached_property
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from chipwise.plan.joint import HandOff, Joint, Stage, Wanted, beyond, reckon, s
 
 OBJECTIVES = ("cost", "time", "carbon", "balanced")
 Totals = tuple[float, float, float, float]  # usd, seconds, kg, charged
+NOTHING: tuple[Totals, tuple[float, ...]] = ((0.0, 0.0, 0.0, 0.0), ())
 
 
 class Case:
@@ -72,20 +74,23 @@ class Case:
         return stages, edges
 
     def totals(self, picks: tuple[int, ...]) -> Totals:
-        usd = seconds = kg = charged = 0.0
-        done: list[float] = []
-        for at, pick in enumerate(picks):
-            region, dollars, takes, carbon, share = self.stages[at][pick]
-            usd, kg, charged = usd + dollars, kg + carbon, charged + dollars * share
-            start = 0.0
-            for giver, taker, price, way in self.edges:
-                if taker == at:
-                    before = self.stages[giver][picks[giver]][0]
-                    usd, charged = usd + price[before][region], charged + price[before][region]
-                    start = max(start, done[giver] + way[before][region])
-            done.append(start + takes)
-            seconds = max(seconds, done[-1])
-        return usd, seconds, kg, charged
+        totals, done = NOTHING
+        for at in range(len(picks)):
+            totals, done = self._followed(totals, done, picks[: at + 1])
+        return totals
+
+    def _followed(self, totals: Totals, done: tuple[float, ...], picks: tuple[int, ...]) -> tuple[Totals, tuple[float, ...]]:
+        """The totals, and when each stage is done, after one stage more: the last of `picks`."""
+        at = len(picks) - 1
+        region, dollars, takes, carbon, share = self.stages[at][picks[at]]
+        usd, kg, charged = totals[0] + dollars, totals[2] + carbon, totals[3] + dollars * share
+        start = 0.0
+        for giver, taker, price, way in self.edges:
+            if taker == at:
+                before = self.stages[giver][picks[giver]][0]
+                usd, charged = usd + price[before][region], charged + price[before][region]
+                start = max(start, done[giver] + way[before][region])
+        return (usd, max(totals[1], start + takes), kg, charged), (*done, start + takes)
 
     def quotas(self) -> tuple[SharedQuota, ...]:
         together = crowds(len(self.stages), [edge[:2] for edge in self.edges], self.lasting)
@@ -119,8 +124,20 @@ class Case:
                     return False
         return True
 
+    @cached_property
     def every(self) -> list[tuple[tuple[int, ...], Totals]]:
-        return [(picks, self.totals(picks)) for picks in itertools.product(*(range(len(rows)) for rows in self.stages))]
+        """All combinations, stage after stage: what they begin with is added up once."""
+        begun: list[tuple[tuple[int, ...], Totals, tuple[float, ...]]] = [((), *NOTHING)]
+        for rows in self.stages:
+            longer = [((*picks, pick), totals, done) for picks, totals, done in begun for pick in range(len(rows))]
+            begun = [(picks, *self._followed(totals, done, picks)) for picks, totals, done in longer]
+        return [(picks, totals) for picks, totals, _ in begun]
+
+
+@cache
+def case_of(seed: int) -> Case:
+    """Nobody changes one: several laws are held against the same combinations."""
+    return Case(seed)
 
 
 def score_of(totals: Totals, objective: str) -> float:
@@ -167,8 +184,8 @@ def test_the_joint_plan_is_the_best_of_all_combinations(
 ) -> None:
     """With a beam of one the first answer is rarely the best, so that the proof behind it has something to find."""
     monkeypatch.setattr(joint_plan, "BEAMS", beams)
-    case = Case(seed)
-    every = case.every()
+    case = case_of(seed)
+    every = case.every
     stages, hand_offs = case.as_columns()
     for wanted in (goals_of(case, every, seed), Wanted(OBJECTIVES[(seed // 4) % 4])):
         expected, found = best_by_trying(every, wanted), solve(stages, hand_offs, wanted)
@@ -185,8 +202,8 @@ def test_the_joint_plan_is_the_best_of_all_combinations(
 
 @pytest.mark.parametrize("seed", range(240))
 def test_the_joint_plan_is_the_best_of_all_combinations_within_quotas(seed: int) -> None:
-    case = Case(seed)
-    every, crowded = case.every(), case.crowded()
+    case = case_of(seed)
+    every, crowded = case.every, case.crowded()
     within = [one for one in every if case.within_quotas(one[0], crowded)]
     stages, hand_offs = case.as_columns()
     for goals in (goals_of(case, every, seed), Wanted(OBJECTIVES[(seed // 4) % 4])):
@@ -203,11 +220,11 @@ def test_the_joint_plan_is_the_best_of_all_combinations_within_quotas(seed: int)
 
 @pytest.mark.parametrize("seed", range(100))
 def test_one_region_within_quotas_is_the_best_of_such_combinations(seed: int) -> None:
-    case = Case(seed)
+    case = case_of(seed)
     crowded = case.crowded()
     within = [
         one
-        for one in case.every()
+        for one in case.every
         if case.within_quotas(one[0], crowded) and len({case.stages[at][pick][0] for at, pick in enumerate(one[0])}) == 1
     ]
     wanted = Wanted(OBJECTIVES[seed % 4], quotas=case.quotas())
@@ -220,8 +237,8 @@ def test_one_region_within_quotas_is_the_best_of_such_combinations(seed: int) ->
 def test_quotas_bind_in_many_of_the_cases_and_leave_nothing_in_some() -> None:
     bound = none = 0
     for seed in range(240):
-        case, wanted = Case(seed), Wanted(OBJECTIVES[(seed // 4) % 4])
-        every, crowded = case.every(), case.crowded()
+        case, wanted = case_of(seed), Wanted(OBJECTIVES[(seed // 4) % 4])
+        every, crowded = case.every, case.crowded()
         free = best_by_trying(every, wanted)
         kept = best_by_trying([one for one in every if case.within_quotas(one[0], crowded)], wanted)
         none += kept is None
@@ -231,7 +248,7 @@ def test_quotas_bind_in_many_of_the_cases_and_leave_nothing_in_some() -> None:
 
 
 def test_an_excess_tells_who_needs_how_much() -> None:
-    stages, _ = Case(5).as_columns()
+    stages, _ = case_of(5).as_columns()
     one = replace(stages[0], draws=np.full((len(stages[0]), 1), 6.0))
     quota = SharedQuota("h100", "chips", 8.0, True, False, ((0, 1),))
     wanted = Wanted(quotas=(quota,))
@@ -242,11 +259,11 @@ def test_an_excess_tells_who_needs_how_much() -> None:
 
 
 def test_the_cases_cover_what_they_are_meant_to() -> None:
-    cases = [Case(seed) for seed in range(240)]
+    cases = [case_of(seed) for seed in range(240)]
     joins = sum(any(sum(edge[1] == at for edge in case.edges) > 1 for at in range(len(case.stages))) for case in cases)
     forks = sum(any(sum(edge[0] == at for edge in case.edges) > 1 for at in range(len(case.stages))) for case in cases)
-    wanted = [goals_of(case, case.every(), seed) for seed, case in enumerate(cases)]
-    none = sum(best_by_trying(case.every(), one) is None for case, one in zip(cases, wanted, strict=True))
+    wanted = [goals_of(case, case.every, seed) for seed, case in enumerate(cases)]
+    none = sum(best_by_trying(case.every, one) is None for case, one in zip(cases, wanted, strict=True))
     assert joins > 40
     assert forks > 40
     assert sum(one.deadline_s is not None and one.budget_usd is not None for one in wanted) > 40
@@ -255,9 +272,9 @@ def test_the_cases_cover_what_they_are_meant_to() -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_one_region_for_all_is_the_best_of_such_combinations(seed: int) -> None:
-    case = Case(seed)
+    case = case_of(seed)
     stages, hand_offs = case.as_columns()
-    every = case.every()
+    every = case.every
     wanted = goals_of(case, every, seed)
     same = [one for one in every if len({case.stages[at][pick][0] for at, pick in enumerate(one[0])}) == 1]
     expected, found = best_by_trying(same, wanted), single_region(stages, hand_offs, wanted)
@@ -268,7 +285,7 @@ def test_one_region_for_all_is_the_best_of_such_combinations(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_swap_is_scored_as_the_combination_it_makes(seed: int) -> None:
-    case = Case(seed)
+    case = case_of(seed)
     stages, hand_offs = case.as_columns()
     wanted = Wanted(OBJECTIVES[seed % 4])
     joint = reckon(stages, hand_offs, [0] * len(stages))
@@ -297,7 +314,7 @@ def test_dear_egress_keeps_stages_together_and_cheap_egress_lets_them_part() -> 
 
 
 def test_a_looser_goal_never_makes_the_plan_worse() -> None:
-    case = Case(11)
+    case = case_of(11)
     stages, hand_offs = case.as_columns()
     fastest = solve(stages, hand_offs, Wanted("time"))
     assert fastest is not None
@@ -312,14 +329,14 @@ def test_a_looser_goal_never_makes_the_plan_worse() -> None:
 
 def test_a_stage_without_candidates_leaves_no_plan() -> None:
     empty = np.zeros(0)
-    stages, _ = Case(4).as_columns()
+    stages, _ = case_of(4).as_columns()
     nothing = Stage("nothing", np.zeros(0, np.intp), empty, empty, empty, empty, np.zeros((0, 2)))
     assert solve([*stages, nothing], [], Wanted()) is None
     assert solve([], [], Wanted()) is None
 
 
 def test_stages_out_of_order_are_our_own_mistake() -> None:
-    stages, _ = Case(8).as_columns()
+    stages, _ = case_of(8).as_columns()
     table = np.zeros((4, 4))
     with pytest.raises(AssertionError, match="order"):
         solve([stages[0], replace(stages[0], name="other")], [HandOff(1, 0, table, table, table)], Wanted())
