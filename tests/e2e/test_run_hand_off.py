@@ -6,11 +6,12 @@ what a pod writes lies on this machine too.
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import pytest
 
+from command import Chipwise
+from ftp_store import ftp_store
 from kube.control_plane import Cluster
 from kube.process import wait_for
 from kube.process_kubelet import ProcessKubelet
@@ -118,25 +119,40 @@ def test_what_lies_at_a_url_is_looked_for_from_here_whatever_engine_made_it(
     namespace: str, user: User, kubelet: ProcessKubelet, tmp_path: Path
 ) -> None:
     kubelet.node(f"{namespace}-a")
-    store = tmp_path / "store.zip"
-    with zipfile.ZipFile(store, "w") as held:
-        held.writestr("a.bin", b"weights")
-    there, missing = f"zip://a.bin::{store}", f"zip://b.bin::{store}"
-    for engine in (("--image", "a:1"), ("--engine", "local")):
-        words = ("--retries", "0", *engine, "--")
-        assert user.wait(user.submit("--produces", there, *words, "true")["id"], "done")
-        lost = user.wait(user.submit("--produces", there, "--produces", missing, *words, "true")["id"], "failed")
-        assert lost["reason"] == f"it ended well, but {missing} is not there"
-        assert lost["attempts"][0]["code"] == 66
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "a.bin").write_text("weights")
+    with ftp_store(tmp_path / "store") as store:
+        there, missing = f"{store.url}/a.bin", f"{store.url}/b.bin"
+        for engine in (("--image", "a:1"), ("--engine", "local")):
+            words = ("--retries", "0", *engine, "--")
+            assert user.wait(user.submit("--produces", there, *words, "true")["id"], "done")
+            lost = user.wait(user.submit("--produces", there, "--produces", missing, *words, "true")["id"], "failed")
+            assert lost["reason"] == f"it ended well, but {missing} is not there"
+            assert lost["attempts"][0]["code"] == 66
     for url, why in (
-        ("gs://bucket/key", "chipwise[checkpoint]"),
-        ("nonsense://a/b", "cannot be opened"),
+        ("s3://bucket/key", "chipwise[checkpoint]"),
+        (there, "cannot be opened"),  # the store is gone by now
+        ("nonsense://a/b", "no store that others could read"),
         ("file:///a/b", "Write its path, without file://"),
         ("s3://me:word@bucket/key", "would be recorded with it"),
     ):
         done = user.run("run", "--engine", "cluster", "--image", "a:1", "--produces", url, "--", "true")
         assert done.code != 0
-        assert why in done.err
+        assert why in " ".join(done.err.split())
         assert "Traceback" not in done.err
         assert "me:word" not in done.err
     user.must_leave_nothing()
+
+
+def test_a_store_that_hangs_holds_up_no_other_job_and_whoever_waits_for_it_can_be_stopped(user: User, tmp_path: Path) -> None:
+    user.chipwise = Chipwise(tmp_path, {"CHIPWISE_GPUS": "", "CHIPWISE_CPUS": "0,1"})
+    with ftp_store(tmp_path) as store:
+        waits = ("sh", "-c", f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done")
+        id = user.submit("--engine", "local", "--produces", f"{store.url}/x", "--", *waits)["id"]
+        store.hangs.set()
+        (tmp_path / "go").touch()
+        user.told(id, "waits: it ended well; looks for what it made")
+        assert "it ended well; looks for what it made" in user.shown("describe", id).out
+        assert user.run("run", "--engine", "local", "--", "true").code == 0
+        assert user.run("stop", "--wait", id).err.endswith("stopped\n")
+        assert "its store does not answer" in user.story(id)

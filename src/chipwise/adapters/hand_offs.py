@@ -1,8 +1,8 @@
 """What jobs leave at a URL, looked for when they have ended well. Files are looked for where they lie, by each engine.
 
-A store answers when it likes, or not at all: threads ask it, and a turn of the controller never waits for one. Until there is
-an answer the job counts as running. A store that cannot be asked is asked again for a while, and then the job has failed: its
-work may be done, but nobody should build on what nobody has seen.
+A store answers when it likes, or never: threads ask it, and a turn of the controller never waits for one. Until there is an
+answer the job counts as running. A store that cannot be asked, or does not answer, is asked again for a while, and then the job
+has failed: its work may be done, but nobody should build on what nobody has seen.
 """
 
 from __future__ import annotations
@@ -11,17 +11,24 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, TryLater
 from chipwise.job.remote import Remote
 from chipwise.run.engine import Seen, Sight, State
 from chipwise.run.job import Job, Spec
 
 CODE = 66
-AT_ONCE = 8  # stores that are asked; others wait for their turn
+STORES = (  # that outlive a job and can be seen from several machines, as fsspec calls them
+    "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "hf", "http", "https", "ftp", "sftp", "ssh", "smb", "hdfs",
+    "webhdfs", "webdav", "lakefs", "dbfs",
+)  # fmt: skip
+AT_ONCE = 8  # looks under way; others wait for their turn
+ABANDONED = 64  # threads that never came back, after which no other is begun
+ANSWERS_WITHIN_S = 60.0
 AGAIN_S = 15.0
 PATIENCE_S = 600.0
+TOLD_AFTER_S = 2.0  # most answers come sooner, and need no word
 Key = tuple[str, int]
 
 
@@ -32,25 +39,62 @@ def urls(spec: Spec) -> tuple[str, ...]:
 
 def lacks(url: str) -> str:
     """What is wrong with what should be there; empty where it is."""
-    try:
-        return Remote(url, "A hand-off").lacks()
-    except FileNotFoundError:  # what it lies in: an archive
-        return f"{url} is not there"
+    return Remote(url, "A hand-off").lacks()
 
 
-def check(spec: Spec, look: Callable[[str], str] = lacks) -> None:
-    """Raises where nobody could look from here later, before anything runs for hours."""
+def check(
+    spec: Spec, look: Callable[[str], str] = lacks, say: Callable[[str], None] = lambda line: None, limit_s: float = 30.0
+) -> None:
+    """Raises where nobody could look from here later, before anything runs for hours. Each store is asked once."""
+    stores: dict[tuple[str, str], str] = {}
     for url in (one for one in spec.produces if "://" in one):
+        parts = _checked(url, spec.name)
+        if url in urls(spec):
+            stores.setdefault((parts.scheme, parts.netloc), url)
+    for url in stores.values():
+        _answered(url, look, say, limit_s)
+
+
+def _checked(url: str, name: str) -> SplitResult:
+    try:
         parts = urlsplit(url)
-        if parts.scheme in ("file", "local"):
-            raise BadInput(f"{url[:200]} is a file of some machine.", remedy="Write its path, without file://.")
-        if "@" in parts.netloc:
-            raise BadInput(
-                f"What {spec.name} produces has a name or a password in its URL, and would be recorded with it.",
-                remedy="Give credentials as settings of this machine instead.",
-            )
-    for url in urls(spec):
-        look(url)
+    except ValueError:
+        raise BadInput(f"{url[:200]!r} is no URL.", remedy="Write s3://bucket/key.") from None
+    if parts.scheme in ("file", "local"):
+        raise BadInput(f"{url[:200]} is a file of some machine.", remedy="Write its path, without file://.")
+    if parts.scheme not in STORES or "::" in url or not parts.netloc:
+        raise BadInput(
+            f"{url.partition('@')[2][:200] if '@' in url else url[:200]!r} is at no store that others could read.",
+            remedy=f"Write a path, or a URL of one of {', '.join(STORES[:3])}, ... {STORES[-1]}, such as s3://bucket/key.",
+        )
+    if "@" in parts.netloc or parts.query:
+        raise BadInput(
+            f"What {name} produces has a password or a signature in its URL, and would be recorded with it.",
+            remedy="Give credentials as settings of this machine instead.",
+        )
+    return parts
+
+
+def _answered(url: str, look: Callable[[str], str], say: Callable[[str], None], limit_s: float) -> None:
+    """Whatever is there now, somebody could look."""
+    raised: list[BaseException] = []
+
+    def asks() -> None:
+        try:
+            look(url)
+        except BaseException as error:  # told to whoever waits
+            raised.append(error)
+
+    thread = threading.Thread(target=asks, name="looks whether a hand-off could be seen", daemon=True)
+    thread.start()
+    thread.join(TOLD_AFTER_S)
+    if thread.is_alive():
+        say(f"waits for {url} to answer, where what it makes is to be looked for")
+        thread.join(limit_s)
+    if thread.is_alive():
+        raise TryLater(f"{url} did not answer within {limit_s:.0f} s.", remedy="Check the address, or name a path.")
+    if raised:
+        raise raised[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +111,8 @@ class HandOffs:
         self._look, self._clock = look, clock
         self._since: dict[Key, float] = {}
         self._answers: dict[Key, _Answer] = {}
-        self._under_way: set[Key] = set()
+        self._begun: dict[Key, float] = {}  # looks that are under way
+        self._abandoned = 0
         self._lock = threading.Lock()
 
     def checked(self, jobs: Sequence[Job], seen: Seen) -> Seen:
@@ -82,6 +127,8 @@ class HandOffs:
         for key in self._since.keys() - ended.keys():
             self._since.pop(key)
             self._answers.pop(key, None)
+        if self._begun:
+            self._abandon()
         if not ended:
             return seen
         told = {key: self._told(key, job, sight) for key, (job, sight) in ended.items()}
@@ -92,27 +139,43 @@ class HandOffs:
         since = self._since.setdefault(key, now)
         if answer is not None and not answer.trouble:
             return replace(sight, code=CODE, reason=f"it ended well, but {answer.lacks}") if answer.lacks else sight
-        if answer is not None and (job.wish.stops or now - since > PATIENCE_S):
-            return replace(sight, code=CODE, reason=f"it ended well, but nobody could look for all it made: {answer.trouble}")
+        trouble = answer.trouble if answer is not None else ""
+        if now - since > (TOLD_AFTER_S if job.wish.stops else PATIENCE_S):
+            why = f"it ended well, but nobody could look for what it made: {trouble or 'its store does not answer'}"
+            return replace(sight, code=CODE, reason=why)
         if answer is None or now - answer.at > AGAIN_S:
             self._ask(key, urls(job.spec))
-        why = f"it ended well; looks for what it made: {answer.trouble}" if answer is not None else ""
-        return replace(sight, state=State.RUNNING, code=None, reason=why, until=None, ended=True)
+        why = "" if now - since < TOLD_AFTER_S and not trouble else "it ended well; looks for what it made"
+        return replace(
+            sight, state=State.RUNNING, code=None, reason=f"{why}: {trouble}" if trouble else why, until=None, ended=True
+        )
 
     def _ask(self, key: Key, wanted: Sequence[str]) -> None:
         with self._lock:
-            if key in self._under_way or len(self._under_way) >= AT_ONCE:
+            if key in self._begun or len(self._begun) >= AT_ONCE or self._abandoned >= ABANDONED:
                 return
-            self._under_way.add(key)
+            begun = self._begun[key] = self._clock()
         # A daemon: one that hangs must not keep the controller from going.
-        threading.Thread(target=self._asking, args=(key, wanted), name=f"hand-off of {key[0]}", daemon=True).start()
+        threading.Thread(target=self._asking, args=(key, wanted, begun), name=f"hand-off of {key[0]}", daemon=True).start()
 
-    def _asking(self, key: Key, wanted: Sequence[str]) -> None:
+    def _asking(self, key: Key, wanted: Sequence[str], begun: float) -> None:
         try:
             found = next((told for one in wanted if (told := self._look(one))), "")
             answer = _Answer(self._clock(), lacks=found)
         except Exception as error:  # of a library too: a job of which nothing were said would look as if it ran for ever
             answer = _Answer(self._clock(), trouble=str(error) or type(error).__name__)
         with self._lock:
+            if self._begun.get(key) != begun:  # it came back after all, and somebody else was asked since
+                self._abandoned -= 1
+                return
             self._answers[key] = answer
-            self._under_way.discard(key)
+            del self._begun[key]
+
+    def _abandon(self) -> None:
+        """A look that never comes back must not keep others from being begun."""
+        now = self._clock()
+        with self._lock:
+            for key in [key for key, begun in self._begun.items() if now - begun > ANSWERS_WITHIN_S]:
+                del self._begun[key]
+                self._abandoned += 1
+                self._answers[key] = _Answer(now, trouble=f"no answer within {ANSWERS_WITHIN_S:.0f} s")

@@ -30,10 +30,16 @@ class Remote:
             self._files: Any
             self._files, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
         except ImportError as error:  # fsspec itself, or what this kind of URL needs
-            raise MissingExtra(f"{what} at {urlsplit(url).scheme}://", "checkpoint") from error
-        except ValueError as error:
+            kind = url.partition("://")[0]
+            if kind in ("s3", "s3a") or error.name == "fsspec":
+                raise MissingExtra(f"{what} at {kind}://", "checkpoint") from error
+            raise NotAllowed(
+                f"{what} at {kind}:// needs a library that is not here: {_sentence(error)}.",
+                remedy="Install it beside chipwise.",
+            ) from error
+        except Exception as error:  # each kind of store has its own
             raise TryLater(
-                f"{_shown(url)} cannot be opened: {error}.", remedy="Give a path, or a URL that fsspec knows."
+                f"{_shown(url)} cannot be opened: {_sentence(error)}.", remedy="Check it, or give a path."
             ) from error
         self._root = str(root).rstrip("/")
         self.where = _shown(url)
@@ -137,7 +143,15 @@ class Remote:
             raise TryLater(f"Could not {what} {self.where}: {kind}: {error}.") from error
 
 
+def _sentence(error: BaseException) -> str:
+    """Of a library: on one line, without the full stop that we set."""
+    return " ".join(str(error).split()).rstrip(". ") or type(error).__name__
+
+
 def _shown(url: str) -> str:
-    """Without a name and password before the host."""
-    parts = urlsplit(url)
+    """Without a name and password before the host, and without a signature after it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.rpartition("@")[2][:200]
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()

@@ -11,8 +11,8 @@ import fsspec  # type: ignore[import-untyped]
 import pytest
 
 from chipwise.adapters import hand_offs
-from chipwise.adapters.hand_offs import AGAIN_S, AT_ONCE, CODE, PATIENCE_S, HandOffs
-from chipwise.errors import BadInput, MissingExtra, TryLater
+from chipwise.adapters.hand_offs import AGAIN_S, ANSWERS_WITHIN_S, AT_ONCE, CODE, PATIENCE_S, TOLD_AFTER_S, HandOffs
+from chipwise.errors import BadInput, MissingExtra, NotAllowed, TryLater
 from chipwise.run.engine import Seen, Sight, State
 from chipwise.run.events import Placed, Submitted, Wished, after, first
 from chipwise.run.job import Job, Spec, Where, Wish
@@ -63,12 +63,7 @@ def test_nobody_looks_for_files_nor_after_one_that_failed_or_was_lost() -> None:
 
 def test_a_store_that_does_not_answer_holds_up_no_turn_and_the_job_counts_as_running() -> None:
     go = threading.Event()
-
-    def look(url: str) -> str:
-        assert go.wait(20)
-        return ""
-
-    made, job = HandOffs(look), _job("s3://b/k")
+    made, job = HandOffs(_after(go)), _job("s3://b/k")
     begun = time.monotonic()
     for _ in range(50):
         found = made.checked([job], _seen()).attempts[("j", 1)]
@@ -104,6 +99,14 @@ def clock() -> list[float]:
     return [0.0]
 
 
+def _after(go: threading.Event) -> Callable[[str], str]:
+    def look(url: str) -> str:
+        assert go.wait(20)
+        return ""
+
+    return look
+
+
 def _cannot(error: Exception) -> Callable[[str], str]:
     def look(url: str) -> str:
         raise error
@@ -132,14 +135,7 @@ def test_a_store_that_cannot_be_asked_is_asked_again_and_given_up_after_a_while(
     clock[0] += PATIENCE_S
     found = made.checked([job], _seen()).attempts[("j", 1)]
     assert (found.state, found.code) == (State.EXITED, CODE)
-    assert found.reason == f"it ended well, but nobody could look for all it made: {error}"
-
-
-def test_whoever_stops_it_need_not_wait_for_a_store() -> None:
-    made, job = HandOffs(_cannot(TryLater("No route."))), _job("s3://b/k")
-    assert _answer(made, job).ended
-    stopped = made.checked([after(job, Wished(Wish.STOP), 1.0)], _seen()).attempts[("j", 1)]
-    assert (stopped.state, stopped.code) == (State.EXITED, CODE), "not done, for nobody saw what it made"
+    assert found.reason == f"it ended well, but nobody could look for what it made: {error}"
 
 
 def test_an_attempt_that_is_over_is_forgotten_and_the_next_one_is_looked_for_anew() -> None:
@@ -150,19 +146,88 @@ def test_an_attempt_that_is_over_is_forgotten_and_the_next_one_is_looked_for_ane
     assert _answer(made, job) == ENDED
 
 
-def test_what_nobody_could_look_for_later_is_refused_before_anything_runs() -> None:
-    for url, why in (("file:///a/b", "is a file of some machine"), ("s3://me:secret@bucket/k", "would be recorded")):
-        with pytest.raises(BadInput, match=why) as caught:
-            hand_offs.check(_job(url, engine="ec2").spec, look=lambda url: "")
-        assert "secret" not in str(caught.value)
+def test_looks_that_never_come_back_are_given_up_one_by_one_and_keep_no_other_from_being_looked_for(clock: list[float]) -> None:
+    go = threading.Event()
+
+    def look(url: str) -> str:
+        assert "hangs" not in url or go.wait(20)
+        return ""
+
+    made = HandOffs(look, lambda: clock[0])
+    hung, good = [_job("s3://hangs/k", id=f"h{number}") for number in range(AT_ONCE)], _job("s3://b/k", id="good")
+    seen = Seen(3.0, {(job.id, 1): ENDED for job in (*hung, good)})
+    for _ in range(3):
+        made.checked([*hung, good], seen)
+    assert made.checked([*hung, good], seen).attempts[("good", 1)].state is State.RUNNING, "all looks are taken"
+    clock[0] += ANSWERS_WITHIN_S + 1
+    until = time.monotonic() + 10
+    while (told := made.checked([*hung, good], seen).attempts)[("good", 1)].state is State.RUNNING:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert told[("h0", 1)].reason == "it ended well; looks for what it made: no answer within 60 s"
+    stopped = after(hung[0], Wished(Wish.STOP), 1.0)
+    assert made.checked([stopped, *hung[1:]], seen).attempts[("h0", 1)].code == CODE
+    clock[0] += PATIENCE_S
+    given_up = made.checked(hung, seen).attempts
+    assert {given_up[(job.id, 1)].code for job in hung} == {CODE}
+    go.set()
+
+
+def test_one_that_waits_long_says_so_and_can_be_stopped_without_an_answer(clock: list[float]) -> None:
+    go = threading.Event()
+    made, job = HandOffs(_after(go), lambda: clock[0]), _job("s3://b/k")
+    assert made.checked([job], _seen()).attempts[("j", 1)].reason == "", "most answers come at once"
+    clock[0] += TOLD_AFTER_S + 1
+    assert made.checked([job], _seen()).attempts[("j", 1)].reason == "it ended well; looks for what it made"
+    stopped = made.checked([after(job, Wished(Wish.STOP), 1.0)], _seen()).attempts[("j", 1)]
+    assert (stopped.state, stopped.code) == (State.EXITED, CODE)
+    assert stopped.reason == "it ended well, but nobody could look for what it made: its store does not answer"
+    go.set()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "memory://x", "memory://", "zip://x::out.zip", "simplecache::ftp://u:geheim@127.0.0.1/x", "simplecache::file:///etc/passwd",
+        "a://", "://", "dir://x", "reference://x", "ftp:///x", "s3://", "s3://[bad", "ftp://[::1/x", "file:///a/b", "local://a",
+        "s3://me:geheim@bucket/k", "https://a.example/x?sig=geheim", "nonsense://a/b", "zip://x::ftp://u:geheim@127.0.0.1/x",
+    ],
+)  # fmt: skip
+def test_what_nobody_could_look_for_later_is_refused_before_anything_runs(url: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        hand_offs.check(_job(url, engine="ec2").spec, look=_cannot(AssertionError()))
+    assert "geheim" not in str(caught.value)
+
+
+def test_a_store_that_could_not_be_asked_is_told_before_anything_runs_and_each_is_asked_once() -> None:
     with pytest.raises(TryLater, match="No route"):
         hand_offs.check(_job("s3://b/k").spec, look=_cannot(TryLater("No route.")))
-    with pytest.raises(TryLater, match="cannot be opened"):
-        hand_offs.check(_job("nonsense://b/k").spec)
     hand_offs.check(_job("a", "s3://b/k", engine="ec2").spec, look=_cannot(AssertionError()))
-    hand_offs.check(_job("memory://not/there/yet").spec)
+    asked: list[str] = []
+    many = [f"s3://b/{number}" for number in range(400)]
+
+    def look(url: str) -> str:
+        asked.append(url)
+        return ""
+
+    hand_offs.check(_job(*many, "s3://c/k").spec, look)
+    assert asked == ["s3://b/0", "s3://c/k"]
+
+
+def test_a_store_that_does_not_answer_is_told_while_one_waits_and_then_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hand_offs, "TOLD_AFTER_S", 0.05)
+    said: list[str] = []
+    go = threading.Event()
+    with pytest.raises(TryLater, match="did not answer within 0 s"):
+        hand_offs.check(_job("s3://b/k").spec, look=_after(go), say=said.append, limit_s=0.05)
+    assert said == ["waits for s3://b/k to answer, where what it makes is to be looked for"]
+    go.set()
 
 
 def test_without_what_a_store_needs_its_install_is_the_remedy() -> None:
-    with pytest.raises(MissingExtra, match="A hand-off at gs://"):
+    with pytest.raises(MissingExtra, match="A hand-off at s3://"):
+        hand_offs.check(_job("s3://b/k").spec)
+    with pytest.raises(NotAllowed, match=r"A hand-off at gs:// needs a library that is not here: .*gcsfs"):
         hand_offs.check(_job("gs://b/k").spec)
+    with pytest.raises(TryLater, match=r"ftp://127.0.0.1:1/x cannot be opened: .*refused\. Check it"):
+        hand_offs.check(_job("ftp://127.0.0.1:1/x").spec)

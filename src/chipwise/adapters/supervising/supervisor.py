@@ -280,10 +280,13 @@ class Supervisor:
             if "://" in name:  # the controller looks there
                 continue
             path = Path(self.order.get("folder") or ".") / name
-            if not path.exists():
-                return f"{name} is not there"
-            if path.is_file() and path.stat().st_size == 0:
-                return f"{name} is empty"
+            try:
+                if not path.exists():
+                    return f"{name} is not there"
+                if path.is_file() and path.stat().st_size == 0:
+                    return f"{name} is empty"
+            except (OSError, ValueError) as error:  # a name that no file can have, or a folder that may not be read
+                return f"{name[:200]} cannot be looked at: {getattr(error, 'strerror', None) or error}"
         return ""
 
 

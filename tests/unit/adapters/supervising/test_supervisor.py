@@ -190,6 +190,13 @@ def test_a_hand_off_that_is_missing_or_empty_is_a_failure(attempt: Attempt, tmp_
     assert "empty is empty" in ended["reason"]
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "x/" * 3000])
+def test_a_hand_off_that_no_file_can_be_is_told_and_is_no_loss(attempt: Attempt, tmp_path: Path, name: str) -> None:
+    ended = attempt.run("true", folder=str(tmp_path), produces=[name])
+    assert ended["code"] == 66
+    assert ended["reason"].startswith(f"it ended well, but {name[:200]} cannot be looked at: ")
+
+
 def test_a_service_that_is_no_longer_well_is_ended(attempt: Attempt) -> None:
     server = (
         "import http.server, os\n"
