@@ -28,6 +28,8 @@ class ChipwiseError(Exception):
     exit_code = 70
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        if message.endswith("..") and not message.endswith("..."):
+            message = message[:-1]  # ours behind the one of somebody else's sentence
         super().__init__(message)
         self.message = message
         self.remedy = remedy

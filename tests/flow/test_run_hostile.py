@@ -40,7 +40,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         (["--label", f"a={'b' * 100_000}", "--", "true"], 2, "--label a is"),
         (["--recover", "everything", "--", "true"], 2, "which is no move"),
         (["--budget", "nan", "--", "true"], 2, "--budget: nan cannot be."),
-        (["--gpus", "99999999999", "--", "true"], 2, "--gpus is '99999999999'."),
+        (["--gpus", "99999999999", "--", "true"], 2, "--gpus is 99,999,999,999, and at most 1,024"),
         (["--env", "A=\udcff", "--", "true"], 2, "half a character"),
     ],
 )

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from chipwise.errors import InvalidSettings, Problem
+from chipwise.errors import BadInput, InvalidSettings, Problem
 
 FLAGS = {"shard": "--zero", "prefix_len": "--prefix", "input_len": "--input", "tp": "--tp"}
 
@@ -19,3 +19,10 @@ def test_settings_are_told_by_the_names_they_were_given_under() -> None:
 def test_a_name_that_nobody_gave_another_stays() -> None:
     found = InvalidSettings(Problem("tp, pp", "below 1", None, "http, tp x dp"))
     assert str(found.called(FLAGS)) == "--tp, pp: below 1. Allowed: http, --tp x dp."
+
+
+def test_what_others_say_brings_no_second_full_stop() -> None:
+    assert str(BadInput("It cannot be read: the stream is not seekable..", remedy="Give a path.")) == (
+        "It cannot be read: the stream is not seekable. Give a path."
+    )
+    assert str(BadInput("It says: wait...", remedy="Wait.")) == "It says: wait... Wait."

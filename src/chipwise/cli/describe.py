@@ -170,6 +170,13 @@ def _cells(one: Compared) -> list[str]:
 
     special = {"seconds": show_took, "usd": show_spent, "memory_bytes": show_bytes, "interruptions": show_events}
     shown = special.get(one.name, text.number)
-    name = f"{one.unit}/s" if one.name == "throughput" else _NAMES.get(one.name, one.name)
+    name = f"{one.unit or 'units'}/s" if one.name == "throughput" else _NAMES.get(one.name, one.name)
     figures = ["" if value is None else shown(value) for value in (one.predicted, one.low, one.high, one.measured)]
-    return [name, *figures, "" if one.ratio is None else f"{one.ratio:.2f}"]
+    return [name, *figures, "" if one.ratio is None else _ratio(one.ratio)]
+
+
+def _ratio(ratio: float) -> str:
+    """0.97; of one that is far off, how far: 0.0031 rather than 0.00."""
+    from chipwise.units import show_number
+
+    return f"{ratio:.2f}" if ratio >= 0.1 else show_number(ratio, 2)

@@ -11,6 +11,8 @@ import click
 from chipwise.cli.options import Whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from chipwise.run.record import Row
 
 DAY_S = 86_400.0
@@ -18,14 +20,14 @@ DAY_S = 86_400.0
 
 @click.command()
 @click.option("--all", "-a", "everything", is_flag=True, help="Also those that ended long ago, and without a limit.")
-@click.option("--phase", default=None, help="Only those that are queued, running, done, failed, stopped.")
+@click.option("--phase", "only", multiple=True, help="Only those that are queued, running, done, failed, stopped; or several.")
 @click.option("--owner", default=None)
 @click.option("--team", default=None)
 @click.option("--project", default=None)
 @click.option("--limit", type=Whole(1, 10**6), default=50, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True)
 def ps(
-    everything: bool, phase: str | None, owner: str | None, team: str | None, project: str | None, limit: int, as_json: bool
+    everything: bool, only: tuple[str, ...], owner: str | None, team: str | None, project: str | None, limit: int, as_json: bool
 ) -> None:
     """List jobs: those that wait or run, and those that ended within a day.
 
@@ -43,24 +45,25 @@ def ps(
     from chipwise.run.record import Wanted
     from chipwise.spelling import nearest
 
-    if phase is not None and phase not in list(Phase):
+    for phase in [one for one in only if one not in list(Phase)]:
         raise UnknownName("phase", phase, nearest(phase, list(Phase)), remedy=f"There are: {', '.join(Phase)}.")
     session = open_session()
     record = place.open_record(session)
     try:
-        phases = frozenset({Phase(phase)}) if phase else frozenset()
+        phases = frozenset(map(Phase, only))
         wanted = Wanted(phases, owner or "", team or "", project or "", newest=None if everything else limit)
         rows = record.rows(wanted)
         # Each is read to know, so of a list without a limit only those that are not over.
         looked = replace(wanted, phases=(phases or LIVE) & LIVE) if everything else wanted
         unread = {one.id: one for one in record.damaged(looked)} if looked.phases or not everything else {}
+        back = {} if as_json else waiting.back_since(record, rows)
         waits = {} if as_json else waiting.asked_and_why(session, record, [row for row in rows if row.id not in unread])
     finally:
         record.close()
     if any(not row.phase.over and row.place == place.this_place(session) for row in rows):
         controlling.awake(session)  # a queue that stands still is what people look for here
     now = time.time()
-    if not everything and not phase:
+    if not everything and not only:
         rows = [row for row in rows if row.ended is None or now - row.ended < DAY_S]
     if as_json:
         text.show_json([{**row_view(row), "damaged": str(unread[row.id]) if row.id in unread else None} for row in rows])
@@ -74,7 +77,9 @@ def ps(
         text.Column("reason", flexible=True),
     ]  # fmt: skip
     waits |= {row.id: (str(row.gpus), "its record is damaged") for row in rows if row.id in unread}
-    text.show_table(columns, [_cells(row, now, *waits.get(row.id, (_each(row, row.gpus), row.reason))) for row in rows])
+    text.show_table(
+        columns, [_cells(row, now - _since(row, back), *waits.get(row.id, (_each(row, row.gpus), row.reason))) for row in rows]
+    )
     text.say(*(str(unread[row.id]) for row in rows if row.id in unread))
 
 
@@ -83,11 +88,15 @@ def _each(row: Row, number: int) -> str:
     return str(number) if row.machines <= 1 else f"{row.machines} x {number}"
 
 
-def _cells(row: Row, now: float, gpus: str, reason: str) -> list[str]:
+def _since(row: Row, back: Mapping[str, float]) -> float:
+    """When it ended, began, went back to the queue, or was submitted."""
+    return row.ended or (row.begun if row.phase.placed else None) or back.get(row.id, row.submitted)
+
+
+def _cells(row: Row, took: float, gpus: str, reason: str) -> list[str]:
     from chipwise.units import show_seconds
 
-    since = row.ended or (row.begun if row.phase.placed else None) or row.submitted
     return [
-        row.id, str(row.phase), show_seconds(max(now - since, 0.0)), gpus, _each(row, row.cpus),
+        row.id, str(row.phase), show_seconds(max(took, 0.0)), gpus, _each(row, row.cpus),
         str(row.attempts), row.team, reason,
     ]  # fmt: skip

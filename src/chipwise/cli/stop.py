@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def stop(jobs: tuple[str, ...], now: bool, wait: bool) -> None:
     """Ask jobs to save and end: each has its grace, then it is ended. With --now it has none.
 
-    JOB is an id, the beginning of one, or the name of the newest that is called so. The name of a pipeline stands for all
-    stages of its newest run that are not over.
+    JOB is an id, the beginning of one, or the name of the newest that is called so and is not over. The name of a pipeline
+    stands for all stages that are not over, of the newest run that has any.
     """
     from chipwise.api.running import asking
     from chipwise.api.wiring import open_session

@@ -42,6 +42,7 @@ def compare(spec: Spec, found: Measured | None) -> tuple[Compared, ...]:
     """In a fixed order. `found`: None while it is not over."""
     predicted = found.predicted if found is not None and found.predicted else spec.predicted
     measured: Mapping[str, object] = found.measured if found is not None else {}
+    unit = spec.work.unit or str(predicted.get("unit") or measured.get("unit") or "")  # of a service the prediction says it
     rows = []
     for name in _ORDER:
         thought, seen = number(predicted.get(name)), number(measured.get(name))
@@ -52,7 +53,7 @@ def compare(spec: Spec, found: Measured | None) -> tuple[Compared, ...]:
         rows.append(
             Compared(
                 name,
-                spec.work.unit if name == "throughput" else "",
+                unit if name == "throughput" else "",
                 thought,
                 number(predicted.get(f"{name}_low")),
                 number(predicted.get(f"{name}_high")),

@@ -216,7 +216,7 @@ def within(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
 
 def why_waiting(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:
     """In words, when somebody asks. It is not recorded: with every start it changes for all that wait."""
-    return _why(job, jobs, room, rules, now, ahead=True) or "starts next"
+    return _why(job, jobs, room, rules, now, ahead=True) or "waits for its turn, which is next"
 
 
 def why_short(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:

@@ -23,7 +23,7 @@ from chipwise.run.job import Outcome, Where, Why, Wish
 from chipwise.units import show_events, show_number, show_spent, show_took
 
 UNANSWERED = "it does not answer its check yet"  # of a service that runs
-ANSWERED = "it answers its check, for the first time"
+ANSWERED = "it answers its check"
 
 
 def told(event: Event) -> str:

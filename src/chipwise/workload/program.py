@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -136,12 +136,21 @@ def _checkpoints(value: object) -> object:
 
 def _produces(value: object) -> object:
     given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list | tuple) or len(given) > MOST_WORDS:
+    if not isinstance(given, list | tuple):
         raise fault(f"{shown(value)} is no list of files", "paths, such as [model/weights.safetensors]")
+    if wrong := wrong_files(given):
+        raise fault(*wrong)
+    return tuple(given)
+
+
+def wrong_files(given: Sequence[object]) -> tuple[str, str] | None:
+    """Of files that are to be there in the end, in a workload or on a command line: what is wrong, and what is allowed."""
+    if len(given) > MOST_WORDS:
+        return f"{len(given):,} are too many files", f"at most {MOST_WORDS}"
     for one in given:
         if not isinstance(one, str) or not one.strip() or len(one) > 1000 or not one.isprintable():
-            raise fault(f"{shown(one)} is no path of a file", "a path such as model/weights.safetensors")
-    return tuple(given)
+            return f"{shown(one)} is no path of a file", "a path such as model/weights.safetensors"
+    return None
 
 
 def _trigger(value: object) -> object:

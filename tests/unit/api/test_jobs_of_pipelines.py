@@ -11,7 +11,7 @@ import pytest
 
 from chipwise.adapters.stores.record import connect
 from chipwise.api.config import Config
-from chipwise.api.running import asking, place, submitting, wanted
+from chipwise.api.running import asking, jobs, place, submitting, wanted
 from chipwise.api.running.held import Held
 from chipwise.api.wiring import Session
 from chipwise.errors import BadInput, UnknownName
@@ -105,9 +105,14 @@ def test_a_job_that_is_only_called_like_a_stage_is_none(session: Session, record
     ("ended", "wish", "said"),
     [
         ((Phase.DONE, Phase.FAILED), Wish.STOP, "All stages of flow are over: .* is done, .* is failed. `chipwise retry flow`"),
+        ((Phase.DONE, Phase.STOPPED), Wish.STOP, "`chipwise resume flow`"),
         ((Phase.DONE, Phase.DONE), Wish.STOP, "Submit it anew"),
-        ((Phase.DONE, Phase.DONE), Wish.RUN, "No stage of flow failed or was stopped: .* Submit it anew"),
-        ((Phase.DONE, None), Wish.RUN, "No stage of flow failed or was stopped: .* is queued. `chipwise describe`"),
+        ((Phase.DONE, Phase.DONE), Wish.RUN, "No stage of the newest run of flow failed or was stopped: .* Submit it anew"),
+        (
+            (Phase.DONE, None),
+            Wish.RUN,
+            "No stage of the newest run of flow failed or was stopped: .* is queued. `chipwise describe`",
+        ),
     ],
 )
 def test_where_no_stage_can_be_asked_each_is_told(
@@ -117,6 +122,87 @@ def test_where_no_stage_can_be_asked_each_is_told(
     with pytest.raises(BadInput) as refused:
         asking.ask(session, ["flow"], wish)
     assert re.search(said, str(refused.value))
+
+
+def test_a_stage_that_ends_meanwhile_is_passed_over(session: Session, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = submitted(record, session, "flow", 2.0, None, None, None)
+
+    def ends(held: Held, job: Job) -> None:
+        if job.id == ids[2] and (first := record.job(ids[1])):
+            record.write([Change(first, (Over(Phase.DONE, ""),))], 3.0)
+
+    monkeypatch.setattr(Held, "awake", ends)
+    assert asking.ask(session, ["flow"], Wish.STOP) == [ids[2], ids[0]]
+
+
+def test_where_all_stages_end_meanwhile_that_is_told(session: Session, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    [id] = submitted(record, session, "flow", 2.0, None)
+
+    def ends(job: Job, wish: Wish) -> None:
+        if not job.phase.over:
+            record.write([Change(job, (Over(Phase.DONE, ""),))], 3.0)
+        allowed(job, wish)
+
+    allowed = jobs.allowed
+    monkeypatch.setattr(jobs, "allowed", ends)
+    with pytest.raises(BadInput, match=f"{id} is done already"):
+        asking.ask(session, ["flow"], Wish.STOP)
+
+
+def test_a_job_that_is_over_does_not_hide_a_pipeline_of_its_name(session: Session, record: Record) -> None:
+    ids = submitted(record, session, "flow", 2.0, None, None)
+    [one] = record.submit([("flow-0", Spec(("true",), "flow", place="here"))], 3.0)
+    record.write([Change(one, (Over(Phase.STOPPED, ""),))], 4.0)
+    assert asking.ask(session, ["flow"], Wish.STOP) == ids[::-1]
+    with pytest.raises(BadInput, match="flow-0 is stopped already"):
+        asking.ask(session, ["flow-0"], Wish.STOP)  # an id is always meant
+
+
+def test_a_job_that_runs_does_not_hide_a_pipeline_that_failed(session: Session, record: Record) -> None:
+    ids = submitted(record, session, "flow", 2.0, Phase.DONE, Phase.FAILED)
+    record.submit([("else-1", Spec(("true",), "flow", place="here"))], 3.0)
+    assert asking.ask(session, ["flow"], Wish.RUN) == ids[1:]
+
+
+def test_where_neither_can_be_asked_the_job_is_told(session: Session, record: Record) -> None:
+    submitted(record, session, "flow", 2.0, Phase.DONE)
+    [one] = record.submit([("else-1", Spec(("true",), "flow", place="here"))], 3.0)
+    record.write([Change(one, (Over(Phase.DONE, ""),))], 4.0)
+    with pytest.raises(BadInput, match="else-1 is done already"):
+        asking.ask(session, ["flow"], Wish.STOP)
+
+
+def test_of_jobs_of_one_name_the_newest_that_is_not_over_is_stopped(session: Session, record: Record) -> None:
+    record.submit([("x-1", Spec(("true",), "same", place="here"))], 1.0)
+    [_, new] = record.submit([(id, Spec(("true",), "same", place="here")) for id in ("x-2", "x-3")], 2.0)
+    record.write([Change(new, (Over(Phase.FAILED, ""),))], 3.0)
+    assert asking.ask(session, ["same"], Wish.STOP) == ["x-2"]
+    assert asking.ask(session, ["same"], Wish.RUN) == ["x-3"]
+
+
+def test_an_older_run_that_is_not_over_is_stopped_when_the_newest_is_over(session: Session, record: Record) -> None:
+    before = submitted(record, session, "flow", 1.0, Phase.DONE, None)
+    submitted(record, session, "flow", 2.0, Phase.DONE, Phase.DONE)
+    assert asking.ask(session, ["flow"], Wish.STOP) == before[1:]
+    with pytest.raises(BadInput, match="No stage of the newest run of flow failed"):
+        asking.ask(session, ["flow"], Wish.RUN)  # what came after it is not started again behind anybody's back
+
+
+# Where one job is meant, a pipeline is none.
+
+
+def test_the_name_of_a_pipeline_is_told_as_such_where_one_job_is_wanted(session: Session, record: Record) -> None:
+    submitted(record, session, "mine", 1.0, None, None)
+    ids = submitted(record, session, "mine", 2.0, None, None, None)
+    with pytest.raises(BadInput) as told:
+        jobs.find(record, "mine")
+    assert str(told.value) == f"mine is a pipeline; the stages of its newest run are {', '.join(ids)}. Name one of them."
+
+
+def test_of_many_jobs_that_begin_alike_the_rest_is_counted(record: Record) -> None:
+    record.submit([(f"same-{n}", Spec(("true",), "x")) for n in range(7)], 1.0)
+    with pytest.raises(BadInput, match=r"7 jobs begin with 'same': same-6, .*, same-2 and 2 more\. Write more of it\."):
+        jobs.find(record, "same")
 
 
 # How a workload is called.

@@ -65,3 +65,11 @@ def test_the_least_is_written_with_an_open_end(text: str, least: int) -> None:
 def test_of_a_workload_nothing_else_is_taken(text: Any) -> None:
     with pytest.raises(BadInput, match=r"its plan says\. Leave it out, or write the least"):
         ranges.least(text, "--machines")
+
+
+@pytest.mark.parametrize("text", ["1025-", "99999999999-"])
+def test_more_than_can_be_asked_for_is_told_as_such(text: str) -> None:
+    with pytest.raises(BadInput, match=r"--machines is .*, and at most 1,024 can be asked for\. Ask for fewer"):
+        ranges.least(text, "--machines")
+    with pytest.raises(BadInput, match=r"--machines is .*, and at most 1,024 can be asked for\. Ask for fewer"):
+        ranges.workers(text.removesuffix("-"), "--machines")

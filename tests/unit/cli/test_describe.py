@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.cli.describe import _holds, _leaves, _show_compared, _waits
+from chipwise.cli.describe import _cells, _holds, _leaves, _show_compared, _waits
 from chipwise.run.comparing import Compared
 from chipwise.run.job import Attempt, Job, Needs, Phase, Spec, Where, Why
 
@@ -60,3 +60,12 @@ def test_one_that_is_leaving_is_told_with_its_time() -> None:
     assert _leaves(job, 131.0) == f"by {at}, which is over: it is being ended"
     assert _leaves(replace(job, leaving=Why.END), 100.0) == "at once, without time to save"
     assert _leaves(replace(job, phase=Phase.RUNNING), 100.0) == ""
+
+
+@pytest.mark.parametrize(("measured", "said"), [(125.0, "1.25"), (12.0, "0.12"), (0.312, "0.0031"), (0.0, "0")])
+def test_a_small_ratio_is_not_none(measured: float, said: str) -> None:
+    assert _cells(Compared("throughput", "tokens", predicted=100.0, measured=measured))[-1] == said
+
+
+def test_what_nobody_names_is_counted_in_units() -> None:
+    assert _cells(Compared("throughput", predicted=1.0))[0] == "units/s"

@@ -51,3 +51,8 @@ def test_what_the_record_keeps_of_it_survives_a_round_trip() -> None:
     part = Measured(dict(PREDICTED), {"throughput": 45.0, "unit": "tokens"}, whole=False)
     assert writing.event_of(*writing.event_text(part)) == part
     assert writing.event_of("measured", '{"predicted": {}, "measured": {}}') == Measured({}, {})  # as older versions wrote it
+
+
+def test_what_a_service_answers_is_counted_as_predicted() -> None:
+    spec = Spec(("true",), "chat", service=True, predicted={"throughput": 5.0, "unit": "requests"})
+    assert by_name(compare(spec, None))["throughput"].unit == "requests"

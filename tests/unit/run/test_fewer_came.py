@@ -75,4 +75,4 @@ def test_when_a_service_answers_its_check_for_the_first_time_is_told() -> None:
     assert act.events == (Waiting(silent),)
     waits = replace(job, waiting=silent)
     [act] = step({job.id: waits}, _see(waits, Sight(State.RUNNING)), 9.0)
-    assert act.events == (Waiting(""), Told(1, "it answers its check, for the first time"))
+    assert act.events == (Waiting(""), Told(1, "it answers its check"))

@@ -252,7 +252,7 @@ def test_what_is_missing_is_told() -> None:
 
 
 def test_turns_retries_and_jobs_before_are_told() -> None:
-    assert why(asking("j")) == "starts next"
+    assert why(asking("j")) == "waits for its turn, which is next"
     assert why(asking("j", at=5.0), asking("x")) == "1 job ahead"
     failed = replace(asking("j"), not_before=105.0, waiting="failed: exit code 1")
     assert why(failed) == "tried again in 5 s: failed: exit code 1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 import threading
 import time
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ class Health:
         self.answered: float | None = None  # when it did for the first time
         self.failures = 0
         self.last = ""
-        self._told, self._told_at = "", 0.0
+        self._told, self._changed_at = "", -math.inf
         self.begun = time.monotonic()
 
     def begin(self) -> None:
@@ -44,8 +45,10 @@ class Health:
         if not self.url:
             return {}
         now = time.monotonic()
-        if self.last != self._told and (not self._told or now - self._told_at > TOLD_AGAIN_S):
-            self._told, self._told_at = self.last, now
+        if self.last != self._told and now - self._changed_at > TOLD_AGAIN_S:
+            # The first change, such as from "refused" to what it answers, is told at once as well.
+            self._changed_at = now if self._told else self._changed_at
+            self._told = self.last
         return {"url": self.url, "answered": self.answered, "instead": "" if self.answered is not None else self._told}
 
     def _ask_for_ever(self) -> None:

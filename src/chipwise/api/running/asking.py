@@ -35,7 +35,7 @@ def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line
             else:
                 submitting.checked_elsewhere(id, spec, held.elsewhere[spec.place])
             if spec.produces:
-                hand_offs.check(spec)
+                hand_offs.check(spec, say=say)
         named = _brought(held, named, say)
         jobs = submitting.submit(held.record, named, place.passing_dir(session), wanted.values(asked.secrets))
         for where, reach in held.reaches.items():
@@ -77,8 +77,15 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
     from chipwise.api import simulating
     from chipwise.api.running.planned import Planned, with_plans
 
-    if asked.stages or asked.engine not in (None, "local"):
-        raise BadInput("A simulation runs on no engine: it plays the machines of the plan.", remedy="Leave --engine out.")
+    engines = [
+        option
+        for option, given in (("--engine", asked.engine not in (None, "local")), ("--stage-engine", asked.stages))
+        if given
+    ]
+    if engines:
+        raise BadInput(
+            "A simulation runs on no engine: it plays the machines of the plan.", remedy=f"Leave {' and '.join(engines)} out."
+        )
     with opened(session) as held:
         named = wanted.named(session, replace(asked, played=True), held)
         rules = held.rules
@@ -99,15 +106,22 @@ def short(held: Held, job: Job) -> str:
         return f"{job.id} goes back to the queue: {job.waiting}"
     if job.phase is Phase.STARTING and len(job.attempts) > 1:
         return f"{job.id} starts again, attempt {len(job.attempts)}"
+    if job.phase is Phase.RUNNING and job.waiting and not job.spec.service:  # it ended, and what it made is looked for
+        return f"{job.id}: {job.waiting}"
     return ""
 
 
 def ask(session: Session, names: Sequence[str], wish: Wish) -> list[str]:
-    """All are found, and may be asked, before the first is asked."""
+    """All are found, and may be asked, before the first is asked. Where a pipeline was named, a stage of which it cannot be
+    asked any more, since it went on meanwhile, is passed over."""
     from chipwise.api.running import jobs
 
+    asked: list[str] = []
+    refused: BadInput | None = None
     with opened(session) as held:
-        found = list({job.id: job for name in names for job in jobs.meant(held.record, name, wish)}.values())
+        pairs = [(name, job) for name in names for job in jobs.meant(held.record, name, wish)]
+        found = list({job.id: job for _, job in pairs}.values())
+        of_pipelines = {job.id for name, job in pairs if job.spec.pipeline == name}
         if wish is Wish.RUN:
             found = jobs.in_order(held.record, found)
         for job in found:
@@ -115,9 +129,18 @@ def ask(session: Session, names: Sequence[str], wish: Wish) -> list[str]:
         for job in found:
             if wish is Wish.RUN:
                 submitting.laid_again(job, place.passing_dir(session))
-            jobs.ask(held.record, job, wish, held.record.login or submitting.submitter())
+            try:
+                jobs.ask(held.record, job, wish, held.record.login or submitting.submitter())
+            except BadInput as error:
+                if job.id not in of_pipelines:
+                    raise
+                refused = error
+                continue
+            asked.append(job.id)
             held.awake(job)
-    return [job.id for job in found]
+    if refused is not None and not asked:
+        raise refused
+    return asked
 
 
 def exit_code(job: Job) -> int:

@@ -12,7 +12,7 @@ from chipwise.api.plan_quick import read, with_limits
 from chipwise.api.planning_any import plan_any_checked
 from chipwise.api.running.bare import BOUGHT, priced
 from chipwise.api.running.engines import OnEc2, OnKubernetes, Reach
-from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as
+from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as, with_least
 from chipwise.api.running.workloads import IMAGE
 from chipwise.api.workloads import check
 from chipwise.catalog.offer import Purchase
@@ -117,24 +117,14 @@ def _place(deployment: Deployment) -> Where:
 
 
 def _needs(spec: Spec, deployment: Deployment, path: str, stage: str | None) -> Needs:
-    """As planned; where the least was told, fewer may do. What holds for all stages of a pipeline is as much as each can do."""
-    many, least = deployment.machines, spec.needs.machines_least
-    exact = replace(spec.needs, gpus=deployment.node.chips, machines=many, machines_least=None)
-    if least is None or (stage is not None and least >= many):
-        return exact
-    if deployment.form is Form.SERVICE:
-        raise BadInput(f"{path} is a service, of which replicas come and go by themselves.", remedy="Leave --machines out.")
-    if least > many:
-        raise BadInput(
-            f"{path} takes {many} machine{'' if many == 1 else 's'} by its plan, and {least} are to be the least.",
-            remedy=f"Write --machines {max(many // 2, 1)}-, or leave it out.",
-        )
-    if meets(deployment) and deployment.node.hosts > 1:
+    of = replace(spec, service=deployment.form is Form.SERVICE, pipeline=stage or "")
+    needs = replace(with_least(of, deployment.machines, path), gpus=deployment.node.chips)
+    if needs.machines_least is not None and meets(deployment) and deployment.node.hosts > 1:
         raise BadInput(
             f"{path} runs on {deployment.node.chip}, of which a machine is several hosts that work only together.",
             remedy="Leave --machines out.",
         )
-    return replace(exact, machines_least=least)
+    return needs
 
 
 def _expected(deployment: Deployment) -> float | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import submitting
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 TRIES = 20  # for a job that its controller changes at the same time
 LOOKED_AT = 500  # rows, in which a name is looked for
+SHOWN = 5  # of many that could be meant
 ANEW = "Submit it anew with `chipwise run`."
 
 
@@ -30,56 +32,83 @@ def find(record: Record, text: str) -> Job:
     """By id, by the beginning of one, or the newest of a name."""
     if (job := record.job(text)) is not None:
         return job
-    rows = record.rows(Wanted(name=text, newest=20)) if text else []
+    rows = record.rows(Wanted(name=text, newest=LOOKED_AT)) if text else []
     named = [row for row in rows if row.name == text]
     if named:
         rows = named[:1]  # the newest of that name
     if len(rows) == 1 and (job := record.job(rows[0].id)) is not None:
         return job
+    if stages := next(_runs(record, text), []):
+        ids = _some([one.id for one in reversed(stages)])
+        raise BadInput(f"{text} is a pipeline; the stages of its newest run are {ids}.", remedy="Name one of them.")
     if rows:
-        raise BadInput(
-            f"{len(rows)} jobs begin with {text!r}: {', '.join(row.id for row in rows[:5])}.", remedy="Write more of it."
-        )
+        ids = _some([row.id for row in rows])
+        raise BadInput(f"{len(rows)} jobs begin with {text!r}: {ids}.", remedy="Write more of it.")
     known = [row.id for row in record.rows(Wanted(newest=500))]
     raise UnknownName("job", text, nearest(text, known), remedy="`chipwise ps --all` lists all.")
 
 
+def _some(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return f"{', '.join(ids[:SHOWN])}{more}"
+
+
 def meant(record: Record, text: str, wish: Wish) -> list[Job]:
-    """The job that is called so; or, where none is and a pipeline is, those stages of its newest run of which this can be
-    asked, the last first: so none starts when the one before it goes."""
-    rows = record.rows(Wanted(name=text, newest=LOOKED_AT)) if text else []
-    is_job = not text or record.job(text) is not None or any(row.name == text for row in rows)
-    stages = [] if is_job else _stages(record, text)
-    return _askable(text, stages, wish) if stages else [find(record, text)]
+    """The job of that id; else one that is called so and of which this can be asked; else, of a pipeline that is, those stages
+    of which it can, the last first: so none starts when the one before it goes. Where of none it can, that is told."""
+    if not text or record.job(text) is not None:
+        return [find(record, text)]
+    rows = [row for row in record.rows(Wanted(name=text, newest=LOOKED_AT)) if row.name == text]
+    live = [row for row in rows if not row.phase.over]
+    job = record.job((live if wish.stops and live else rows)[0].id) if rows else None
+    if job is not None and _can(job, wish):
+        return [job]
+    runs = _runs(record, text)
+    if not (newest := next(runs, [])):
+        return [job or find(record, text)]
+    older = runs if wish.stops else ()  # an older run is not started again unless its stages are named
+    for run in chain([newest], older):
+        if found := [one for one in run if _can(one, wish)]:
+            return found
+    if job is not None:
+        return [job]
+    raise _none(text, newest, wish)
 
 
-def _stages(record: Record, pipeline: str) -> list[Job]:
-    """Of its newest run; the last first."""
-    wanted = Wanted(name=submitting.beginning(pipeline), newest=LOOKED_AT)
-    rows = [row for row in record.rows(wanted) if row.name.startswith(f"{pipeline}-")]
-    newest: Job | None = None
-    found: list[Job] = []
-    for row in rows:
-        if newest is not None and row.submitted != newest.submitted:
+def _runs(record: Record, pipeline: str) -> Iterator[list[Job]]:
+    """Its stages, the last first; of the newest run, then of those older ones of which something is not over."""
+    wanted = Wanted(name=submitting.beginning(pipeline), newest=LOOKED_AT) if pipeline else None
+    rows = [row for row in record.rows(wanted) if row.name.startswith(f"{pipeline}-")] if wanted else []
+    first = True
+    for _, at_once in groupby(rows, lambda row: row.submitted):
+        some = list(at_once)
+        if not first and all(row.phase.over for row in some):
             continue
-        job = record.job(row.id)
-        if job is not None and job.spec.pipeline == pipeline:
-            newest = newest or job
-            found += [job] if job.spec.workload == newest.spec.workload else []
-    return found
+        jobs = [job for row in some if (job := record.job(row.id)) is not None and job.spec.pipeline == pipeline]
+        for workload in dict.fromkeys(job.spec.workload for job in jobs):
+            first = False
+            yield [job for job in jobs if job.spec.workload == workload]
 
 
-def _askable(pipeline: str, stages: Sequence[Job], wish: Wish) -> list[Job]:
-    again = [one for one in stages if (one.wish.stops and not one.phase.over) or one.phase in (Phase.FAILED, Phase.STOPPED)]
-    found = [one for one in stages if not one.phase.over] if wish.stops else again
-    if found:
-        return found
+def _can(job: Job, wish: Wish) -> bool:
+    """Whether this can be asked of it."""
+    again = (job.wish.stops and not job.phase.over) or job.phase in (Phase.FAILED, Phase.STOPPED)
+    return not job.phase.over if wish.stops else again
+
+
+def _none(pipeline: str, stages: Sequence[Job], wish: Wish) -> BadInput:
     told = ", ".join(f"{one.id} is {one.phase}" for one in reversed(stages))
+    ended = [one for one in stages if one.phase is not Phase.DONE]
     if wish.stops:
-        retry = f"`chipwise retry {pipeline}` starts those again that are not done."
-        raise BadInput(f"All stages of {pipeline} are over: {told}.", remedy=retry if again else ANEW)
-    remedy = ANEW if all(one.phase is Phase.DONE for one in stages) else "`chipwise describe` tells the story of each."
-    raise BadInput(f"No stage of {pipeline} failed or was stopped: {told}.", remedy=remedy)
+        again = f"`chipwise {_verb(ended)} {pipeline}` starts those again that are not done."
+        return BadInput(f"All stages of {pipeline} are over: {told}.", remedy=again if ended else ANEW)
+    remedy = "`chipwise describe` tells the story of each." if ended else ANEW
+    return BadInput(f"No stage of the newest run of {pipeline} failed or was stopped: {told}.", remedy=remedy)
+
+
+def _verb(ended: Sequence[Job]) -> str:
+    """What one asks of jobs that are to go on: the word for those that were stopped, where all were."""
+    return "resume" if all(one.phase is Phase.STOPPED for one in ended) else "retry"
 
 
 def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") -> Job:
@@ -104,7 +133,7 @@ def in_order(record: Record, found: Sequence[Job]) -> list[Job]:
     for job in asked.values():
         ended = [one for one in _all_before(record, job) if one.phase.over and one.phase is not Phase.DONE]
         if missing := [one for one in ended if one.id not in asked]:
-            verb = "resume" if all(one.phase is Phase.STOPPED for one in (*ended, job)) else "retry"
+            verb = _verb((*ended, job))
             names = " ".join(one.id for one in (*ended, job))
             raise BadInput(
                 f"{job.id} comes after {missing[-1].id}, which is {missing[-1].phase}.",
@@ -149,8 +178,8 @@ class Described:
 
 
 def describe(record: Record, job: Job, room: Room, rules: Rules) -> Described:
-    elsewhere, serves = job.spec.engine != "local" and not job.phase.over, job.spec.service and job.phase is Phase.RUNNING
-    waiting = job.waiting if elsewhere or serves else ""
+    elsewhere = job.spec.engine != "local" and not job.phase.over
+    waiting = job.waiting if elsewhere or job.phase is Phase.RUNNING else ""
     if job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
         waiting = why_short(job, before, Room(), rules, time.time())
     elif job.phase is Phase.QUEUED and job.spec.engine == "local":

@@ -14,7 +14,7 @@ from chipwise.plan.decision import Choice, Plan
 from chipwise.plan.pipeline import PipelinePlan, Placed, by_use
 from chipwise.plan.pricing import BOOT_S
 from chipwise.run.comparing import steps_of
-from chipwise.run.job import Spec, Where
+from chipwise.run.job import Needs, Spec, Where
 from chipwise.units import show_spent, show_took
 from chipwise.workload.pipeline import Pipeline
 
@@ -92,12 +92,28 @@ def _placed(spec: Spec, choices: Sequence[Choice], best: Choice) -> Spec:
     same = same_choices(choices, best)
     return replace(
         spec,
-        needs=replace(spec.needs, gpus=best.chips, machines=best.machines),
+        needs=replace(with_least(spec, best.machines, spec.name), gpus=best.chips),
         places=tuple(dict.fromkeys(map(place_of, same)))[:PLACES],
         expected_s=min(one.seconds for one in same),  # what restarts take, a run finds out by itself
         interruptions_per_hour=rate_of(same),
         predicted={**_figures(best), **_steps(spec), "start_s": BOOT_S},
     )
+
+
+def with_least(spec: Spec, machines: int, who: str) -> Needs:
+    """As planned; where the least was told, fewer may do. What holds for all stages of a pipeline is as much as each can do."""
+    least = spec.needs.machines_least
+    exact = replace(spec.needs, machines=machines, machines_least=None)
+    if least is None or (spec.pipeline and least >= machines):
+        return exact
+    if spec.service:
+        raise BadInput(f"{who} is a service, of which replicas come and go by themselves.", remedy="Leave --machines out.")
+    if least > machines:
+        raise BadInput(
+            f"{who} takes {machines} machine{'' if machines == 1 else 's'} by its plan, and {least} are to be the least.",
+            remedy=f"Write --machines {max(machines // 2, 1)}-, or leave it out.",
+        )
+    return replace(exact, machines_least=least)
 
 
 def _steps(spec: Spec) -> dict[str, object]:

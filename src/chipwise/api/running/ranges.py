@@ -13,7 +13,7 @@ MOST = 1024
 
 def workers(text: str, option: str) -> tuple[int, int | None]:
     """The number that is wanted, and the least that will do: None where it is to be exactly as many."""
-    found = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", text, re.ASCII)
+    found = re.fullmatch(r"\s*(\d{1,40})\s*(?:-\s*(\d{1,40})\s*)?", text, re.ASCII)
     if found is None:
         raise BadInput(f"{option} is {text[:40]!r}.", remedy=f"Write a number, or the least and the most: {option} 2-4.")
     least, most = int(found[1]), int(found[2] or found[1])
@@ -21,20 +21,24 @@ def workers(text: str, option: str) -> tuple[int, int | None]:
         raise BadInput(
             f"{option} is {text.strip()}: the least is more than the most.", remedy=f"Write {option} {most}-{least}."
         )
-    if most > MOST:
-        raise BadInput(f"{option} is {most:,}, and at most {MOST:,} can be asked for.", remedy="Ask for fewer.")
-    return most, (least if found[2] is not None and least < most else None)
+    return _within(most, option), (least if found[2] is not None and least < most else None)
 
 
 def least(text: str, option: str) -> int:
     """Of a workload, whose plan says the most: the least that it can do with, written 2-."""
-    found = re.fullmatch(r"\s*(\d{1,6})\s*-\s*", text, re.ASCII)
+    found = re.fullmatch(r"\s*(\d{1,40})\s*-\s*", text, re.ASCII)
     if found is None:
         raise BadInput(
             f"{option} is {text[:40]!r}, and how many a workload takes, its plan says.",
             remedy=f"Leave it out, or write the least that it can do with: {option} 2-.",
         )
-    return int(found[1])
+    return _within(int(found[1]), option)
+
+
+def _within(number: int, option: str) -> int:
+    if number > MOST:
+        raise BadInput(f"{option} is {number:,}, and at most {MOST:,} can be asked for.", remedy="Ask for fewer.")
+    return number
 
 
 def moves(text: str, option: str = "--recover") -> tuple[Move, ...]:

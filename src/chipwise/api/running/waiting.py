@@ -50,6 +50,19 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
         return {}
 
 
+def back_since(record: Record, rows: Sequence[Row]) -> dict[str, float]:
+    """By id when its latest attempt ended, of jobs that wait for another one."""
+    found: dict[str, float] = {}
+    for row in [row for row in rows if row.phase is Phase.QUEUED and row.attempts][:MOST]:
+        try:
+            job = record.job(row.id)
+        except Unread:
+            continue
+        if job is not None and job.attempt is not None and job.attempt.ended is not None:
+            found[row.id] = job.attempt.ended
+    return found
+
+
 def earlier(record: Record, job: Job) -> list[Job]:
     """What it comes after and is not done, here or elsewhere."""
     found: list[Job | None] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,12 +84,20 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
         return _of_command(replace(asked, words=("true",)), held, aims[engines.pop(stage, asked.engine)])
 
     wanted = dict(engines)
-    found = specs_of(session, path, asked.environment, rest, asked.name or "")
+    try:
+        found = specs_of(session, path, asked.environment, rest, asked.name or "")
+    except BadInput as error:
+        if path == "-" or path.endswith((".yaml", ".yml")) or Path(path).exists():
+            raise
+        hint = f"Before a command write --: chipwise run -- {path[:60]}."
+        raise BadInput(error.message, remedy=" ".join(filter(None, (error.remedy, hint)))) from None
     for _, _, spec in found:
         _check_deadline(path, spec, time.time())
     if engines:
         names = ", ".join(stage for _, stage, _ in found if stage) or "none"
         raise BadInput(f"{path} has no stage {', '.join(engines)}.", remedy=f"Its stages: {names}.")
+    if asked.machines is not None and not asked.played:
+        _check_elsewhere(aims[wanted.get(stage, asked.engine)][0] for _, stage, _ in found)
     named = []
     for id, stage, spec in found:
         reach = aims[wanted.get(stage, asked.engine)][0]
@@ -120,6 +128,11 @@ def _with_code(asked: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
             remedy="Put it and its code into a folder of their own, or name one with --folder.",
         )
     return replace(spec, folder=str(folder))
+
+
+def _check_elsewhere(reaches: Iterable[Reach]) -> None:
+    if all(reach.local for reach in reaches):
+        raise BadInput("This machine is one.", remedy="Leave --machines out, or take another engine.")
 
 
 def _check_deadline(path: str, spec: Spec, now: float) -> None:
@@ -204,9 +217,19 @@ def _of_command(asked: Asked, held: Held, aim: tuple[Reach, str]) -> Spec:
         budget_usd=asked.budget,
         checkpoints=asked.checkpoints or "",
         after=tuple(_known(held, one) for one in asked.after),
-        produces=asked.produces,
+        produces=_produces(asked.produces),
     )
     return spec if reach.local or not asked.is_command else _bare(held, asked, reach, spec)
+
+
+def _produces(given: tuple[str, ...]) -> tuple[str, ...]:
+    """As a workload may say it."""
+    if given:
+        from chipwise.workload.program import wrong_files
+
+        if wrong := wrong_files(given):
+            raise BadInput(f"--produces: {wrong[0]}.", remedy=f"Give {wrong[1]}.")
+    return given
 
 
 def _folder(asked: Asked, reach: Reach) -> str:
@@ -225,12 +248,12 @@ def _needs(asked: Asked, reach: Reach) -> Needs:
     machines_least: int | None = None
     if asked.machines is not None:
         text = str(asked.machines)
-        if reach.local and not asked.is_command and not asked.stages:
-            raise BadInput("This machine is one.", remedy="Leave --machines out, or take another engine.")
         given = ranges.workers(text, "--machines") if asked.is_command else (1, ranges.least(text, "--machines"))
         machines, machines_least = given
     if machines < 1 or machines_least == 0:
         raise BadInput("A job needs a machine.", remedy="Write --machines 1 or more.")
+    if reach.local and not asked.is_command and not asked.played:
+        machines_least = None  # of a pipeline: this stage is on one machine, others may be on several
     if gpus_least is not None and not reach.local:
         raise BadInput(
             f"{reach.kind} gives each machine its GPUs whole.", remedy="Give a range of machines instead: --machines 2-4."

@@ -39,6 +39,12 @@ def specs_of(
     for name in work.order:
         before = tuple(found[giver][0] for giver, taker in work.edges if taker == name)
         said = asked(name)
+        if said.produces:
+            files = ", ".join(said.produces[:5])
+            raise BadInput(
+                f"--produces does not say which stage of {path} makes {files}.",
+                remedy=f"Name it in the stage that makes it: program: {{produces: [{files}]}}.",
+            )
         spec = _predicted(session, path, stages[name], _spec(stages[name], _at_home(said, path), path))
         team, project = spec.team or work.labels.team or "", spec.project or work.labels.project or ""
         whole = called or work.name
@@ -88,7 +94,7 @@ def _spec(work: Common, asked: Spec, path: str) -> Spec:
         labels={**(labels.model_extra or {}), **asked.labels},
         checkpoints=asked.checkpoints or program.checkpoints or "",
         health=f"http://127.0.0.1:{program.port}{program.health}" if service and program.port and program.health else "",
-        produces=program.produces or asked.produces,
+        produces=tuple(dict.fromkeys((*program.produces, *asked.produces))),
         deadline=deadline,
         budget_usd=asked.budget_usd if asked.budget_usd is not None else total,
     )

@@ -27,10 +27,14 @@ def test_what_comes_instead_of_an_answer_is_told_at_once_and_then_rarely(monkeyp
     assert asked.standing() == {"url": URL, "answered": None, "instead": ""}
     asked.last = "Connection refused"
     assert asked.standing()["instead"] == "Connection refused"
-    asked.last = "status 503"
-    assert asked.standing()["instead"] == "Connection refused"
-    now[0] += health.TOLD_AGAIN_S + 1.0
+    asked.last = "status 503"  # the first change: it listens now
     assert asked.standing()["instead"] == "status 503"
+    asked.last = "status 502"
+    assert asked.standing()["instead"] == "status 503"
+    now[0] += health.TOLD_AGAIN_S + 1.0
+    assert asked.standing()["instead"] == "status 502"
+    asked.last = "status 503"
+    assert asked.standing()["instead"] == "status 502"
     asked.answered = 7.0
     assert asked.standing() == {"url": URL, "answered": 7.0, "instead": ""}
 

@@ -1,0 +1,129 @@
+"""What options of `run` say of a command, of a workload and of the stages of a pipeline, and what they cannot say."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chipwise.api.config import Config
+from chipwise.api.running import asking, planned, wanted
+from chipwise.api.running.engines import Reach
+from chipwise.api.wiring import Session
+from chipwise.errors import BadInput
+from chipwise.run.job import Needs, Spec
+
+STAGE = "kind: hpc, steps: 1, flop_per_step: 1e9, bytes_per_step: 1MB, program: {command: ['true'], produces: [own.txt]}"
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setenv("CHIPWISE_GPUS", "none")
+    monkeypatch.setenv("CHIPWISE_CPUS", "0,1")
+    for name in ("config", "data"):
+        (tmp_path / name).mkdir()
+    return Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), [])
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> str:
+    (tmp_path / "one.yaml").write_text(f"{{name: small, {STAGE}}}\n")
+    return str(tmp_path / "one.yaml")
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> str:
+    stages = f"  - {{name: make, {STAGE}}}\n  - {{name: use, {STAGE}}}\n"
+    (tmp_path / "flow.yaml").write_text(f"kind: pipeline\nname: flow\nstages:\n{stages}")
+    return str(tmp_path / "flow.yaml")
+
+
+def specs(session: Session, path: str, **given: Any) -> list[Spec]:
+    with asking.opened(session) as held:
+        return [spec for _, spec in wanted.named(session, wanted.Asked((path,), path == "true", **given), held)]
+
+
+# What is to be there in the end.
+
+
+@pytest.mark.parametrize("path", ["", "  ", "a\nb", "a\tb", "x" * 1001])
+def test_what_is_no_path_of_a_file_is_not_looked_for(session: Session, path: str) -> None:
+    with pytest.raises(BadInput, match=r"--produces: .* is no path of a file\. Give a path such as"):
+        specs(session, "true", produces=("good.txt", path))
+
+
+def test_a_command_leaves_as_many_files_as_a_workload(session: Session) -> None:
+    many = tuple(f"{n}.txt" for n in range(400))
+    [spec] = specs(session, "true", produces=many)
+    assert spec.produces == many
+    with pytest.raises(BadInput, match="--produces: 401 are too many files"):
+        specs(session, "true", produces=(*many, "more"))
+
+
+def test_a_workload_leaves_what_its_file_and_the_command_line_say(session: Session, one: str) -> None:
+    [spec] = specs(session, one, produces=("more.txt", "own.txt"))
+    assert spec.produces == ("own.txt", "more.txt")
+
+
+def test_which_stage_leaves_a_file_the_stage_says(session: Session, flow: str) -> None:
+    with pytest.raises(BadInput, match=r"does not say which stage of .* makes ghost.txt\. Name it in the stage"):
+        specs(session, flow, produces=("ghost.txt",))
+
+
+# How many machines.
+
+
+def test_a_simulation_plays_the_machines_of_the_plan(session: Session, one: str) -> None:
+    [spec] = specs(session, one, machines="1-", played=True)
+    assert spec.needs.machines_least == 1
+    played = asking.simulate(session, wanted.Asked((one,), False, machines="1-"), 0)
+    assert [course.job.spec.needs.fewest_machines for course in played.courses] == [1]
+
+
+def test_of_a_simulation_the_least_is_not_more_than_is_planned(session: Session, one: str, flow: str) -> None:
+    with pytest.raises(BadInput, match=r"small takes 1 machine by its plan, and 3 are to be the least\. Write --machines 1-"):
+        asking.simulate(session, wanted.Asked((one,), False, machines="3-"), 0)
+    played = asking.simulate(session, wanted.Asked((flow,), False, machines="3-"), 0)  # as much as each stage can do
+    assert [course.job.spec.needs.machines_least for course in played.courses] == [None, None]
+
+
+def test_as_many_as_planned_or_more_than_the_least(session: Session) -> None:
+    needs = planned.with_least(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big")
+    assert (needs.machines, needs.fewest_machines) == (4, 2)
+
+
+@pytest.mark.parametrize("stages", [(), ("make=local",), ("make=local", "use=local")])
+def test_where_all_runs_on_this_machine_it_is_one(session: Session, flow: str, one: str, stages: tuple[str, ...]) -> None:
+    for path in (flow, one)[: 1 if stages else 2]:
+        with pytest.raises(BadInput, match=r"This machine is one\. Leave --machines out, or take another engine"):
+            specs(session, path, machines="2-", stages=stages)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"engine": "kubernetes"}, "Leave --engine out"),
+        ({"stages": ("make=ec2",)}, "Leave --stage-engine out"),
+        ({"engine": "ec2", "stages": ("make=local",)}, "Leave --engine and --stage-engine out"),
+    ],
+)
+def test_a_simulation_names_the_option_that_it_does_not_take(session: Session, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        asking.simulate(session, wanted.Asked(("flow.yaml",), False, **given), 0)
+
+
+def test_a_command_without_its_dashes_is_told_of_them(session: Session) -> None:
+    with pytest.raises(
+        BadInput, match=r"There is no file 'nvidia-smi'.* Before a command write --: chipwise run -- nvidia-smi"
+    ):
+        specs(session, "nvidia-smi")
+    with pytest.raises(BadInput, match=r"There is no file 'gone\.yaml'") as told:
+        specs(session, "gone.yaml")
+    assert "--" not in str(told.value)
+
+
+def test_a_stage_on_this_machine_is_on_one(session: Session) -> None:
+    needs = wanted._needs(wanted.Asked(("flow.yaml",), False, machines="2-"), Reach("local"))
+    assert (needs.machines, needs.machines_least) == (1, None)
