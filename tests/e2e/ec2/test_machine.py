@@ -181,6 +181,14 @@ def test_what_is_missing_is_said_in_a_sentence(bench: Rented, asked: dict[str, A
 
 
 @pytest.mark.parametrize(
+    ("code", "name"), [("os.makedirs('out/deep')", "ended-0-66"), ("os.mkdir('out'); open('out/x', 'w')", "ended-0-0")]
+)
+def test_a_folder_is_handed_over_when_something_is_in_it(bench: Rented, tmp_path: Path, code: str, name: str) -> None:
+    boot(bench, a_job(python(f"import os; {code}"), folder=str(tmp_path), produces=("out",)))
+    assert over(bench)["name"] == name, bench.hall.console("i-1")
+
+
+@pytest.mark.parametrize(
     ("path", "there"),
     [
         ("made/model.bin", True), ("made", True), ("made/", True), ("made/a b (1+).bin", True), ("made/sub", True),

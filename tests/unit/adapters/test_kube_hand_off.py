@@ -55,10 +55,11 @@ def _ended(shell: list[str], here: Path, command: list[str], *produces: str, **m
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_what_is_there_is_done_and_what_is_missing_or_empty_is_a_failure_of_its_own(shell: list[str], tmp_path: Path) -> None:
-    write = ["sh", "-c", "echo x > 'a b'; mkdir out; : > none"]
-    assert _ended(shell, tmp_path, write, "a b", "out", str(tmp_path / "out")) == (0, "")
+    write = ["sh", "-c", "echo x > 'a b'; mkdir out hid void; : > out/part; : > hid/.done; : > none"]
+    assert _ended(shell, tmp_path, write, "a b", "out", "hid", str(tmp_path / "out")) == (0, "")
     assert _ended(shell, tmp_path, ["true"], "a b", "no such", "none") == (66, "it ended well, but no such is not there")
-    assert _ended(shell, tmp_path, ["true"], "none") == (66, "it ended well, but none is empty")
+    for empty in ("none", "void"):
+        assert _ended(shell, tmp_path, ["true"], empty) == (66, f"it ended well, but {empty} is empty")
 
 
 @pytest.mark.parametrize("shell", SHELLS)

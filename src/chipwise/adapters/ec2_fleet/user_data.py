@@ -86,7 +86,9 @@ def _wanted(path: str) -> str:
     """A listing of S3 has all keys that begin so, too: what is named must be one of them, and not be empty, or be a folder."""
     quoted = shell([path])
     if not path.startswith("s3://"):
-        there = f'[ -s "$(cd "${{FOLDER:-/}}" && realpath -m {quoted})" ]'
+        there = (
+            f'at=$(cd "${{FOLDER:-/}}" && realpath -m {quoted}) && [ -s "$at" ] && [ -n "$(find "$at" ! -type d | head -n 1)" ]'
+        )
     elif path.endswith("/"):
         there = f"aws s3 ls {quoted} > /dev/null"
     else:

@@ -31,9 +31,16 @@ child=$!
 [ -z "$told" ] || kill "$child" 2>/dev/null
 while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
 [ "$code" = 0 ] || exit "$code"
+holds() {{
+  for one in "$1"/* "$1"/.[!.]*; do
+    [ ! -e "$one" ] || return 0
+  done
+  return 1
+}}
 look() {{
   if [ ! -e "$1" ]; then lacks="$1 is not there"
   elif [ -f "$1" ] && [ ! -s "$1" ]; then lacks="$1 is empty"
+  elif [ -d "$1" ] && ! holds "$1"; then lacks="$1 is empty"
   else return 0
   fi
   echo "it ended well, but $lacks" >&2

@@ -283,7 +283,7 @@ class Supervisor:
             try:
                 if not path.exists():
                     return f"{name} is not there"
-                if path.is_file() and path.stat().st_size == 0:
+                if (path.is_file() and not path.stat().st_size) or (path.is_dir() and not any(path.iterdir())):
                     return f"{name} is empty"
             except (OSError, ValueError) as error:  # a name that no file can have, or a folder that may not be read
                 return f"{name[:200]} cannot be looked at: {getattr(error, 'strerror', None) or error}"

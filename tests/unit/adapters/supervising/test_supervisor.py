@@ -190,6 +190,15 @@ def test_a_hand_off_that_is_missing_or_empty_is_a_failure(attempt: Attempt, tmp_
     assert "empty is empty" in ended["reason"]
 
 
+@pytest.mark.parametrize(("inside", "code"), [(".done", 0), ("", 66)])
+def test_a_folder_is_handed_over_when_something_is_in_it(attempt: Attempt, tmp_path: Path, inside: str, code: int) -> None:
+    (tmp_path / "out").mkdir()
+    if inside:
+        (tmp_path / "out" / inside).touch()
+    ended = attempt.run("true", folder=str(tmp_path), produces=["out"])
+    assert (ended["code"], "out is empty" in ended["reason"]) == (code, bool(code))
+
+
 @pytest.mark.parametrize("name", ["a" * 300, "x/" * 3000])
 def test_a_hand_off_that_no_file_can_be_is_told_and_is_no_loss(attempt: Attempt, tmp_path: Path, name: str) -> None:
     ended = attempt.run("true", folder=str(tmp_path), produces=[name])
