@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,8 @@ class SkippedFiles:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell that runs us in the background; some tests send interrupts
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workeroutput"):
         config.pluginmanager.register(SkippedFiles(config.workeroutput))
 
