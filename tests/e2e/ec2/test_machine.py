@@ -188,6 +188,15 @@ def test_a_folder_is_handed_over_when_something_is_in_it(bench: Rented, tmp_path
     assert over(bench)["name"] == name, bench.hall.console("i-1")
 
 
+def test_one_that_ends_well_when_it_is_told_to_leave_is_done_only_if_what_it_was_to_make_is_there(bench: Rented) -> None:
+    boot(bench, a_job(python(WAITS.replace("sys.exit(75)", "sys.exit(0)")), produces=("/no/such/file",)))
+    ready(bench)
+    bench.hall.metadata.interrupt("i-1")
+    ended = over(bench)
+    assert (ended["name"], "/no/such/file" in ended["reason"]) == ("ended-0-66", True)
+    assert ended["noticed"]["by"] > time.time() + 60, "so that it counts as one that left, and is started again"
+
+
 @pytest.mark.parametrize(
     ("path", "there"),
     [

@@ -366,7 +366,7 @@ if [ -n "$OURS" ]; then # left, whatever its code says; one that idled would idl
   [ "$result" != 0 ] || result=75
   [ -z "$IDLED" ] || result=124
 fi
-if [ "$result" = 0 ] && [ -z "$TOLD" ] && missing=$(produced) && [ -n "$missing" ]; then
+if [ "$result" = 0 ] && missing=$(produced) && [ -n "$missing" ]; then
   result=66 reason="it ended well, but $missing is not there or empty"
 fi
 quit "$result" "$reason"
