@@ -16,9 +16,9 @@ from urllib.parse import SplitResult, urlsplit
 from chipwise.errors import BadInput, TryLater
 from chipwise.job.remote import Remote
 from chipwise.run.engine import Seen, Sight, State
+from chipwise.run.hand_off import CODE, by_controller, told
 from chipwise.run.job import Job, Spec
 
-CODE = 66
 STORES = (  # that outlive a job and can be seen from several machines, as fsspec calls them
     "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "hf", "http", "https", "ftp", "sftp", "ssh", "smb", "hdfs",
     "webhdfs", "webdav", "lakefs", "dbfs",
@@ -32,11 +32,6 @@ TOLD_AFTER_S = 2.0  # most answers come sooner, and need no word
 Key = tuple[str, int]
 
 
-def urls(spec: Spec) -> tuple[str, ...]:
-    """Of what it makes. A machine of EC2 looks at S3 by itself, with its own rights."""
-    return tuple(one for one in spec.produces if "://" in one and not (spec.engine == "ec2" and one.startswith("s3://")))
-
-
 def lacks(url: str) -> str:
     """What is wrong with what should be there; empty where it is."""
     return Remote(url, "A hand-off").lacks()
@@ -47,9 +42,10 @@ def check(
 ) -> None:
     """Raises where nobody could look from here later, before anything runs for hours. Each store is asked once."""
     stores: dict[tuple[str, str], str] = {}
+    here = by_controller(spec)
     for url in (one for one in spec.produces if "://" in one):
         parts = _checked(url, spec.name)
-        if url in urls(spec):
+        if url in here:
             stores.setdefault((parts.scheme, parts.netloc), url)
     for url in stores.values():
         _answered(url, look, say, limit_s)
@@ -64,7 +60,7 @@ def _checked(url: str, name: str) -> SplitResult:
         raise BadInput(f"{url[:200]} is a file of some machine.", remedy="Write its path, without file://.")
     if parts.scheme not in STORES or "::" in url or not parts.netloc:
         raise BadInput(
-            f"{url.partition('@')[2][:200] if '@' in url else url[:200]!r} is at no store that others could read.",
+            f"{url.rpartition('@')[2][:200]!r} is at no store that others could read.",
             remedy=f"Write a path, or a URL of one of {', '.join(STORES[:3])}, ... {STORES[-1]}, such as s3://bucket/key.",
         )
     if "@" in parts.netloc or parts.query:
@@ -120,7 +116,7 @@ class HandOffs:
         ended = {
             key: (job, sight)
             for job in jobs
-            if job.spec.produces and urls(job.spec)
+            if job.spec.produces and by_controller(job.spec)
             and (sight := seen.attempts.get(key := (job.id, len(job.attempts)))) is not None
             and sight.state is State.EXITED and sight.code == 0
         }  # fmt: skip
@@ -131,20 +127,20 @@ class HandOffs:
             self._abandon()
         if not ended:
             return seen
-        told = {key: self._told(key, job, sight) for key, (job, sight) in ended.items()}
-        return replace(seen, attempts={**seen.attempts, **told})
+        checked = {key: self._told(key, job, sight) for key, (job, sight) in ended.items()}
+        return replace(seen, attempts={**seen.attempts, **checked})
 
     def _told(self, key: Key, job: Job, sight: Sight) -> Sight:
         now, answer = self._clock(), self._answers.get(key)
         since = self._since.setdefault(key, now)
         if answer is not None and not answer.trouble:
-            return replace(sight, code=CODE, reason=f"it ended well, but {answer.lacks}") if answer.lacks else sight
+            return replace(sight, code=CODE, reason=told(answer.lacks)) if answer.lacks else sight
         trouble = answer.trouble if answer is not None else ""
         if now - since > (TOLD_AFTER_S if job.wish.stops else PATIENCE_S):
-            why = f"it ended well, but nobody could look for what it made: {trouble or 'its store does not answer'}"
+            why = told(f"nobody could look for what it made: {trouble or 'its store does not answer'}")
             return replace(sight, code=CODE, reason=why)
         if answer is None or now - answer.at > AGAIN_S:
-            self._ask(key, urls(job.spec))
+            self._ask(key, by_controller(job.spec))
         why = "" if now - since < TOLD_AFTER_S and not trouble else "it ended well; looks for what it made"
         return replace(
             sight, state=State.RUNNING, code=None, reason=f"{why}: {trouble}" if trouble else why, until=None, ended=True
@@ -160,7 +156,7 @@ class HandOffs:
 
     def _asking(self, key: Key, wanted: Sequence[str], begun: float) -> None:
         try:
-            found = next((told for one in wanted if (told := self._look(one))), "")
+            found = next((wrong for one in wanted if (wrong := self._look(one))), "")
             answer = _Answer(self._clock(), lacks=found)
         except Exception as error:  # of a library too: a job of which nothing were said would look as if it ran for ever
             answer = _Answer(self._clock(), trouble=str(error) or type(error).__name__)

@@ -144,8 +144,8 @@ class Remote:
 
 
 def _sentence(error: BaseException) -> str:
-    """Of a library: on one line, without the full stop that we set."""
-    return " ".join(str(error).split()).rstrip(". ") or type(error).__name__
+    """Of a library: on one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _shown(url: str) -> str:

@@ -118,6 +118,11 @@ class Load:
         return np.maximum(self.input_len - self.prefix, 1.0)
 
     @cached_property
+    def most(self) -> Array:
+        """Sequences that can run together."""
+        return np.maximum(np.minimum(self.batch, self.slots), 1.0)
+
+    @cached_property
     def out(self) -> Array:
         return np.maximum(self.output_len, 1.0)
 
@@ -125,27 +130,24 @@ class Load:
 class Pace(NamedTuple):
     """Of a replica before anybody says how often requests come: what counting those in flight starts from."""
 
-    most: Array  # sequences that can run together
     alone: Array  # seconds of a prompt
     one: Array  # seconds of a step of one sequence
     slope: Array  # and of every sequence more
 
 
 def pace(run: Serving, load: Load) -> Pace:
-    most = np.maximum(np.minimum(load.batch, load.slots), 1.0)
     alone = _sum(prefill(run, load.fresh, load.input_len, _ONE, load.prefix))
-    one, many = (_sum(decode(run, count, load.input_len + load.output_len / 2)) for count in (_ONE, most))
-    return Pace(most, alone, one, (many - one) / np.maximum(most - 1.0, 1.0))
+    one, many = (_sum(decode(run, count, load.input_len + load.output_len / 2)) for count in (_ONE, load.most))
+    return Pace(alone, one, (many - one) / np.maximum(load.most - 1.0, 1.0))
 
 
 def in_flight(run: Serving, load: Load, known: Pace | None = None) -> Array:
     """Sequences that run together, whatever is asked of them. `known` is their pace, where somebody asked before."""
-    weights = load.weights
-    if not some(weights.open):
-        most = np.maximum(np.minimum(load.batch, load.slots), 1.0)
-        return pick(weights.shared > 0, most, np.maximum(load.batch, 1.0))
-    most, alone, one, slope = known or pace(run, load)
+    weights, most = load.weights, load.most
     held = pick(weights.shared > 0, most, np.maximum(load.batch, 1.0))
+    if not some(weights.open):
+        return held
+    alone, one, slope = known or pace(run, load)
     rate = load.rate * SLOWER
     room = 1.0 - rate * (load.output_len * slope + alone)
     little = rate * (alone + load.output_len * one) / np.maximum(room, 0.1)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 
 import pytest
 
-from chipwise.adapters.stores.record import connect
-from chipwise.api.config import Config
 from chipwise.api.running import asking, jobs, place, submitting, wanted
 from chipwise.api.running.held import Held
 from chipwise.api.wiring import Session
@@ -18,23 +14,6 @@ from chipwise.errors import BadInput, UnknownName
 from chipwise.run.events import Over
 from chipwise.run.job import Job, Phase, Spec, Wish
 from chipwise.run.record import Change, Record
-
-
-@pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setenv("CHIPWISE_GPUS", "none")
-    monkeypatch.setenv("CHIPWISE_CPUS", "0,1")
-    monkeypatch.setattr(Held, "awake", lambda self, job: None)  # no controller is needed to see what is recorded
-    for name in ("config", "data"):
-        (tmp_path / name).mkdir()
-    return Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), [])
-
-
-@pytest.fixture
-def record(session: Session) -> Iterator[Record]:
-    opened = connect(place.record_url(session))
-    yield opened
-    opened.close()
 
 
 def submitted(record: Record, session: Session, pipeline: str, at: float, *ended: Phase | None) -> list[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chipwise.api.config import Config
 from chipwise.api.running import asking, planned, wanted
 from chipwise.api.running.engines import Reach
 from chipwise.api.wiring import Session
@@ -16,15 +14,6 @@ from chipwise.errors import BadInput
 from chipwise.run.job import Needs, Spec
 
 STAGE = "kind: hpc, steps: 1, flop_per_step: 1e9, bytes_per_step: 1MB, program: {command: ['true'], produces: [own.txt]}"
-
-
-@pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setenv("CHIPWISE_GPUS", "none")
-    monkeypatch.setenv("CHIPWISE_CPUS", "0,1")
-    for name in ("config", "data"):
-        (tmp_path / name).mkdir()
-    return Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), [])
 
 
 @pytest.fixture
@@ -90,7 +79,7 @@ def test_of_a_simulation_the_least_is_not_more_than_is_planned(session: Session,
 
 
 def test_as_many_as_planned_or_more_than_the_least(session: Session) -> None:
-    needs = planned.with_least(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big")
+    needs = planned.with_least(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big", serves=False)
     assert (needs.machines, needs.fewest_machines) == (4, 2)
 
 

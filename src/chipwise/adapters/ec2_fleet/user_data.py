@@ -8,10 +8,10 @@ import re
 from chipwise.adapters.ec2_fleet.config import Config
 from chipwise.adapters.ec2_fleet.machine_program import PROGRAM, PULLING
 from chipwise.adapters.ec2_fleet.request import neuron
-from chipwise.adapters.hand_offs import urls
 from chipwise.errors import BadInput
 from chipwise.render.launch.starting import RENDEZVOUS_PORT
 from chipwise.render.quoting import shell
+from chipwise.run.hand_off import by_engine
 from chipwise.run.job import Job
 
 MOST_BYTES = 16_384  # that EC2 takes, before base64
@@ -45,7 +45,7 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
     text += _function("settings", [f"export {key}={shell([value])}" for key, value in sorted(env.items())])
     names = sorted(spec.secrets.items())
     text += _function("secrets", [line for key, kept in names for line in _secret(key, kept)])
-    text += _function("produced", [_wanted(one) for one in spec.produces if one not in urls(spec)])
+    text += _function("produced", [_wanted(one) for one in by_engine(spec)])
     text += PULLING + _without_comments(PROGRAM)
     size = len(text.encode())
     if size > MOST_BYTES:

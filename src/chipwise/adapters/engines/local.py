@@ -23,6 +23,7 @@ import psutil
 
 from chipwise.adapters.supervising import folder, processes
 from chipwise.errors import BadInput, NotFound, OutsideFailed, TryLater
+from chipwise.run import hand_off
 from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.run.job import Job
 from chipwise.run.story import UNANSWERED
@@ -140,7 +141,7 @@ class Local:
             "processes": spec.needs.processes_on(len(attempt.devices)), "ranked": spec.needs.processes > 1,
             "gpus": list(attempt.devices), "gpu_machine": bool(self.config.gpus), "cpus": list(attempt.cpus),
             "pin": self.config.pin and len(attempt.cpus) < len(self.config.cpus), "grace_s": spec.grace_s,
-            "produces": list(spec.produces), "health": spec.health, "secrets": sorted(hidden),
+            "produces": list(hand_off.by_engine(spec)), "health": spec.health, "secrets": sorted(hidden),
             "mark": _mark(job.id, number, self.config.root), "log_bytes": self.config.log_bytes,
             "logs_kept": self.config.logs_kept, "root": str(self.config.root),
             "controller": {**self.config.controller, "hidden": sorted(hidden)},

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from posixpath import join, normpath
 from typing import Any
 
-from chipwise.adapters.kube.kinds import JOB, Object
+from chipwise.adapters.kube.kinds import JOB, Object, each_alone
 from chipwise.adapters.kube.telling import MESSAGE, PATH
 from chipwise.errors import BadInput
 from chipwise.render.quoting import kubernetes, shell
+from chipwise.run.hand_off import CODE, by_engine, told
 from chipwise.run.job import Spec
 
-CODE = 66  # as on other machines
 SHELL = "/bin/sh"
 SAYS = "chipwise: "
 _PASSING = ("emptyDir", "configMap", "secret", "downwardAPI", "projected", "ephemeral", "image")  # volumes that end with a pod
@@ -43,7 +43,7 @@ look() {{
   elif [ -d "$1" ] && ! holds "$1"; then lacks="$1 is empty"
   else return 0
   fi
-  echo "it ended well, but $lacks" >&2
+  echo "{told("$lacks")}" >&2
   printf '\\n{SAYS}%s\\n' "$lacks" >>"${{{MESSAGE}:-{PATH}}}"
   exit {CODE}
 }}
@@ -51,14 +51,9 @@ look() {{
 _FIRST = '[ "${JOB_COMPLETION_INDEX:-0}" = 0 ] || exit 0\n'
 
 
-def paths(spec: Spec) -> tuple[str, ...]:
-    """Of what it makes, those that are files of the pod; what has a URL the controller looks for."""
-    return tuple(one for one in spec.produces if "://" not in one)
-
-
 def looking(container: Mapping[str, Any], spec: Spec, body: Mapping[str, Any]) -> dict[str, Any]:
     """The container with a shell around its command. `body`: of its Job."""
-    wanted = paths(spec)
+    wanted = by_engine(spec)
     if not wanted:
         return dict(container)
     if not container.get("command"):
@@ -66,8 +61,7 @@ def looking(container: Mapping[str, Any], spec: Spec, body: Mapping[str, Any]) -
             f"{spec.name} runs what its image runs by itself, and nobody could look for {wanted[0]} after it.",
             remedy="Add its command to the workload, or leave out what it produces.",
         )
-    alone = "backoffLimitPerIndex" in body
-    script = _AROUND + ("" if alone else _FIRST) + "".join(f"look {shell([one])}\n" for one in wanted)
+    script = _AROUND + ("" if each_alone(body) else _FIRST) + "".join(f"look {shell([one])}\n" for one in wanted)
     words = [SHELL, "-c", kubernetes(script), "sh", *container["command"]]
     return {**container, "command": words}
 
@@ -77,12 +71,12 @@ def missing(code: object, message: object) -> str:
     if code != CODE or not isinstance(message, str):
         return ""
     last = message.rstrip("\n").rpartition("\n")[2]
-    return f"it ended well, but {last.removeprefix(SAYS)}" if last.startswith(SAYS) else ""
+    return told(last.removeprefix(SAYS)) if last.startswith(SAYS) else ""
 
 
 def without_shell(spec: Spec, message: object) -> str:
     """Why a container did not start, where it was for the shell that was to look."""
-    wanted = paths(spec)
+    wanted = by_engine(spec)
     if not wanted or SHELL not in str(message):
         return ""
     return f"its image has no {SHELL}, which would look for {wanted[0]}: take one that has, or leave out what it produces"
@@ -91,7 +85,7 @@ def without_shell(spec: Spec, message: object) -> str:
 def passing(spec: Spec) -> list[str]:
     """Files that are looked for and then go with the pod, since they lie on no volume that outlives it."""
     pods = [one["spec"]["template"]["spec"] for one in spec.objects if one.get("kind") == JOB.name]  # type: ignore[index]
-    return [path for path in paths(spec) for pod in pods if not _stays(path, pod)]
+    return [path for path in by_engine(spec) for pod in pods if not _stays(path, pod)]
 
 
 def _stays(path: str, pod: Object) -> bool:

@@ -66,3 +66,8 @@ WATCHED = (
     Watched(LOCAL_QUEUE),
     Watched(CLUSTER_QUEUE),
 )
+
+
+def each_alone(body: Mapping[str, Any]) -> bool:
+    """Whether the pods of a Job know nothing of each other: each does a part, and is replaced by itself."""
+    return "backoffLimitPerIndex" in body

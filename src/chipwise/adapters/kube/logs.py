@@ -32,16 +32,16 @@ def ordered(pods: Sequence[Object]) -> list[Object]:
     return sorted(pods, key=lambda one: (int(index_of(one) or 0), str(one["metadata"].get("creationTimestamp", ""))))
 
 
-def ranked(pods: Sequence[Object]) -> list[tuple[int, Object]]:
-    """Each with the number by which it is asked for alone: its index. Replicas of a service have none and are counted by age,
-    the oldest first."""
+def ranked(pods: Sequence[Object], rank: int | None) -> list[tuple[int, Object]]:
+    """Those of one number, or all, each with the number by which it is asked for alone: its index. Replicas of a service have
+    none and are counted by age, the oldest first."""
     ages = count()
-    return [(int(index_of(one) or next(ages)), one) for one in ordered(pods)]
+    found = [(int(index_of(one) or next(ages)), one) for one in ordered(pods)]
+    return [(number, one) for number, one in found if rank in (None, number)]
 
 
 def of_rank(pods: Sequence[Object], rank: int | None) -> list[Object]:
-    """Those of one number, or all."""
-    return [one for number, one in ranked(pods) if rank in (None, number)]
+    return [one for _, one in ranked(pods, rank)]
 
 
 def _headed(parts: Sequence[tuple[int, Iterator[bytes]]]) -> Iterator[bytes]:
@@ -65,7 +65,7 @@ class Logs:
 
     def of(self, key: Key, pods: Sequence[Object], rank: int | None) -> Iterator[bytes]:
         """Of one pod, or of all in turn, each under its rank, as far as they wrote; what was kept where they are gone."""
-        chosen = [(number, one) for number, one in ranked(pods) if rank in (None, number)]
+        chosen = ranked(pods, rank)
         if not chosen:
             yield from self._kept(key, rank)
             return

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from chipwise.adapters.kube import hand_off
-from chipwise.adapters.kube.kinds import JOB, KEPT, MAIN, MINE, OWNED, Kind, Object
+from chipwise.adapters.kube.kinds import JOB, KEPT, MAIN, MINE, OWNED, Kind, Object, each_alone
 from chipwise.adapters.kube.picture import ATTEMPT, Key
 from chipwise.adapters.kube.telling import MESSAGE, PATH
 from chipwise.errors import BadInput
 from chipwise.render.quoting import dns_name, kubernetes, label_value
+from chipwise.run.hand_off import CODE, by_engine
 from chipwise.run.job import Job
 
 RECORD = "chipwise.dev/record"  # whose job it is, where several records lead jobs in one namespace
@@ -199,7 +200,7 @@ def _work(kind: Kind, main: Object, job: Job, key: Key, namespace: str, record: 
     if kind is JOB:
         first, *others = pod["containers"]
         pod["containers"] = [hand_off.looking(first, spec, body), *others]
-        _as_job(body, pod, [hand_off.CODE] if hand_off.paths(spec) else [])
+        _as_job(body, pod, [CODE] if by_engine(spec) and not each_alone(body) else [])
         if job.machines != spec.needs.machines:
             _resize(body, pod, spec.needs.machines, job.machines)
     return made
@@ -208,7 +209,7 @@ def _work(kind: Kind, main: Object, job: Job, key: Key, namespace: str, record: 
 def _resize(body: dict[str, Any], pod: dict[str, Any], wanted: int, given: int) -> None:
     """Rendered for as many pods as were wanted; an attempt with fewer has as many, and its program is told so. Pods that each
     do a part by themselves stay as many, and fewer of them run at a time."""
-    if "backoffLimitPerIndex" in body:
+    if each_alone(body):
         body["parallelism"] = max(int(body.get("parallelism") or wanted) * given // wanted, 1)
         return
     body |= {"completions": given, "parallelism": given}
@@ -227,8 +228,7 @@ def _as_job(body: dict[str, Any], pod: Mapping[str, Any], final: Sequence[int]) 
     body.pop("ttlSecondsAfterFinished", None)
     if pod.get("restartPolicy") == "Never":
         rules = (body.get("podFailurePolicy") or {}).get("rules") or []
-        codes = [*NO_USE, *(final if "backoffLimitPerIndex" not in body else ())]
-        failed = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": sorted(codes)}}
+        failed = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": sorted([*NO_USE, *final])}}
         body["podFailurePolicy"] = {"rules": [*rules, failed]}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chipwise.adapters.kube import hand_off
-from chipwise.adapters.kube.kinds import JOB, NODE, Kind, Object
+from chipwise.adapters.kube.kinds import JOB, NODE, Kind, Object, each_alone
 from chipwise.adapters.kube.machines import Notice, notice, where
 from chipwise.adapters.kube.objects import name_of
 from chipwise.adapters.kube.picture import OVER, Gone, Key, Picture, condition, ended, index_of, seconds, started, terminated
@@ -122,14 +122,14 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
     if part.asked:  # also between the end of its pods and the word of the Job controller: ending it would lose how it left
         return _under_way(picture, part, job, State.RUNNING, "its pods are ending")
     if part.running:
-        each_alone = "backoffLimitPerIndex" in (main.get("spec") or {})  # the Job replaces one; the others need not go
+        alone = each_alone(main.get("spec") or {})  # the Job replaces one; the others need not go
         suspended = (main.get("spec") or {}).get("suspend")  # Kueue takes it back, and will let it in again
         many = int((main.get("spec") or {}).get("completions") or 1)
-        if job.phase is Phase.STARTING and not each_alone and not suspended and (came := len(part.begun)) < many:
+        if job.phase is Phase.STARTING and not alone and not suspended and (came := len(part.begun)) < many:
             why = why_waiting(picture, main, [one for one in part.living if started(one) is None])
             pending = _under_way(picture, part, job, State.PENDING, f"{came} of {many} pods run; {why}")
             return replace(pending, came=came)
-        going = None if each_alone or suspended else notice(picture, part.running, times.soon)
+        going = None if alone or suspended else notice(picture, part.running, times.soon)
         return _under_way(picture, part, job, State.RUNNING, "", going)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused

@@ -22,12 +22,13 @@ from chipwise.adapters.supervising.environment import of_supervisor
 from chipwise.adapters.supervising.health import EVERY_S, Health
 from chipwise.adapters.supervising.logfile import Lines, LogFile
 from chipwise.adapters.supervising.waking import Waker
+from chipwise.run import hand_off
 
 GRACE_S = 30.0
 TICK_S = 0.5
 TRIES_AGAIN_S = 5.0  # to say how it ended, while that cannot be written
 DRAIN_S = 0.5  # for output that is still on its way when all processes have ended
-NOT_FOUND, NOT_ALLOWED, NO_HAND_OFF, SICK = 127, 126, 66, 70
+NOT_FOUND, NOT_ALLOWED, SICK = 127, 126, 70
 
 
 class Supervisor:
@@ -62,7 +63,7 @@ class Supervisor:
         code = self._code()
         self._sweep()
         if code == 0 and (missing := self._missing()):
-            code, self.reason = NO_HAND_OFF, f"it ended well, but {missing}"
+            code, self.reason = hand_off.CODE, hand_off.told(missing)
         self.log.close()
         self._say({"code": code, "reason": self.reason, "at": time.time()})
         if self.noticed and os.environ.get("CHIPWISE_ACKNOWLEDGE") == "yes" and self._last_here():
@@ -277,8 +278,6 @@ class Supervisor:
 
     def _missing(self) -> str:
         for name in self.order.get("produces", ()):
-            if "://" in name:  # the controller looks there
-                continue
             path = Path(self.order.get("folder") or ".") / name
             try:
                 if not path.exists():

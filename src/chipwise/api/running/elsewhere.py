@@ -49,7 +49,7 @@ def planned(
     spec = replace(
         spec,
         command=spec.command or deployment.software.command,
-        needs=_needs(spec, deployment, path, stage),
+        needs=_needs(spec, deployment, path),
         predicted=spec.predicted or _predicted(deployment),
         expected_s=spec.expected_s if spec.expected_s is not None else _expected(deployment),
         places=(_place(deployment),),
@@ -116,9 +116,9 @@ def _place(deployment: Deployment) -> Where:
     return Where(Purchase(deployment.purchase), node.provider, node.region, "", node.machine, each)
 
 
-def _needs(spec: Spec, deployment: Deployment, path: str, stage: str | None) -> Needs:
-    of = replace(spec, service=deployment.form is Form.SERVICE, pipeline=stage or "")
-    needs = replace(with_least(of, deployment.machines, path), gpus=deployment.node.chips)
+def _needs(spec: Spec, deployment: Deployment, path: str) -> Needs:
+    planned = with_least(spec, deployment.machines, path, deployment.form is Form.SERVICE)
+    needs = replace(planned, gpus=deployment.node.chips)
     if needs.machines_least is not None and meets(deployment) and deployment.node.hosts > 1:
         raise BadInput(
             f"{path} runs on {deployment.node.chip}, of which a machine is several hosts that work only together.",

@@ -92,7 +92,7 @@ def _placed(spec: Spec, choices: Sequence[Choice], best: Choice) -> Spec:
     same = same_choices(choices, best)
     return replace(
         spec,
-        needs=replace(with_least(spec, best.machines, spec.name), gpus=best.chips),
+        needs=replace(with_least(spec, best.machines, spec.name, spec.service), gpus=best.chips),
         places=tuple(dict.fromkeys(map(place_of, same)))[:PLACES],
         expected_s=min(one.seconds for one in same),  # what restarts take, a run finds out by itself
         interruptions_per_hour=rate_of(same),
@@ -100,13 +100,13 @@ def _placed(spec: Spec, choices: Sequence[Choice], best: Choice) -> Spec:
     )
 
 
-def with_least(spec: Spec, machines: int, who: str) -> Needs:
+def with_least(spec: Spec, machines: int, who: str, serves: bool) -> Needs:
     """As planned; where the least was told, fewer may do. What holds for all stages of a pipeline is as much as each can do."""
     least = spec.needs.machines_least
     exact = replace(spec.needs, machines=machines, machines_least=None)
     if least is None or (spec.pipeline and least >= machines):
         return exact
-    if spec.service:
+    if serves:
         raise BadInput(f"{who} is a service, of which replicas come and go by themselves.", remedy="Leave --machines out.")
     if least > machines:
         raise BadInput(
