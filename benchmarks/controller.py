@@ -108,9 +108,15 @@ def _play_spot() -> object:
     spot = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "p5.48xlarge", 30.0)
     stays = replace(spot, purchase=Purchase.ON_DEMAND, usd_per_hour=98.0)
     wanted = Spec(
-        ("python", "train.py"), "train", places=(spot, stays), expected_s=72 * 3600.0, deadline=96 * 3600.0,
-        checkpoints="s3://bucket/run", interruptions_per_hour=0.5, predicted={"steps": 100_000},
-    )  # fmt: skip
+        ("python", "train.py"),
+        "train",
+        places=(spot, stays),
+        expected_s=72 * 3600.0,
+        deadline=96 * 3600.0,
+        checkpoints="s3://bucket/run",
+        interruptions_per_hour=0.5,
+        predicted={"steps": 100_000},
+    )
     done = simulate([("j1", wanted)])
     assert done.over
     assert not done.late

@@ -45,9 +45,14 @@ def figures() -> Iterator[Figure]:
 def _figures(session: Session, home: Path) -> Iterator[Figure]:
     with asking.opened(session) as held:
         spec = Spec(
-            (sys.executable, "-c", "import time; time.sleep(600)"), "load", place=held.engine.place, folder=str(home),
-            env={"PATH": os.environ["PATH"]}, needs=Needs(cpus=1), team="bench",
-        )  # fmt: skip
+            (sys.executable, "-c", "import time; time.sleep(600)"),
+            "load",
+            place=held.engine.place,
+            folder=str(home),
+            env={"PATH": os.environ["PATH"]},
+            needs=Needs(cpus=1),
+            team="bench",
+        )
         start = time.perf_counter()
         for _ in range(JOBS):
             submitting.submit(held.record, [(submitting.new_id(spec.name), spec)])

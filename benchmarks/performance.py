@@ -45,9 +45,15 @@ def figures() -> Iterator[Figure]:
     layer = known_layer("llama-3.1-8b")
     assert layer is not None
     setup = TrainingSetup.of(
-        seq=4096, micro_batch=power(4), dp=power(6), tp=power(4), pp=power(3), global_batch=1024,
-        shard=random.integers(0, 4, COUNT).astype(float), recompute=random.integers(0, 3, COUNT).astype(float),
-    )  # fmt: skip
+        seq=4096,
+        micro_batch=power(4),
+        dp=power(6),
+        tp=power(4),
+        pp=power(3),
+        global_batch=1024,
+        shard=random.integers(0, 4, COUNT).astype(float),
+        recompute=random.integers(0, 3, COUNT).astype(float),
+    )
     runs = Training(Transformers.of([layer]), Coded.of("llama-3-8b"), hardware, setup)
     for memory, name in ((False, "million_training_cpu"), (True, "million_training_with_memory_cpu")):
         began = process_time()

@@ -26,15 +26,25 @@ from figure import CHIPWISE, ROOT, Figure, cpu_here, cpu_of
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 TRAINING: dict[str, Any] = {
-    "kind": "train", "name": "anywhere", "model": "llama-3.1-8b", "tokens": "20B tokens", "sequence_length": 8192,
-    "batch_tokens": "4M tokens", "precision": "bf16", "data": {"size": "80GB", "place": "aws:eu-central-1", "access": "once"},
+    "kind": "train",
+    "name": "anywhere",
+    "model": "llama-3.1-8b",
+    "tokens": "20B tokens",
+    "sequence_length": 8192,
+    "batch_tokens": "4M tokens",
+    "precision": "bf16",
+    "data": {"size": "80GB", "place": "aws:eu-central-1", "access": "once"},
     "goals": {"deadline": "20d", "objective": "cost"},
-}  # fmt: skip
+}
 SERVING: dict[str, Any] = {
-    "kind": "serve", "name": "anywhere", "model": "llama-3.1-8b", "arrival": {"rate": "12 req/s"},
-    "input_tokens": {"mean": 1100}, "output_tokens": {"mean": 240},
+    "kind": "serve",
+    "name": "anywhere",
+    "model": "llama-3.1-8b",
+    "arrival": {"rate": "12 req/s"},
+    "input_tokens": {"mean": 1100},
+    "output_tokens": {"mean": 240},
     "goals": {"ttft": {"p50": "250ms", "p95": "800ms"}, "tpot": {"p95": "40ms"}, "latency": {"p99": "45s"}},
-}  # fmt: skip
+}
 WORKLOADS = 210  # random ones, a third of each kind
 _PEAK = """
 import resource, sys

@@ -17,10 +17,19 @@ from figure import Figure
 
 JOBS = 10_000
 SPEC = Spec(
-    ("python", "train.py", "--lr", "3e-4", "--epochs", "90"), "resnet", place="here", folder="/home/alice/vision",
-    env={"OMP_NUM_THREADS": "4"}, needs=Needs(1, 4), owner="alice", team="vision", project="p", labels={"model": "resnet50"},
-    priority=3, expected_s=3600.0,
-)  # fmt: skip
+    ("python", "train.py", "--lr", "3e-4", "--epochs", "90"),
+    "resnet",
+    place="here",
+    folder="/home/alice/vision",
+    env={"OMP_NUM_THREADS": "4"},
+    needs=Needs(1, 4),
+    owner="alice",
+    team="vision",
+    project="p",
+    labels={"model": "resnet50"},
+    priority=3,
+    expected_s=3600.0,
+)
 
 
 def figures() -> Iterator[Figure]:

@@ -271,9 +271,15 @@ def miss_rows(held: Sequence[Held]) -> Iterator[list[str]]:
         measured, predicted = typical.row.number("metric_value", np.nan), typical.answer.predicted
         assert predicted is not None
         yield [
-            typical.row.text("model"), typical.chip, typical.software, _metric(typical), f"{len(those)}", f"{measured:.4g}",
-            f"{predicted:.4g}", f"{np.exp(typical.ratio):.1f}x {'high' if predicted > measured else 'low'}",
-        ]  # fmt: skip
+            typical.row.text("model"),
+            typical.chip,
+            typical.software,
+            _metric(typical),
+            f"{len(those)}",
+            f"{measured:.4g}",
+            f"{predicted:.4g}",
+            f"{np.exp(typical.ratio):.1f}x {'high' if predicted > measured else 'low'}",
+        ]
 
 
 def peak_line(rows: Sequence[Row], parts: Parts) -> str:

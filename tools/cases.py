@@ -28,8 +28,16 @@ from chipwise.plan.decision import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = Path("tests/cases")  # from the root, so that messages name no folder of whoever ran it
-HELP = {"precision": "precision fp8 int8 int4", "method": "lora adapters", "chips": "more chips", "chip": "larger chip",
-        "budget": "budget", "deadline": "deadline later", "goal": "looser", "device": "device"}  # fmt: skip
+HELP = {
+    "precision": "precision fp8 int8 int4",
+    "method": "lora adapters",
+    "chips": "more chips",
+    "chip": "larger chip",
+    "budget": "budget",
+    "deadline": "deadline later",
+    "goal": "looser",
+    "device": "device",
+}
 _TOKEN = re.compile(r"\s*(>=|<=|[=(){},:]|[^\s=<>(){},:]+)")
 
 
@@ -190,11 +198,13 @@ def _fits(asked: Asked, words: Sequence[str]) -> bool:
 
 def _matches(session: Session, winner: Mapping[str, Any], name: str, sign: str, values: Sequence[str]) -> bool:
     numbers: dict[str, Callable[[], float]] = {
-        "chips": lambda: winner["machines"] * winner["chips_per_machine"], "machines": lambda: winner["machines"],
-        "replicas": lambda: winner["replicas"] or 1, "usd": lambda: winner["usd"],
+        "chips": lambda: winner["machines"] * winner["chips_per_machine"],
+        "machines": lambda: winner["machines"],
+        "replicas": lambda: winner["replicas"] or 1,
+        "usd": lambda: winner["usd"],
         "watts": lambda: winner["watts"]["machine"],
         "grid": lambda: _region(session, winner).grid_g_per_kwh or 1e9,
-    }  # fmt: skip
+    }
     if name in numbers:
         found = float(numbers[name]())
         wanted = [float(value) for value in values]
@@ -263,12 +273,15 @@ def main() -> None:
     found = list(rows())
     agree = sum(row[3] == "agrees" for row in found)
     lines = [
-        "# Well-known cases", "",
+        "# Well-known cases",
+        "",
         "Written by `python tools/cases.py`. The expectations (`tests/cases`, with reasons) were committed before the planner",
-        f"was run on any of them. {agree} of {len(found)} agree.", "",
-        "| Case | Expected | The planner says | | Why they differ |", "| --- | --- | --- | --- | --- |",
+        f"was run on any of them. {agree} of {len(found)} agree.",
+        "",
+        "| Case | Expected | The planner says | | Why they differ |",
+        "| --- | --- | --- | --- | --- |",
         *(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in found),
-    ]  # fmt: skip
+    ]
     (ROOT / "docs" / "cases.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -104,8 +104,9 @@ def nested(all_samples: list[Sample]) -> None:
             before, after = turns[0].losses, turns[-1].losses
             print(
                 f"{name}, half {number}: learnt {before[number]:.4f} to {after[number]:.4f}, "
-                f"other half {before[1 - number]:.4f} to {after[1 - number]:.4f}", flush=True,
-            )  # fmt: skip
+                f"other half {before[1 - number]:.4f} to {after[1 - number]:.4f}",
+                flush=True,
+            )
 
 
 def fit_all(all_samples: list[Sample]) -> None:

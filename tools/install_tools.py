@@ -83,9 +83,14 @@ def get(tool: Tool, beside: Path) -> str:
     """Tries each way in turn; what was done, or why none of them works."""
     reasons: list[str] = []
     ways = (
-        ("pip", tool.pip), ("npm", tool.npm), ("archives", tool.archives), ("go", tool.go), ("venv", tool.venv),
-        ("make", tool.make), ("debian", tool.debian),
-    )  # fmt: skip
+        ("pip", tool.pip),
+        ("npm", tool.npm),
+        ("archives", tool.archives),
+        ("go", tool.go),
+        ("venv", tool.venv),
+        ("make", tool.make),
+        ("debian", tool.debian),
+    )
     for way, given in ways:
         if not given:
             continue

@@ -321,11 +321,13 @@ class VariantBench(Bench):
 
 def row(case: Variant, machine: Machine, options: argparse.Namespace, result: dict[str, Any]) -> dict[str, object]:
     line = base.row(case, machine, options, result)
-    line |= {"fp8": {"precision_weights": "fp8", "notes": "torch._scaled_mm"},
-             "int4": {"precision_weights": "int4", "notes": "torch._weight_int4pack_mm"},
-             "lora": {"task": "lora", "notes": f"rank {RANK}"}, "moe": {"notes": "torch._grouped_mm"}, "shape": {}}.get(
-        case.kind, {"precision": case.kind}
-    )  # fmt: skip
+    line |= {
+        "fp8": {"precision_weights": "fp8", "notes": "torch._scaled_mm"},
+        "int4": {"precision_weights": "int4", "notes": "torch._weight_int4pack_mm"},
+        "lora": {"task": "lora", "notes": f"rank {RANK}"},
+        "moe": {"notes": "torch._grouped_mm"},
+        "shape": {},
+    }.get(case.kind, {"precision": case.kind})
     if isinstance(case.model, Moe):
         line |= {"moe_experts_total": case.model.experts, "moe_experts_active": case.model.active}
     for name, digits in (("metric_value", 6), ("peak_gb", 4), ("spread", 4)):

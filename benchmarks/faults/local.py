@@ -124,10 +124,14 @@ def _named(home: Path, number: int, steps: int, held: asking.Held) -> tuple[str,
     work.mkdir()
     env = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH", "CHIPWISE_DATA_DIR") if name in os.environ}
     spec = Spec(
-        command=(sys.executable, str(home / "train.py"), str(steps)), name=f"train{number}", place=held.engine.place,
-        folder=str(work), env={**env, "OMP_NUM_THREADS": "1"}, needs=Needs(cpus=1),
+        command=(sys.executable, str(home / "train.py"), str(steps)),
+        name=f"train{number}",
+        place=held.engine.place,
+        folder=str(work),
+        env={**env, "OMP_NUM_THREADS": "1"},
+        needs=Needs(cpus=1),
         retry=Retry(failures=10**6, same_step=10**6, losses=10**6, wait_s=0.05, longest_wait_s=0.2),
-    )  # fmt: skip
+    )
     return submitting.new_id(spec.name), spec
 
 

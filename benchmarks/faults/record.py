@@ -63,11 +63,19 @@ def _told(kills: int, url: str, seed: int) -> int:
         record.close()
     took = time.perf_counter() - start
     print(
-        json.dumps({
-            "name": "record_faults", "kills": kills, "seed": seed, "jobs": jobs, "changes_told": len(said.splitlines()),
-            "lost": lost, "half_done": halves, "seconds": round(took, 1),
-        })
-    )  # fmt: skip
+        json.dumps(
+            {
+                "name": "record_faults",
+                "kills": kills,
+                "seed": seed,
+                "jobs": jobs,
+                "changes_told": len(said.splitlines()),
+                "lost": lost,
+                "half_done": halves,
+                "seconds": round(took, 1),
+            }
+        )
+    )
     return 1 if lost or halves else 0
 
 

@@ -21,9 +21,11 @@ made = np.random.default_rng(7)
 x = made.uniform(-3.0, 3.0, (512, 1))
 y = np.sin(x)
 state = {
-    "w1": made.normal(0.0, 0.5, (1, 32)), "b1": np.zeros(32),
-    "w2": made.normal(0.0, 0.5, (32, 1)), "b2": np.zeros(1),
-}  # fmt: skip
+    "w1": made.normal(0.0, 0.5, (1, 32)),
+    "b1": np.zeros(32),
+    "w2": made.normal(0.0, 0.5, (32, 1)),
+    "b2": np.zeros(1),
+}
 
 
 def train(weights: dict[str, np.ndarray]) -> float:

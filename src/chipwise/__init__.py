@@ -19,8 +19,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Catalog", "Chip", "ChipKind", "ChipwiseError", "Machine", "Model", "Offer", "Precision", "Purchase", "Region", "Workload",
-]  # fmt: skip
+    "Catalog",
+    "Chip",
+    "ChipKind",
+    "ChipwiseError",
+    "Machine",
+    "Model",
+    "Offer",
+    "Precision",
+    "Purchase",
+    "Region",
+    "Workload",
+]
 
 _HOMES = {
     "Catalog": "chipwise.catalog.catalog",

@@ -53,10 +53,37 @@ UZ UZB Uzbekistan; VA VAT Vatican City; VC VCT St Vincent; VE VEN Venezuela; VG 
 VI VIR Virgin Islands (US); VN VNM Vietnam; VU VUT Vanuatu; WF WLF Wallis & Futuna; WS WSM Samoa (western); YE YEM Yemen;
 YT MYT Mayotte; ZA ZAF South Africa; ZM ZMB Zambia; ZW ZWE Zimbabwe
 """
-EU = frozenset({
-    "AUT", "BEL", "BGR", "CYP", "CZE", "DEU", "DNK", "ESP", "EST", "FIN", "FRA", "GRC", "HRV", "HUN", "IRL", "ITA", "LTU",
-    "LUX", "LVA", "MLT", "NLD", "POL", "PRT", "ROU", "SVK", "SVN", "SWE",
-})  # fmt: skip
+EU = frozenset(
+    {
+        "AUT",
+        "BEL",
+        "BGR",
+        "CYP",
+        "CZE",
+        "DEU",
+        "DNK",
+        "ESP",
+        "EST",
+        "FIN",
+        "FRA",
+        "GRC",
+        "HRV",
+        "HUN",
+        "IRL",
+        "ITA",
+        "LTU",
+        "LUX",
+        "LVA",
+        "MLT",
+        "NLD",
+        "POL",
+        "PRT",
+        "ROU",
+        "SVK",
+        "SVN",
+        "SWE",
+    }
+)
 EEA = EU | {"ISL", "LIE", "NOR"}
 GROUPS = {"EU": EU, "EEA": EEA}
 _ALSO = {"uk": "GBR", "britain": "GBR", "usa": "USA", "unitedstatesofamerica": "USA", "uae": "ARE", "holland": "NLD"}

@@ -229,9 +229,15 @@ def test_another_encoding_is_refused(postgres: Server) -> None:
             admin.execute("DROP DATABASE latin WITH (FORCE)")
 
 
-@pytest.mark.parametrize("statement", [
-    "UPDATE chipwise.events SET at = 0", "DELETE FROM chipwise.events", "TRUNCATE chipwise.events", "DELETE FROM chipwise.jobs",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE chipwise.events SET at = 0",
+        "DELETE FROM chipwise.events",
+        "TRUNCATE chipwise.events",
+        "DELETE FROM chipwise.jobs",
+    ],
+)
 def test_not_even_the_owner_changes_what_happened(postgres: Server, name: str, store: Store, statement: str) -> None:
     store.submit([("one", SPEC)], 1.0)
     with psycopg.connect(postgres.url(name)) as owner, pytest.raises(psycopg.Error, match="only ever added"):

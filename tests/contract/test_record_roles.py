@@ -19,9 +19,13 @@ from postgres_server import TRUSTED, Server
 psycopg = pytest.importorskip("psycopg")
 STOP = Wished(Wish.STOP, "me", "enough")
 TEAM = (
-    Member("alice", "vision"), Member("bob", "vision"), Member("bob", "", "controller", "bobs"),
-    Member("carol", "vision", "lead"), Member("dora", "", "admin"), Member("robot", "", "controller"),
-)  # fmt: skip
+    Member("alice", "vision"),
+    Member("bob", "vision"),
+    Member("bob", "", "controller", "bobs"),
+    Member("carol", "vision", "lead"),
+    Member("dora", "", "admin"),
+    Member("robot", "", "controller"),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)

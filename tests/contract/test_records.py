@@ -235,10 +235,23 @@ HOSTILE = (
 def test_any_text_is_kept_as_it_is_in_every_field(record: Record, text: str) -> None:
     short = text[:400]
     spec = Spec(
-        (text, text), text, text, short, folder=text, env={text: text}, owner=text, team=text, project=text,
-        labels={text: text}, checkpoints=text, health=text, produces=(text,), objects=({text: text},), workload=text,
+        (text, text),
+        text,
+        text,
+        short,
+        folder=text,
+        env={text: text},
+        owner=text,
+        team=text,
+        project=text,
+        labels={text: text},
+        checkpoints=text,
+        health=text,
+        produces=(text,),
+        objects=({text: text},),
+        workload=text,
         predicted={text: [text]},
-    )  # fmt: skip
+    )
     [job] = record.submit([(short, spec)], 1.0)
     job = written(record, job, Wished(Wish.RUN, text, text), Waiting(text), Placed(1, Where(machine=text), cpus=(0,)))
     job = written(record, job, Begun(1, text), Told(1, text), Measured({text: text}, {}), Ended(1, Outcome.FAILED, 1, text))

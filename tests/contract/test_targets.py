@@ -21,10 +21,32 @@ from deployments import NAMES, deployment
 from fixed_deployments import CASES
 
 HOSTILE = [
-    'a"b', "a'b", "line\nbreak", "${HOME}", "$(touch owned)", "`id`", "{{ .Values.x }}", "%{ if true }", "$${x}", "a: b # c",
-    "--flag", "- x", "\\", "\\n", "\t", "é😀\u2028", "</script>", "x" * 10_000, "*", "!!python/object", "EOF", "'''", '"""',
-    "#{x}", "${{ secrets.X }}",
-]  # fmt: skip
+    'a"b',
+    "a'b",
+    "line\nbreak",
+    "${HOME}",
+    "$(touch owned)",
+    "`id`",
+    "{{ .Values.x }}",
+    "%{ if true }",
+    "$${x}",
+    "a: b # c",
+    "--flag",
+    "- x",
+    "\\",
+    "\\n",
+    "\t",
+    "é😀\u2028",
+    "</script>",
+    "x" * 10_000,
+    "*",
+    "!!python/object",
+    "EOF",
+    "'''",
+    '"""',
+    "#{x}",
+    "${{ secrets.X }}",
+]
 # libyaml is ten times as fast as the parser in Python, which reads every example and the first case of every hostile text.
 FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")

@@ -16,9 +16,12 @@ from fixed_deployments import CASES
 SERVE = CASES["serve"]
 HERE, THERE = (Stand("aws", region, "g6e.xlarge", 2, 0.5) for region in ("eu-central-1", "eu-north-1"))
 WIDE = replace(
-    SERVE, layers=(Layer("reserved-3y", 2), Layer("on-demand", 3)), machines=5, stands=(HERE, THERE),
+    SERVE,
+    layers=(Layer("reserved-3y", 2), Layer("on-demand", 3)),
+    machines=5,
+    stands=(HERE, THERE),
     regions=("eu-central-1", "eu-north-1"),
-)  # fmt: skip
+)
 
 
 def text_of(name: str, deployment: Deployment) -> str:

@@ -28,10 +28,26 @@ def test_every_row_passes_the_integrity_suite(catalog: Catalog) -> None:
 
 
 FACTS = {
-    "boards": 144, "commitments": 122, "compliance": 210, "corrections": 74, "cpus": 11, "edge_devices": 15, "embodied": 37,
-    "energy": 151, "fabrics": 90, "fpga_throughput": 18, "fpgas": 4, "images": 34, "interruptions": 1142, "quantum": 16,
-    "quotas": 30, "runtimes": 136, "serverless": 106, "storage": 139, "tokens": 410,
-}  # fmt: skip
+    "boards": 144,
+    "commitments": 122,
+    "compliance": 210,
+    "corrections": 74,
+    "cpus": 11,
+    "edge_devices": 15,
+    "embodied": 37,
+    "energy": 151,
+    "fabrics": 90,
+    "fpga_throughput": 18,
+    "fpgas": 4,
+    "images": 34,
+    "interruptions": 1142,
+    "quantum": 16,
+    "quotas": 30,
+    "runtimes": 136,
+    "serverless": 106,
+    "storage": 139,
+    "tokens": 410,
+}
 
 
 def test_no_fact_was_lost(catalog: Catalog) -> None:

@@ -15,15 +15,27 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.e2e
 COMMANDS = [
-    "chips A100 H100 T4", "machines p5", "offers --chip h100", "regions --provider aws", "models llama-3.1-8b",
-    "explain p4de.24xlarge", "check {root}/examples/serve/workload.yaml", "catalog status", "catalog show tokens bedrock",
-    "predict llama-3.1-8b --train --on h100 --chips 8", "predict {root}/examples/serve/workload.yaml --on l40s",
-    "fits llama-3.1-70b --on l40s", "plan {root}/examples/train/workload.yaml",
+    "chips A100 H100 T4",
+    "machines p5",
+    "offers --chip h100",
+    "regions --provider aws",
+    "models llama-3.1-8b",
+    "explain p4de.24xlarge",
+    "check {root}/examples/serve/workload.yaml",
+    "catalog status",
+    "catalog show tokens bedrock",
+    "predict llama-3.1-8b --train --on h100 --chips 8",
+    "predict {root}/examples/serve/workload.yaml --on l40s",
+    "fits llama-3.1-70b --on l40s",
+    "plan {root}/examples/train/workload.yaml",
     "tco h100 --machines 2",
-    "compare {root}/examples/finetune/workload.yaml", "rate {root}/examples/finetune/workload.yaml",
-    "score {root}/src/chipwise/data/measurements/check.jsonl", "profile --show",
-    "--help", "--version",
-]  # fmt: skip
+    "compare {root}/examples/finetune/workload.yaml",
+    "rate {root}/examples/finetune/workload.yaml",
+    "score {root}/src/chipwise/data/measurements/check.jsonl",
+    "profile --show",
+    "--help",
+    "--version",
+]
 
 
 @pytest.fixture(scope="module")

@@ -51,9 +51,13 @@ class Bench:
         (home / "config" / "catalog" / "own.yaml").write_text(OWN)
         (home / "stand_in.py").write_text(STAND_IN)
         self.env = {
-            **os.environ, "CHIPWISE_DATA_DIR": str(home / "data"), "CHIPWISE_CONFIG_DIR": str(home / "config"),
-            "CHIPWISE_GPUS": "none", "CHIPWISE_CHIP": "this-box", "COLUMNS": "120",
-        }  # fmt: skip
+            **os.environ,
+            "CHIPWISE_DATA_DIR": str(home / "data"),
+            "CHIPWISE_CONFIG_DIR": str(home / "config"),
+            "CHIPWISE_GPUS": "none",
+            "CHIPWISE_CHIP": "this-box",
+            "COLUMNS": "120",
+        }
         self.env.pop("XDG_RUNTIME_DIR", None)
         self.workload()
 

@@ -34,10 +34,12 @@ def led(kueued: Cluster, namespace: str, tmp_path: Path) -> Iterator[Led]:
         made += [
             {"apiVersion": VERSION, "kind": "ClusterQueue", "metadata": {"name": f"{namespace}-{team}"}, "spec": every},
             {
-                "apiVersion": VERSION, "kind": "LocalQueue", "metadata": {"name": team, "namespace": namespace},
+                "apiVersion": VERSION,
+                "kind": "LocalQueue",
+                "metadata": {"name": team, "namespace": namespace},
                 "spec": {"clusterQueue": f"{namespace}-{team}"},
             },
-        ]  # fmt: skip
+        ]
     kueued.must_apply(made)
     with led_on(kueued.kubeconfig(), namespace, tmp_path) as held:
         yield held

@@ -52,10 +52,13 @@ class S3:
     def __init__(self, server: HeldS3) -> None:
         self.server = server
         self.settings = {
-            "AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_DEFAULT_REGION": "us-east-1", "PYTHONPATH": str(SOURCE),
+            "AWS_ENDPOINT_URL": server.url,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "PYTHONPATH": str(SOURCE),
             "FSSPEC_S3": '{"default_block_size": 5242880}',  # the least that S3 takes as a part; 50 MB where nobody says
-        }  # fmt: skip
+        }
         self.client: Any = boto3.client(
             "s3", endpoint_url=server.url, aws_access_key_id="testing", aws_secret_access_key="testing", region_name="us-east-1"
         )
@@ -234,9 +237,14 @@ print(json.dumps([lacks(f"{root}/{name}") for name in names] + [lacks("s3://no-s
 """
     there = f"s3://{s3.bucket}/"
     assert json.loads(s3.run(look)) == [
-        "", "", "", f"{there}made/none.bin is empty", f"{there}made/mod is not there", f"{there}other is not there",
+        "",
+        "",
+        "",
+        f"{there}made/none.bin is empty",
+        f"{there}made/mod is not there",
+        f"{there}other is not there",
         "s3://no-such-bucket/a is not there",
-    ]  # fmt: skip
+    ]
     cut = """
 from chipwise.adapters.hand_offs import lacks
 from chipwise.errors import OutsideFailed

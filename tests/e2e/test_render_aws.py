@@ -76,9 +76,16 @@ BATCH = deployment("batch", ON_AWS)
 def job_options(aws: Aws, planned: Deployment) -> list[str]:
     region = planned.node.region
     return [
-        "--image", "example.com/trainer:1", "--keep", "s3://bucket/run", "--instance-profile", profile(aws, region),
-        "--subnet", private_subnet(aws, region), "--no-watch",
-    ]  # fmt: skip
+        "--image",
+        "example.com/trainer:1",
+        "--keep",
+        "s3://bucket/run",
+        "--instance-profile",
+        profile(aws, region),
+        "--subnet",
+        private_subnet(aws, region),
+        "--no-watch",
+    ]
 
 
 class TestEc2:
@@ -364,9 +371,13 @@ class TestEcs:
             LaunchTemplateName="machines", LaunchTemplateData={"ImageId": AMI, "InstanceType": "g6e.xlarge"}
         )
         scaling.create_auto_scaling_group(
-            AutoScalingGroupName="g", MinSize=0, MaxSize=1, DesiredCapacity=0, AvailabilityZones=[f"{region}a"],
+            AutoScalingGroupName="g",
+            MinSize=0,
+            MaxSize=1,
+            DesiredCapacity=0,
+            AvailabilityZones=[f"{region}a"],
             LaunchTemplate={"LaunchTemplateName": "machines", "Version": "$Latest"},
-        )  # fmt: skip
+        )
         return str(scaling.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupARN"])
 
     def test_a_service_with_gpus_comes_up_and_goes(self, aws: Aws, tmp_path: Path) -> None:

@@ -77,8 +77,9 @@ class Launch:
         for file in target("ec2").render(planned):
             text = file.text
             for name, value in changes.items() if file.path == "launch.py" else ():
-                text = "".join(f"{name} = {value}\n" if line.startswith(f"{name} = ") else line
-                               for line in text.splitlines(keepends=True))  # fmt: skip
+                text = "".join(
+                    f"{name} = {value}\n" if line.startswith(f"{name} = ") else line for line in text.splitlines(keepends=True)
+                )
             (folder / file.path).write_text(text)
         self.words = self.options() if planned.volumes and planned.software.port is None else ["--open-to", "10.0.0.0/8"]
         self.log, self.processes = folder / "told.txt", list[subprocess.Popen[bytes]]()

@@ -81,9 +81,18 @@ def machines(cluster: Cluster) -> Iterator[Any]:
 def trainium(planned: Deployment) -> Deployment:
     """The same training on Trainium, as no example plans it."""
     node = replace(
-        planned.node, machine="trn1.32xlarge", chip="Trainium", kind="neuron", vendor="AWS", chips=16, capability=None,
-        cores=2, vcpus=128, memory_bytes=512 * 2.0**30, interfaces=8,
-    )  # fmt: skip
+        planned.node,
+        machine="trn1.32xlarge",
+        chip="Trainium",
+        kind="neuron",
+        vendor="AWS",
+        chips=16,
+        capability=None,
+        cores=2,
+        vcpus=128,
+        memory_bytes=512 * 2.0**30,
+        interfaces=8,
+    )
     platforms = {**planned.platforms, **joining(session().catalog.rows("runtimes"), node)}
     return replace(planned, node=node, chips_each=16, others=(), platforms=platforms)
 
@@ -105,8 +114,10 @@ def test_pods_land_on_the_machine_of_the_plan_and_on_no_other(
 ) -> None:
     planned = named(PLACED[case](), namespace)
     made = manifests("kubernetes", planned, "namespace.yaml", "workload.yaml")
-    wrong: dict[str, dict[str, Any]] = {"type": {"labels": {"node.kubernetes.io/instance-type": "m5.large"}},
-             "taint": {"taints": [{"key": "of-others", "effect": "NoSchedule"}]}}  # fmt: skip
+    wrong: dict[str, dict[str, Any]] = {
+        "type": {"labels": {"node.kubernetes.io/instance-type": "m5.large"}},
+        "taint": {"taints": [{"key": "of-others", "effect": "NoSchedule"}]},
+    }
     bought = {key: "" for key in labels_of(planned) if "capacity" in key or "spot" in key or "scalesetpriority" in key}
     if bought:
         wrong["purchase"] = {"labels": bought}

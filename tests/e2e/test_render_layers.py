@@ -165,5 +165,7 @@ def test_each_layer_is_a_node_group_of_the_cluster(aws: Aws, tmp_path: Path) -> 
     found = [eks.describe_nodegroup(clusterName="main", nodegroupName=name)["nodegroup"] for name in names]
     sizes = {one["nodegroupName"].rpartition("-")[0]: (one["capacityType"], one["scalingConfig"]["maxSize"]) for one in found}
     assert sizes == {
-        "chat-api-base": ("ON_DEMAND", 2), "chat-api-on-demand": ("ON_DEMAND", 1), "chat-api-spot": ("SPOT", 5),
-    }  # fmt: skip
+        "chat-api-base": ("ON_DEMAND", 2),
+        "chat-api-on-demand": ("ON_DEMAND", 1),
+        "chat-api-spot": ("SPOT", 5),
+    }

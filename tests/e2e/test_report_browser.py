@@ -79,9 +79,11 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
 
 
 PIPELINES = {
-    "pipeline": pipeline_plans.pipeline(), "chain": pipeline_plans.chain(), "no pipeline": pipeline_plans.nothing(),
+    "pipeline": pipeline_plans.pipeline(),
+    "chain": pipeline_plans.chain(),
+    "no pipeline": pipeline_plans.nothing(),
     "hostile pipeline": pipeline_plans.hostile(),
-}  # fmt: skip
+}
 EVERY = (
     {one.kind[:8]: one for one in (plans.plan(), plans.service(), plans.hostile())} | {"nothing": plans.nothing()} | PIPELINES
 )

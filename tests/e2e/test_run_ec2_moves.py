@@ -80,15 +80,33 @@ def test_a_job_that_loses_its_machines_goes_on_in_another_region_with_the_same_r
     world: World, train: Path, tmp_path: Path
 ) -> None:
     alone = world.account.run(
-        "run", "--checkpoints", str(tmp_path / "alone"), "--", sys.executable, str(train), str(tmp_path / "alone.npy"),
-        str(tmp_path / "alone.txt"), "0",
-    )  # fmt: skip
+        "run",
+        "--checkpoints",
+        str(tmp_path / "alone"),
+        "--",
+        sys.executable,
+        str(train),
+        str(tmp_path / "alone.npy"),
+        str(tmp_path / "alone.txt"),
+        "0",
+    )
     assert alone.code == 0, alone.err
     steps = tmp_path / "steps.txt"
     id = world.account.submit(
-        "--machine", "g6.xlarge", "--spot", "--checkpoints", str(tmp_path / "kept"), "--name", "train", "--",
-        sys.executable, str(train), str(tmp_path / "moved.npy"), str(steps), "0.15",
-    )  # fmt: skip
+        "--machine",
+        "g6.xlarge",
+        "--spot",
+        "--checkpoints",
+        str(tmp_path / "kept"),
+        "--name",
+        "train",
+        "--",
+        sys.executable,
+        str(train),
+        str(tmp_path / "moved.npy"),
+        str(steps),
+        "0.15",
+    )
     for attempt in (1, 2):  # lost twice in a row here, so that another region is next
         world.wait(partial(did, steps, attempt))
         [one] = world.working()
@@ -145,9 +163,17 @@ def test_a_job_takes_fewer_machines_where_all_are_not_to_be_had(world: World) ->
 def test_what_its_owner_stopped_goes_on_from_its_checkpoint(world: World, train: Path, tmp_path: Path) -> None:
     steps = tmp_path / "steps.txt"
     id = world.account.submit(
-        "--machine", "g6.xlarge", "--checkpoints", str(tmp_path / "kept"), "--", sys.executable, str(train),
-        str(tmp_path / "out.npy"), str(steps), "0.1",
-    )  # fmt: skip
+        "--machine",
+        "g6.xlarge",
+        "--checkpoints",
+        str(tmp_path / "kept"),
+        "--",
+        sys.executable,
+        str(train),
+        str(tmp_path / "out.npy"),
+        str(steps),
+        "0.1",
+    )
     world.wait(partial(did, steps, 1))
     assert world.account.run("stop", "--wait", id).code == 0
     assert world.account.gone()

@@ -81,10 +81,12 @@ def queued(kueued: Cluster, namespace: str, user: User) -> Iterator[User]:
         made += [
             {"apiVersion": VERSION, "kind": "ClusterQueue", "metadata": meta, "spec": given},
             {
-                "apiVersion": VERSION, "kind": "LocalQueue", "metadata": {"name": team, "namespace": namespace},
+                "apiVersion": VERSION,
+                "kind": "LocalQueue",
+                "metadata": {"name": team, "namespace": namespace},
                 "spec": {"clusterQueue": meta["name"]},
             },
-        ]  # fmt: skip
+        ]
     kueued.must_apply(made)
     yield user
     for version, kind in (("batch/v1", "Job"), ("apps/v1", "Deployment")):
@@ -99,9 +101,14 @@ def _crash(cluster: Cluster, pod: Mapping[str, Any]) -> None:
     """As a kubelet tells of a container that ends each time: the pod itself is said to run."""
     last = {"exitCode": 2, "reason": "Error", "startedAt": "2026-11-15T00:00:00Z", "finishedAt": "2026-11-15T00:00:05Z"}
     container = {
-        "name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 3, "lastState": {"terminated": last},
+        "name": "main",
+        "image": "x",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 3,
+        "lastState": {"terminated": last},
         "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}},
-    }  # fmt: skip
+    }
     conditions = [{"type": "Ready", "status": "False"}, {"type": "PodScheduled", "status": "True"}]
     status = {"containerStatuses": [container], "conditions": conditions}
     meta = pod["metadata"]

@@ -23,9 +23,12 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     os.symlink(ROOT / "examples", tmp_path / "examples")
     home = Path(sys.executable).parent
     env = {
-        **os.environ, "PATH": f"{home}:{os.environ['PATH']}", "CHIPWISE_DATA_DIR": str(tmp_path / "data"),
-        "CHIPWISE_CONFIG_DIR": str(tmp_path / "config"), "CHIPWISE_GPUS": "none",
-    }  # fmt: skip
+        **os.environ,
+        "PATH": f"{home}:{os.environ['PATH']}",
+        "CHIPWISE_DATA_DIR": str(tmp_path / "data"),
+        "CHIPWISE_CONFIG_DIR": str(tmp_path / "config"),
+        "CHIPWISE_GPUS": "none",
+    }
     lines = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL))
     assert lines.count("chipwise ") >= 10
     try:

@@ -15,15 +15,35 @@ from command import Chipwise
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTINGS = [
-    ("chips",), ("chips", "A100", "H100", "T4"), ("chips", "--kind", "tpu"), ("machines", "p5"), ("machines", "--chip", "h100"),
-    ("offers", "--chip", "h100"), ("offers", "--spot", "--memory", "80GB"), ("regions",), ("regions", "SWE"), ("models",),
-    ("models", "llama-3.1-8b"), ("models", "--family", "qwen2.5"),
-]  # fmt: skip
+    ("chips",),
+    ("chips", "A100", "H100", "T4"),
+    ("chips", "--kind", "tpu"),
+    ("machines", "p5"),
+    ("machines", "--chip", "h100"),
+    ("offers", "--chip", "h100"),
+    ("offers", "--spot", "--memory", "80GB"),
+    ("regions",),
+    ("regions", "SWE"),
+    ("models",),
+    ("models", "llama-3.1-8b"),
+    ("models", "--family", "qwen2.5"),
+]
 PAGES = [
-    *LISTINGS, ("explain", "p4de.24xlarge"), ("explain", "h100"), ("explain", "Elastic Inference"), ("explain", "mig"),
-    ("explain", "us-east-1"), ("explain", "aws"), ("explain", "mixtral-8x7b"), ("catalog", "status"), ("catalog", "show"),
-    ("catalog", "show", "quotas"), ("check", "examples/serve/workload.yaml"), ("--help",), ("offers", "--help"),
-]  # fmt: skip
+    *LISTINGS,
+    ("explain", "p4de.24xlarge"),
+    ("explain", "h100"),
+    ("explain", "Elastic Inference"),
+    ("explain", "mig"),
+    ("explain", "us-east-1"),
+    ("explain", "aws"),
+    ("explain", "mixtral-8x7b"),
+    ("catalog", "status"),
+    ("catalog", "show"),
+    ("catalog", "show", "quotas"),
+    ("check", "examples/serve/workload.yaml"),
+    ("--help",),
+    ("offers", "--help"),
+]
 
 
 @pytest.mark.parametrize("arguments", PAGES, ids=" ".join)
@@ -46,11 +66,19 @@ def test_a_listing_as_json_and_csv_holds_the_same_rows(chipwise: Chipwise, argum
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ("chips A100 H100 T4", 0), ("offers --chip h100 --json", 0), ("check - --json", 0), ("--help", 0), ("plan --help", 0),
-        ("plan examples/train/workload.yaml", 0), ("catalog show tokens no-such-word", 1), ("ofers", 2), ("check nowhere", 2),
-        ("catalog refresh azure -o endpoint=http://127.0.0.1:9 -o retries=1", 3), ("", 0),
+        ("chips A100 H100 T4", 0),
+        ("offers --chip h100 --json", 0),
+        ("check - --json", 0),
+        ("--help", 0),
+        ("plan --help", 0),
+        ("plan examples/train/workload.yaml", 0),
+        ("catalog show tokens no-such-word", 1),
+        ("ofers", 2),
+        ("check nowhere", 2),
+        ("catalog refresh azure -o endpoint=http://127.0.0.1:9 -o retries=1", 3),
+        ("", 0),
     ],
-)  # fmt: skip
+)
 def test_a_process_answers_what_a_call_answers(chipwise: Chipwise, arguments: str, code: int) -> None:
     typed = "kind: batch\nname: x\nmodel: llama-3.1-8b\nitems: 5\n"
     called, started = chipwise(*arguments.split(), typed=typed), chipwise.process(*arguments.split(), typed=typed)

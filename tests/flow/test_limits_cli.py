@@ -88,9 +88,17 @@ def test_what_a_provider_grants_unasked_is_told(chipwise: Chipwise) -> None:
         done.out
     )
     hard = chipwise(
-        "plan", TRAIN, "--limit", "chips=h100", "--limit", "clouds=aws", "--limit", "interruptible=false",
-        "--limit", "default_quotas=true",
-    )  # fmt: skip
+        "plan",
+        TRAIN,
+        "--limit",
+        "chips=h100",
+        "--limit",
+        "clouds=aws",
+        "--limit",
+        "interruptible=false",
+        "--limit",
+        "default_quotas=true",
+    )
     assert hard.code == 1
     assert "needs 192 vCPU of aws Running On-Demand P instances, the default quota is 0" in flat(hard.out)
 

@@ -13,10 +13,30 @@ ROOT = Path(__file__).resolve().parents[2]
 PLANNED = ("train", "finetune", "serve", "batch")
 QUICK = ("llama-3.1-70b", "--serve", "--rps", "10", "--input", "1000", "--output", "300", "--ttft", "800ms", "--tpot", "50ms")
 KEYS = {
-    "schema", "workload", "kind", "objective", "per", "fits", "winner", "choices", "front", "losses", "refused", "missing",
-    "answers", "turns", "services", "service_is_cheaper", "considered", "pruned", "estimated", "notes", "emitted",
-    "load", "placement",
-}  # fmt: skip
+    "schema",
+    "workload",
+    "kind",
+    "objective",
+    "per",
+    "fits",
+    "winner",
+    "choices",
+    "front",
+    "losses",
+    "refused",
+    "missing",
+    "answers",
+    "turns",
+    "services",
+    "service_is_cheaper",
+    "considered",
+    "pruned",
+    "estimated",
+    "notes",
+    "emitted",
+    "load",
+    "placement",
+}
 
 
 @pytest.mark.parametrize("name", PLANNED)

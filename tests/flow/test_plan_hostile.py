@@ -91,10 +91,12 @@ def test_a_trace_that_is_no_file_is_not_opened(ask: Asked, tmp_path: Path, make:
 @pytest.mark.parametrize(
     "written",
     [
-        (HEAD + ROWS).replace("\n", "\r\n"), "\ufeff" + HEAD + ROWS, HEAD + "".join(reversed(ROWS.splitlines(keepends=True))),
+        (HEAD + ROWS).replace("\n", "\r\n"),
+        "\ufeff" + HEAD + ROWS,
+        HEAD + "".join(reversed(ROWS.splitlines(keepends=True))),
         HEAD + ROWS.replace("\n", ",more\n"),
     ],
-)  # fmt: skip
+)
 def test_line_ends_marks_and_order_of_a_trace_do_not_matter(tmp_path: Path, written: str) -> None:
     (tmp_path / "plain.csv").write_text(HEAD + ROWS)
     (tmp_path / "t.csv").write_bytes(written.encode())

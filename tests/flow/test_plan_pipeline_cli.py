@@ -37,8 +37,10 @@ def test_json_tells_stages_hand_offs_and_totals(chipwise: Chipwise) -> None:
     assert found["schema"] == 1
     assert [one["name"] for one in found["stages"]] == ["preprocess", "train", "optimise", "serve"]
     assert [(one["from"], one["to"]) for one in found["hand_offs"]] == [
-        ("preprocess", "train"), ("train", "optimise"), ("optimise", "serve"),
-    ]  # fmt: skip
+        ("preprocess", "train"),
+        ("train", "optimise"),
+        ("optimise", "serve"),
+    ]
     totals = found["totals"]
     assert totals["usd_with_one_month"] <= found["each_stage_alone"]["usd_with_one_month"]
 

@@ -9,11 +9,20 @@ import pytest
 from command import Chipwise
 
 EXAMPLES = {
-    "train": ("h100", "--chips", "16"), "finetune": ("h100", "--chips", "8"), "serve": ("l40s",), "batch": ("l4",),
-    "hpc": ("h100", "--chips", "16"), "render": ("l40s", "--chips", "8"), "transcode": ("l4",), "stream": ("vu47p",),
-    "hybrid": ("h100",), "interactive": ("a100",), "edge": ("a100,inspect=jetson-orin-nano",), "quantum": ("h100",),
+    "train": ("h100", "--chips", "16"),
+    "finetune": ("h100", "--chips", "8"),
+    "serve": ("l40s",),
+    "batch": ("l4",),
+    "hpc": ("h100", "--chips", "16"),
+    "render": ("l40s", "--chips", "8"),
+    "transcode": ("l4",),
+    "stream": ("vu47p",),
+    "hybrid": ("h100",),
+    "interactive": ("a100",),
+    "edge": ("a100,inspect=jetson-orin-nano",),
+    "quantum": ("h100",),
     "pipeline": ("l4,preprocess=xeon-sapphire-rapids", "--chips", "8"),
-}  # fmt: skip
+}
 BY_NAME = [
     ("llama-3.1-8b", "--train", "--on", "h100", "--chips", "8", "--micro-batch", "2"),
     ("resnet-50", "--serve", "--on", "l4", "--batch", "8"),

@@ -29,17 +29,38 @@ pytest.importorskip("moto")
 TODAY = date(2026, 11, 15)
 REGIONS = ("us-east-1", "us-east-2")
 CHIPS = (
-    "A100-40", "A100-80", "H100-SXM", "H200", "B200", "L4", "L40S", "T4", "T4G", "A10G", "V100-32", "Inferentia1",
-    "Inferentia2", "Trainium1", "Trainium2", "VU47P", "Alveo-U30", "RTX-PRO-6000-SE", "RTX-PRO-4500-SE",
-)  # fmt: skip
+    "A100-40",
+    "A100-80",
+    "H100-SXM",
+    "H200",
+    "B200",
+    "L4",
+    "L40S",
+    "T4",
+    "T4G",
+    "A10G",
+    "V100-32",
+    "Inferentia1",
+    "Inferentia2",
+    "Trainium1",
+    "Trainium2",
+    "VU47P",
+    "Alveo-U30",
+    "RTX-PRO-6000-SE",
+    "RTX-PRO-4500-SE",
+)
 CHIP_OF = {fold(name): name for name in CHIPS} | {
     fold(alias): name
     for alias, name in (
-        ("A100", "A100-40"), ("H100", "H100-SXM"), ("Inferentia", "Inferentia1"), ("Trainium", "Trainium1"),
-        ("U30", "Alveo-U30"), ("RTX PRO Server 6000", "RTX-PRO-6000-SE"),
+        ("A100", "A100-40"),
+        ("H100", "H100-SXM"),
+        ("Inferentia", "Inferentia1"),
+        ("Trainium", "Trainium1"),
+        ("U30", "Alveo-U30"),
+        ("RTX PRO Server 6000", "RTX-PRO-6000-SE"),
         ("RTX PRO 4500 Blackwell Server Edition", "RTX-PRO-4500-SE"),
     )
-}  # fmt: skip
+}
 ON_DEMAND = {"p5.48xlarge": 55.04, "p4d.24xlarge": 21.957642, "g6.xlarge": 0.8048, "g6f.large": 0.202, "trn1.32xlarge": 21.5}
 
 

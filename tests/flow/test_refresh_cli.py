@@ -38,13 +38,23 @@ class _Answer(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         item: dict[str, Any] = {
-            "currencyCode": "USD", "tierMinimumUnits": 0.0, "retailPrice": self.server.price, "unitPrice": self.server.price,
-            "armRegionName": self.server.region, "location": "US East", "effectiveStartDate": "2026-11-01T00:00:00Z",
-            "meterName": "ND96isr H100 v5", "productName": "Virtual Machines NDsr H100 v5 Series Linux",
+            "currencyCode": "USD",
+            "tierMinimumUnits": 0.0,
+            "retailPrice": self.server.price,
+            "unitPrice": self.server.price,
+            "armRegionName": self.server.region,
+            "location": "US East",
+            "effectiveStartDate": "2026-11-01T00:00:00Z",
+            "meterName": "ND96isr H100 v5",
+            "productName": "Virtual Machines NDsr H100 v5 Series Linux",
             "skuName": "ND96isrH100v5",
-            "serviceName": "Virtual Machines", "serviceFamily": "Compute", "unitOfMeasure": "1 Hour", "type": "Consumption",
-            "isPrimaryMeterRegion": True, "armSkuName": H100,
-        }  # fmt: skip
+            "serviceName": "Virtual Machines",
+            "serviceFamily": "Compute",
+            "unitOfMeasure": "1 Hour",
+            "type": "Consumption",
+            "isPrimaryMeterRegion": True,
+            "armSkuName": H100,
+        }
         body = json.dumps({"Items": [item], "NextPageLink": None, "Count": 1}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -224,14 +234,20 @@ def sku(description: str, group: str, usd: float, unit: str = "h") -> dict[str, 
     units, nanos = divmod(round(usd * 1e9), 10**9)
     rate = {"startUsageAmount": 0, "unitPrice": {"currencyCode": "USD", "units": str(units), "nanos": nanos}}
     return {
-        "name": "services/6F81-5844-456A/skus/0", "skuId": "0", "description": description,
+        "name": "services/6F81-5844-456A/skus/0",
+        "skuId": "0",
+        "description": description,
         "category": {"serviceDisplayName": "Compute Engine", "resourceGroup": group, "usageType": "OnDemand"},
-        "serviceRegions": ["us-central1"], "serviceProviderName": "Google",
-        "pricingInfo": [{
-            "effectiveTime": "2026-11-01T00:00:00Z", "summary": "",
-            "pricingExpression": {"usageUnit": unit, "displayQuantity": 1, "tieredRates": [rate]},
-        }],
-    }  # fmt: skip
+        "serviceRegions": ["us-central1"],
+        "serviceProviderName": "Google",
+        "pricingInfo": [
+            {
+                "effectiveTime": "2026-11-01T00:00:00Z",
+                "summary": "",
+                "pricingExpression": {"usageUnit": unit, "displayQuantity": 1, "tieredRates": [rate]},
+            }
+        ],
+    }
 
 
 class _Skus(BaseHTTPRequestHandler):

@@ -28,19 +28,61 @@ from chipwise.render.quoting import kubernetes, shell
 
 CANARY = "escaped"  # a file that appears where a text was run; `>` needs no program
 SERVE: dict[str, Any] = {
-    "kind": "serve", "name": "s", "model": "llama-3.2-1b", "arrival": 0.4, "input_tokens": 600, "output_tokens": 120,
+    "kind": "serve",
+    "name": "s",
+    "model": "llama-3.2-1b",
+    "arrival": 0.4,
+    "input_tokens": 600,
+    "output_tokens": 120,
     "limits": {"clouds": ["aws"], "chips": ["A10G", "L40S"]},
-}  # fmt: skip
+}
 TRAIN: dict[str, Any] = {
-    "kind": "finetune", "name": "t", "model": "llama-3.2-1b", "method": "lora", "tokens": "20M", "sequence_length": 2048,
+    "kind": "finetune",
+    "name": "t",
+    "model": "llama-3.2-1b",
+    "method": "lora",
+    "tokens": "20M",
+    "sequence_length": 2048,
     "limits": {"clouds": ["aws"], "chips": ["L40S"], "chip_count": 1},
-}  # fmt: skip
+}
 TEXTS = (
-    f"$(>{CANARY})", f"`>{CANARY}`", f"';>{CANARY};'", f'";>{CANARY};"', f"\n>{CANARY}\n", f"x\n#SBATCH --wrap='>{CANARY}'",
-    "'", '"', "\\", "a\\", "${HOME}", "$$(HOME)", "a$$b", "$(HOME)", "%{ if true }", "{0} %s @KEEP@ _PART_", "${{ secrets.X }}",
-    "<script>x</script>", "]]>", "a: b # c", "- x", "--flag", "!!python/object", "EOF\nEOF", "\x1b[31mred", "\x9b31m", "\r\n",
-    "\u202eabc", "\u2028", "\ufeff", "\x7f", "é😀", "~", "null", "*", "",
-)  # fmt: skip
+    f"$(>{CANARY})",
+    f"`>{CANARY}`",
+    f"';>{CANARY};'",
+    f'";>{CANARY};"',
+    f"\n>{CANARY}\n",
+    f"x\n#SBATCH --wrap='>{CANARY}'",
+    "'",
+    '"',
+    "\\",
+    "a\\",
+    "${HOME}",
+    "$$(HOME)",
+    "a$$b",
+    "$(HOME)",
+    "%{ if true }",
+    "{0} %s @KEEP@ _PART_",
+    "${{ secrets.X }}",
+    "<script>x</script>",
+    "]]>",
+    "a: b # c",
+    "- x",
+    "--flag",
+    "!!python/object",
+    "EOF\nEOF",
+    "\x1b[31mred",
+    "\x9b31m",
+    "\r\n",
+    "\u202eabc",
+    "\u2028",
+    "\ufeff",
+    "\x7f",
+    "é😀",
+    "~",
+    "null",
+    "*",
+    "",
+)
 
 
 class Asked:
@@ -75,18 +117,31 @@ def planned(session: wiring.Session, work: dict[str, Any], **program: Any) -> De
 @pytest.mark.parametrize(
     ("program", "told"),
     [
-        ({"command": ["python", False]}, "program.command"), ({"command": ["python", None]}, "program.command"),
-        ({"command": [""]}, "begins with an empty word"), ({"command": {"a": 1}}, "program.command"),
-        ({"command": ["x"] * 401}, "at most 400 words"), ({"command": ["x" * 20_000]}, "program.command"),
-        ({"env": {"A B": "x"}}, "program.env"), ({"env": {"A": True}}, "program.env"), ({"env": ["A=1"]}, "program.env"),
-        ({"env": {"A": "x" * 20_000}}, "program.env"), ({"env": {f"A{n}": "x" * 16_000 for n in range(70)}}, "the limit is"),
-        ({"secrets": {"A": "hub/.."}}, "program.secrets"), ({"secrets": {"A": "/etc/passwd"}}, "program.secrets"),
-        ({"port": True}, "program.port"), ({"port": "80; x"}, "program.port"), ({"image": "a\n"}, "program.image"),
-        ({"image": "x;y"}, "program.image"), ({"health": "/$(id)"}, "program.health"),
-        ({"requirements": "../../x"}, "not a file beside the program"), ({"checkpoints": "s3://a\n/b"}, "program.checkpoints"),
-        ({"trigger": "s3://abc/$(id)"}, "program.trigger"), ({"engine": "vlm"}, "vllm"), ({"nothing": 1}, "program.nothing"),
+        ({"command": ["python", False]}, "program.command"),
+        ({"command": ["python", None]}, "program.command"),
+        ({"command": [""]}, "begins with an empty word"),
+        ({"command": {"a": 1}}, "program.command"),
+        ({"command": ["x"] * 401}, "at most 400 words"),
+        ({"command": ["x" * 20_000]}, "program.command"),
+        ({"env": {"A B": "x"}}, "program.env"),
+        ({"env": {"A": True}}, "program.env"),
+        ({"env": ["A=1"]}, "program.env"),
+        ({"env": {"A": "x" * 20_000}}, "program.env"),
+        ({"env": {f"A{n}": "x" * 16_000 for n in range(70)}}, "the limit is"),
+        ({"secrets": {"A": "hub/.."}}, "program.secrets"),
+        ({"secrets": {"A": "/etc/passwd"}}, "program.secrets"),
+        ({"port": True}, "program.port"),
+        ({"port": "80; x"}, "program.port"),
+        ({"image": "a\n"}, "program.image"),
+        ({"image": "x;y"}, "program.image"),
+        ({"health": "/$(id)"}, "program.health"),
+        ({"requirements": "../../x"}, "not a file beside the program"),
+        ({"checkpoints": "s3://a\n/b"}, "program.checkpoints"),
+        ({"trigger": "s3://abc/$(id)"}, "program.trigger"),
+        ({"engine": "vlm"}, "vllm"),
+        ({"nothing": 1}, "program.nothing"),
     ],
-)  # fmt: skip
+)
 def test_a_program_that_cannot_be_is_a_sentence(ask: Asked, program: dict[str, Any], told: str) -> None:
     out = ask.folder / "out"
     code, shown, err = ask(SERVE | {"program": program}, "--to", "kubernetes", "--out", str(out))
@@ -118,8 +173,12 @@ def test_a_hub_id_stays_as_it_is_written(session: wiring.Session) -> None:
 
 def test_stages_that_would_have_one_name_are_told(ask: Asked) -> None:
     stage = {key: value for key, value in SERVE.items() if key != "limits"}
-    work = {"kind": "pipeline", "name": "p", "limits": SERVE["limits"],
-            "stages": [stage | {"name": "a.b"}, stage | {"name": "A-b"}]}  # fmt: skip
+    work = {
+        "kind": "pipeline",
+        "name": "p",
+        "limits": SERVE["limits"],
+        "stages": [stage | {"name": "a.b"}, stage | {"name": "A-b"}],
+    }
     code, shown, err = ask(work, "--to", "dockerfile", "--out", str(ask.folder / "out"))
     assert (code, shown) == (2, "")
     assert "'a.b' and 'A-b'" in err
@@ -131,9 +190,12 @@ def test_no_text_steers_a_terminal_or_changes_what_is_built(session: wiring.Sess
     """Every target still writes what its files are named for, of signs that can be seen."""
     settings = {f"S{at}": text for at, text in enumerate(TEXTS)}
     what = planned(
-        session, work | {"description": "".join(TEXTS)[:200], "labels": {f"{text}k": text for text in TEXTS}},
-        command=["python", "main.py", *TEXTS, *(f"--a={text}" for text in TEXTS)], env=settings, framework="pytorch",
-    )  # fmt: skip
+        session,
+        work | {"description": "".join(TEXTS)[:200], "labels": {f"{text}k": text for text in TEXTS}},
+        command=["python", "main.py", *TEXTS, *(f"--a={text}" for text in TEXTS)],
+        env=settings,
+        framework="pytorch",
+    )
     written = 0
     for name in rendering.target_names():
         try:
@@ -171,9 +233,15 @@ def stand_ins(folder: Path) -> dict[str, str]:
         (folder / "bin" / name).chmod(0o755)
     here = {key: str(folder) for key in ("HOME", "SLURM_SUBMIT_DIR", "STORE")}
     return here | {
-        "PATH": f"{folder / 'bin'}:/usr/bin:/bin", "NOTED": str(folder / "noted"), "IMAGE": "", "SLURM_JOB_ID": "7",
-        "SLURM_CPUS_PER_TASK": "1", "SLURM_NODEID": "0", "SLURM_PROCID": "0", "LC_ALL": "C.UTF-8",
-    }  # fmt: skip
+        "PATH": f"{folder / 'bin'}:/usr/bin:/bin",
+        "NOTED": str(folder / "noted"),
+        "IMAGE": "",
+        "SLURM_JOB_ID": "7",
+        "SLURM_CPUS_PER_TASK": "1",
+        "SLURM_NODEID": "0",
+        "SLURM_PROCID": "0",
+        "LC_ALL": "C.UTF-8",
+    }
 
 
 @pytest.mark.parametrize(
@@ -335,14 +403,19 @@ _BOMB = "? &a [x,x,x,x,x,x,x,x,x]\n: 1\n" + "".join(
 @pytest.mark.parametrize(
     "text",
     [
-        "[" * 50_000, '{"a":' * 30_000, "&a [*a]\n", "&a {? *a : 1}\n", _BOMB, "kind: Pod\nspec: !!python/object:os.system x\n",
+        "[" * 50_000,
+        '{"a":' * 30_000,
+        "&a [*a]\n",
+        "&a {? *a : 1}\n",
+        _BOMB,
+        "kind: Pod\nspec: !!python/object:os.system x\n",
         "kind: Pod\nspec: {securityContext: x, containers: [{securityContext: [1], resources: {limits: 5, requests: x}}]}\n",
         "kind: Pod\nspec: {containers: [{resources: {limits: {nvidia.com/gpu: '\u00b2'}}, command: [vllm, --tp, '\u00b2']}]}\n",
         "kind: PodDisruptionBudget\nspec: {selector: {matchLabels: x}}\n---\nkind: Deployment\nspec: {replicas: 3}\n",
         'kind: Pod\nspec: {containers: [{name: "a',
     ],
     ids=range(10),
-)  # fmt: skip
+)
 def test_an_audit_outlives_any_manifest(text: str) -> None:
     audit([("a.yaml", text)])
 
@@ -350,9 +423,11 @@ def test_an_audit_outlives_any_manifest(text: str) -> None:
 def test_an_audit_outlives_manifests_in_which_anything_stands_anywhere(session: wiring.Session) -> None:
     what, chance = planned(session, SERVE), random.Random(5)
     documents = [
-        one for name in ("kubernetes", "compose", "ray") for file in rendering.files(name, rendering.target(name), what)
+        one
+        for name in ("kubernetes", "compose", "ray")
+        for file in rendering.files(name, rendering.target(name), what)
         for one in yaml.safe_load_all(file.text)
-    ]  # fmt: skip
+    ]
     for _ in range(400):
         changed = deepcopy(chance.choice(documents))
         for _ in range(3):

@@ -160,10 +160,18 @@ def test_a_lost_one_goes_on_with_what_others_left_of_its_gpus_and_says_so() -> N
 def test_laws_of_size(jobs: list[tuple[int, int, int, bool]], losses: list[tuple[float, float]], grow_after_s: float) -> None:
     """Devices are never shared, numbers stay in their range, a job grows at most every so often, and everything gets done."""
     specs = [
-        (f"j{at}", spec(f"j{at}", needs=Needs(max(one, two), gpus_least=min(one, two)), priority=priority,
-                        retry=Retry(grow_after_s=grow_after_s), recover=(Move.SAME, Move.MORE, *((Move.FEWER,) * fewer))))
+        (
+            f"j{at}",
+            spec(
+                f"j{at}",
+                needs=Needs(max(one, two), gpus_least=min(one, two)),
+                priority=priority,
+                retry=Retry(grow_after_s=grow_after_s),
+                recover=(Move.SAME, Move.MORE, *((Move.FEWER,) * fewer)),
+            ),
+        )
         for at, (one, two, priority, fewer) in enumerate(jobs)
-    ]  # fmt: skip
+    ]
     play = Play(own(losses=tuple(Loss(at, notice) for at, notice in losses)))
     play.submit(specs)
     for _ in play.turns(9e9):

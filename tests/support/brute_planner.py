@@ -43,8 +43,26 @@ COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 MONTH_H = MONTH / HOUR
 YEAR_H = YEAR / HOUR
 COMMITTED_H = {Purchase.RESERVED_1Y: YEAR_H, Purchase.RESERVED_3Y: 3 * YEAR_H, Purchase.RESERVED_1Y_UPFRONT: YEAR_H}
-CHIPS = ("H100-SXM", "A100-80", "A100-40", "L4", "L40S", "A10G", "T4", "V100-16", "H200", "B200", "TPU v5e",
-         "TPU v6e", "Trainium1", "Trainium2", "Inferentia2", "MI300X", "RTX 4090", "Gaudi 2")  # fmt: skip
+CHIPS = (
+    "H100-SXM",
+    "A100-80",
+    "A100-40",
+    "L4",
+    "L40S",
+    "A10G",
+    "T4",
+    "V100-16",
+    "H200",
+    "B200",
+    "TPU v5e",
+    "TPU v6e",
+    "Trainium1",
+    "Trainium2",
+    "Inferentia2",
+    "MI300X",
+    "RTX 4090",
+    "Gaudi 2",
+)
 DENSE = ("llama-3.1-8b", "llama-3.2-1b", "qwen2.5-7b", "gpt2-xl", "gemma-2-9b", "llama-2-13b", "pythia-1.4b", "phi-2")
 MODELS = (*DENSE, "mixtral-8x7b", "qwen1.5-moe-a2.7b", "bert-large")
 PLACES = ("aws:eu-central-1", "gcp:us-central1", "azure:westeurope", "https://example.org/set.tar")
@@ -176,11 +194,23 @@ class Brute:
             return float("inf"), 0
         tp, pp, cp, ep, dp, shard, recompute, micro = np.array(rows, dtype=np.float64).T
         setup = TrainingSetup.of(
-            seq=float(seq), global_batch=float(batch), method=file.get("method", "full"), rank=16.0, precision=precision,
-            optimizer=file["optimizer"], states=["master" if one > 1 else "autocast" for one in tp * pp * ep],
-            sequence_parallel=(tp > 1).astype(float), tp=tp, pp=pp, cp=cp, ep=ep, dp=dp, shard=shard, recompute=recompute,
+            seq=float(seq),
+            global_batch=float(batch),
+            method=file.get("method", "full"),
+            rank=16.0,
+            precision=precision,
+            optimizer=file["optimizer"],
+            states=["master" if one > 1 else "autocast" for one in tp * pp * ep],
+            sequence_parallel=(tp > 1).astype(float),
+            tp=tp,
+            pp=pp,
+            cp=cp,
+            ep=ep,
+            dp=dp,
+            shard=shard,
+            recompute=recompute,
             micro_batch=micro,
-        )  # fmt: skip
+        )
         many = Transformers.of([layer])
         hardware = Hardware.of(Coded.of(shape.part), self.fleet.parts.by_name, column(float(shape.chips)), column(shape.fabric))
         step = predict_training.predict(predict_training.Training(many, Coded.of(name), hardware, setup), self.model).step.value
@@ -214,9 +244,17 @@ class Brute:
             passes = 1.0
             needed = data["size_bytes"] * passes / max(expected, 1.0)
             usd += self.tiers.choose(
-                offer.provider, offer.region, data["size_bytes"], needed, count, expected / 3600, machine.disk_bytes,
-                machine.memory_bytes, passes, None,
-            ).usd  # fmt: skip
+                offer.provider,
+                offer.region,
+                data["size_bytes"],
+                needed,
+                count,
+                expected / 3600,
+                machine.disk_bytes,
+                machine.memory_bytes,
+                passes,
+                None,
+            ).usd
         return usd, expected
 
     # -- serving and offline generation
@@ -272,15 +310,22 @@ class Brute:
         name, layer, _ = self.layer(file["model"])
         shapes = [self.wide.shapes[row[0]] for row in rows]
         hardware = Hardware.of(
-            Coded.of([one.part for one in shapes]), self.wide.parts.by_name, np.array([float(one.chips) for one in shapes]),
+            Coded.of([one.part for one in shapes]),
+            self.wide.parts.by_name,
+            np.array([float(one.chips) for one in shapes]),
             np.array([one.fabric for one in shapes]),
-        )  # fmt: skip
+        )
         setup = ServingSetup.of(
-            batch=1.0, input_len=float(file["input_tokens"]["mean"]), output_len=float(file["output_tokens"]["mean"]),
-            prefix_len=0.0, tp=np.array([float(row[2]) for row in rows]), pp=np.array([float(row[3]) for row in rows]),
-            precision_weights=[row[1] for row in rows], precision_kv="bf16",
+            batch=1.0,
+            input_len=float(file["input_tokens"]["mean"]),
+            output_len=float(file["output_tokens"]["mean"]),
+            prefix_len=0.0,
+            tp=np.array([float(row[2]) for row in rows]),
+            pp=np.array([float(row[3]) for row in rows]),
+            precision_weights=[row[1] for row in rows],
+            precision_kv="bf16",
             engine=predict_serving.usual_engines(hardware),
-        )  # fmt: skip
+        )
         ask = predict_serving.Generation(
             Transformers.of([layer]), Coded.of(name), hardware, setup, Coded.of("full"), column(0.0), column(1.0), column(1.0)
         )
@@ -345,10 +390,16 @@ def random_training(random: Random) -> Wanted:
     model = random.choice(MODELS)
     seq = random.choice((512,) if model == "bert-large" else (512, 1024, 2048, 4096, 8192, 32768))
     file: dict[str, Any] = {
-        "kind": "train", "name": "random", "model": model, "tokens": _log(random, 1e8, 1e11), "sequence_length": seq,
-        "batch_tokens": seq * random.choice((8, 32, 60, 128, 512, 1000)), "precision": random.choice(("bf16", "bf16", "fp8")),
-        "optimizer": random.choice(("adamw", "adamw-8bit", "sgd")), "limits": _limits(random, random.choice((4, 8, 16, 48))),
-    }  # fmt: skip
+        "kind": "train",
+        "name": "random",
+        "model": model,
+        "tokens": _log(random, 1e8, 1e11),
+        "sequence_length": seq,
+        "batch_tokens": seq * random.choice((8, 32, 60, 128, 512, 1000)),
+        "precision": random.choice(("bf16", "bf16", "fp8")),
+        "optimizer": random.choice(("adamw", "adamw-8bit", "sgd")),
+        "limits": _limits(random, random.choice((4, 8, 16, 48))),
+    }
     if random.random() < 0.3:
         file |= {"kind": "finetune", "method": random.choice(("lora", "qlora", "full"))}
     if random.random() < 0.4:
@@ -358,11 +409,14 @@ def random_training(random: Random) -> Wanted:
 
 def random_generation(random: Random, online: bool) -> Wanted:
     file: dict[str, Any] = {
-        "kind": "serve" if online else "batch", "name": "random", "model": random.choice((*DENSE, "mixtral-8x7b")),
-        "input_tokens": {"mean": random.choice((100, 500, 1500))}, "output_tokens": {"mean": random.choice((20, 150, 400))},
+        "kind": "serve" if online else "batch",
+        "name": "random",
+        "model": random.choice((*DENSE, "mixtral-8x7b")),
+        "input_tokens": {"mean": random.choice((100, 500, 1500))},
+        "output_tokens": {"mean": random.choice((20, 150, 400))},
         "limits": _limits(random, random.choice((8, 16, 64)))
         | {"precision": random.choice((["bf16"], ["bf16", "fp8"], ["bf16", "int8"]))},
-    }  # fmt: skip
+    }
     if online:
         file["arrival"] = {"rate_per_s": _log(random, 0.1, 60)}
         file["goals"] = {"ttft_s": random.choice((0.3, 1.0, 3.0)), "tpot_s": random.choice((0.02, 0.04, 0.1))}

@@ -30,9 +30,16 @@ NO_QUOTA = no_machines("VcpuLimitExceeded", "g6.xlarge", "on-demand", "your curr
 def config(aws: Aws, between: Faulty, tries: int = 1) -> Config:
     queue = aws.client("sqs", REGION).get_queue_url(QueueName="events")["QueueUrl"]
     return Config(
-        REGION, "s3://kept/team", endpoint_url=between.url, image=AMI, queue_url=queue, instance_profile="worker",
-        tries=tries, timeout_s=20.0, clock=lambda: NOW,
-    )  # fmt: skip
+        REGION,
+        "s3://kept/team",
+        endpoint_url=between.url,
+        image=AMI,
+        queue_url=queue,
+        instance_profile="worker",
+        tries=tries,
+        timeout_s=20.0,
+        clock=lambda: NOW,
+    )
 
 
 def placed(where: Where = SPOT_A, id: str = "j1", machines: int = 1, **asked: Any) -> Job:

@@ -166,13 +166,18 @@ class Hall:
     def environment(self, machine: str) -> dict[str, str]:
         kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
         return kept | {
-            "PATH": f"{self.programs}:{kept.get('PATH', '/usr/bin:/bin')}", MARK: str(self.folder(machine)),
+            "PATH": f"{self.programs}:{kept.get('PATH', '/usr/bin:/bin')}",
+            MARK: str(self.folder(machine)),
             "CHIPWISE_METADATA": f"{self.metadata.url}/{machine}",
             "CHIPWISE_SHUTDOWN": str(self.programs / "stand-in-shutdown"),
-            "CHIPWISE_EVERY": self.every, "CHIPWISE_NOTICE_S": "0", "CHIPWISE_ASK_S": "0", "CHIPWISE_UPLOAD_S": "1",
+            "CHIPWISE_EVERY": self.every,
+            "CHIPWISE_NOTICE_S": "0",
+            "CHIPWISE_ASK_S": "0",
+            "CHIPWISE_UPLOAD_S": "1",
             "CHIPWISE_LOADAVG": str(self.programs / "loadavg"),
-            "STAND_IN_URL": self.aws.moto, "STAND_IN_SECRETS": str(self.programs),
-        }  # fmt: skip
+            "STAND_IN_URL": self.aws.moto,
+            "STAND_IN_SECRETS": str(self.programs),
+        }
 
     def boot(self, machine: str, address: str, text: str) -> subprocess.Popen[bytes]:
         """Executes user data, as a machine does when it comes up."""
@@ -182,9 +187,14 @@ class Hall:
         self.metadata.told[machine] = {"instance-id": machine, "local-ipv4": address}
         with (at / "console").open("wb") as console:
             self.processes[machine] = subprocess.Popen(
-                ["sh", str(at / "user-data")], env=self.environment(machine), cwd="/", stdin=subprocess.DEVNULL,
-                stdout=console, stderr=console, start_new_session=True,
-            )  # fmt: skip
+                ["sh", str(at / "user-data")],
+                env=self.environment(machine),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+                start_new_session=True,
+            )
         return self.processes[machine]
 
     def instances(self) -> list[Any]:

@@ -451,7 +451,16 @@ def _complete(what: Deployment) -> Deployment:
 
 
 _NAMED = {
-    "train": TRAIN, "serve": SERVE, "neuron": NEURON, "tpu": TPU, "azure": AZURE, "batch": BATCH, "hpc": HPC,
-    "notebooks": NOTEBOOKS, "device": DEVICE, "pipeline": PIPELINE, "small": SMALL,
-}  # fmt: skip
+    "train": TRAIN,
+    "serve": SERVE,
+    "neuron": NEURON,
+    "tpu": TPU,
+    "azure": AZURE,
+    "batch": BATCH,
+    "hpc": HPC,
+    "notebooks": NOTEBOOKS,
+    "device": DEVICE,
+    "pipeline": PIPELINE,
+    "small": SMALL,
+}
 CASES = {name: _complete(what) for name, what in _NAMED.items()}

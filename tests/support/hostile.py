@@ -9,12 +9,34 @@ from chipwise.render.quoting import dns_name
 
 CANARY = "chipwise-escaped"  # a file that appears in the working directory where a text was run; nothing here does harm
 TEXTS = (
-    "'", '"', '"""', "'''", "\\", "\\'", '\\"', "\n", "\r\n#", f"$(touch {CANARY})", "${HOME}", f"`touch {CANARY}`", "{{ x }}",
-    "{0}", "%s",
+    "'",
+    '"',
+    '"""',
+    "'''",
+    "\\",
+    "\\'",
+    '\\"',
+    "\n",
+    "\r\n#",
+    f"$(touch {CANARY})",
+    "${HOME}",
+    f"`touch {CANARY}`",
+    "{{ x }}",
+    "{0}",
+    "%s",
     "a b",
-    f"; touch {CANARY}", "&& true", "--flag", "# no comment", "EOF\nEOF", "\u202eabc", "\u2028", "é\U0001d4b3",
-    "!!python/object", "@KEEP@", "x" * 2000,
-)  # fmt: skip
+    f"; touch {CANARY}",
+    "&& true",
+    "--flag",
+    "# no comment",
+    "EOF\nEOF",
+    "\u202eabc",
+    "\u2028",
+    "é\U0001d4b3",
+    "!!python/object",
+    "@KEEP@",
+    "x" * 2000,
+)
 
 
 def hostile(planned: Deployment, text: str) -> Deployment:
@@ -25,6 +47,11 @@ def hostile(planned: Deployment, text: str) -> Deployment:
         given=True,
     )
     return replace(
-        planned, title=text, name=dns_name(text), description=text, labels={"owner": text, text[:60]: "x"}, software=software,
+        planned,
+        title=text,
+        name=dns_name(text),
+        description=text,
+        labels={"owner": text, text[:60]: "x"},
+        software=software,
         notes=(text,),
-    )  # fmt: skip
+    )

@@ -27,9 +27,18 @@ def pipeline(**changes: Any) -> PipelinePlan:
     near = plans.choice(provider="aws", machine="g6.xlarge", region="eu-west-1", chip="L4", chips=1, usd=5.0, kg=0.5)
     far = plans.choice()
     service = plans.choice(
-        provider="nebius", machine="llama-3.1-8b", region="an unstated region", country=None, chip="chip not stated",
-        family="per token", chips=0, purchase="per token", precision="", usd=250.0, kg=0.0,
-    )  # fmt: skip
+        provider="nebius",
+        machine="llama-3.1-8b",
+        region="an unstated region",
+        country=None,
+        chip="chip not stated",
+        family="per token",
+        chips=0,
+        purchase="per token",
+        precision="",
+        usd=250.0,
+        kg=0.0,
+    )
     stages = (
         placed("prepare", "hpc", (), near, 0, 2),
         placed("train", "train", ("prepare",), far, 2.1, 12.1),
@@ -62,9 +71,19 @@ def pipeline(**changes: Any) -> PipelinePlan:
     )
     other = Alternative(replace(totals, seconds=30 * HOUR), where, "misses the deadline of 1.0 d: 1.2 d")
     made = PipelinePlan(
-        "a pipeline", "cost", stages, moves, totals, other, None, (), 1234, ("A note.",), front=front,
+        "a pipeline",
+        "cost",
+        stages,
+        moves,
+        totals,
+        other,
+        None,
+        (),
+        1234,
+        ("A note.",),
+        front=front,
         refused=("train on 2 x p5: train and check can run at the same time, which needs 16 h100, your quota is 8",),
-    )  # fmt: skip
+    )
     return replace(made, **changes)
 
 

@@ -16,12 +16,34 @@ HOSTILE = "<script>window.hurt=1</script><img src=x onerror=window.hurt=1>\"'&%{
 def choice(**changes: Any) -> Choice:
     usd = changes.pop("usd", 100.0)
     made = Choice(
-        provider="gcp", machine="a3-highgpu-8g", region="europe-west4", country="NLD", chip="H100-SXM", family="NVIDIA Hopper",
-        chips=8, machines=1, purchase="spot", precision="bf16", split={"tp": 1, "dp": 8}, seconds=10 * HOUR, low_s=8 * HOUR,
-        high_s=13 * HOUR, p90_s=14 * HOUR, cost=Cost.of((Line("compute", 0.9 * usd, "10 h"), Line("storage", 0.1 * usd))),
-        usd_per_unit=usd / 1000, unit="million tokens", kg=20.0, rate=None, replicas=None, memory_share=0.8,
-        provenance="formula", price_of="2026-08-21", interruptions=1.0, checkpoint_s=1800.0, storage="object-store",
-    )  # fmt: skip
+        provider="gcp",
+        machine="a3-highgpu-8g",
+        region="europe-west4",
+        country="NLD",
+        chip="H100-SXM",
+        family="NVIDIA Hopper",
+        chips=8,
+        machines=1,
+        purchase="spot",
+        precision="bf16",
+        split={"tp": 1, "dp": 8},
+        seconds=10 * HOUR,
+        low_s=8 * HOUR,
+        high_s=13 * HOUR,
+        p90_s=14 * HOUR,
+        cost=Cost.of((Line("compute", 0.9 * usd, "10 h"), Line("storage", 0.1 * usd))),
+        usd_per_unit=usd / 1000,
+        unit="million tokens",
+        kg=20.0,
+        rate=None,
+        replicas=None,
+        memory_share=0.8,
+        provenance="formula",
+        price_of="2026-08-21",
+        interruptions=1.0,
+        checkpoint_s=1800.0,
+        storage="object-store",
+    )
     return replace(made, **changes)
 
 
@@ -30,23 +52,47 @@ def plan(**changes: Any) -> Plan:
     winner = choice()
     slow = choice(machine="a3-highgpu-4g", chips=4, seconds=20 * HOUR, low_s=16 * HOUR, high_s=26 * HOUR, usd=110.0, kg=18.0)
     bought = choice(purchase="on-demand", usd=300.0, seconds=9 * HOUR)
-    other = choice(provider="aws", machine="p4d.24xlarge", region="eu-north-1", chip="A100-40", family="NVIDIA Ampere",
-                   usd=150.0, seconds=30 * HOUR, kg=5.0, memory_share=0.95)  # fmt: skip
-    dear = choice(provider="aws", machine="trn1.32xlarge", region="eu-north-1", chip="Trainium", family="AWS Trainium",
-                  usd=400.0, memory_share=None)  # fmt: skip
+    other = choice(
+        provider="aws",
+        machine="p4d.24xlarge",
+        region="eu-north-1",
+        chip="A100-40",
+        family="NVIDIA Ampere",
+        usd=150.0,
+        seconds=30 * HOUR,
+        kg=5.0,
+        memory_share=0.95,
+    )
+    dear = choice(
+        provider="aws",
+        machine="trn1.32xlarge",
+        region="eu-north-1",
+        chip="Trainium",
+        family="AWS Trainium",
+        usd=400.0,
+        memory_share=None,
+    )
     late = choice(chip="T4", family="NVIDIA Turing", seconds=900 * HOUR, usd=90.0)
     made = Plan(
-        workload="a job", kind="train", objective="cost", per="job", choices=(winner, slow, other, bought, dear),
+        workload="a job",
+        kind="train",
+        objective="cost",
+        per="job",
+        choices=(winner, slow, other, bought, dear),
         front=(winner, other, bought),
         losses=(
-            Loss("NVIDIA Ampere", other, "50% dearer ($150 a job against $100)"), Loss("AWS Trainium", dear, "4.0x as much"),
+            Loss("NVIDIA Ampere", other, "50% dearer ($150 a job against $100)"),
+            Loss("AWS Trainium", dear, "4.0x as much"),
             Loss("NVIDIA Turing", late, "misses the deadline of 5.0 d: 37.5 d"),
             Loss("NVIDIA Pascal", None, "lacks 1.7 GB of memory a chip at best"),
             Loss("NVIDIA Kepler", None, "no offer within the limits"),
         ),
-        refused=(Refused("no speed known", 7396, "aws c6i.12xlarge in af-south-1, on-demand"),), missing=(),
-        counts=Counts(1000, 900, 100), turns=(Turn("price", "A100-40 wins when it gets 33% cheaper"),), notes=("A note.",),
-    )  # fmt: skip
+        refused=(Refused("no speed known", 7396, "aws c6i.12xlarge in af-south-1, on-demand"),),
+        missing=(),
+        counts=Counts(1000, 900, 100),
+        turns=(Turn("price", "A100-40 wins when it gets 33% cheaper"),),
+        notes=("A note.",),
+    )
     return replace(made, **changes)
 
 
@@ -73,14 +119,36 @@ def hostile() -> Plan:
     """Every text that comes from outside is an attack."""
     bad = HOSTILE
     one = choice(
-        provider=bad, machine=bad, region=bad, country=bad, chip=bad, family=bad, precision=bad, purchase=bad, unit=bad,
-        provenance=bad, price_of=bad, storage=bad, split={bad: 2}, cost=Cost.of((Line(bad, 5.0, bad),)),
-    )  # fmt: skip
+        provider=bad,
+        machine=bad,
+        region=bad,
+        country=bad,
+        chip=bad,
+        family=bad,
+        precision=bad,
+        purchase=bad,
+        unit=bad,
+        provenance=bad,
+        price_of=bad,
+        storage=bad,
+        split={bad: 2},
+        cost=Cost.of((Line(bad, 5.0, bad),)),
+    )
     return Plan(
-        workload=bad, kind=bad, objective=bad, per="job", choices=(one, replace(one, machines=2)), front=(one,),
-        losses=(Loss(bad, one, bad), Loss(bad + "2", None, bad)), refused=(Refused(bad, 3, bad),), missing=(),
-        counts=Counts(3, 2, 1), turns=(Turn(bad, bad),), notes=(bad,),
+        workload=bad,
+        kind=bad,
+        objective=bad,
+        per="job",
+        choices=(one, replace(one, machines=2)),
+        front=(one,),
+        losses=(Loss(bad, one, bad), Loss(bad + "2", None, bad)),
+        refused=(Refused(bad, 3, bad),),
+        missing=(),
+        counts=Counts(3, 2, 1),
+        turns=(Turn(bad, bad),),
+        notes=(bad,),
         services=(
-            Service(bad, bad, bad, bad, 1.0, 0.0, bad, (bad,), ()), Service(bad, bad, bad, bad, 2.0, 0.0, bad, (), (bad,)),
+            Service(bad, bad, bad, bad, 1.0, 0.0, bad, (bad,), ()),
+            Service(bad, bad, bad, bad, 2.0, 0.0, bad, (), (bad,)),
         ),
-    )  # fmt: skip
+    )

@@ -40,10 +40,11 @@ def interfaces(provider: str, folder: str) -> dict[str, Fields]:
     for name, body in _INTERFACE.findall(file.read().decode()):
         made[name] = {
             re.sub(r"([A-Z])|(?<=[a-z])(\d)", lambda sign: f"_{sign[0].lower()}" if sign[1] else sign[0], field): (
-                not optional, re.sub(r"\[\].*| \|.*", "", kind)
+                not optional,
+                re.sub(r"\[\].*| \|.*", "", kind),
             )
             for field, optional, kind in _FIELD.findall(body)
-        }  # fmt: skip
+        }
     return made
 
 

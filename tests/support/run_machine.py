@@ -30,9 +30,12 @@ class Machine:
         (home / "config").mkdir()
         (home / "work").mkdir()
         self.env = {
-            **os.environ, "CHIPWISE_DATA_DIR": str(home / "data"), "CHIPWISE_CONFIG_DIR": str(home / "config"),
-            "CHIPWISE_GPUS": "0,1", "CHIPWISE_CPUS": "0,1,2,3",
-        }  # fmt: skip
+            **os.environ,
+            "CHIPWISE_DATA_DIR": str(home / "data"),
+            "CHIPWISE_CONFIG_DIR": str(home / "config"),
+            "CHIPWISE_GPUS": "0,1",
+            "CHIPWISE_CPUS": "0,1,2,3",
+        }
         self.env.pop("XDG_RUNTIME_DIR", None)
 
     def __call__(self, *words: str, code: int | None = 0, timeout: float = 60, env: dict[str, str] | None = None) -> Done:

@@ -39,8 +39,13 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
         shape: Any = kind
         return st.builds(shape, **{one.name: of(hints[one.name]) for one in fields(kind)})
     plain: dict[Any, st.SearchStrategy[Any]] = {
-        str: TEXT, int: st.integers(-(2**40), 2**40), float: NUMBERS, bool: st.booleans(), NoneType: st.none(), object: JSON,
-    }  # fmt: skip
+        str: TEXT,
+        int: st.integers(-(2**40), 2**40),
+        float: NUMBERS,
+        bool: st.booleans(),
+        NoneType: st.none(),
+        object: JSON,
+    }
     return plain[kind]
 
 

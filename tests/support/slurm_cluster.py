@@ -88,9 +88,16 @@ def started(folder: Path, nodes: int = 2, chips: int = 16) -> Iterator[Cluster]:
 
     try:
         start(
-            "munged", "munged", "--foreground", "--force", f"--key-file={key}", f"--socket={folder}/munge.socket",
-            f"--pid-file={folder}/munge.pid", f"--log-file={folder}/munge.txt", f"--seed-file={folder}/munge.seed",
-        )  # fmt: skip
+            "munged",
+            "munged",
+            "--foreground",
+            "--force",
+            f"--key-file={key}",
+            f"--socket={folder}/munge.socket",
+            f"--pid-file={folder}/munge.pid",
+            f"--log-file={folder}/munge.txt",
+            f"--seed-file={folder}/munge.seed",
+        )
         _until(lambda: (folder / "munge.socket").exists(), cluster)
         start("slurmctld", "slurmctld", "-D", "-f", str(folder / "slurm.conf"))
         for at in range(nodes):
@@ -158,15 +165,35 @@ def _configuration(folder: Path, ports: list[int], chips: int) -> str:
     """Nodes are as large as any machine of a plan. Those behind the last port nobody runs: jobs for them only queue."""
     host = socket.gethostname().partition(".")[0]
     lines = [
-        "ClusterName=proof", f"SlurmctldHost={host}(127.0.0.1)", "SlurmUser=root",
-        f"SlurmctldPort={ports[0]}", "AuthType=auth/munge", f"AuthInfo=socket={folder}/munge.socket", "CredType=cred/munge",
-        f"StateSaveLocation={folder}/state", f"SlurmdSpoolDir={folder}/spool-%n", f"SlurmctldPidFile={folder}/slurmctld.pid",
-        f"SlurmdPidFile={folder}/slurmd-%n.pid", "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none",
-        "SelectType=select/cons_tres", "SelectTypeParameters=CR_CPU_Memory", "GresTypes=gpu", "MpiDefault=none",
-        "SlurmdParameters=config_overrides", "ReturnToService=2", "JobAcctGatherType=jobacct_gather/none",
-        "SchedulerParameters=sched_interval=1,batch_sched_delay=0", "KillWait=2", "MinJobAge=300", "SwitchType=switch/none",
-        "SlurmctldDebug=info", "SlurmdDebug=info", "InactiveLimit=0", "RequeueExit=99",
-    ]  # fmt: skip
+        "ClusterName=proof",
+        f"SlurmctldHost={host}(127.0.0.1)",
+        "SlurmUser=root",
+        f"SlurmctldPort={ports[0]}",
+        "AuthType=auth/munge",
+        f"AuthInfo=socket={folder}/munge.socket",
+        "CredType=cred/munge",
+        f"StateSaveLocation={folder}/state",
+        f"SlurmdSpoolDir={folder}/spool-%n",
+        f"SlurmctldPidFile={folder}/slurmctld.pid",
+        f"SlurmdPidFile={folder}/slurmd-%n.pid",
+        "ProctrackType=proctrack/linuxproc",
+        "TaskPlugin=task/none",
+        "SelectType=select/cons_tres",
+        "SelectTypeParameters=CR_CPU_Memory",
+        "GresTypes=gpu",
+        "MpiDefault=none",
+        "SlurmdParameters=config_overrides",
+        "ReturnToService=2",
+        "JobAcctGatherType=jobacct_gather/none",
+        "SchedulerParameters=sched_interval=1,batch_sched_delay=0",
+        "KillWait=2",
+        "MinJobAge=300",
+        "SwitchType=switch/none",
+        "SlurmctldDebug=info",
+        "SlurmdDebug=info",
+        "InactiveLimit=0",
+        "RequeueExit=99",
+    ]
     shape = f"CPUs=512 RealMemory=4000000 Gres=gpu:{chips} State=UNKNOWN"
     lines += [f"NodeName=n{at} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {shape}" for at, port in enumerate(ports[1:])]
     lines.append(f"NodeName=absent[0-{ABSENT - 1}] NodeAddr=127.0.0.1 {shape}")

@@ -21,9 +21,17 @@ def small(planned: Deployment, trigger: str | None = None, provider: str = "aws"
     node = PLACES[provider]
     model = replace(planned.model, weight_bytes=0.5 * GIB) if planned.model is not None else None
     return replace(
-        planned, node=node, machines=1, others=(), model=model, trigger=trigger, chips_each=node.chips, split={}, volumes=(),
+        planned,
+        node=node,
+        machines=1,
+        others=(),
+        model=model,
+        trigger=trigger,
+        chips_each=node.chips,
+        split={},
+        volumes=(),
         software=replace(planned.software, image="team/program:1", command=("python", "label.py"), given=True, driver=""),
         predicted=replace(planned.predicted, seconds=seconds, low_s=seconds, high_s=seconds),
         scaling=planned.scaling if planned.form is Form.SERVICE else None,
         platforms=platforms(session().catalog.rows("runtimes"), node),
-    )  # fmt: skip
+    )

@@ -63,9 +63,14 @@ class Tool:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "TF_"))}
         env = kept | {"TF_CLI_CONFIG_FILE": str(self.config), "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
         said = subprocess.run(
-            [self.program, *words], cwd=self.folder, env=env | dict(self.settings), capture_output=True, text=True,
-            timeout=timeout, check=False,
-        )  # fmt: skip
+            [self.program, *words],
+            cwd=self.folder,
+            env=env | dict(self.settings),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
         assert said.returncode == 0, f"terraform {' '.join(words)}\n{said.stdout[-4000:]}\n{said.stderr[-6000:]}"
         return said
 

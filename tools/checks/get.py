@@ -87,9 +87,13 @@ def mlflow(to: Path) -> None:
 
 
 GET: dict[str, Callable[[Path], None]] = {
-    "kuberay definitions": definitions("kuberay"), "argo definitions": definitions("argo"), "kuberay rules": rules("ray"),
-    "argo rules": rules("argo"), "mermaid": mermaid, "mlflow": mlflow,
-}  # fmt: skip
+    "kuberay definitions": definitions("kuberay"),
+    "argo definitions": definitions("argo"),
+    "kuberay rules": rules("ray"),
+    "argo rules": rules("argo"),
+    "mermaid": mermaid,
+    "mlflow": mlflow,
+}
 
 
 def _tool(name: str) -> str:

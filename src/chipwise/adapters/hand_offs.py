@@ -20,9 +20,28 @@ from chipwise.run.hand_off import CODE, by_controller, told
 from chipwise.run.job import Job, Spec
 
 STORES = (  # that outlive a job and can be seen from several machines, as fsspec calls them
-    "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "hf", "http", "https", "ftp", "sftp", "ssh", "smb", "hdfs",
-    "webhdfs", "webdav", "lakefs", "dbfs",
-)  # fmt: skip
+    "s3",
+    "s3a",
+    "gs",
+    "gcs",
+    "abfs",
+    "abfss",
+    "az",
+    "oci",
+    "oss",
+    "hf",
+    "http",
+    "https",
+    "ftp",
+    "sftp",
+    "ssh",
+    "smb",
+    "hdfs",
+    "webhdfs",
+    "webdav",
+    "lakefs",
+    "dbfs",
+)
 AT_ONCE = 8  # looks under way; others wait for their turn
 ABANDONED = 64  # threads that never came back, after which no other is begun
 ANSWERS_WITHIN_S = 60.0
@@ -116,10 +135,12 @@ class HandOffs:
         ended = {
             key: (job, sight)
             for job in jobs
-            if job.spec.produces and by_controller(job.spec)
+            if job.spec.produces
+            and by_controller(job.spec)
             and (sight := seen.attempts.get(key := (job.id, len(job.attempts)))) is not None
-            and sight.state is State.EXITED and sight.code == 0
-        }  # fmt: skip
+            and sight.state is State.EXITED
+            and sight.code == 0
+        }
         for key in self._since.keys() - ended.keys():
             self._since.pop(key)
             self._answers.pop(key, None)

@@ -26,9 +26,24 @@ if TYPE_CHECKING:
     from chipwise.catalog.query import MachineQuery, OfferQuery, find_machines, find_offers
 
 __all__ = [
-    "MachineQuery", "OfferQuery", "Session", "calibrate", "check", "estimate", "explain", "find_machines", "find_offers",
-    "import_file", "measure", "open_session", "own_model", "plan", "refresh", "score", "status",
-]  # fmt: skip
+    "MachineQuery",
+    "OfferQuery",
+    "Session",
+    "calibrate",
+    "check",
+    "estimate",
+    "explain",
+    "find_machines",
+    "find_offers",
+    "import_file",
+    "measure",
+    "open_session",
+    "own_model",
+    "plan",
+    "refresh",
+    "score",
+    "status",
+]
 
 _HOMES = {
     "calibrate": "chipwise.api.calibration",

@@ -183,10 +183,19 @@ def _asked(wanted: Wanted, place: Place, mark: str) -> Asked:
     work = wanted.work
     settings = [f"CHIPWISE_STEPS={wanted.steps}"] if wanted.steps is not None else []
     return asking.Asked(
-        words=(wanted.path,), is_command=False, engine=place.engine, gpus=place.gpus, cpus=place.cpus, context=place.context,
-        machine=place.machine, labels=(mark,), settings=tuple(settings), retries=0, environment=wanted.environment,
+        words=(wanted.path,),
+        is_command=False,
+        engine=place.engine,
+        gpus=place.gpus,
+        cpus=place.cpus,
+        context=place.context,
+        machine=place.machine,
+        labels=(mark,),
+        settings=tuple(settings),
+        retries=0,
+        environment=wanted.environment,
         checkpoints=_own(work, mark),
-    )  # fmt: skip
+    )
 
 
 def _own(work: Common, mark: str) -> str | None:

@@ -25,35 +25,79 @@ if TYPE_CHECKING:
     from chipwise.api.wiring import Session
 
 COLUMNS = (
-    "model", "task", "chip", "chips", "tp", "pp", "cp", "ep", "dp_or_fsdp", "framework", "engine",
-    "precision", "precision_weights", "seq_len", "micro_batch",
-    "global_batch_sequences", "activation_checkpointing", "input_len", "output_len", "params_b", "layers", "hidden",
-    "ffn_hidden", "heads", "kv_heads", "vocab", "metric_name", "metric_value", "spread", "group", "notes",
-)  # fmt: skip
+    "model",
+    "task",
+    "chip",
+    "chips",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "dp_or_fsdp",
+    "framework",
+    "engine",
+    "precision",
+    "precision_weights",
+    "seq_len",
+    "micro_batch",
+    "global_batch_sequences",
+    "activation_checkpointing",
+    "input_len",
+    "output_len",
+    "params_b",
+    "layers",
+    "hidden",
+    "ffn_hidden",
+    "heads",
+    "kv_heads",
+    "vocab",
+    "metric_name",
+    "metric_value",
+    "spread",
+    "group",
+    "notes",
+)
 Row = dict[str, object]
 
 
 def view(one: Result) -> dict[str, Any]:
     held = one.held
     return {
-        "on": one.place.text, "engine": one.place.engine, "formula": one.formula, "unit": one.unit,
+        "on": one.place.text,
+        "engine": one.place.engine,
+        "formula": one.formula,
+        "unit": one.unit,
         "chip": held.chip if isinstance(held, predicting.Held) else None,
         "chips": held.chips if isinstance(held, predicting.Held) else None,
         "share": held.share if isinstance(held, predicting.Held) else None,
-        "speed": one.speed, "speeds": one.speeds, "spread": one.spread, "predicted": one.expected,
-        "low": number(one.predicted.get("throughput_low")), "high": number(one.predicted.get("throughput_high")),
-        "provenance": one.predicted.get("provenance"), "why_not_predicted": one.predicted.get("why_not"),
-        "ratio": one.ratio, "usd_per_unit": one.usd_per_unit, "seconds": one.seconds, "attempts": one.attempts,
+        "speed": one.speed,
+        "speeds": one.speeds,
+        "spread": one.spread,
+        "predicted": one.expected,
+        "low": number(one.predicted.get("throughput_low")),
+        "high": number(one.predicted.get("throughput_high")),
+        "provenance": one.predicted.get("provenance"),
+        "why_not_predicted": one.predicted.get("why_not"),
+        "ratio": one.ratio,
+        "usd_per_unit": one.usd_per_unit,
+        "seconds": one.seconds,
+        "attempts": one.attempts,
         "why_not_measured": one.why or None,
         "runs": [
             {
-                "job": run.job, "speed": run.speed, "seconds": run.seconds, "steps": run.steps, "attempts": run.attempts,
-                "usd": run.usd, "usd_per_hour": run.usd_per_hour, "jobs_beside": run.beside,
+                "job": run.job,
+                "speed": run.speed,
+                "seconds": run.seconds,
+                "steps": run.steps,
+                "attempts": run.attempts,
+                "usd": run.usd,
+                "usd_per_hour": run.usd_per_hour,
+                "jobs_beside": run.beside,
                 "why_not_measured": run.why or None,
             }
             for run in one.runs
         ],
-    }  # fmt: skip
+    }
 
 
 def check_rows(session: Session, wanted: Wanted) -> None:
@@ -122,10 +166,18 @@ def _as_run(one: Result) -> Row:
     if zero is not None and isinstance(one.held, predicting.Held) and one.held.chips > 1:
         assumed["zero"] = zero
     names = {
-        "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "zero": "dp_or_fsdp",
-        "micro_batch": "micro_batch", "global_batch": "global_batch_sequences", "seq": "seq_len", "framework": "framework",
-        "engine": "engine", "recompute": "activation_checkpointing",
-    }  # fmt: skip
+        "tp": "tp",
+        "pp": "pp",
+        "cp": "cp",
+        "ep": "ep",
+        "zero": "dp_or_fsdp",
+        "micro_batch": "micro_batch",
+        "global_batch": "global_batch_sequences",
+        "seq": "seq_len",
+        "framework": "framework",
+        "engine": "engine",
+        "recompute": "activation_checkpointing",
+    }
     return {
         column: f"{value:g}" if isinstance(value, int | float) else str(value)
         for name, column in names.items()
@@ -159,7 +211,11 @@ def _shape(shape: Shape) -> Row:
     found: Row = {"params_b": f"{shape.parameters / 1e9:.9g}"}
     if isinstance(shape, DecoderShape) and isinstance(shape.attention, Attention):
         found |= {
-            "layers": shape.layers, "hidden": shape.hidden, "ffn_hidden": shape.mlp.width, "heads": shape.attention.heads,
-            "kv_heads": shape.attention.kv_heads, "vocab": shape.vocab,
-        }  # fmt: skip
+            "layers": shape.layers,
+            "hidden": shape.hidden,
+            "ffn_hidden": shape.mlp.width,
+            "heads": shape.attention.heads,
+            "kv_heads": shape.attention.kv_heads,
+            "vocab": shape.vocab,
+        }
     return found

@@ -151,9 +151,14 @@ def _unpacked(found: Any) -> Stored:
         trial = Trial(groups=int(_number(held["groups"])), **numbers, spread=spread)
     versions = found["versions"]
     return Stored(
-        date.fromisoformat(found["date"]).isoformat(), _text(found["file"]), int(_number(found["rows"])),
-        _text(versions["chipwise"]), _text(versions["factors"]), OwnFactors(cells, found["cautious"] is True, spread), trial,
-    )  # fmt: skip
+        date.fromisoformat(found["date"]).isoformat(),
+        _text(found["file"]),
+        int(_number(found["rows"])),
+        _text(versions["chipwise"]),
+        _text(versions["factors"]),
+        OwnFactors(cells, found["cautious"] is True, spread),
+        trial,
+    )
 
 
 def _cell(found: Any) -> Cell:

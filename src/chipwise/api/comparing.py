@@ -34,9 +34,13 @@ class Comparison:
 
 
 def compare(
-    session: Session, path: str, by: str = "provider", vendor: str | None = None, environment: str | None = None,
+    session: Session,
+    path: str,
+    by: str = "provider",
+    vendor: str | None = None,
+    environment: str | None = None,
     text: str | None = None,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     """`vendor` leaves out the generations of all others; `text` stands for the file."""
     wanted = known_vendor(session, vendor) if vendor else None
     found = plan(session, path, "cost", 1, environment, text)

@@ -28,10 +28,13 @@ def estimate_view(found: Estimate, unit: str, row: int = 0) -> View:
     total = _at(found.seconds, row)
     terms = {name: _at(values, row) for name, values in found.terms.items()}
     return {
-        "value": _at(found.value, row), "low": _at(found.low, row), "high": _at(found.high, row), "unit": unit,
+        "value": _at(found.value, row),
+        "low": _at(found.low, row),
+        "high": _at(found.high, row),
+        "unit": unit,
         "provenance": found.provenance.at(row),
         "terms_s": {name: seconds for name, seconds in terms.items() if seconds > 1e-6 * total},
-    }  # fmt: skip
+    }
 
 
 def memory_view(memory: Memory, row: int = 0) -> View:
@@ -46,14 +49,16 @@ def memory_view(memory: Memory, row: int = 0) -> View:
 def fit_view(fit: Fit, row: int = 0) -> View:
     fine = bool(np.atleast_1d(fit.fits)[row])
     return {
-        "fits": fine, "capacity_bytes": fit.capacity, "spare_bytes": _at(fit.spare, row),
+        "fits": fine,
+        "capacity_bytes": fit.capacity,
+        "spare_bytes": _at(fit.spare, row),
         "smallest_change": None if fine else fit.change.texts()[row],
         "bytes_after_change": None if fine else _at(fit.changed_bytes, row),
         "tried": [
             {"change": one.name, "bytes_per_chip": _at(one.bytes_per_chip, row), "fits": bool(np.atleast_1d(one.fits)[row])}
             for one in fit.tried
         ],
-    }  # fmt: skip
+    }
 
 
 def power_view(drawn: Power, row: int = 0) -> View:

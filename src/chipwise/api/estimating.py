@@ -141,10 +141,18 @@ def estimate(
 
 
 def train(
-    session: Session, model: str, *, on: str | Sequence[str], chips: Numbers = 1.0, framework: str | None = None,
-    chips_per_node: Numbers | None = None, accumulate: Numbers | None = None, fit: bool | None = None,
-    target: Numbers | None = None, **settings: Values,
-) -> Trained:  # fmt: skip
+    session: Session,
+    model: str,
+    *,
+    on: str | Sequence[str],
+    chips: Numbers = 1.0,
+    framework: str | None = None,
+    chips_per_node: Numbers | None = None,
+    accumulate: Numbers | None = None,
+    fit: bool | None = None,
+    target: Numbers | None = None,
+    **settings: Values,
+) -> Trained:
     """Settings are the columns of `perf.setup.TrainingSetup`; `dp` follows from `chips` and the other splits. `target`: tokens
     of an encoder-decoder's targets, beside `seq` of its inputs."""
     key, layer = layer_named(session, model)
@@ -276,11 +284,22 @@ def _check_precision(hardware: Hardware, precision: Coded) -> None:
 
 
 def serve(
-    session: Session, model: str, *, on: str | Sequence[str], concurrency: Numbers | None = None, rate: Numbers | None = None,
-    batch: Numbers | None = None, scenario: str | None = None, engine: str | Sequence[str] | None = None,
-    replicas: Numbers = 1.0, chips_per_node: Numbers | None = None, metrics: Sequence[str] = SERVING_METRICS,
-    attention_dp: Numbers = 1.0, fit: bool | None = None, **settings: Values,
-) -> Served:  # fmt: skip
+    session: Session,
+    model: str,
+    *,
+    on: str | Sequence[str],
+    concurrency: Numbers | None = None,
+    rate: Numbers | None = None,
+    batch: Numbers | None = None,
+    scenario: str | None = None,
+    engine: str | Sequence[str] | None = None,
+    replicas: Numbers = 1.0,
+    chips_per_node: Numbers | None = None,
+    metrics: Sequence[str] = SERVING_METRICS,
+    attention_dp: Numbers = 1.0,
+    fit: bool | None = None,
+    **settings: Values,
+) -> Served:
     """Loaded by `concurrency` callers, by requests at a `rate`, or (neither given) as full as it gets."""
     key, layer = layer_named(session, model)
     hardware = _hardware(session, on, chips_per_node)
@@ -309,8 +328,15 @@ def serve(
     if some(setup.output_len < 1) and way not in ("prefill", "decode"):
         raise InvalidSettings(Problem("output_len", "nothing would be generated", None, "whole numbers from 1 on"))
     asked = Generation(
-        shape, Coded.of(key), hardware, setup, Coded.of(way), arriving, copies, shared,
-    )  # fmt: skip
+        shape,
+        Coded.of(key),
+        hardware,
+        setup,
+        Coded.of(way),
+        arriving,
+        copies,
+        shared,
+    )
     if way == "full":  # a latency means nothing where the queue has no end
         metrics = [name for name in metrics if name.endswith("_per_s")] or metrics
     room = predict_serving.slots(asked)

@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 _TRAINING = ("method", "optimizer", "recompute", "zero")
 _SERVING = ("kv", "engine")
 _FLAGS = {
-    **FLAGS, "seq": "--context", "input_len": "--context", "output_len": "--context", "micro_batch": "--batch",
-    "global_batch": "--batch", "dp": "--chips",
-}  # fmt: skip
+    **FLAGS,
+    "seq": "--context",
+    "input_len": "--context",
+    "output_len": "--context",
+    "micro_batch": "--batch",
+    "global_batch": "--batch",
+    "dp": "--chips",
+}
 
 
 def fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> View:
@@ -69,21 +74,32 @@ def _fits(session: Session, model: str, on: str, settings: dict[str, Any]) -> Vi
         task = "serving"
     tokens = setup.seq if isinstance(setup, TrainingSetup) else setup.context
     return {
-        "title": f"{name} on {chips:g}x {part.name}: {task}", "model": name, "chip": part.name, "chips": chips, "task": task,
-        "memory": memory_view(found.memory), "fit": fit_view(found),
+        "title": f"{name} on {chips:g}x {part.name}: {task}",
+        "model": name,
+        "chip": part.name,
+        "chips": chips,
+        "task": task,
+        "memory": memory_view(found.memory),
+        "fit": fit_view(found),
         "largest": {name: float(values[0]) for name, values in largest.items()},
         "notes": list(context_notes(session, model, tokens)),
-    }  # fmt: skip
+    }
 
 
 def _training(settings: dict[str, Any], chips: float, ways: float) -> TrainingSetup:
     dp = chips / ways
     chosen: dict[str, Any] = {
-        "seq": settings.get("context", 4096.0), "micro_batch": settings.get("batch", 1.0), "tp": settings.get("tp", 1.0),
-        "pp": settings.get("pp", 1.0), "dp": dp, "shard": settings.get("zero", 3.0 if dp > 1 else 0.0),
-        "recompute": float(RECOMPUTE[settings.get("recompute", "none")]), "method": settings.get("method", "full"),
-        "optimizer": settings.get("optimizer", "adamw"), "precision": settings.get("precision", "bf16"),
-    }  # fmt: skip
+        "seq": settings.get("context", 4096.0),
+        "micro_batch": settings.get("batch", 1.0),
+        "tp": settings.get("tp", 1.0),
+        "pp": settings.get("pp", 1.0),
+        "dp": dp,
+        "shard": settings.get("zero", 3.0 if dp > 1 else 0.0),
+        "recompute": float(RECOMPUTE[settings.get("recompute", "none")]),
+        "method": settings.get("method", "full"),
+        "optimizer": settings.get("optimizer", "adamw"),
+        "precision": settings.get("precision", "bf16"),
+    }
     return TrainingSetup.of(**chosen)
 
 

@@ -63,10 +63,14 @@ def _origins(session: Session, traffic: Mapping[str, float]) -> tuple[list[Origi
             unknown.append(name)
             continue
         found += [
-            Origin(f"{name} ({one.place})", share * (one.people_millions or 0.0) / people, one.latitude or 0.0,
-                   one.longitude or 0.0)
+            Origin(
+                f"{name} ({one.place})",
+                share * (one.people_millions or 0.0) / people,
+                one.latitude or 0.0,
+                one.longitude or 0.0,
+            )
             for one in points
-        ]  # fmt: skip
+        ]
     return found, unknown
 
 
@@ -89,10 +93,11 @@ def _sites(session: Session, work: Serve, rows: Rows, curve: LoadCurve) -> tuple
             continue
         units = tuple(
             Unit(
-                catalog.machines[priced.machine[at]].name, kinds.close(at).per_machine,
+                catalog.machines[priced.machine[at]].name,
+                kinds.close(at).per_machine,
                 float(priced.usd[at]) / float(priced.machines[at]),
             )
             for at in some[:UNITS]
-        )  # fmt: skip
+        )
         sites.append(Site(region.provider, region.name, region.country, point[0], point[1], units))
     return sites, lost

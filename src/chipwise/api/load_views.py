@@ -22,38 +22,64 @@ def load_views(plan: Plan) -> View:
 def load_view(load: LoadPlan) -> View:
     hours = load.machine_hours
     return {
-        "pattern": load.pattern, "unit": load.unit, "mean": load.mean, "busiest": load.busiest, "peak": load.peak,
-        "hours_per_week": load.hours_per_week, "provider": load.provider, "machine": load.machine, "region": load.region,
-        "chip": load.chip, "per_machine": load.per_machine,
+        "pattern": load.pattern,
+        "unit": load.unit,
+        "mean": load.mean,
+        "busiest": load.busiest,
+        "peak": load.peak,
+        "hours_per_week": load.hours_per_week,
+        "provider": load.provider,
+        "machine": load.machine,
+        "region": load.region,
+        "chip": load.chip,
+        "per_machine": load.per_machine,
         "replicas": {"mean": load.replicas_mean, "peak": load.replicas_peak},
         "machines": {"mean": load.machines_mean, "peak": load.machines_peak},
         "machine_hours": {"static": hours.static, "scheduled": hours.scheduled, "autoscaled": hours.autoscaled},
         "usd": load.usd,
         "layers": [
-            {"name": one.name, "machines": one.machines, "hours_used": one.hours_used, "hours_paid": one.hours_paid,
-             "utilisation": one.utilisation, "usd": one.usd}
+            {
+                "name": one.name,
+                "machines": one.machines,
+                "hours_used": one.hours_used,
+                "hours_paid": one.hours_paid,
+                "utilisation": one.utilisation,
+                "usd": one.usd,
+            }
             for one in load.layers
         ],
         "alone": [{"name": one.name, "usd": one.usd, "why": one.why or None} for one in load.alone],
         "duration_curve": [{"machines": machines, "hours": hours} for machines, hours in load.steps],
-        "recommendation": load.recommendation, "changed": load.changed or None, "tried": load.tried,
+        "recommendation": load.recommendation,
+        "changed": load.changed or None,
+        "tried": load.tried,
         "assumed": list(load.assumed),
-    }  # fmt: skip
+    }
 
 
 def placement_view(placement: Placement) -> View:
     return {
         "regions": [
-            {"provider": one.provider, "region": one.region, "country": one.country, "machine": one.machine,
-             "machines": one.machines, "requests_per_s": one.rate, "share": one.share, "usd": one.usd,
-             "farthest_s": one.farthest_s}
+            {
+                "provider": one.provider,
+                "region": one.region,
+                "country": one.country,
+                "machine": one.machine,
+                "machines": one.machines,
+                "requests_per_s": one.rate,
+                "share": one.share,
+                "usd": one.usd,
+                "farthest_s": one.farthest_s,
+            }
             for one in placement.stands
         ],
-        "usd": placement.usd if placement.stands else None, "single_region_usd": placement.single_usd,
-        "round_trip_limit_s": placement.limit_s, "limit_basis": placement.basis,
-        "losses": [
-            {"region": one.region, "round_trip_s": one.farthest_s, "carried": one.carried} for one in placement.losses
-        ],
-        "tried": placement.tried, "regions_known": placement.sites, "missing": placement.missing or None,
+        "usd": placement.usd if placement.stands else None,
+        "single_region_usd": placement.single_usd,
+        "round_trip_limit_s": placement.limit_s,
+        "limit_basis": placement.basis,
+        "losses": [{"region": one.region, "round_trip_s": one.farthest_s, "carried": one.carried} for one in placement.losses],
+        "tried": placement.tried,
+        "regions_known": placement.sites,
+        "missing": placement.missing or None,
         "assumed": list(placement.assumed),
-    }  # fmt: skip
+    }

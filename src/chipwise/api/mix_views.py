@@ -34,11 +34,20 @@ def mix_view(mix: Mix) -> View:
 
 def _member_view(one: Member) -> View:
     return {
-        "provider": one.provider, "machine": one.machine, "region": one.region, "chip": one.chip,
-        "chips_per_machine": one.chips, "machines": one.machines, "purchase": one.purchase, "precision": one.precision,
-        "split": dict(one.split), "usd": one.usd, "busy": one.busy, "provenance": one.provenance,
+        "provider": one.provider,
+        "machine": one.machine,
+        "region": one.region,
+        "chip": one.chip,
+        "chips_per_machine": one.chips,
+        "machines": one.machines,
+        "purchase": one.purchase,
+        "precision": one.precision,
+        "split": dict(one.split),
+        "usd": one.usd,
+        "busy": one.busy,
+        "provenance": one.provenance,
         "takes": [{"bucket": at.bucket, "part": at.part, "requests_per_s": at.rate} for at in one.takes],
-    }  # fmt: skip
+    }
 
 
 def _bucket_view(one: Bucket) -> View:

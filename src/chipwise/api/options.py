@@ -13,34 +13,79 @@ from typing import Any
 from chipwise.errors import BadInput
 
 LEARNING_OPTIONS = {
-    "seq": "seq", "micro_batch": "micro_batch", "zero": "shard", "interleave": "interleave", "method": "method",
-    "optimizer": "optimizer", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "precision": "precision", "target": "target",
-}  # fmt: skip
+    "seq": "seq",
+    "micro_batch": "micro_batch",
+    "zero": "shard",
+    "interleave": "interleave",
+    "method": "method",
+    "optimizer": "optimizer",
+    "tp": "tp",
+    "pp": "pp",
+    "cp": "cp",
+    "ep": "ep",
+    "precision": "precision",
+    "target": "target",
+}
 SERVING_OPTIONS = {
-    "tp": "tp", "pp": "pp", "ep": "ep", "precision": "precision_weights", "kv": "precision_kv", "input_tokens": "input_len",
-    "output_tokens": "output_len", "prefix": "prefix_len", "cuda_graphs": "cuda_graphs",
-}  # fmt: skip
+    "tp": "tp",
+    "pp": "pp",
+    "ep": "ep",
+    "precision": "precision_weights",
+    "kv": "precision_kv",
+    "input_tokens": "input_len",
+    "output_tokens": "output_len",
+    "prefix": "prefix_len",
+    "cuda_graphs": "cuda_graphs",
+}
 LOADS = ("concurrency", "rate", "batch")  # ways of loading a replica; they exclude each other
 GOALS = ("ttft", "tpot", "latency")  # seconds that a share of the requests must keep
 ONLY = {  # options that mean nothing to the other task
     "train": (
-        "seq", "target", "micro_batch", "global_batch", "zero", "interleave", "recompute", "method", "optimizer", "framework",
+        "seq",
+        "target",
+        "micro_batch",
+        "global_batch",
+        "zero",
+        "interleave",
+        "recompute",
+        "method",
+        "optimizer",
+        "framework",
         "cp",
     ),
     "serve": (
-        "engine", *LOADS, "input_tokens", "output_tokens", "prefix", "kv", "replicas", "cuda_graphs", *GOALS, "percentile",
+        "engine",
+        *LOADS,
+        "input_tokens",
+        "output_tokens",
+        "prefix",
+        "kv",
+        "replicas",
+        "cuda_graphs",
+        *GOALS,
+        "percentile",
     ),
-}  # fmt: skip
+}
 _AS_NAMED = ("global_batch", "recompute", "framework", "chips", "chips_per_node", "engine", "replicas", *LOADS)
 _COLUMNS = {column: key for options in (LEARNING_OPTIONS, SERVING_OPTIONS) for key, column in options.items()}
 _COLUMNS |= {name: name for name in _AS_NAMED}
 _FIELDS = {
-    "seq": "sequence_length", "target": "target_length",
-    "global_batch": "batch", "precision": "precision", "precision_weights": "precision",
-    "precision_kv": "kv_precision", "optimizer": "optimizer", "method": "method", "recompute": "recompute",
-    "input_len": "input_tokens", "output_len": "output_tokens", "prefix_len": "shared_prefix_tokens", "rate": "arrival.rate",
-    "concurrency": "arrival.concurrency", "replicas": "replicas.min",
-}  # fmt: skip
+    "seq": "sequence_length",
+    "target": "target_length",
+    "global_batch": "batch",
+    "precision": "precision",
+    "precision_weights": "precision",
+    "precision_kv": "kv_precision",
+    "optimizer": "optimizer",
+    "method": "method",
+    "recompute": "recompute",
+    "input_len": "input_tokens",
+    "output_len": "output_tokens",
+    "prefix_len": "shared_prefix_tokens",
+    "rate": "arrival.rate",
+    "concurrency": "arrival.concurrency",
+    "replicas": "replicas.min",
+}
 _MAY_BE_ZERO = ("zero", "prefix", "output_tokens")
 _NOT_WHOLE = ("rate", "percentile", *GOALS)
 LARGEST = 1e12

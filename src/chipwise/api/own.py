@@ -216,17 +216,45 @@ def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
     """A chip like another belongs to its family, so that a filter by the family finds it too."""
     fact = Fact((file.name,), file.day, (), row.note)
     base = base or Chip(
-        row.name, row.vendor or "own", row.kind or ChipKind.GPU, row.name, row.architecture or "own", (), True, None, None,
-        None, None, None, None, None, {}, None, None, None, None, None, Silicon(), None, None, fact,
-    )  # fmt: skip
+        row.name,
+        row.vendor or "own",
+        row.kind or ChipKind.GPU,
+        row.name,
+        row.architecture or "own",
+        (),
+        True,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        {},
+        None,
+        None,
+        None,
+        None,
+        None,
+        Silicon(),
+        None,
+        None,
+        fact,
+    )
     # "80GB" is the figure on the box, of which a program gets 80 GiB; any other size is what a program gets.
     box = None if row.memory is None else row.memory / 1e9 if row.memory % 1e9 == 0 else row.memory / 2**30
     memory = None if row.memory is None else usable_memory(box) if row.memory % 1e9 == 0 else row.memory
     stated = {
-        "vendor": row.vendor, "kind": row.kind, "architecture": row.architecture, "compute_capability": row.compute_capability,
-        "memory_bytes": memory, "memory_gb": box, "power_w": row.power,
-        "memory_bytes_per_s": row.bandwidth, "link_bytes_per_s": row.link,
-    }  # fmt: skip
+        "vendor": row.vendor,
+        "kind": row.kind,
+        "architecture": row.architecture,
+        "compute_capability": row.compute_capability,
+        "memory_bytes": memory,
+        "memory_gb": box,
+        "power_w": row.power,
+        "memory_bytes_per_s": row.bandwidth,
+        "link_bytes_per_s": row.link,
+    }
     changes: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
     rates = {**base.rates, **row.rates}
     common = base.family == row.name
@@ -235,10 +263,20 @@ def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
 
 def _machine(row: OwnMachine, chip: Chip | None, file: Source, provider: str) -> Machine:
     return Machine(
-        provider, row.name, chip.name if chip else None, row.chips if row.chips or chip is None else 1.0,
-        vcpus=row.vcpus, memory_bytes=row.memory, disk_bytes=row.disk, network_bytes_per_s=row.network, fabric=row.fabric,
-        link=row.link, fact=Fact((file.name,), file.day, (), row.note), purchase_usd=row.purchase_price, power_w=row.power,
-    )  # fmt: skip
+        provider,
+        row.name,
+        chip.name if chip else None,
+        row.chips if row.chips or chip is None else 1.0,
+        vcpus=row.vcpus,
+        memory_bytes=row.memory,
+        disk_bytes=row.disk,
+        network_bytes_per_s=row.network,
+        fabric=row.fabric,
+        link=row.link,
+        fact=Fact((file.name,), file.day, (), row.note),
+        purchase_usd=row.purchase_price,
+        power_w=row.power,
+    )
 
 
 def _cost(file: Source, row: OwnMachine, index: int, machine: Machine, region: Region | None) -> list[Offer]:

@@ -123,11 +123,14 @@ def _asked(session: Session, ground: PlanGround, path: str, environment: str | N
     work = with_recording(session, check(session, path, environment, text=text).workload, path)
     if not isinstance(work, Serve) or work.devices:
         kind = "edge" if isinstance(work, Serve) else getattr(work, "kind", "no serving")
-        raise BadInput(f"{path} is {kind} work, and only services of language models are packed.",
-                       remedy=f"chipwise plan {path} plans it.")  # fmt: skip
+        raise BadInput(
+            f"{path} is {kind} work, and only services of language models are packed.", remedy=f"chipwise plan {path} plans it."
+        )
     if work.input_tokens is None or work.output_tokens is None:
-        raise BadInput(f"{path} serves no language model: it has no input_tokens and output_tokens.",
-                       remedy=f"chipwise plan {path} plans it.")  # fmt: skip
+        raise BadInput(
+            f"{path} serves no language model: it has no input_tokens and output_tokens.",
+            remedy=f"chipwise plan {path} plans it.",
+        )
     if work.arrival.rate is None:
         raise BadInput(f"{path} gives no rate of requests.", remedy="Packing needs one: arrival: {rate: 1 req/s}.")
     found, job = generation_job(session, path, work)
@@ -204,17 +207,28 @@ class _Market:
         machine, region = catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
         residents = tuple(self._resident(one, host, items[item], asked[owners[item]]) for item in one.items)
         return Shared(
-            machine.provider, machine.name, region.name, host.name, host.memory_bytes, str(PURCHASES[priced.purchase[at]]),
-            one.how, residents, float(usd[one.host]),
-        )  # fmt: skip
+            machine.provider,
+            machine.name,
+            region.name,
+            host.name,
+            host.memory_bytes,
+            str(PURCHASES[priced.purchase[at]]),
+            one.how,
+            residents,
+            float(usd[one.host]),
+        )
 
     def _resident(self, one: Bin, host: Host, item: Item, ask: _Asked) -> Resident:
         turns = one.how == packing.IN_TURNS
         profile: Profile | None = host.profiles[item.profile[one.host]] if one.how == packing.IN_SLICES else None
         return Resident(
-            ask.work.name, ask.path, item.precision[one.how][one.host], float(item.share[one.host]) if turns else None,
-            float(item.memory[one.host]) if turns else None, profile.name if profile else "",
-        )  # fmt: skip
+            ask.work.name,
+            ask.path,
+            item.precision[one.how][one.host],
+            float(item.share[one.host]) if turns else None,
+            float(item.memory[one.host]) if turns else None,
+            profile.name if profile else "",
+        )
 
 
 def _hours(one: _Asked) -> float:
@@ -251,21 +265,36 @@ def _items(market: _Market, asked: Sequence[_Asked]) -> tuple[list[Item], list[i
 def packed_view(found: Packed) -> dict[str, Any]:
     """What `chipwise pack --json` prints."""
     return {
-        "schema": SCHEMA, "usd": found.usd, "apart_usd": found.apart_usd, "saving_usd": found.apart_usd - found.usd,
-        "proven": found.proven, "machines": [_shared_view(one) for one in found.machines],
-        "apart": [_shared_view(one) for one in found.apart], "notes": list(found.notes),
-    }  # fmt: skip
+        "schema": SCHEMA,
+        "usd": found.usd,
+        "apart_usd": found.apart_usd,
+        "saving_usd": found.apart_usd - found.usd,
+        "proven": found.proven,
+        "machines": [_shared_view(one) for one in found.machines],
+        "apart": [_shared_view(one) for one in found.apart],
+        "notes": list(found.notes),
+    }
 
 
 def _shared_view(one: Shared) -> dict[str, Any]:
     return {
-        "provider": one.provider, "machine": one.machine, "region": one.region, "chip": one.chip,
-        "memory_bytes": one.memory_bytes, "purchase": one.purchase, "how": one.how, "usd": one.usd,
+        "provider": one.provider,
+        "machine": one.machine,
+        "region": one.region,
+        "chip": one.chip,
+        "memory_bytes": one.memory_bytes,
+        "purchase": one.purchase,
+        "how": one.how,
+        "usd": one.usd,
         "models": [
             {
-                "name": at.name, "path": at.path, "precision": at.precision, "share": at.share, "profile": at.profile or None,
+                "name": at.name,
+                "path": at.path,
+                "precision": at.precision,
+                "share": at.share,
+                "profile": at.profile or None,
                 "memory_bytes": at.memory_bytes,
             }
             for at in one.residents
         ],
-    }  # fmt: skip
+    }

@@ -85,9 +85,16 @@ class Case:
 
     @classmethod
     def of(
-        cls, session: Session, work: Pipeline, plans: Sequence[Plan], order: Sequence[Common], flows: Sequence[Flow],
-        offered: Sequence[Sequence[Offered]], wanted: Wanted, every: bool = False,
-    ) -> Case:  # fmt: skip
+        cls,
+        session: Session,
+        work: Pipeline,
+        plans: Sequence[Plan],
+        order: Sequence[Common],
+        flows: Sequence[Flow],
+        offered: Sequence[Sequence[Offered]],
+        wanted: Wanted,
+        every: bool = False,
+    ) -> Case:
         """`every`: with candidates that cannot win, for those who list them."""
         codes: dict[Place, int] = {}
         own = {EDGE}
@@ -230,12 +237,19 @@ class Case:
         ]
         return tuple(
             Placed(
-                stage.name, plan.kind, plan.per, after[at], self.candidates[at].choice(joint.picks[at]), joint.starts[at],
-                joint.ends[at], self.candidates[at].choice(alone.picks[at]), plan,
+                stage.name,
+                plan.kind,
+                plan.per,
+                after[at],
+                self.candidates[at].choice(joint.picks[at]),
+                joint.starts[at],
+                joint.ends[at],
+                self.candidates[at].choice(alone.picks[at]),
+                plan,
                 () if (service := self.candidates[at].service(joint.picks[at])) is None else service.assumed,
             )
             for at, (stage, plan) in enumerate(zip(self.order, self.plans, strict=True))
-        )  # fmt: skip
+        )
 
     def moved(self, joint: Joint) -> tuple[Moved, ...]:
         found = []
@@ -246,11 +260,17 @@ class Case:
             path = "to own site" if to_own else transfer.kind
             found.append(
                 Moved(
-                    self.order[flow.giver].name, self.order[flow.taker].name, flow.size_bytes,
-                    "month" if flow.monthly else "once", path, transfer.usd, 0.0 if flow.monthly else seconds, flow.how,
+                    self.order[flow.giver].name,
+                    self.order[flow.taker].name,
+                    flow.size_bytes,
+                    "month" if flow.monthly else "once",
+                    path,
+                    transfer.usd,
+                    0.0 if flow.monthly else seconds,
+                    flow.how,
                     transfer.assumed if giver != taker and flow.size_bytes else (),
                 )
-            )  # fmt: skip
+            )
         return tuple(found)
 
     def totals(self, joint: Joint) -> Totals:

@@ -10,19 +10,37 @@ from chipwise.plan.pipeline import Alternative, PipelinePlan, Totals, by_use, wh
 
 def pipeline_view(plan: PipelinePlan) -> View:
     return {
-        "schema": SCHEMA, "workload": plan.workload, "kind": "pipeline", "objective": plan.objective, "fits": plan.fits,
+        "schema": SCHEMA,
+        "workload": plan.workload,
+        "kind": "pipeline",
+        "objective": plan.objective,
+        "fits": plan.fits,
         "stages": [
             {
-                "name": one.name, "kind": one.kind, "per": one.per, "after": list(one.after), "starts_s": one.starts_s,
-                "ready_s": one.ready_s, "choice": _choice(one.choice), "alone": _choice(one.alone),
-                "paid_by_use": one.per_use, "assumed": list(one.assumed),
+                "name": one.name,
+                "kind": one.kind,
+                "per": one.per,
+                "after": list(one.after),
+                "starts_s": one.starts_s,
+                "ready_s": one.ready_s,
+                "choice": _choice(one.choice),
+                "alone": _choice(one.alone),
+                "paid_by_use": one.per_use,
+                "assumed": list(one.assumed),
             }
             for one in plan.stages
         ],
         "hand_offs": [
             {
-                "from": one.source, "to": one.to, "bytes": one.size_bytes, "per": one.per, "path": one.path, "usd": one.usd,
-                "seconds": one.seconds, "how": one.how, "assumed": list(one.assumed),
+                "from": one.source,
+                "to": one.to,
+                "bytes": one.size_bytes,
+                "per": one.per,
+                "path": one.path,
+                "usd": one.usd,
+                "seconds": one.seconds,
+                "how": one.how,
+                "assumed": list(one.assumed),
             }
             for one in plan.hand_offs
         ],
@@ -33,13 +51,16 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "refused": list(plan.refused),
         "missing": [
             {
-                "stage": one.stage or None, "what": one.missing.what, "how_much": one.missing.how_much,
+                "stage": one.stage or None,
+                "what": one.missing.what,
+                "how_much": one.missing.how_much,
                 "remedy": one.missing.remedy,
             }
             for one in plan.lacks
         ],
-        "considered": plan.considered, "notes": list(plan.notes),
-    }  # fmt: skip
+        "considered": plan.considered,
+        "notes": list(plan.notes),
+    }
 
 
 def _choice(one: Choice) -> View:
@@ -48,10 +69,16 @@ def _choice(one: Choice) -> View:
 
 def _totals(totals: Totals) -> View:
     return {
-        "usd_once": totals.once.usd, "usd_per_month": totals.monthly.usd, "usd_with_one_month": totals.usd,
-        "once": _lines(totals.once), "monthly": _lines(totals.monthly), "seconds": totals.seconds,
-        "co2e_kg_once": totals.kg_once, "co2e_kg_per_month": totals.kg_monthly, "co2e_not_known_of": list(totals.unknown_kg),
-    }  # fmt: skip
+        "usd_once": totals.once.usd,
+        "usd_per_month": totals.monthly.usd,
+        "usd_with_one_month": totals.usd,
+        "once": _lines(totals.once),
+        "monthly": _lines(totals.monthly),
+        "seconds": totals.seconds,
+        "co2e_kg_once": totals.kg_once,
+        "co2e_kg_per_month": totals.kg_monthly,
+        "co2e_not_known_of": list(totals.unknown_kg),
+    }
 
 
 def _lines(cost: Cost) -> list[View]:

@@ -24,10 +24,15 @@ def asked_of(session: Session, work: Common, per: str) -> Asked:
     budget = work.goals.budget
     period = PERIODS.get(budget.per) if budget is not None and per == "job" else None
     return Asked(
-        running_s(session, work), budget.usd if budget is not None and period else budget_usd(work, per == "month"),
-        str(budget.per) if budget is not None and period else "", period or 0.0, goals, rate, at_once,
+        running_s(session, work),
+        budget.usd if budget is not None and period else budget_usd(work, per == "month"),
+        str(budget.per) if budget is not None and period else "",
+        period or 0.0,
+        goals,
+        rate,
+        at_once,
         work.parallel if isinstance(work, Hpc) else 1.0,
-    )  # fmt: skip
+    )
 
 
 def _load(work: Common) -> tuple[float | None, float | None]:

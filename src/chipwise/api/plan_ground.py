@@ -47,9 +47,11 @@ class PlanGround:
 def market_of(fleet: Fleet) -> Market:
     catalog = fleet.catalog
     return Market(
-        fleet, Rates(catalog.rows("interruptions"), catalog.machines), Gravity(catalog.rows("storage"), catalog.regions),
+        fleet,
+        Rates(catalog.rows("interruptions"), catalog.machines),
+        Gravity(catalog.rows("storage"), catalog.regions),
         Grids(catalog.regions, catalog.rows("energy")),
-    )  # fmt: skip
+    )
 
 
 def tiers_of(catalog: Catalog) -> Tiers:
@@ -74,10 +76,14 @@ def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | Non
     budget, count = work.goals.budget, None if monthly else items_of(work)
     period = PERIODS.get(budget.per) if budget is not None and not monthly else None
     return Goals(
-        objective, deadline_s, budget.usd if budget is not None and period is not None else budget_usd(work, monthly),
-        math.inf if period is None else period, work.goals.throughput if count is not None else None,
-        *(count or (0.0, "item")), rules=rules,
-    )  # fmt: skip
+        objective,
+        deadline_s,
+        budget.usd if budget is not None and period is not None else budget_usd(work, monthly),
+        math.inf if period is None else period,
+        work.goals.throughput if count is not None else None,
+        *(count or (0.0, "item")),
+        rules=rules,
+    )
 
 
 def items_of(work: Common) -> tuple[float, str] | None:

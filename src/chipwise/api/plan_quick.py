@@ -28,8 +28,12 @@ def text_of(model: str, options: Mapping[str, Any]) -> str:
     work: dict[str, Any] = {"kind": kind, "name": "command-line", "model": model}
     if kind == "serve":
         work |= _needed(options, {"rps": "--rps", "input": "--input", "output": "--output"})
-        work = {**{key: work[key] for key in ("kind", "name", "model")}, "arrival": {"rate": work["rps"]},
-                "input_tokens": work["input"], "output_tokens": work["output"]}  # fmt: skip
+        work = {
+            **{key: work[key] for key in ("kind", "name", "model")},
+            "arrival": {"rate": work["rps"]},
+            "input_tokens": work["input"],
+            "output_tokens": work["output"],
+        }
     else:
         work |= _needed(options, {"tokens": "--tokens"})
         if options.get("seq"):

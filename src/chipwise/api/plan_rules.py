@@ -29,8 +29,15 @@ if TYPE_CHECKING:
 
 _IN_TABLE = ("hipaa", "fedramp", "iso27001", "pci")
 _ABILITIES = ("bf16", "tf32", "fp8", "fp4", "mig", "tensor-cores", "ray-tracing")  # told by `catalog.ability`
-_SPELLED = {"flashattention2": "flash-attention 2", "flashattention3": "flash-attention 3", "nvlinkswitch": "nvlink",
-            "raytracing": "ray-tracing", "rtcores": "ray-tracing", "infiniband": "rdma", "efa": "rdma"}  # fmt: skip
+_SPELLED = {
+    "flashattention2": "flash-attention 2",
+    "flashattention3": "flash-attention 3",
+    "nvlinkswitch": "nvlink",
+    "raytracing": "ray-tracing",
+    "rtcores": "ray-tracing",
+    "infiniband": "rdma",
+    "efa": "rdma",
+}
 OLDER_CUDA = ("12.8", "12.4", "11.8")  # builds that projects offer beside the default one
 _RDMA = re.compile(r"efa|infiniband|roce|cluster network", re.IGNORECASE)
 
@@ -153,9 +160,11 @@ def _engines(chip: Chip) -> tuple[str, str, int, int]:
     encode, decode, encoders, decoders = transcode.engines_of(chip)
     stated = chip.silicon
     return (
-        encode, decode, encoders if stated.encoders is None else stated.encoders,
+        encode,
+        decode,
+        encoders if stated.encoders is None else stated.encoders,
         decoders if stated.decoders is None else stated.decoders,
-    )  # fmt: skip
+    )
 
 
 def _lack_of_nvenc(chip: Chip, data: Path) -> str | None:

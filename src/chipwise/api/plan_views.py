@@ -55,20 +55,38 @@ def plan_view(plan: Plan) -> View:
 
 def choice_view(choice: Choice) -> View:
     return {
-        "provider": choice.provider, "machine": choice.machine, "region": choice.region, "country": choice.country,
-        "chip": choice.chip, "family": choice.family, "chips_per_machine": choice.chips, "machines": choice.machines,
-        "purchase": choice.purchase, "precision": choice.precision, "split": dict(choice.split),
+        "provider": choice.provider,
+        "machine": choice.machine,
+        "region": choice.region,
+        "country": choice.country,
+        "chip": choice.chip,
+        "family": choice.family,
+        "chips_per_machine": choice.chips,
+        "machines": choice.machines,
+        "purchase": choice.purchase,
+        "precision": choice.precision,
+        "split": dict(choice.split),
         "seconds": {"value": choice.seconds, "low": choice.low_s, "high": choice.high_s, "p90": choice.p90_s},
-        "usd": choice.usd, "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],
-        "usd_per_unit": choice.usd_per_unit, "unit": choice.unit, "co2e_kg": choice.kg, "requests_per_s": choice.rate,
+        "usd": choice.usd,
+        "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],
+        "usd_per_unit": choice.usd_per_unit,
+        "unit": choice.unit,
+        "co2e_kg": choice.kg,
+        "requests_per_s": choice.rate,
         "requests_per_s_range": choice.rate and [choice.rate / choice.rate_spread, choice.rate * choice.rate_spread],
-        "replicas": choice.replicas, "memory_share": choice.memory_share, "provenance": choice.provenance,
-        "price_of": choice.price_of, "interruptions": choice.interruptions, "checkpoint_every_s": choice.checkpoint_s or None,
+        "replicas": choice.replicas,
+        "memory_share": choice.memory_share,
+        "provenance": choice.provenance,
+        "price_of": choice.price_of,
+        "interruptions": choice.interruptions,
+        "checkpoint_every_s": choice.checkpoint_s or None,
         "storage": choice.storage or None,
-        "feeding": asdict(choice.feeding) if choice.feeding else None, "latency_s": dict(choice.latency),
+        "feeding": asdict(choice.feeding) if choice.feeding else None,
+        "latency_s": dict(choice.latency),
         "watts": {"machine": choice.machine_watts, "all": choice.watts, "stated": choice.watts_stated},
-        "quantum": asdict(choice.quantum) if choice.quantum else None, "layered_usd": choice.layered_usd,
-    }  # fmt: skip
+        "quantum": asdict(choice.quantum) if choice.quantum else None,
+        "layered_usd": choice.layered_usd,
+    }
 
 
 def _loss_view(loss: Loss) -> View:

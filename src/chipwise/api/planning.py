@@ -28,9 +28,13 @@ TOP = 10
 
 
 def plan(
-    session: Session, path: str, objective: str | None = None, top: int = TOP, environment: str | None = None,
+    session: Session,
+    path: str,
+    objective: str | None = None,
+    top: int = TOP,
+    environment: str | None = None,
     text: str | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """`objective` over the file's own. A file with mistakes is told as `check` tells it; `text` stands for the file."""
     return plan_checked(session, path, check(session, path, environment, text=text), objective, top)
 
@@ -106,10 +110,21 @@ def _services(session: Session, work: Serve, found: Plan, path: str) -> tuple[Se
     offers = services_for(session, work, found.winner or (), path)
     return tuple(
         Service(
-            one.kind, one.provider, one.service, one.hardware, one.usd or 0.0, one.cold_share, one.told_break_even or "",
-            tuple(one.assumed), tuple(one.refused), one.start_s, one.chips,
-            one.warm_instances, one.concurrency, one.instances,
+            one.kind,
+            one.provider,
+            one.service,
+            one.hardware,
+            one.usd or 0.0,
+            one.cold_share,
+            one.told_break_even or "",
+            tuple(one.assumed),
+            tuple(one.refused),
+            one.start_s,
+            one.chips,
+            one.warm_instances,
+            one.concurrency,
+            one.instances,
         )
         for one in offers
         if one.cost is not None
-    )  # fmt: skip
+    )

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 
 def plan_any(
-    session: Session, path: str, objective: str | None = None, top: int = TOP, environment: str | None = None,
+    session: Session,
+    path: str,
+    objective: str | None = None,
+    top: int = TOP,
+    environment: str | None = None,
     text: str | None = None,
-) -> Plan | PipelinePlan:  # fmt: skip
+) -> Plan | PipelinePlan:
     """What `plan` gives; of a pipeline its stages, planned together."""
     return plan_any_checked(session, path, check(session, path, environment, text=text), objective, top)
 

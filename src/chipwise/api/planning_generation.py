@@ -63,14 +63,21 @@ def generation_job(session: Session, path: str, work: Serve | Batch) -> tuple[Se
         for percentile, limit in stated.limits
     }
     job = generation.ServingJob(
-        model=model_key(name), layer=layer_of(shape), input_len=work.input_tokens.mean, output_len=work.output_tokens.mean,
+        model=model_key(name),
+        layer=layer_of(shape),
+        input_len=work.input_tokens.mean,
+        output_len=work.output_tokens.mean,
         prefix_len=work.shared_prefix_tokens or 0.0,
-        precisions=_formats(work), kv_precision=_cache_format(work), goals=goals,
-        rate=rate, concurrency=concurrency, longest=_longest(work),
+        precisions=_formats(work),
+        kv_precision=_cache_format(work),
+        goals=goals,
+        rate=rate,
+        concurrency=concurrency,
+        longest=_longest(work),
         least_replicas=float(max(work.replicas.min or 1, 1)) if isinstance(work, Serve) else 1.0,
         most_replicas=float(work.replicas.max or math.inf) if isinstance(work, Serve) else math.inf,
         least_rate=work.goals.throughput or 0.0 if isinstance(work, Serve) else 0.0,
-    )  # fmt: skip
+    )
     return found, job
 
 
@@ -137,9 +144,15 @@ def plan_generation(session: Session, path: str, work: Serve | Batch, objective:
         low, high = seconds / rows.spread[back], seconds * rows.spread[back]
     data = work.data
     way = Work(
-        shape_at, many, seconds, low, high, power[back] * chips[back] * many,
-        apart=(rows.tp * rows.pp <= chips)[back], monthly=online,
-    )  # fmt: skip
+        shape_at,
+        many,
+        seconds,
+        low,
+        high,
+        power[back] * chips[back] * many,
+        apart=(rows.tp * rows.pp <= chips)[back],
+        monthly=online,
+    )
     priced = price(way, ok.offers, ground.market, None, data.place if data else None, data.size if data and data.place else 0.0)
 
     @cache
@@ -171,9 +184,16 @@ def plan_generation(session: Session, path: str, work: Serve | Batch, objective:
     mean = work.arrival.rate if isinstance(work, Serve) else None  # machines are for the peak, tokens come at the mean
     arriving = mean or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)
     units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
-    case = Case(work.name, work.kind, "month" if online else "job", units / 1e6, "million tokens",
-                asked_goals(found, work, rules, objective, online),
-                None if online else stored(ground.tiers, work, units / 1e6), layered_of(found, work, path))  # fmt: skip
+    case = Case(
+        work.name,
+        work.kind,
+        "month" if online else "job",
+        units / 1e6,
+        "million tokens",
+        asked_goals(found, work, rules, objective, online),
+        None if online else stored(ground.tiers, work, units / 1e6),
+        layered_of(found, work, path),
+    )
     each = rows.counts if online else np.array([sum(n * k <= most for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
     held = (rows.tried > 0).astype(np.intp)
     over = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)

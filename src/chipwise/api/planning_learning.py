@@ -43,12 +43,17 @@ def plan_learning(session: Session, path: str, work: Learning, objective: str | 
     batch = max(round(asked) if asked else _usual_batch(work, shape.parameters, seq), 1)
     layer = layer_of(shape) if pairs is None else pair_layer(pairs.shape, float(pairs.inputs[0]), float(pairs.targets[0]))
     job = LearningJob(
-        model=model_key(name), layer=layer, tokens=tokens, seq=seq, batch=batch,
+        model=model_key(name),
+        layer=layer,
+        tokens=tokens,
+        seq=seq,
+        batch=batch,
         method=work.method.value if isinstance(work, Finetune) else "full",
-        rank=int(work.rank or 16) if isinstance(work, Finetune) else 16, optimizer=work.optimizer.value,
+        rank=int(work.rank or 16) if isinstance(work, Finetune) else 16,
+        optimizer=work.optimizer.value,
         precisions=(work.precision.value,),
         recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
-    )  # fmt: skip
+    )
     rules = rules_of(found, work.limits)
     ok = allowed(ground.fleet, rules)
     shapes = shapes_offered(ground.fleet, ok.offers)
@@ -68,8 +73,15 @@ def plan_learning(session: Session, path: str, work: Learning, objective: str | 
 
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
     units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")
-    case = Case(work.name, work.kind if isinstance(work, Finetune) else "train", "job", units, unit,
-                asked_goals(found, work, rules, objective, False), stored(ground.tiers, work, units))  # fmt: skip
+    case = Case(
+        work.name,
+        work.kind if isinstance(work, Finetune) else "train",
+        "job",
+        units,
+        unit,
+        asked_goals(found, work, rules, objective, False),
+        stored(ground.tiers, work, units),
+    )
     counts = Counts(considered, considered - estimated, estimated)
     what = "sequences" if pairs is None else "pairs"
     notes = () if asked else (f"Batch of {batch:,} {what} assumed: {batch * seq:,} tokens a step.",)

@@ -187,15 +187,31 @@ def _finished(
     if any(name.startswith(("reserved", "Standard", "Compute", "EC2", "Savings", "Committed")) for name in _names(best)):
         assumed.append("promises bind for their whole term: the load must last as long")
     return LoadPlan(
-        pattern=pattern, unit=curve.unit, mean=curve.mean, busiest=curve.busiest, peak=curve.peak,
-        hours_per_week=curve.on_hours, provider=best.kind.provider, machine=best.kind.machine, region=best.kind.region,
-        chip=best.kind.chip, per_machine=answering.per_machine, replicas_mean=int(answering.replicas(mean)[0]),
-        replicas_peak=int(answering.replicas(peak)[0]), machines_mean=int(answering.machines(mean)[0]),
-        machines_peak=int(answering.machines(peak)[0]), machine_hours=hours, layers=best.layers, usd=best.usd,
-        alone=best.layering.alone if best.base is None else (), recommendation=told, changed=_changed(plan, best, kinds, curve),
-        steps=tuple(zip(best.load.machines.tolist(), best.load.hours.tolist(), strict=True)), tried=tried,
+        pattern=pattern,
+        unit=curve.unit,
+        mean=curve.mean,
+        busiest=curve.busiest,
+        peak=curve.peak,
+        hours_per_week=curve.on_hours,
+        provider=best.kind.provider,
+        machine=best.kind.machine,
+        region=best.kind.region,
+        chip=best.kind.chip,
+        per_machine=answering.per_machine,
+        replicas_mean=int(answering.replicas(mean)[0]),
+        replicas_peak=int(answering.replicas(peak)[0]),
+        machines_mean=int(answering.machines(mean)[0]),
+        machines_peak=int(answering.machines(peak)[0]),
+        machine_hours=hours,
+        layers=best.layers,
+        usd=best.usd,
+        alone=best.layering.alone if best.base is None else (),
+        recommendation=told,
+        changed=_changed(plan, best, kinds, curve),
+        steps=tuple(zip(best.load.machines.tolist(), best.load.hours.tolist(), strict=True)),
+        tried=tried,
         assumed=tuple(assumed),
-    )  # fmt: skip
+    )
 
 
 def _names(best: Carried) -> list[str]:

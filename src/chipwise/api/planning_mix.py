@@ -104,9 +104,20 @@ class _Prices:
         )
         split = {"tp": int(ways.tp[at]), "pp": int(ways.pp[at]), "replicas": int(ways.replicas[at]) * many}
         return Member(
-            machine.provider, machine.name, region.name, shape.part, shape.chips, str(PURCHASES[self.priced.purchase[row]]),
-            ways.precision[at], split, many, float(self.priced.usd[row]) * many, busy, takes, ways.provenance[at],
-        )  # fmt: skip
+            machine.provider,
+            machine.name,
+            region.name,
+            shape.part,
+            shape.chips,
+            str(PURCHASES[self.priced.purchase[row]]),
+            ways.precision[at],
+            split,
+            many,
+            float(self.priced.usd[row]) * many,
+            busy,
+            takes,
+            ways.provenance[at],
+        )
 
 
 def _missing(ways: Ways, buckets: tuple[Bucket, ...], goals: sizing.Goals) -> str:

@@ -61,9 +61,18 @@ def plan_pipeline(
     told += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
     refused = (f"{case.told(free)}: {crowded}",) if crowded and free is not None else ()
     found = PipelinePlan(
-        work.name, aim, case.placed(joint, alone), case.moved(joint), case.totals(joint), case.alternative(alone),
-        None if together is None else case.alternative(together), (), considered, told, refused=refused,
-    )  # fmt: skip
+        work.name,
+        aim,
+        case.placed(joint, alone),
+        case.moved(joint),
+        case.totals(joint),
+        case.alternative(alone),
+        None if together is None else case.alternative(together),
+        (),
+        considered,
+        told,
+        refused=refused,
+    )
     if reported:
         from chipwise.api.pipeline_rivals import with_rivals
 

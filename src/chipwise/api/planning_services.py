@@ -171,15 +171,28 @@ def _demand(session: Session, work: Serve, name: str, dedicated: Dedicated) -> D
     longest = [0.0 if one is None else float(one.max or one.mean) for one in (work.input_tokens, work.output_tokens)]
     asked = [str(one) for one in ((work.precision,) if work.precision is not None else work.limits.precision)]
     need = Need(
-        lengths[0], lengths[1], float(work.shared_prefix_tokens or 0.0), max(float(work.context or 0.0), sum(longest)),
-        tuple(asked) or ("bf16", "fp16", "fp8"), bool(asked), str(work.kv_precision) if work.kv_precision else None,
+        lengths[0],
+        lengths[1],
+        float(work.shared_prefix_tokens or 0.0),
+        max(float(work.context or 0.0), sum(longest)),
+        tuple(asked) or ("bf16", "fp16", "fp8"),
+        bool(asked),
+        str(work.kv_precision) if work.kv_precision else None,
         tuple(sorted({*SHARES, *(share for _, share, _ in goals)})),
-    )  # fmt: skip
+    )
     return Demand(
-        name, work.arrival.rate, hours, _peak(work), need, goals, rules_of(session, work.limits),
-        _fleets(work, dedicated, hours), float(work.limits.chip_count.max or inf), frozenset(asked),
+        name,
+        work.arrival.rate,
+        hours,
+        _peak(work),
+        need,
+        goals,
+        rules_of(session, work.limits),
+        _fleets(work, dedicated, hours),
+        float(work.limits.chip_count.max or inf),
+        frozenset(asked),
         ("arrivals by chance: their burstiness is not counted",) if work.arrival.burstiness > 1 else (),
-    )  # fmt: skip
+    )
 
 
 def _peak(work: Serve) -> float:
@@ -212,21 +225,43 @@ def _serverless(session: Session, demand: Demand, service: Service, fast: Found)
         refused.append(f"takes {service.gpus:g} chips; at most {demand.most_chips:g} are asked for")
     way = best_way(demand, service, fast) if not isinstance(fast, str) else fast
     blank = ServiceOffer(
-        SERVERLESS, provider, service.name, service.hardware, service.chips, demand.model, None, None, None, (), (),
-        tuple(refused), (*service.assumed, *scope(demand.rules, provider, service.name)), service.certain, service.fact.as_of,
+        SERVERLESS,
+        provider,
+        service.name,
+        service.hardware,
+        service.chips,
+        demand.model,
+        None,
+        None,
+        None,
+        (),
+        (),
+        tuple(refused),
+        (*service.assumed, *scope(demand.rules, provider, service.name)),
+        service.certain,
+        service.fact.as_of,
         region=region_of(session, provider, f"{service.hardware} {service.fact.notes}"),
-    )  # fmt: skip
+    )
     if isinstance(way, str):
         return replace(blank, refused=(*refused, way)), None
     month = _month(way.bill.cost, demand.hours)
     image = f"an image of {image_bytes(service) / 1e9:g} GB"
     assumed = (*way.bill.assumed, image, *_processor(service), *demand.assumed, *scope(demand.rules, provider, service.name))
     made = replace(
-        blank, precision=way.speed.precision, cost=month, usd_per_million_tokens=_per_million(demand, month), goals=way.goals,
-        refused=(*refused, *way.missed), assumed=assumed, concurrency=way.speed.concurrency,
-        seconds_per_request=way.speed.seconds, warm_instances=way.container.minimum_instances, instances=way.bill.instances,
-        cold_share=way.bill.cold_share, cold_start_s=way.bill.cold_start_s,
-    )  # fmt: skip
+        blank,
+        precision=way.speed.precision,
+        cost=month,
+        usd_per_million_tokens=_per_million(demand, month),
+        goals=way.goals,
+        refused=(*refused, *way.missed),
+        assumed=assumed,
+        concurrency=way.speed.concurrency,
+        seconds_per_request=way.speed.seconds,
+        warm_instances=way.container.minimum_instances,
+        instances=way.bill.instances,
+        cold_share=way.bill.cold_share,
+        cold_start_s=way.bill.cold_start_s,
+    )
     return made, way
 
 
@@ -280,12 +315,24 @@ def _per_token(session: Session, demand: Demand, service: TokenService) -> Servi
     unchecked = tuple(f"{metric} p{share * 100:g}: nobody states its speed" for metric, share, _ in demand.goals)
     month = managed.cost(service, request, demand.rate * demand.hours * HOUR)
     return ServiceOffer(
-        PER_TOKEN, provider or service.provider, service.provider, service.variant, (), service.spelled, format_, month,
-        _per_million(demand, month), (), unchecked, tuple(refused), tuple(assumed),
-        "usd" not in " ".join(service.fact.inferred), service.fact.as_of,
+        PER_TOKEN,
+        provider or service.provider,
+        service.provider,
+        service.variant,
+        (),
+        service.spelled,
+        format_,
+        month,
+        _per_million(demand, month),
+        (),
+        unchecked,
+        tuple(refused),
+        tuple(assumed),
+        "usd" not in " ".join(service.fact.inferred),
+        service.fact.as_of,
         break_even=_least(managed.break_even(service, request, _for_peak(fleet, demand.peak)) for fleet in demand.fleets),
         region=region_of(session, provider or service.provider, service.fact.notes),
-    )  # fmt: skip
+    )
 
 
 def _for_peak(fleet: ReplicaSet, peak: float) -> ReplicaSet:

@@ -60,7 +60,12 @@ def predict_model(session: Session, model: str, on: str, task: str, settings: di
         chosen["recompute"] = float(RECOMPUTE[settings["recompute"]])
     ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1)) * float(settings.get("cp", 1))
     found = train(
-        session, model, on=on, chips=settings.get("chips", ways), framework=settings.get("framework"),
-        chips_per_node=settings.get("chips_per_node"), **chosen,
-    )  # fmt: skip
+        session,
+        model,
+        on=on,
+        chips=settings.get("chips", ways),
+        framework=settings.get("framework"),
+        chips_per_node=settings.get("chips_per_node"),
+        **chosen,
+    )
     return trained_view(found)

@@ -67,9 +67,13 @@ ABLE = {
     "interactive": ("gpu", "tpu", "gaudi"),  # what PyTorch or JAX runs on line by line; Neuron compiles whole models first
 }
 _CANNOT = {
-    "train": "trains no models", "serve": "runs no models", "hpc": "does no such numerical work",
-    "render": "renders no pictures", "hybrid": "does no work between quantum circuits", "interactive": "is not for notebooks",
-}  # fmt: skip
+    "train": "trains no models",
+    "serve": "runs no models",
+    "hpc": "does no such numerical work",
+    "render": "renders no pictures",
+    "hybrid": "does no work between quantum circuits",
+    "interactive": "is not for notebooks",
+}
 _FOR_EXAMPLE = ("H100-SXM", "L4", "MI300X", "TPU-v5e", "Trainium2", "Xeon-Sapphire-Rapids", "Jetson-Orin-Nano-Super")
 _UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer", "target")
 _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
@@ -147,11 +151,17 @@ class Sampled:
     def case(self, batch: float, metric: str) -> VisionCase:
         """As a row of measurements would tell it, for the family fills in the rest; the network is our own."""
         cells = {
-            "task": "image-classification" if self.task == "serve" else "training", "model": "resnet-50",
-            "chips": f"{self.chips:g}", "tp": f"{self.tensor:g}", "batch_or_concurrency": f"{batch:g}",
-            "micro_batch": f"{batch:g}", "precision_weights": self.precision, "precision": self.precision,
-            "metric_name": metric, "chips_per_node": "" if self.node is None else f"{self.node:g}",
-        }  # fmt: skip
+            "task": "image-classification" if self.task == "serve" else "training",
+            "model": "resnet-50",
+            "chips": f"{self.chips:g}",
+            "tp": f"{self.tensor:g}",
+            "batch_or_concurrency": f"{batch:g}",
+            "micro_batch": f"{batch:g}",
+            "precision_weights": self.precision,
+            "precision": self.precision,
+            "metric_name": metric,
+            "chips_per_node": "" if self.node is None else f"{self.node:g}",
+        }
         found = case_of(Row(cells), self.part)
         return replace(
             found,
@@ -249,20 +259,28 @@ def resolve(session: Session, model: str, on: str, settings: Mapping[str, Any]) 
     tokens = float(settings.get("input_tokens") or settings.get("seq") or 0.0)
     size = Size(
         tokens if isinstance(known.shape, EncoderShape | EncoderDecoderShape) else 0.0,
-        generated=float(settings.get("output_tokens") or 0.0), steps=1.0 if task == "train" else 0.0,
+        generated=float(settings.get("output_tokens") or 0.0),
+        steps=1.0 if task == "train" else 0.0,
         guidance=1.0 if task == "train" else 0.0,
-    )  # fmt: skip
+    )
     net, fitted = net_of(known.shape, size), own_model(session)
     alike = net.kind in measured_names(fitted, "kind") and not isinstance(known.shape, EncoderDecoderShape)
     ask = Sampled(
-        model=known.name, net=net, stored=float(known.shape.parameters), part=part, task=task,
-        chips=chips, tensor=tensor, node=settings.get("chips_per_node"),
+        model=known.name,
+        net=net,
+        stored=float(known.shape.parameters),
+        part=part,
+        task=task,
+        chips=chips,
+        tensor=tensor,
+        node=settings.get("chips_per_node"),
         watts=settings.get("power_watts") if part.kind == "edge" else None,
-        fitted=fitted, alike=alike,
+        fitted=fitted,
+        alike=alike,
         precision=usual_precision(settings.get("precision"), part, task),
         engine=usual_engine(settings.get("framework" if task == "train" else "engine"), part, task),
         tables=float(known.shape.embedding_parameters) if isinstance(known.shape, RecommenderShape) else 0.0,
-    )  # fmt: skip
+    )
     return ask.split(_table_ways(ask, node=float(settings.get("chips_per_node") or part.domain)))
 
 
@@ -294,20 +312,37 @@ def predict_samples(session: Session, model: str, on: str, settings: Mapping[str
     lines = ask.memory(each)
     room, total = ROOM * ask.part.memory_bytes, sum(lines.values())
     view: View = {
-        "task": "samples", "doing": ask.task, "model": ask.model, "chip": ask.part.name, "chips": ask.chips,
-        "engine": ask.engine, "precision": ask.precision, "batch": batch, "copies": ask.copies / ask.together, "tp": ask.tensor,
-        "sample": _sample(session.find_model(model).shape, settings, ask), "samples_per_s": estimate_view(rate, "1/s"),
-        "latency_ms": estimate_view(took, "ms"), "provenance": rate.provenance.texts()[0],
+        "task": "samples",
+        "doing": ask.task,
+        "model": ask.model,
+        "chip": ask.part.name,
+        "chips": ask.chips,
+        "engine": ask.engine,
+        "precision": ask.precision,
+        "batch": batch,
+        "copies": ask.copies / ask.together,
+        "tp": ask.tensor,
+        "sample": _sample(session.find_model(model).shape, settings, ask),
+        "samples_per_s": estimate_view(rate, "1/s"),
+        "latency_ms": estimate_view(took, "ms"),
+        "provenance": rate.provenance.texts()[0],
         "terms_s": estimate_view(took, "ms")["terms_s"],
-        "flop_per_sample": ask.net.flop, "utilisation": used,
+        "flop_per_sample": ask.net.flop,
+        "utilisation": used,
         "memory": {"lines_bytes": lines, "total_bytes": total},
         "fit": {
-            "fits": total <= room, "capacity_bytes": room, "spare_bytes": room - total, "smallest_change": None,
-            "bytes_after_change": None, "tried": [],
+            "fits": total <= room,
+            "capacity_bytes": room,
+            "spare_bytes": room - total,
+            "smallest_change": None,
+            "bytes_after_change": None,
+            "tried": [],
         },
-        "power_per_chip": power_view(drawn), "energy_per_million_samples_kwh": float(drawn.total[0]) * ask.chips / per_s / 3.6,
-        "notes": notes, "steadiness": steadiness_view("edge" if ask.part.kind == "edge" else "dedicated"),
-    }  # fmt: skip
+        "power_per_chip": power_view(drawn),
+        "energy_per_million_samples_kwh": float(drawn.total[0]) * ask.chips / per_s / 3.6,
+        "notes": notes,
+        "steadiness": steadiness_view("edge" if ask.part.kind == "edge" else "dedicated"),
+    }
     if ask.task == "serve" and "rate" in settings:
         view |= _arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0)))
     return view
@@ -388,6 +423,11 @@ def _of_terms(terms: Terms, batch: Array, metric: str) -> Estimate:
         return np.asarray(batch / seconds if rate else 1e3 * seconds)
 
     return Estimate(
-        asked(total), asked(high if rate else low), asked(low if rate else high), total,
-        dict(zip(terms.names, terms.seconds, strict=True)), Coded.of([FORMULA] * len(total)), terms.relative,
-    )  # fmt: skip
+        asked(total),
+        asked(high if rate else low),
+        asked(low if rate else high),
+        total,
+        dict(zip(terms.names, terms.seconds, strict=True)),
+        Coded.of([FORMULA] * len(total)),
+        terms.relative,
+    )

@@ -195,8 +195,10 @@ def _sold(plan: Plan) -> Choice | None:
     if service is None or WRITERS.get(service.name) != SERVERLESS or rows is None:
         return None
     machines = rows.fleet.catalog.machines
-    alike = [one.provider == service.provider and ((one.chip or "") in service.chips if service.chips else not one.chips)
-             for one in machines]  # fmt: skip
+    alike = [
+        one.provider == service.provider and ((one.chip or "") in service.chips if service.chips else not one.chips)
+        for one in machines
+    ]
     kept = rows.ranked[: rows.kept]
     at = np.flatnonzero(np.array(alike, dtype=bool)[rows.priced.machine[kept]])
     return rows.choice(int(kept[at[0]])) if len(at) else None

@@ -84,9 +84,18 @@ def _step(session: Session, work: Learning, one: Choice, part: Part) -> Roofline
         chosen |= {"method": work.method.value, "rank": float(work.rank or 16)}
     chosen |= {"seq": seq} if pairs is None else {"seq": float(pairs.inputs[0]), "target": float(pairs.targets[0])}
     found = train(
-        session, str(work.model), on=part.name, chips=chips, chips_per_node=float(one.chips), micro_batch=micro,
-        global_batch=batch, precision=one.precision, optimizer=work.optimizer.value, fit=False, **chosen,
-    )  # fmt: skip
+        session,
+        str(work.model),
+        on=part.name,
+        chips=chips,
+        chips_per_node=float(one.chips),
+        micro_batch=micro,
+        global_batch=batch,
+        precision=one.precision,
+        optimizer=work.optimizer.value,
+        fit=False,
+        **chosen,
+    )
     return _trained(found, one, part)
 
 
@@ -127,15 +136,31 @@ def _generation(session: Session, work: Serve | Batch, one: Choice, part: Part) 
         assert work.input_tokens is not None
         assert work.output_tokens is not None
         return serve(
-            session, str(work.model), on=part.name, tp=tp, pp=pp, input_len=work.input_tokens.mean, rate=rate, batch=batch,
-            output_len=work.output_tokens.mean, prefix_len=work.shared_prefix_tokens or 0.0, precision_weights=one.precision,
-            scenario=scenario, metrics=(metric,), chips_per_node=float(one.chips), fit=False,
-        )  # fmt: skip
+            session,
+            str(work.model),
+            on=part.name,
+            tp=tp,
+            pp=pp,
+            input_len=work.input_tokens.mean,
+            rate=rate,
+            batch=batch,
+            output_len=work.output_tokens.mean,
+            prefix_len=work.shared_prefix_tokens or 0.0,
+            precision_weights=one.precision,
+            scenario=scenario,
+            metrics=(metric,),
+            chips_per_node=float(one.chips),
+            fit=False,
+        )
 
     arriving = work.arrival.rate if isinstance(work, Serve) else None
     at_once = work.arrival.concurrency if isinstance(work, Serve) else None
-    probe = ask("open" if arriving else "closed" if at_once else "full", max((at_once or many) / many, 1.0), "tpot_ms",
-                arriving / many if arriving else None)  # fmt: skip
+    probe = ask(
+        "open" if arriving else "closed" if at_once else "full",
+        max((at_once or many) / many, 1.0),
+        "tpot_ms",
+        arriving / many if arriving else None,
+    )
     held = max(round(_one(in_flight(replica(probe.ask), load(probe.ask, "tpot_ms", slots(probe.ask))))), 1)
     first, token = ask("prefill", 1.0, "ttft_ms"), ask("decode", float(held), "tpot_ms")
     run = replica(first.ask)
@@ -154,11 +179,19 @@ def _generation(session: Session, work: Serve | Batch, one: Choice, part: Part) 
     )
     passed = sum(_one(prompt[name]) for name in ("prefill_matrix", "prefill_attention", "prefill_element"))
     points = (
-        Point(f"prefill of {length:,.0f} tokens", _forward(run.model, length / 2) * length / size, passed * speed / pp,
-              _one(ttft.seconds)),
-        Point(f"decode of {held} sequence{'s' * (held > 1)}", _forward(run.model, context) * held / size,
-              (_one(step["decode_matrix"]) + _one(step["decode_cache"])) * speed / pp, _one(tpot.seconds)),
-    )  # fmt: skip
+        Point(
+            f"prefill of {length:,.0f} tokens",
+            _forward(run.model, length / 2) * length / size,
+            passed * speed / pp,
+            _one(ttft.seconds),
+        ),
+        Point(
+            f"decode of {held} sequence{'s' * (held > 1)}",
+            _forward(run.model, context) * held / size,
+            (_one(step["decode_matrix"]) + _one(step["decode_cache"])) * speed / pp,
+            _one(tpot.seconds),
+        ),
+    )
     return Roofline(part.name, one.precision, Roof(peak, part.bandwidth), _above(reached, points), points)
 
 

@@ -202,6 +202,10 @@ def _cells(one: Scored) -> Mapping[str, str]:
         return "" if value is None else f"{value:.6g}"
 
     return {
-        "predicted": number(one.predicted), "low": number(one.low), "high": number(one.high),
-        "predicted_peak_gb": number(one.peak_gb), "provenance": one.provenance, "reason": one.reason,
-    }  # fmt: skip
+        "predicted": number(one.predicted),
+        "low": number(one.low),
+        "high": number(one.high),
+        "predicted_peak_gb": number(one.peak_gb),
+        "provenance": one.provenance,
+        "reason": one.reason,
+    }

@@ -113,12 +113,20 @@ def _generation(session: Session, model: str, shape: Shape, need: Need, kinds: S
     if not rows:
         return found
     served = serve(
-        session, model, on=[row[1] for row in rows], concurrency=[float(row[4]) for row in rows],
-        tp=[float(row[3]) for row in rows], chips_per_node=[float(max(row[3], row[0][1])) for row in rows],
-        precision_weights=[row[2] for row in rows], precision_kv=need.kv_precision or "bf16",
-        input_len=round(need.input_tokens), output_len=round(need.output_tokens), prefix_len=round(need.prefix_tokens),
-        metrics=("ttft_ms", "tpot_ms", "latency_ms"), fit=False,
-    )  # fmt: skip
+        session,
+        model,
+        on=[row[1] for row in rows],
+        concurrency=[float(row[4]) for row in rows],
+        tp=[float(row[3]) for row in rows],
+        chips_per_node=[float(max(row[3], row[0][1])) for row in rows],
+        precision_weights=[row[2] for row in rows],
+        precision_kv=need.kv_precision or "bf16",
+        input_len=round(need.input_tokens),
+        output_len=round(need.output_tokens),
+        prefix_len=round(need.prefix_tokens),
+        metrics=("ttft_ms", "tpot_ms", "latency_ms"),
+        fit=False,
+    )
     ask = served.ask
     count = len(rows)
     longest = ask.setup.change(batch=column(1.0), input_len=column(max(need.context - round(need.output_tokens), 1.0)))
@@ -143,12 +151,15 @@ def _generation(session: Session, model: str, shape: Shape, need: Need, kinds: S
             continue
         found[kind] = tuple(
             Speed(
-                name, many * max(int(kind[1] // rows[places[0]][3]), 1), max(float(seconds[at]) for at in places),
+                name,
+                many * max(int(kind[1] // rows[places[0]][3]), 1),
+                max(float(seconds[at]) for at in places),
                 {metric: {share: float(row[places].max()) for share, row in by.items()} for metric, by in warm.items()},
-                float(weights[places[0]]), float(weights[places[0]]),
+                float(weights[places[0]]),
+                float(weights[places[0]]),
             )
             for (name, many), places in fitting.items()
-        )  # fmt: skip
+        )
     return found
 
 

@@ -88,9 +88,15 @@ def machines_of(plan: Plan) -> Index:
 
 
 def candidates_of(
-    plan: Plan, work: Common, at: Index, draws: Array, offered: Sequence[Offered], counts: Counts | None,
-    codes: dict[Place, int], own: set[str],
-) -> Candidates:  # fmt: skip
+    plan: Plan,
+    work: Common,
+    at: Index,
+    draws: Array,
+    offered: Sequence[Offered],
+    counts: Counts | None,
+    codes: dict[Place, int],
+    own: set[str],
+) -> Candidates:
     """Of machines `at`, and services; where storage does not enter, only those that none in the same region beats in what
     counts; None: all. `codes` of places and `own` providers, who stand on sites of one's own, grow with every stage."""
     monthly = plan.per == "month"
@@ -110,8 +116,15 @@ def candidates_of(
     known = np.concatenate([np.full(len(at), not open_storage), np.ones(len(offered), dtype=bool)])
     places = np.array([codes.setdefault(one.place, len(codes)) for one in offered], np.intp)
     return Candidates(
-        plan.rows, at, offered, np.concatenate([region, places]), np.concatenate([cost, [one.choice.usd for one in offered]]),
-        np.concatenate([seconds, [one.ready_s for one in offered]]), np.concatenate([kg, np.zeros(len(offered))]),
-        np.concatenate([draws, np.zeros((len(offered), draws.shape[1]))]), known, np.ones(len(known), dtype=bool),
+        plan.rows,
+        at,
+        offered,
+        np.concatenate([region, places]),
+        np.concatenate([cost, [one.choice.usd for one in offered]]),
+        np.concatenate([seconds, [one.ready_s for one in offered]]),
+        np.concatenate([kg, np.zeros(len(offered))]),
+        np.concatenate([draws, np.zeros((len(offered), draws.shape[1]))]),
+        known,
+        np.ones(len(known), dtype=bool),
         work.goals.budget is not None,
-    )  # fmt: skip
+    )

@@ -39,9 +39,13 @@ class _Drawn:
 
 
 def shared_quotas(
-    session: Session, limits: Limits, order: Sequence[Common], plans: Sequence[Plan], flows: Sequence[Flow],
+    session: Session,
+    limits: Limits,
+    order: Sequence[Common],
+    plans: Sequence[Plan],
+    flows: Sequence[Flow],
     rows: Sequence[Index],
-) -> tuple[tuple[SharedQuota, ...], list[Array]]:  # fmt: skip
+) -> tuple[tuple[SharedQuota, ...], list[Array]]:
     """(quotas that stages can exceed together, of every stage what its `rows` need of each)."""
     none = (), [np.zeros((len(one), 0)) for one in rows]
     if not any(stage.limits.quotas or stage.limits.default_quotas for stage in order):

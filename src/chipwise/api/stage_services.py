@@ -80,12 +80,31 @@ def _as_choice(one: ServiceOffer, plan: Plan) -> Offered:
     name = one.service.removeprefix(f"{one.provider} ")
     where = [] if one.region else [f"where {one.provider} runs it is not stated: hand-offs count it as another region"]
     choice = Choice(
-        provider=one.provider, machine=name if name != one.provider else one.model, region=one.region or UNSTATED,
-        country=None, chip=" or ".join(one.chips) or one.hardware or "chip not stated", family=one.kind, chips=0, machines=1,
-        purchase=one.kind, precision=one.precision or "", split={}, seconds=MONTH, low_s=MONTH, high_s=MONTH, p90_s=MONTH,
-        cost=one.cost, usd_per_unit=one.cost.usd / max(units, 1e-9), unit=unit, kg=0.0, rate=None, replicas=None,
-        memory_share=None, provenance="price list", price_of=one.price_of,
+        provider=one.provider,
+        machine=name if name != one.provider else one.model,
+        region=one.region or UNSTATED,
+        country=None,
+        chip=" or ".join(one.chips) or one.hardware or "chip not stated",
+        family=one.kind,
+        chips=0,
+        machines=1,
+        purchase=one.kind,
+        precision=one.precision or "",
+        split={},
+        seconds=MONTH,
+        low_s=MONTH,
+        high_s=MONTH,
+        p90_s=MONTH,
+        cost=one.cost,
+        usd_per_unit=one.cost.usd / max(units, 1e-9),
+        unit=unit,
+        kg=0.0,
+        rate=None,
+        replicas=None,
+        memory_share=None,
+        provenance="price list",
+        price_of=one.price_of,
         latency={f"{held.goal} p{held.percentile:g}": held.predicted_s for held in one.goals},
-    )  # fmt: skip
+    )
     ready = 0.0 if start is None else start.middle
     return Offered(choice, (one.provider, one.region), ready, (*where, *one.unchecked, *one.assumed))

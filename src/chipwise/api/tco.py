@@ -33,14 +33,28 @@ WORLD = "world"  # the place of the energy table that counts where no country is
 _RENTED_ONLY = (ChipKind.TPU, ChipKind.NEURON)  # their makers rent them and sell none
 _TERMS = {Purchase.RESERVED_1Y: 1.0, Purchase.RESERVED_1Y_UPFRONT: 1.0, Purchase.RESERVED_3Y: 3.0}
 _ORDER = (
-    Purchase.ON_DEMAND, Purchase.SPOT, Purchase.RESERVED_1Y, Purchase.RESERVED_1Y_UPFRONT, Purchase.RESERVED_3Y,
-)  # fmt: skip
+    Purchase.ON_DEMAND,
+    Purchase.SPOT,
+    Purchase.RESERVED_1Y,
+    Purchase.RESERVED_1Y_UPFRONT,
+    Purchase.RESERVED_3Y,
+)
 FLAGS = {
-    "purchase_usd": "--purchase", "power_w": "--power", "idle_power_w": "--power", "usd_per_kwh": "--power-price",
-    "machines": "--machines", "years": "--years", "utilisation": "--utilisation", "residual_share": "--residual",
-    "interest": "--interest", "pue": "--pue", "space_usd_per_kw_month": "--space", "staff_usd_per_machine_year": "--staff",
-    "maintenance_share": "--maintenance", "network_storage_share": "--network",
-}  # fmt: skip
+    "purchase_usd": "--purchase",
+    "power_w": "--power",
+    "idle_power_w": "--power",
+    "usd_per_kwh": "--power-price",
+    "machines": "--machines",
+    "years": "--years",
+    "utilisation": "--utilisation",
+    "residual_share": "--residual",
+    "interest": "--interest",
+    "pue": "--pue",
+    "space_usd_per_kw_month": "--space",
+    "staff_usd_per_machine_year": "--staff",
+    "maintenance_share": "--maintenance",
+    "network_storage_share": "--network",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +136,13 @@ def tco(session: Session, asked: Asked) -> Tco:
     price = settings[0]
     try:
         own = Ownership(
-            **values, machines=asked.machines, years=asked.years, utilisation=asked.utilisation, purchase_low_usd=price.low,
+            **values,
+            machines=asked.machines,
+            years=asked.years,
+            utilisation=asked.utilisation,
+            purchase_low_usd=price.low,
             purchase_high_usd=price.high,
-        )  # fmt: skip
+        )
     except InvalidSettings as error:
         raise error.called(FLAGS) from error
     cloud, left_out = _alternatives(session, asked, chip, own)
@@ -135,9 +153,19 @@ def tco(session: Session, asked: Asked) -> Tco:
     )
     notes = _notes(asked, chip, cloud, [*settings])
     return Tco(
-        asked, chip.name, own, settings, own_cost(own), own_cost(low), own_cost(high), cloud, left_out, reference,
-        tuple(one for one in swings if one.width_usd > 0), (*([named.said] if named.said else []), *notes),
-    )  # fmt: skip
+        asked,
+        chip.name,
+        own,
+        settings,
+        own_cost(own),
+        own_cost(low),
+        own_cost(high),
+        cloud,
+        left_out,
+        reference,
+        tuple(one for one in swings if one.width_usd > 0),
+        (*([named.said] if named.said else []), *notes),
+    )
 
 
 # -- what it is reckoned with

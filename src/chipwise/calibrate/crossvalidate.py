@@ -89,10 +89,26 @@ def group_key(row: Row) -> str:
 
 
 _CONFIGURATION = (
-    "source_repo", "model", "chip", "engine", "precision", "precision_weights", "precision_kv", "chips", "tp", "pp", "cp", "ep",
-    "seq_len", "micro_batch", "global_batch_sequences", "activation_checkpointing", "batch_or_concurrency", "input_len",
+    "source_repo",
+    "model",
+    "chip",
+    "engine",
+    "precision",
+    "precision_weights",
+    "precision_kv",
+    "chips",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "seq_len",
+    "micro_batch",
+    "global_batch_sequences",
+    "activation_checkpointing",
+    "batch_or_concurrency",
+    "input_len",
     "output_len",
-)  # fmt: skip
+)
 
 
 def configuration_key(row: Row) -> str:

@@ -47,13 +47,19 @@ TRAINING = Family(
     "training", published_training.case_of, family_training.question_of, _training_kind, published_training.METRICS
 )
 INFERENCE = Family(
-    "inference", lambda row, parts, part: published_inference.case_of(row, part), family_inference.question_of, _inference_kind,
+    "inference",
+    lambda row, parts, part: published_inference.case_of(row, part),
+    family_inference.question_of,
+    _inference_kind,
     published_inference.METRICS,
-)  # fmt: skip
+)
 VISION = Family(
-    "vision", lambda row, parts, part: published_vision.case_of(row, part), family_vision.question_of, lambda case: "vision",
+    "vision",
+    lambda row, parts, part: published_vision.case_of(row, part),
+    family_vision.question_of,
+    lambda case: "vision",
     published_vision.METRICS,
-)  # fmt: skip
+)
 FAMILIES = (TRAINING, INFERENCE, VISION)
 
 

@@ -177,6 +177,11 @@ def moved(estimate: Estimate, chips: Coded, power: Array, offsets: Mapping[str, 
         seconds = seconds + values
     factor = (seconds / estimate.seconds) ** power
     return Estimate(
-        estimate.value * factor, estimate.low * factor, estimate.high * factor, seconds, terms, estimate.provenance,
+        estimate.value * factor,
+        estimate.low * factor,
+        estimate.high * factor,
+        seconds,
+        terms,
+        estimate.provenance,
         estimate.spread,
-    )  # fmt: skip
+    )

@@ -22,10 +22,31 @@ from chipwise.spelling import nearest
 DATA = Path(__file__).resolve().parents[1] / "data" / "measurements"
 NEEDED = ("model", "task", "chip", "metric_name")
 NUMBERS = (
-    "params_b", "layers", "hidden", "ffn_hidden", "heads", "kv_heads", "vocab", "seq_len", "moe_experts_total",
-    "moe_experts_active", "chips", "chips_per_node", "tp", "pp", "cp", "ep", "micro_batch", "global_batch_sequences",
-    "batch_or_concurrency", "input_len", "output_len", "metric_value", "peak_gb", "spread",
-)  # fmt: skip
+    "params_b",
+    "layers",
+    "hidden",
+    "ffn_hidden",
+    "heads",
+    "kv_heads",
+    "vocab",
+    "seq_len",
+    "moe_experts_total",
+    "moe_experts_active",
+    "chips",
+    "chips_per_node",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "micro_batch",
+    "global_batch_sequences",
+    "batch_or_concurrency",
+    "input_len",
+    "output_len",
+    "metric_value",
+    "peak_gb",
+    "spread",
+)
 _MAY_BE_ZERO = (
     "input_len",
     "output_len",

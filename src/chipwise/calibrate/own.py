@@ -189,10 +189,14 @@ def apply(estimate: Estimate, offset: Offset, power: Array) -> Estimate:
     ran = np.broadcast_to(offset.measured > 0, value.shape)
     index = np.where(ran, len(near.names), np.broadcast_to(near.index, value.shape))
     return Estimate(
-        value, value * np.exp(-low), value * np.exp(high), estimate.seconds * factor,
+        value,
+        value * np.exp(-low),
+        value * np.exp(high),
+        estimate.seconds * factor,
         {name: seconds * factor for name, seconds in estimate.terms.items()},
-        Coded((*near.names, MEASURED), index), estimate.spread,
-    )  # fmt: skip
+        Coded((*near.names, MEASURED), index),
+        estimate.spread,
+    )
 
 
 def with_own(own: OwnFactors | None, family: str, question: Question, estimate: Estimate) -> Estimate:

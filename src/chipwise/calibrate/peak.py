@@ -35,13 +35,20 @@ def _training(cases: Sequence[TrainingCase]) -> list[float | None]:
     ways = [max(case.tp, 1.0) * case.pp * case.cp for case in cases]
     dp = [max(case.chips / way, 1.0) for case, way in zip(cases, ways, strict=True)]
     setup = TrainingSetup.of(
-        seq=column("seq"), micro_batch=[max(case.micro_batch, 1.0) for case in cases],
+        seq=column("seq"),
+        micro_batch=[max(case.micro_batch, 1.0) for case in cases],
         global_batch=[max(case.global_batch, case.micro_batch * each) for case, each in zip(cases, dp, strict=True)],
-        tp=[max(case.tp, 1.0) for case in cases], pp=column("pp"), cp=column("cp"), ep=column("ep"), dp=dp,
-        shard=column("shard"), interleave=column("interleave"),
+        tp=[max(case.tp, 1.0) for case in cases],
+        pp=column("pp"),
+        cp=column("cp"),
+        ep=column("ep"),
+        dp=dp,
+        shard=column("shard"),
+        interleave=column("interleave"),
         recompute=[2.0 if case.recompute > 0.5 else 1.0 if case.recompute > 0 else 0.0 for case in cases],
-        method=[case.method for case in cases], precision=[_PRECISION.get(case.precision, case.precision) for case in cases],
-    )  # fmt: skip
+        method=[case.method for case in cases],
+        precision=[_PRECISION.get(case.precision, case.precision) for case in cases],
+    )
     held = training_memory(Transformers.of([case.layer for case in cases]), setup).allocated / 1e9
     return [float(value) for value in np.broadcast_to(held, (len(cases),))]
 
@@ -51,9 +58,11 @@ def _serving(cases: Sequence[InferenceCase]) -> list[float | None]:
         return [float(getattr(case, name)) for case in cases]
 
     setup = ServingSetup.of(
-        batch=[max(min(case.batch, case.slots), 1.0) for case in cases], input_len=[max(case.input_len, 1.0) for case in cases],
+        batch=[max(min(case.batch, case.slots), 1.0) for case in cases],
+        input_len=[max(case.input_len, 1.0) for case in cases],
         output_len=[0.0 if case.scenario in ("prefill", "decode") else case.output_len for case in cases],
-        tp=[max(case.tp * case.dp, 1.0) for case in cases], pp=column("pp"),
+        tp=[max(case.tp * case.dp, 1.0) for case in cases],
+        pp=column("pp"),
         precision_weights=[_WEIGHTS.get(case.weights, case.weights) for case in cases],
         precision_kv=["bf16" if case.cache == "fp16/bf16" else case.cache for case in cases],
         engine=[case.engine if case.engine in _ENGINES else "other" for case in cases],
@@ -61,6 +70,6 @@ def _serving(cases: Sequence[InferenceCase]) -> list[float | None]:
             case.batch * case.input_len if case.scenario == "prefill" else case.batch if case.scenario == "decode" else np.nan
             for case in cases
         ],
-    )  # fmt: skip
+    )
     held = serving_memory(Transformers.of([case.layer for case in cases]), setup).allocated / 1e9
     return [float(value) for value in np.broadcast_to(held, (len(cases),))]

@@ -42,9 +42,12 @@ def predict(rows: Sequence[Row], parts: Parts, model: Model) -> list[Scored]:
         held = peaks(cases)
         for at, row in enumerate(members):
             found[row] = Scored(
-                float(estimate.value[at]), float(estimate.low[at]), float(estimate.high[at]), held[at],
+                float(estimate.value[at]),
+                float(estimate.low[at]),
+                float(estimate.high[at]),
+                held[at],
                 estimate.provenance.at(at),
-            )  # fmt: skip
+            )
     return found
 
 
@@ -77,18 +80,23 @@ class Figures:
 def figures(rows: Sequence[Row], answers: Sequence[Scored]) -> Figures | None:
     """Of the rows that were measured and answered; None where there are none."""
     pairs = [
-        (row.number("metric_value", 0.0), one) for row, one in zip(rows, answers, strict=True)
+        (row.number("metric_value", 0.0), one)
+        for row, one in zip(rows, answers, strict=True)
         if one.predicted is not None and row.number("metric_value", 0.0) > 0
-    ]  # fmt: skip
+    ]
     if not pairs:
         return None
     measured = np.array([value for value, _ in pairs])
     predicted, low, high = (np.array([getattr(one, name) for _, one in pairs]) for name in ("predicted", "low", "high"))
     error = np.abs(predicted / measured - 1.0)
     return Figures(
-        len(pairs), float(np.median(error)), float(np.quantile(error, 0.9)), float(np.mean(error <= 0.25)),
-        float(np.mean((measured >= low) & (measured <= high))), float(np.median((high - low) / predicted)),
-    )  # fmt: skip
+        len(pairs),
+        float(np.median(error)),
+        float(np.quantile(error, 0.9)),
+        float(np.mean(error <= 0.25)),
+        float(np.mean((measured >= low) & (measured <= high))),
+        float(np.median((high - low) / predicted)),
+    )
 
 
 def by(rows: Sequence[Row], answers: Sequence[Scored], columns: Sequence[str] = BY) -> dict[str, dict[str, Figures]]:

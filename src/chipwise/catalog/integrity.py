@@ -25,10 +25,16 @@ FAR = 3.0  # times off the median of the same machine over its regions
 _DATE = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
 # (more bits, fewer bits): halving the bits never makes a chip slower.
 _ORDER = (
-    (Precision.FP64, Precision.FP32), (Precision.FP64, Precision.FP64_TENSOR), (Precision.FP32, Precision.TF32),
-    (Precision.TF32, Precision.FP16), (Precision.TF32, Precision.BF16), (Precision.FP16, Precision.FP8),
-    (Precision.BF16, Precision.FP8), (Precision.FP8, Precision.FP4), (Precision.FP16, Precision.INT8),
-)  # fmt: skip
+    (Precision.FP64, Precision.FP32),
+    (Precision.FP64, Precision.FP64_TENSOR),
+    (Precision.FP32, Precision.TF32),
+    (Precision.TF32, Precision.FP16),
+    (Precision.TF32, Precision.BF16),
+    (Precision.FP16, Precision.FP8),
+    (Precision.BF16, Precision.FP8),
+    (Precision.FP8, Precision.FP4),
+    (Precision.FP16, Precision.INT8),
+)
 
 
 _CHIP_FIELDS = {*Chip.__dataclass_fields__, *Silicon.__dataclass_fields__, *map(str, Precision)}

@@ -28,10 +28,28 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 _GIB, _GBIT = 2.0**30, 1e9 / 8
 _RATE_COLUMNS = tuple((p, f"{p}_{'tops' if p is Precision.INT8 else 'tflops'}") for p in Precision)
 MACHINE_COLUMNS = (
-    "provider", "name", "chip", "chips", "chip_memory_gb", "vcpus", "memory_gib", "disk_gb", "network_gbit_per_s",
-    "network_baseline_gbit_per_s", "fabric", "link", "pcie_gen", "cpu_arch", "storage_gbit_per_s", "year", "retired",
-    "sources", "as_of", "inferred", "notes",
-)  # fmt: skip
+    "provider",
+    "name",
+    "chip",
+    "chips",
+    "chip_memory_gb",
+    "vcpus",
+    "memory_gib",
+    "disk_gb",
+    "network_gbit_per_s",
+    "network_baseline_gbit_per_s",
+    "fabric",
+    "link",
+    "pcie_gen",
+    "cpu_arch",
+    "storage_gbit_per_s",
+    "year",
+    "retired",
+    "sources",
+    "as_of",
+    "inferred",
+    "notes",
+)
 
 
 def load(
@@ -75,9 +93,15 @@ def _packaged(prices: bool) -> Catalog:
 
 
 def _join(
-    packaged: _Rows, chips: Sequence[Chip], machines: Sequence[Machine], regions: Sequence[Region], offers: Sequence[Offer],
-    own_offers: Sequence[Offer], data: Path, prices: bool,
-) -> Catalog:  # fmt: skip
+    packaged: _Rows,
+    chips: Sequence[Chip],
+    machines: Sequence[Machine],
+    regions: Sequence[Region],
+    offers: Sequence[Offer],
+    own_offers: Sequence[Offer],
+    data: Path,
+    prices: bool,
+) -> Catalog:
     all_chips = {chip.name: chip for chip in (*packaged.chips, *chips)}
     machine_rows = {machine.key: machine for machine in packaged.machines}
     for machine in machines:
@@ -162,19 +186,46 @@ def _chip(row: Mapping[str, str]) -> Chip:
     memory = _float(row["memory_gb"])
     rates = {p: float(row[column]) * 1e12 for p, column in _RATE_COLUMNS if row[column]}
     silicon = Silicon(
-        _int(row["cores"]), _int(row["tensor_cores"]), _int(row["rt_cores"]), _int(row["units"]), _float(row["base_mhz"]),
-        _float(row["boost_mhz"]), _int(row["memory_bus_bits"]), _float(row["l2_mb"], 2.0**20), _float(row["process_nm"]),
-        _float(row["die_mm2"]), _float(row["transistors_m"], 1e6), _int(row["encoders"]), _int(row["decoders"]),
-    )  # fmt: skip
+        _int(row["cores"]),
+        _int(row["tensor_cores"]),
+        _int(row["rt_cores"]),
+        _int(row["units"]),
+        _float(row["base_mhz"]),
+        _float(row["boost_mhz"]),
+        _int(row["memory_bus_bits"]),
+        _float(row["l2_mb"], 2.0**20),
+        _float(row["process_nm"]),
+        _float(row["die_mm2"]),
+        _float(row["transistors_m"], 1e6),
+        _int(row["encoders"]),
+        _int(row["decoders"]),
+    )
     return Chip(
-        row["name"], row["vendor"], kind, row["family"], row["architecture"],
-        tuple(alias for alias in row["aliases"].split("|") if alias), row["common"] == "yes",
-        _float(row["compute_capability"]), row["target"] or None, _int(row["year"]), memory,
-        _float(row["reported_gib"], _GIB) or usable_memory(memory, row["inline_ecc"] == "yes"), row["memory_type"] or None,
-        _float(row["memory_gb_per_s"], 1e9), rates, row["interconnect"] or None, _float(row["link_gb_per_s"], 1e9),
-        _int(row["pcie_gen"]), _float(row["power_w"]), _int(row["mig_slices"]), silicon, _float(row["launch_price_usd"]),
-        row["launch_price_basis"] or None, _fact(row),
-    )  # fmt: skip
+        row["name"],
+        row["vendor"],
+        kind,
+        row["family"],
+        row["architecture"],
+        tuple(alias for alias in row["aliases"].split("|") if alias),
+        row["common"] == "yes",
+        _float(row["compute_capability"]),
+        row["target"] or None,
+        _int(row["year"]),
+        memory,
+        _float(row["reported_gib"], _GIB) or usable_memory(memory, row["inline_ecc"] == "yes"),
+        row["memory_type"] or None,
+        _float(row["memory_gb_per_s"], 1e9),
+        rates,
+        row["interconnect"] or None,
+        _float(row["link_gb_per_s"], 1e9),
+        _int(row["pcie_gen"]),
+        _float(row["power_w"]),
+        _int(row["mig_slices"]),
+        silicon,
+        _float(row["launch_price_usd"]),
+        row["launch_price_basis"] or None,
+        _fact(row),
+    )
 
 
 def _cpu_rates(cpu: CpuRates) -> dict[Precision, float]:
@@ -204,9 +255,31 @@ def _of_chip(inferred: Iterable[str]) -> tuple[str, ...]:
 
 def _bare(name: str, vendor: str, kind: ChipKind, architecture: str, fact: Fact) -> Chip:
     return Chip(
-        name, vendor, kind, name, architecture, (), True, None, None, None, None, None, None, None, {}, None, None, None,
-        None, None, Silicon(), None, None, fact,
-    )  # fmt: skip
+        name,
+        vendor,
+        kind,
+        name,
+        architecture,
+        (),
+        True,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        {},
+        None,
+        None,
+        None,
+        None,
+        None,
+        Silicon(),
+        None,
+        None,
+        fact,
+    )
 
 
 def _processor(cpu: CpuRates) -> Chip:
@@ -247,16 +320,49 @@ def read_machines(data: Path = DATA) -> Iterator[Machine]:
         reader = csv.reader(file)
         check_header(path, next(reader, []), MACHINE_COLUMNS)
         for (
-            provider, name, chip, chips, chip_memory, vcpus, memory, disk, network, baseline, fabric, link, pcie, arch, storage,
-            year, retired, sources, as_of, inferred, notes,
-        ) in reader:  # fmt: skip
+            provider,
+            name,
+            chip,
+            chips,
+            chip_memory,
+            vcpus,
+            memory,
+            disk,
+            network,
+            baseline,
+            fabric,
+            link,
+            pcie,
+            arch,
+            storage,
+            year,
+            retired,
+            sources,
+            as_of,
+            inferred,
+            notes,
+        ) in reader:
             yield Machine(
-                provider, name, chip or None, _float(chips), _float(chip_memory, _GIB), _float(vcpus), _float(memory, _GIB),
-                _float(disk, 1e9), _float(network, _GBIT), _float(baseline, _GBIT), fabric or None, _fabric_speed(fabric),
-                link or None, _int(pcie),
-                arch or None, _float(storage, _GBIT), _int(year), retired == "yes",
+                provider,
+                name,
+                chip or None,
+                _float(chips),
+                _float(chip_memory, _GIB),
+                _float(vcpus),
+                _float(memory, _GIB),
+                _float(disk, 1e9),
+                _float(network, _GBIT),
+                _float(baseline, _GBIT),
+                fabric or None,
+                _fabric_speed(fabric),
+                link or None,
+                _int(pcie),
+                arch or None,
+                _float(storage, _GBIT),
+                _int(year),
+                retired == "yes",
                 Fact(tuple(sources.split("|")), as_of, tuple(inferred.split()), notes),
-            )  # fmt: skip
+            )
 
 
 def _fabric_speed(fabric: str) -> float | None:
@@ -268,7 +374,17 @@ def _fabric_speed(fabric: str) -> float | None:
 def read_regions(data: Path = DATA) -> Iterator[Region]:
     for row in _rows(data / "regions.csv"):
         yield Region(
-            row["provider"], row["name"], row["location"] or None, row["country"] or None, _float(row["latitude"]),
-            _float(row["longitude"]), _float(row["grid_g_per_kwh"]), _int(row["grid_year"]), _float(row["marginal_g_per_kwh"]),
-            _float(row["ccf_g_per_kwh"]), _float(row["pue"]), row["pue_basis"] or None, _fact(row),
-        )  # fmt: skip
+            row["provider"],
+            row["name"],
+            row["location"] or None,
+            row["country"] or None,
+            _float(row["latitude"]),
+            _float(row["longitude"]),
+            _float(row["grid_g_per_kwh"]),
+            _int(row["grid_year"]),
+            _float(row["marginal_g_per_kwh"]),
+            _float(row["ccf_g_per_kwh"]),
+            _float(row["pue"]),
+            row["pue_basis"] or None,
+            _fact(row),
+        )

@@ -25,9 +25,22 @@ from chipwise.errors import UnknownName
 from chipwise.spelling import fold, nearest
 
 _BRANDS = (
-    "nvidia", "tesla", "geforce", "quadro", "amd", "instinct", "radeon", "aws", "amazon", "google", "cloud", "intel", "habana",
-    "xilinx", "qualcomm",
-)  # fmt: skip
+    "nvidia",
+    "tesla",
+    "geforce",
+    "quadro",
+    "amd",
+    "instinct",
+    "radeon",
+    "aws",
+    "amazon",
+    "google",
+    "cloud",
+    "intel",
+    "habana",
+    "xilinx",
+    "qualcomm",
+)
 
 _VENDORS = {"amazon": "aws", "gcp": "google", "xilinx": "amdxilinx"}  # that makers of chips go by, too
 

@@ -18,10 +18,24 @@ from chipwise.catalog.tables import check_header
 from chipwise.errors import InvalidFile, Problem
 
 OFFER_COLUMNS = (
-    "region", "machine", "on_demand", "spot", "spot_max", "reserved_1y", "reserved_3y", "reserved_1y_upfront",
-    "as_of", "spot_as_of", "reserved_as_of", "upfront_as_of", "source", "spot_source", "reserved_source",
-    "upfront_source", "notes",
-)  # fmt: skip
+    "region",
+    "machine",
+    "on_demand",
+    "spot",
+    "spot_max",
+    "reserved_1y",
+    "reserved_3y",
+    "reserved_1y_upfront",
+    "as_of",
+    "spot_as_of",
+    "reserved_as_of",
+    "upfront_as_of",
+    "source",
+    "spot_source",
+    "reserved_source",
+    "upfront_source",
+    "notes",
+)
 REGION, MACHINE, SPOT_MAX, SOURCE, NOTES = (
     OFFER_COLUMNS.index(name) for name in ("region", "machine", "spot_max", "source", "notes")
 )
@@ -39,9 +53,12 @@ class _Option(NamedTuple):
 
 
 _OPTIONS = (
-    _Option(Purchase.ON_DEMAND, 2, 8, 12), _Option(Purchase.SPOT, 3, 9, 13), _Option(Purchase.RESERVED_1Y, 5, 10, 14),
-    _Option(Purchase.RESERVED_3Y, 6, 10, 14), _Option(Purchase.RESERVED_1Y_UPFRONT, 7, 11, 15),
-)  # fmt: skip
+    _Option(Purchase.ON_DEMAND, 2, 8, 12),
+    _Option(Purchase.SPOT, 3, 9, 13),
+    _Option(Purchase.RESERVED_1Y, 5, 10, 14),
+    _Option(Purchase.RESERVED_3Y, 6, 10, 14),
+    _Option(Purchase.RESERVED_1Y_UPFRONT, 7, 11, 15),
+)
 
 
 class _Odd(NamedTuple):
@@ -97,9 +114,16 @@ def _by_provider(keys: Sequence[tuple[str, str]]) -> dict[str, dict[str, int]]:
 
 
 def _read_file(
-    provider: str, rows: list[list[str]], places: _Places, verdicts: Mapping[tuple[str, str], Mapping[Purchase, _Odd]],
-    text_of: Callable[[Text], int], days: _Days, into: Offers, brought: dict[OfferKey, Offer], own: Mapping[OfferKey, Offer],
-) -> None:  # fmt: skip
+    provider: str,
+    rows: list[list[str]],
+    places: _Places,
+    verdicts: Mapping[tuple[str, str], Mapping[Purchase, _Odd]],
+    text_of: Callable[[Text], int],
+    days: _Days,
+    into: Offers,
+    brought: dict[OfferKey, Offer],
+    own: Mapping[OfferKey, Offer],
+) -> None:
     columns = list(zip(*rows, strict=True))
     if not columns:
         return
@@ -146,9 +170,13 @@ def _tops(column: Sequence[str], picked: list[int], option: _Option) -> array[fl
 
 
 def _replaced(
-    provider: str, row: list[str], option: _Option, odd: Mapping[Purchase, _Odd], brought: dict[OfferKey, Offer],
+    provider: str,
+    row: list[str],
+    option: _Option,
+    odd: Mapping[Purchase, _Odd],
+    brought: dict[OfferKey, Offer],
     own: Mapping[OfferKey, Offer],
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether another offer takes the place of a packaged one; one that feeds brought and that is older is dropped instead.
 
     A price near one that is known not to be a real offer is the same entry come back, and stays marked.

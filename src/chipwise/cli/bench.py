@@ -27,9 +27,15 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="All figures of all runs as JSON.")
 def bench(
-    workload: str, on: tuple[str, ...], repeat: int, steps: int | None, longest: float | None, environment: str | None,
-    out: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    workload: str,
+    on: tuple[str, ...],
+    repeat: int,
+    steps: int | None,
+    longest: float | None,
+    environment: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Run the same work at several places, one after the other, and show measured speed and cost beside the prediction.
 
     A PLACE is local, local:gpus=1, local:cpus=2, kubernetes, kubernetes:CONTEXT, ec2:INSTANCE_TYPE, a name of engines.yaml, or
@@ -50,9 +56,7 @@ def bench(
     _check(out)
     session = open_session()
     work = benching_places.checked(session, workload, environment)
-    wanted = benching_places.Wanted(
-        workload, work, benching_places.places(session, on), repeat, steps, longest, environment
-    )  # fmt: skip
+    wanted = benching_places.Wanted(workload, work, benching_places.places(session, on), repeat, steps, longest, environment)
     if out is not None:
         benching_rows.check_rows(session, wanted)
     with _ended_like_ctrl_c(), progress("running") as report:

@@ -80,17 +80,26 @@ def _standard_input() -> str:
 
 def _problem(path: str, problem: Problem) -> dict[str, Any]:
     return {
-        "file": path, "line": problem.line, "field": problem.field, "message": problem.message, "allowed": problem.allowed,
+        "file": path,
+        "line": problem.line,
+        "field": problem.field,
+        "message": problem.message,
+        "allowed": problem.allowed,
         "nearest": list(problem.nearest),
-    }  # fmt: skip
+    }
 
 
 def _view(path: str, environment: str | None, checked: Checked) -> dict[str, Any]:
     workload: dict[str, Any] = checked.workload.model_dump(mode="json", by_alias=True)
     return {
-        "path": path, "valid": True, "environment": environment, "environments": list(checked.parsed.environments),
-        "models": checked.parameters, "notes": list(checked.notes), "workload": workload,
-    }  # fmt: skip
+        "path": path,
+        "valid": True,
+        "environment": environment,
+        "environments": list(checked.parsed.environments),
+        "models": checked.parameters,
+        "notes": list(checked.notes),
+        "workload": workload,
+    }
 
 
 def _schema(context: click.Context, wanted: bool) -> None:

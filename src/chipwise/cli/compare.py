@@ -19,9 +19,12 @@ _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront"
 @click.command()
 @click.argument("workload", metavar="WORKLOAD.yaml")
 @click.option(
-    "--by", type=click.Choice(["provider", "region", "generation"]), default="provider", show_default=True,
+    "--by",
+    type=click.Choice(["provider", "region", "generation"]),
+    default="provider",
+    show_default=True,
     help="What stands side by side.",
-)  # fmt: skip
+)
 @click.option("--vendor", default=None, help="With --by generation: of this vendor only, as nvidia.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
@@ -29,9 +32,16 @@ _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront"
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
 def compare(
-    ctx: click.Context, /, workload: str, by: str, vendor: str | None, environment: str | None, limits: tuple[str, ...],
-    top: int, as_json: bool,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    workload: str,
+    by: str,
+    vendor: str | None,
+    environment: str | None,
+    limits: tuple[str, ...],
+    top: int,
+    as_json: bool,
+) -> None:
     """Set providers, regions or generations side by side for a workload: what the cheapest plan of each costs.
 
     Goals and limits of the file are kept. Exits with 1 when nothing fits.
@@ -102,13 +112,16 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
         return "-" if cell is None or cell.choice is None else text.number(cell.choice.usd) if cell.fits else "x"
 
     text.show_table(
-        [text.Column("provider"), *(text.Column(_BUY.get(name, name), right=True) for name in options),
-         text.Column("its cheapest", flexible=True)],
+        [
+            text.Column("provider"),
+            *(text.Column(_BUY.get(name, name), right=True) for name in options),
+            text.Column("its cheapest", flexible=True),
+        ],
         [
             [provider, *(shown(by_key.get((provider, name))) for name in options), _with(first[provider])]
             for provider in providers
         ],
-    )  # fmt: skip
+    )
     missed = [one for one in cells if not one.fits]
     if missed:
         text.show_lines("", "x: can do it, and misses a goal:")
@@ -127,22 +140,35 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
     good = [one for one in cells if one.fits]
     text.show_table(
         [
-            text.Column("provider"), text.Column("region", flexible=True), text.Column("in"),
-            text.Column("chips", flexible=True), text.Column("buy", flexible=True), text.Column(f"USD/{plan.per}", right=True),
+            text.Column("provider"),
+            text.Column("region", flexible=True),
+            text.Column("in"),
+            text.Column("chips", flexible=True),
+            text.Column("buy", flexible=True),
+            text.Column(f"USD/{plan.per}", right=True),
             text.Column("kg CO2e", right=True),
         ],
         [
-            [one.key[0], one.key[1], one.key[2] or "?", f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
-             _BUY.get(one.choice.purchase, one.choice.purchase), text.number(one.choice.usd), text.number(one.choice.kg, 3)]
-            for one in good[:top] if one.choice is not None
+            [
+                one.key[0],
+                one.key[1],
+                one.key[2] or "?",
+                f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
+                _BUY.get(one.choice.purchase, one.choice.purchase),
+                text.number(one.choice.usd),
+                text.number(one.choice.kg, 3),
+            ]
+            for one in good[:top]
+            if one.choice is not None
         ],
-    )  # fmt: skip
+    )
     if len(good) > top:
         text.show_lines(f"{len(good) - top:,} more of {len(good):,}: --top {len(good)}.")
     missed = [one for one in cells if not one.fits]
     if missed:
-        text.show_lines("", f"{text.plural(len(missed), 'region')} can do it and miss a goal, such as {missed[0].key[1]}:",
-                        missed[0].why)  # fmt: skip
+        text.show_lines(
+            "", f"{text.plural(len(missed), 'region')} can do it and miss a goal, such as {missed[0].key[1]}:", missed[0].why
+        )
 
 
 def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
@@ -156,17 +182,28 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
         if one.choice is not None:
             time = text.number(one.choice.seats or one.choice.rate, 3) if monthly else duration(one.choice.seconds)
             rows.append(
-                [str(one.year or "?"), one.key[1], f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
-                 text.number(one.choice.usd), time, text.number(one.kwh, 3), "" if one.fits else "x"]
-            )  # fmt: skip
+                [
+                    str(one.year or "?"),
+                    one.key[1],
+                    f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
+                    text.number(one.choice.usd),
+                    time,
+                    text.number(one.kwh, 3),
+                    "" if one.fits else "x",
+                ]
+            )
     text.show_table(
         [
-            text.Column("since", right=True), text.Column("generation"), text.Column("chips", flexible=True),
-            text.Column(f"USD/{plan.per}", right=True), text.Column(RATED[plan.kind] if monthly else "time", right=True),
-            text.Column("kWh", right=True), text.Column(""),
+            text.Column("since", right=True),
+            text.Column("generation"),
+            text.Column("chips", flexible=True),
+            text.Column(f"USD/{plan.per}", right=True),
+            text.Column(RATED[plan.kind] if monthly else "time", right=True),
+            text.Column("kWh", right=True),
+            text.Column(""),
         ],
         rows,
-    )  # fmt: skip
+    )
     missed = [(one.key[1], one.why) for one in cells if one.choice is not None and not one.fits]
     if missed:
         text.show_lines("", "x: misses a goal:")

@@ -83,11 +83,16 @@ def machines(
             price = "retired" if machine.retired else text.money(prices.get(machine.key))
             rows.append(
                 [
-                    machine.provider, machine.name, text.chips(machine.chip, machine.chips),
-                    text.gib(chip_memory(session.catalog, machine)), text.number(machine.vcpus), text.gib(machine.memory_bytes),
-                    text.number(max(speeds) * 8e-9 if speeds else None), price,
+                    machine.provider,
+                    machine.name,
+                    text.chips(machine.chip, machine.chips),
+                    text.gib(chip_memory(session.catalog, machine)),
+                    text.number(machine.vcpus),
+                    text.gib(machine.memory_bytes),
+                    text.number(max(speeds) * 8e-9 if speeds else None),
+                    price,
                 ]
-            )  # fmt: skip
+            )
         text.show_table(columns, rows)
         text.show_lines("Gbit/s: network or fabric, the faster. $/h: cheapest on-demand region, - where there is none.")
         text.say_more(len(shown), len(found))

@@ -64,10 +64,22 @@ SECTIONS = {
     "What to take": ("check", "plan", "compare", "rate", "pack", "tco", "predict", "fits"),
     "Deploy": ("render", "audit"),
     "Run": (
-        "run", "ps", "logs", "describe", "stop", "resume", "retry", "attach", "top", "forget", "prepare", "reap", "members",
+        "run",
+        "ps",
+        "logs",
+        "describe",
+        "stop",
+        "resume",
+        "retry",
+        "attach",
+        "top",
+        "forget",
+        "prepare",
+        "reap",
+        "members",
     ),
     "Measure": ("bench", "profile", "calibrate", "score"),
-}  # fmt: skip
+}
 
 
 class Commands(click.Group):

@@ -50,11 +50,15 @@ def _show(found: Packed) -> None:
     text.show_lines(_verdict(told, saved, found.apart_usd), "")
     text.show_table(
         [
-            text.Column("#", right=True), text.Column("where", flexible=True), text.Column("chip"), text.Column("shared by"),
-            text.Column("buy"), text.Column("USD/month", right=True),
+            text.Column("#", right=True),
+            text.Column("where", flexible=True),
+            text.Column("chip"),
+            text.Column("shared by"),
+            text.Column("buy"),
+            text.Column("USD/month", right=True),
         ],
         [_row(rank, one) for rank, one in enumerate(found.machines, start=1)],
-    )  # fmt: skip
+    )
     text.show_lines("", "Who is where:")
     text.show_pairs([(f"{rank}", _told(one, at)) for rank, one in enumerate(found.machines, start=1) for at in one.residents])
     text.show_lines("", *found.notes)

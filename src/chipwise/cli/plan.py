@@ -17,8 +17,22 @@ if TYPE_CHECKING:
     from chipwise.plan.pipeline import PipelinePlan
     from chipwise.workload.kinds import Common
 
-_QUICK = {"serve", "rps", "input", "output", "ttft", "tpot", "latency", "train", "finetune", "tokens", "seq", "precision",
-          "deadline", "budget"}  # fmt: skip
+_QUICK = {
+    "serve",
+    "rps",
+    "input",
+    "output",
+    "ttft",
+    "tpot",
+    "latency",
+    "train",
+    "finetune",
+    "tokens",
+    "seq",
+    "precision",
+    "deadline",
+    "budget",
+}
 RATED = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
 _SERVICES = 4  # that are shown, the cheapest
 _EVERY = 1_000_000_000  # more than any catalog has
@@ -57,9 +71,19 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where --render writes.")
 @click.pass_context
 def plan(
-    ctx: click.Context, /, workload: str, as_json: bool, html: Path | None, why: str | None, limits: tuple[str, ...],
-    every: bool, short: bool, targets: tuple[str, ...], out: Path | None, **settings: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    workload: str,
+    as_json: bool,
+    html: Path | None,
+    why: str | None,
+    limits: tuple[str, ...],
+    every: bool,
+    short: bool,
+    targets: tuple[str, ...],
+    out: Path | None,
+    **settings: Any,
+) -> None:
     """Choose hardware for a workload: rank all machines, regions, splits and purchase options by cost, time or carbon.
 
     Exits with 1 when nothing fits, and says what was missing.
@@ -191,13 +215,16 @@ def _show(found: Plan, why: str | None, short: bool = False) -> None:
     text.show_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
     text.show_table(
         [
-            text.Column("#", right=True), text.Column("where", flexible=True), text.Column("chips"),
+            text.Column("#", right=True),
+            text.Column("where", flexible=True),
+            text.Column("chips"),
             text.Column(RATED[found.kind] if found.per == "month" else "time", right=True),
-            text.Column(f"USD/{found.per}", right=True), text.Column("kg CO2e", right=True),
+            text.Column(f"USD/{found.per}", right=True),
+            text.Column("kg CO2e", right=True),
         ],
         [_row(rank, one, found.per) for rank, one in enumerate(found.choices, start=1)],
         [brief(one, found.per) for one in found.choices],
-    )  # fmt: skip
+    )
     if not short:
         _show_explanation(found, why)
     elif why is not None:

@@ -35,15 +35,22 @@ def _show_layers(load: LoadPlan) -> None:
     if load.changed:
         text.show_lines(f"Best over time is {load.where}: {load.changed}.")
     text.show_table(
-        [text.Column("layer", flexible=True), text.Column("machines", right=True), text.Column("used", right=True),
-         text.Column("USD/month", right=True)],
+        [
+            text.Column("layer", flexible=True),
+            text.Column("machines", right=True),
+            text.Column("used", right=True),
+            text.Column("USD/month", right=True),
+        ],
         [
             *([one.name, f"{one.machines}", f"{one.utilisation:.0%}", _usd(one.usd)] for one in load.layers),
             *([["together", "", "", _usd(load.usd)]] if len(load.layers) > 1 else []),
-            *([f"only {one.name}", "", "", _usd(one.usd) if one.usd is not None else one.why] for one in load.alone
-              if len(load.alone) > 1),
+            *(
+                [f"only {one.name}", "", "", _usd(one.usd) if one.usd is not None else one.why]
+                for one in load.alone
+                if len(load.alone) > 1
+            ),
         ],
-    )  # fmt: skip
+    )
     text.show_lines(load.recommendation, *(f"Assumed: {one}." for one in load.assumed))
 
 
@@ -59,14 +66,26 @@ def _show_regions(placement: Placement) -> None:
         "", f"Regions for the traffic, within {limit}, and enough when one is lost: {_usd(placement.usd)} a month{alone}."
     )
     text.show_table(
-        [text.Column("region", flexible=True), text.Column("machines", flexible=True), text.Column("traffic", right=True),
-         text.Column("farthest", right=True), text.Column("USD/month", right=True), text.Column("if lost", flexible=True)],
         [
-            [f"{one.provider} {one.region}", f"{one.machines}x {one.machine}", f"{one.share:.0%}",
-             f"{one.farthest_s * 1e3:.0f} ms", _usd(one.usd), f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak"]
+            text.Column("region", flexible=True),
+            text.Column("machines", flexible=True),
+            text.Column("traffic", right=True),
+            text.Column("farthest", right=True),
+            text.Column("USD/month", right=True),
+            text.Column("if lost", flexible=True),
+        ],
+        [
+            [
+                f"{one.provider} {one.region}",
+                f"{one.machines}x {one.machine}",
+                f"{one.share:.0%}",
+                f"{one.farthest_s * 1e3:.0f} ms",
+                _usd(one.usd),
+                f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak",
+            ]
             for one, lost in zip(placement.stands, placement.losses, strict=True)
         ],
-    )  # fmt: skip
+    )
     text.show_lines(*(f"Assumed: {one}." for one in placement.assumed))
 
 

@@ -33,11 +33,16 @@ def show_mix(mix: Mix) -> None:
     letters = [chr(ord("A") + at % 26) for at in range(len(mix.members))]
     text.show_table(
         [
-            text.Column(""), text.Column("machines", flexible=True), text.Column("chips"), text.Column("buy"),
-            text.Column("req/s", right=True), text.Column("full", right=True), text.Column("USD/month", right=True),
+            text.Column(""),
+            text.Column("machines", flexible=True),
+            text.Column("chips"),
+            text.Column("buy"),
+            text.Column("req/s", right=True),
+            text.Column("full", right=True),
+            text.Column("USD/month", right=True),
         ],
         [_row(letter, one) for letter, one in zip(letters, mix.members, strict=True)],
-    )  # fmt: skip
+    )
     if len(mix.members) > 1:
         text.show_lines("", "Which requests go where (parts of each size):")
         _show_parts(mix, letters)
@@ -59,9 +64,14 @@ def _verdict(mix: Mix) -> str:
 def _row(letter: str, one: Member) -> list[str]:
     rate = sum(part.rate for part in one.takes)
     return [
-        letter, f"{one.machines} x {one.where}", f"{one.chips * one.machines} {one.chip} {one.precision}", one.purchase,
-        f"{rate:.3g}", f"{one.busy:.0%}", text.number(one.usd),
-    ]  # fmt: skip
+        letter,
+        f"{one.machines} x {one.where}",
+        f"{one.chips * one.machines} {one.chip} {one.precision}",
+        one.purchase,
+        f"{rate:.3g}",
+        f"{one.busy:.0%}",
+        text.number(one.usd),
+    ]
 
 
 def _show_parts(mix: Mix, letters: Sequence[str]) -> None:
@@ -72,10 +82,14 @@ def _show_parts(mix: Mix, letters: Sequence[str]) -> None:
         where = ", ".join(letter if part > _WHOLE else f"{letter} {part:.0%}" for letter, part in taken)
         rows.append([_range(bucket.prompt), _range(bucket.answer), f"{bucket.share:.1%}", where])
     text.show_table(
-        [text.Column("prompt", right=True), text.Column("answer", right=True), text.Column("requests", right=True),
-         text.Column("to", flexible=True)],
+        [
+            text.Column("prompt", right=True),
+            text.Column("answer", right=True),
+            text.Column("requests", right=True),
+            text.Column("to", flexible=True),
+        ],
         rows,
-    )  # fmt: skip
+    )
 
 
 def _range(band: Band) -> str:

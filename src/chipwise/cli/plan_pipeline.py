@@ -34,12 +34,16 @@ def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
     text.show_lines(_sentence(found, found.totals), "")
     text.show_table(
         [
-            text.Column("stage"), text.Column("where", flexible=True, fold=True),
-            text.Column("chips", flexible=True, fold=True), text.Column("buy"),
-            text.Column("time", right=True), text.Column("USD", right=True), text.Column("kg", right=True),
+            text.Column("stage"),
+            text.Column("where", flexible=True, fold=True),
+            text.Column("chips", flexible=True, fold=True),
+            text.Column("buy"),
+            text.Column("time", right=True),
+            text.Column("USD", right=True),
+            text.Column("kg", right=True),
         ],
         [_row(one) for one in found.stages],
-    )  # fmt: skip
+    )
     if found.hand_offs:
         text.show_lines("", "What is handed on:")
         text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in found.hand_offs])

@@ -73,7 +73,7 @@ def _feeding(fed: View) -> Pairs:
     needed = {
         "preprocess": f"{fed['workers_needed']:g} vCPUs per machine would do, {fed['workers_per_machine']:g} are assumed",
         "read": f"a machine must read {fed['read_needed_bytes_per_s'] / 1e9:.2g} GB/s, with more reads at once or larger files",
-    }  # fmt: skip
+    }
     return [("data", told), ("", needed.get(fed["bottleneck"], "the link to the chip is too slow"))]
 
 
@@ -183,9 +183,12 @@ def _head_samples(view: View) -> str:
 
 def _samples(view: View) -> Pairs:
     words = {
-        "side": "{0:g} x {0:g} pixels", "tokens": "{:g} tokens", "generated": "{:g} generated", "steps": "{:g} denoising steps",
+        "side": "{0:g} x {0:g} pixels",
+        "tokens": "{:g} tokens",
+        "generated": "{:g} generated",
+        "steps": "{:g} denoising steps",
         "rows_read": "{:g} rows of tables",
-    }  # fmt: skip
+    }
     sample = ", ".join(words[name].format(value) for name, value in view["sample"].items())
     each = " per device" if view.get("devices") else ""
     pairs = [("samples/s", f"{_amount(view['samples_per_s'], each)}, {_WORDS[view['provenance']]}")]
@@ -240,10 +243,11 @@ def _stream(view: View) -> Pairs:
     )
     return [
         ("latency", f"{span(view['time_s'])}, {_WORDS[view['provenance']]}"),
-        ("messages/s", _amount(view["messages_per_s"])), ("bottleneck", view["bottleneck"]),
+        ("messages/s", _amount(view["messages_per_s"])),
+        ("bottleneck", view["bottleneck"]),
         ("of the device", f"{shares}; it {'fits' if view['fits'] else 'does not fit'}"),
         ("needs", _count(view["needs"]["devices"], "device")),
-    ]  # fmt: skip
+    ]
 
 
 def _hybrid(view: View) -> Pairs:
@@ -280,11 +284,12 @@ def _interactive(view: View) -> Pairs:
 def _edge(view: View) -> Pairs:
     lengths = f"{view['input_tokens']:g} tokens in, {view['output_tokens']:g} out"
     return [
-        *_time(view, "one answer"), ("first token", duration(view["first_token_s"])),
+        *_time(view, "one answer"),
+        ("first token", duration(view["first_token_s"])),
         ("tokens/s", text.number(view["tokens_per_s"], 3)),
         ("as run", f"{lengths}; it {'fits' if view['fits'] else 'does not fit'}"),
         ("needs", _count(view["needs"]["devices"], "device")),
-    ]  # fmt: skip
+    ]
 
 
 # Task -> what the terms are of, what the title says, the lines below it.

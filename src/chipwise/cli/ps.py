@@ -72,10 +72,15 @@ def ps(
         text.show_lines("No job." if everything else "No job; --all shows those that ended long ago.")
         return
     columns = [
-        text.Column("job"), text.Column("phase"), text.Column("since", right=True), text.Column("GPUs", right=True),
-        text.Column("CPUs", right=True), text.Column("tries", right=True), text.Column("team"),
+        text.Column("job"),
+        text.Column("phase"),
+        text.Column("since", right=True),
+        text.Column("GPUs", right=True),
+        text.Column("CPUs", right=True),
+        text.Column("tries", right=True),
+        text.Column("team"),
         text.Column("reason", flexible=True),
-    ]  # fmt: skip
+    ]
     waits |= {row.id: (str(row.gpus), "its record is damaged") for row in rows if row.id in unread}
     text.show_table(
         columns, [_cells(row, now - _since(row, back), *waits.get(row.id, (_each(row, row.gpus), row.reason))) for row in rows]
@@ -97,6 +102,12 @@ def _cells(row: Row, took: float, gpus: str, reason: str) -> list[str]:
     from chipwise.units import show_seconds
 
     return [
-        row.id, str(row.phase), show_seconds(max(took, 0.0)), gpus, _each(row, row.cpus),
-        str(row.attempts), row.team, reason,
-    ]  # fmt: skip
+        row.id,
+        str(row.phase),
+        show_seconds(max(took, 0.0)),
+        gpus,
+        _each(row, row.cpus),
+        str(row.attempts),
+        row.team,
+        reason,
+    ]

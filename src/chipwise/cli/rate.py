@@ -21,9 +21,14 @@ _TITLES = {"performance": "speed", "cost": "cost", "energy": "energy", "framewor
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
 def rate(
-    ctx: click.Context, /, workloads: tuple[str, ...], environment: str | None, limits: tuple[str, ...], why: bool,
+    ctx: click.Context,
+    /,
+    workloads: tuple[str, ...],
+    environment: str | None,
+    limits: tuple[str, ...],
+    why: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Rate hardware families for a workload, one to five stars each: speed of a chip, cost, energy, software, ease of use.
 
     Speed, cost and energy: five stars for the best family, one less for every halving against it. Software and ease: a star
@@ -67,14 +72,22 @@ def _show(found: Rated, why: bool) -> None:
     text.show_title(f"{plan.workload}: {plan.kind}, stars by hardware family")
     text.show_lines("")
     text.show_table(
-        [text.Column("family"), *(text.Column(_TITLES[name]) for name in COLUMNS),
-         text.Column(f"USD/{plan.per}", right=True), text.Column("with", flexible=True)],
         [
-            [one.family, *(text.stars(one.figures[name].stars) for name in COLUMNS),
-             "x" if one.missed else text.number(one.best.usd), one.best.chip]
+            text.Column("family"),
+            *(text.Column(_TITLES[name]) for name in COLUMNS),
+            text.Column(f"USD/{plan.per}", right=True),
+            text.Column("with", flexible=True),
+        ],
+        [
+            [
+                one.family,
+                *(text.stars(one.figures[name].stars) for name in COLUMNS),
+                "x" if one.missed else text.number(one.best.usd),
+                one.best.chip,
+            ]
             for one in found.ratings
         ],
-    )  # fmt: skip
+    )
     missed = [one for one in found.ratings if one.missed]
     if missed:
         text.show_lines("", "x: can do it, and misses a goal:")

@@ -15,11 +15,21 @@ if TYPE_CHECKING:
     from chipwise.money.tco import Swing
 
 _NAMES = {
-    "purchase_usd": "purchase", "power_w": "power", "idle_power_w": "idle power", "usd_per_kwh": "power price", "pue": "PUE",
-    "space_usd_per_kw_month": "space", "staff_usd_per_machine_year": "staff", "interest": "interest",
-    "residual_share": "resale", "maintenance_share": "maintenance", "network_storage_share": "network, disks",
-    "utilisation": "utilisation", "years": "years", "cloud_usd_per_hour": "cloud price",
-}  # fmt: skip
+    "purchase_usd": "purchase",
+    "power_w": "power",
+    "idle_power_w": "idle power",
+    "usd_per_kwh": "power price",
+    "pue": "PUE",
+    "space_usd_per_kw_month": "space",
+    "staff_usd_per_machine_year": "staff",
+    "interest": "interest",
+    "residual_share": "resale",
+    "maintenance_share": "maintenance",
+    "network_storage_share": "network, disks",
+    "utilisation": "utilisation",
+    "years": "years",
+    "cloud_usd_per_hour": "cloud price",
+}
 _SHARES = ("interest", "residual_share", "maintenance_share", "network_storage_share", "utilisation")
 
 
@@ -36,8 +46,11 @@ class Quantity(click.ParamType[float]):
         from chipwise.workload.quantity import parse_share
 
         readers: dict[str, Callable[[str], float]] = {
-            "share": parse_share, "usd": units.parse_usd, "watts": units.parse_watts, "number": units.parse_count,
-        }  # fmt: skip
+            "share": parse_share,
+            "usd": units.parse_usd,
+            "watts": units.parse_watts,
+            "number": units.parse_count,
+        }
         flag = param.opts[0] if param is not None else "value"
         shown = str(value).strip()[:40] or repr(str(value))
         refusal = BadInput(f"{flag}: {shown} cannot be.", remedy=f"Allowed: {self.allowed}.")
@@ -112,10 +125,17 @@ def tco(chip: str, as_json: bool, **given: Any) -> None:
     from chipwise.cli import text
 
     names = {
-        "purchase": "purchase_usd", "power": "power_w", "power_price": "usd_per_kwh", "staff": "staff_usd_per_machine_year",
-        "space": "space_usd_per_kw_month", "residual": "residual_share", "maintenance": "maintenance_share",
-        "network": "network_storage_share", "provider": "providers", "region": "regions",
-    }  # fmt: skip
+        "purchase": "purchase_usd",
+        "power": "power_w",
+        "power_price": "usd_per_kwh",
+        "staff": "staff_usd_per_machine_year",
+        "space": "space_usd_per_kw_month",
+        "residual": "residual_share",
+        "maintenance": "maintenance_share",
+        "network": "network_storage_share",
+        "provider": "providers",
+        "region": "regions",
+    }
     found = ask(open_session(), Asked(chip, **{names.get(name, name): value for name, value in given.items()}))
     if as_json:
         from chipwise.api.tco_views import tco_view
@@ -170,9 +190,14 @@ def _show_cloud(found: Tco) -> None:
     if found.cloud:
         text.show_lines("")
         columns = [
-            Column("rented instead", flexible=True, fold=True), Column("place", flexible=True, fold=True), Column("$/h", True),
-            Column("useful", True), Column("even at", True), Column("month", True), Column("saved", True),
-        ]  # fmt: skip
+            Column("rented instead", flexible=True, fold=True),
+            Column("place", flexible=True, fold=True),
+            Column("$/h", True),
+            Column("useful", True),
+            Column("even at", True),
+            Column("month", True),
+            Column("saved", True),
+        ]
         text.show_table(columns, [_row(one) for one in found.cloud])
         text.show_lines(
             "Even at: hours in use from which on owning is cheaper. Month: when it has paid for itself at this use. Saved: by "

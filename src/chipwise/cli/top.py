@@ -60,14 +60,19 @@ def _table(standings: list[Standing]) -> Table:
     table = Table(box=None, pad_edge=False, title=f"{text.plural(len(standings), 'job')}  {time.strftime('%H:%M:%S')}")
     rows = [
         [
-            one.id, one.phase, show_seconds(one.seconds), _gpus(one),
+            one.id,
+            one.phase,
+            show_seconds(one.seconds),
+            _gpus(one),
             f"{one.cpu_percent:.0f}%" if one.cpu_percent is not None else "",
             show_bytes(one.memory_bytes) if one.memory_bytes is not None else "",
-            f"{one.gpu_percent:.0f}%" if one.gpu_percent is not None else "", _memory(one),
-            f"{one.step:,}" if one.step is not None else "", "" if one.engine == "local" else one.engine,
+            f"{one.gpu_percent:.0f}%" if one.gpu_percent is not None else "",
+            _memory(one),
+            f"{one.step:,}" if one.step is not None else "",
+            "" if one.engine == "local" else one.engine,
         ]
         for one in standings
-    ]  # fmt: skip
+    ]
     # What nobody has leaves its room to the others; where that is not enough, the names of jobs give way first.
     shown = [at for at, (name, _) in enumerate(_COLUMNS) if name in _ALWAYS or any(row[at] for row in rows)]
     wide = {at: max([len(_COLUMNS[at][0]), *(len(row[at]) for row in rows)]) for at in shown}
@@ -82,9 +87,17 @@ def _table(standings: list[Standing]) -> Table:
 
 
 _COLUMNS = (
-    ("job", False), ("phase", False), ("for", True), ("GPUs", False), ("CPU", True), ("memory", True), ("GPU use", True),
-    ("GPU memory", True), ("step", True), ("at", False),
-)  # fmt: skip
+    ("job", False),
+    ("phase", False),
+    ("for", True),
+    ("GPUs", False),
+    ("CPU", True),
+    ("memory", True),
+    ("GPU use", True),
+    ("GPU memory", True),
+    ("step", True),
+    ("at", False),
+)
 _LEAST = 12  # letters of a job's name
 _ALWAYS = ("job", "phase", "for", "CPU", "memory")
 

@@ -32,9 +32,21 @@ _HOMES = {
     "stepping": ("steps",),
 }
 __all__ = [
-    "CannotKeep", "CannotRestore", "CannotSave", "Checkpoints", "Fenced", "LEFT", "Leaving", "Loaded", "LoadedFolder",
-    "NothingWhole", "leaving", "listening", "part", "steps",
-]  # fmt: skip
+    "CannotKeep",
+    "CannotRestore",
+    "CannotSave",
+    "Checkpoints",
+    "Fenced",
+    "LEFT",
+    "Leaving",
+    "Loaded",
+    "LoadedFolder",
+    "NothingWhole",
+    "leaving",
+    "listening",
+    "part",
+    "steps",
+]
 
 
 def __getattr__(name: str) -> Any:

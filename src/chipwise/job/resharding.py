@@ -41,10 +41,16 @@ def fields(split: Split | None) -> dict[str, int] | None:
     if not isinstance(split, Mapping):
         shown = "fields by name with their axis, as in split={'momentum': 0}"
         raise InvalidSettings(Problem("split", f"is {split!r:.60}", allowed=shown))
-    bad = [Problem(f"split[{name!r:.60}]", "is not named by a text", allowed="the name of a field, such as 'layers[3].weights'")
-           for name in split if not isinstance(name, str)]  # fmt: skip
-    bad += [Problem(f"split[{name!r:.60}]", f"is {axis!r:.60}", allowed="the number of an axis") for name, axis in split.items()
-            if type(axis) is not int or axis < 0]  # fmt: skip
+    bad = [
+        Problem(f"split[{name!r:.60}]", "is not named by a text", allowed="the name of a field, such as 'layers[3].weights'")
+        for name in split
+        if not isinstance(name, str)
+    ]
+    bad += [
+        Problem(f"split[{name!r:.60}]", f"is {axis!r:.60}", allowed="the number of an axis")
+        for name, axis in split.items()
+        if type(axis) is not int or axis < 0
+    ]
     if bad:
         raise InvalidSettings(*bad)
     return {f"state{name}" if name.startswith("[") else f"state.{name}": axis for name, axis in split.items()}

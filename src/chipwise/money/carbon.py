@@ -220,9 +220,12 @@ def footprint(grid: Grid, power_w: float, hours: float, made: Made | None = None
     marginal, made = grid.marginal_g_per_kwh, made or Made(None, (), ("embodied: not asked for",))
     told = () if marginal is None else (f"one more kWh there emits {marginal:.4g} g (marginal)",)
     return Carbon(
-        operational.kg, made.kg, (operational, *made.lines), (*grid.basis, *told, *made.basis),
+        operational.kg,
+        made.kg,
+        (operational, *made.lines),
+        (*grid.basis, *told, *made.basis),
         None if marginal is None else energy_kwh * marginal / 1e3,
-    )  # fmt: skip
+    )
 
 
 class Greener(NamedTuple):

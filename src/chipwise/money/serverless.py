@@ -110,11 +110,18 @@ class Services:
 
 # Seconds in the unit, and what is counted.
 _UNITS = {
-    "second": (1.0, "instance"), "minute": (MINUTE, "instance"), "hour": (HOUR, "instance"),
-    "GPU-second": (1.0, "gpu"), "GPU-hour": (HOUR, "gpu"), "GB-second": (1.0, "memory"), "GiB-second": (1.0, "memory"),
-    "vCPU-second": (1.0, "vcpu"), "core-second": (1.0, "vcpu"), "physical core-second": (2.0, "vcpu"),
+    "second": (1.0, "instance"),
+    "minute": (MINUTE, "instance"),
+    "hour": (HOUR, "instance"),
+    "GPU-second": (1.0, "gpu"),
+    "GPU-hour": (HOUR, "gpu"),
+    "GB-second": (1.0, "memory"),
+    "GiB-second": (1.0, "memory"),
+    "vCPU-second": (1.0, "vcpu"),
+    "core-second": (1.0, "vcpu"),
+    "physical core-second": (2.0, "vcpu"),
     "request": (1.0, "request"),
-}  # fmt: skip
+}
 _FUNCTION = re.compile(r"\b(?:vCPU|CPU)\b")
 _DOUBTS = ("as low as", "unverified", "RE-CHECK", "seen only in secondary notes")
 

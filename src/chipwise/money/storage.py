@@ -133,10 +133,19 @@ class Tiers:
         self._rates: dict[float, dict[str, float]] = {}  # by size of a request: the same for all machines of a job
 
     def choose(
-        self, provider: str, region: str, size_bytes: float, needed_bytes_per_s: float, machines: float, hours: float,
-        local_disk_bytes: float | None = None, host_memory_bytes: float | None = None, passes: float = 1.0,
-        file_bytes: float | None = None, data_format: str | None = None,
-    ) -> StorageChoice:  # fmt: skip
+        self,
+        provider: str,
+        region: str,
+        size_bytes: float,
+        needed_bytes_per_s: float,
+        machines: float,
+        hours: float,
+        local_disk_bytes: float | None = None,
+        host_memory_bytes: float | None = None,
+        passes: float = 1.0,
+        file_bytes: float | None = None,
+        data_format: str | None = None,
+    ) -> StorageChoice:
         """The cheapest storage that feeds `needed_bytes_per_s`, which all machines take together, for `hours`.
 
         Disk and memory are of one machine; None is none. `file_bytes` is the mean size of a file; None means large shards.
@@ -148,9 +157,17 @@ class Tiers:
             shrink = SHRINKS.get(data_format.lower().lstrip("."), 1.0)
         whole = min(file, PART)
         need = _Need(
-            size_bytes / shrink, needed_bytes_per_s / shrink, machines, hours / _HOURS, passes, whole / shrink,
-            size_bytes / whole, shrink, disk, memory,
-        )  # fmt: skip
+            size_bytes / shrink,
+            needed_bytes_per_s / shrink,
+            machines,
+            hours / _HOURS,
+            passes,
+            whole / shrink,
+            size_bytes / whole,
+            shrink,
+            disk,
+            memory,
+        )
         shelf = self._shelves.of(provider, region)
         rates = self._rates.get(need.part)
         if rates is None:
@@ -166,15 +183,23 @@ class Tiers:
         best = min(feeding, key=_cheapest) if feeding else max(candidates, key=_fastest)
         workers, prefetch = _readers(best.priced.speed, need)
         return StorageChoice(
-            best.tier, best.priced.name, best.usd, best.delivered * shrink, best.feeds, best.resident, workers, prefetch,
+            best.tier,
+            best.priced.name,
+            best.usd,
+            best.delivered * shrink,
+            best.feeds,
+            best.resident,
+            workers,
+            prefetch,
             "zstd" if shrink > 1.0 else "none",
-            best.priced.assumed + (shelf.local_assumed if best.tier == "local-nvme" else ()), best, tuple(candidates), need,
-        )  # fmt: skip
+            best.priced.assumed + (shelf.local_assumed if best.tier == "local-nvme" else ()),
+            best,
+            tuple(candidates),
+            need,
+        )
 
 
-def _weigh(
-    priced: Priced, need: _Need, rates: Mapping[str, float], kept: str, kept_usd_per_byte: float = 0.0
-) -> _Candidate:  # fmt: skip
+def _weigh(priced: Priced, need: _Need, rates: Mapping[str, float], kept: str, kept_usd_per_byte: float = 0.0) -> _Candidate:
     """What a product costs and gives; `kept` is where passes after the first come from, if not from it."""
     product, operation = priced.product, min(need.part, _IO)
     machine = min(rates[product.tier], product.most_iops * operation)
@@ -289,16 +314,19 @@ def _reason(best: _Candidate, feeding: int, need: _Need) -> str:
 
 def _check(
     size: float, rate: float, machines: float, hours: float, disk: float, memory: float, passes: float, file: float
-) -> None:  # fmt: skip
+) -> None:
     right = min(size, rate, hours, disk, memory) >= 0.0 and machines >= 1.0 and passes > 0.0 and file > 0.0
     if right and isfinite(size + rate + machines + hours + disk + memory + passes + file):
         return
     rules = (
-        ("size_bytes", size, size >= 0.0, "0 or more"), ("needed_bytes_per_s", rate, rate >= 0.0, "0 or more"),
-        ("machines", machines, machines >= 1.0, "1 or more"), ("hours", hours, hours >= 0.0, "0 or more"),
+        ("size_bytes", size, size >= 0.0, "0 or more"),
+        ("needed_bytes_per_s", rate, rate >= 0.0, "0 or more"),
+        ("machines", machines, machines >= 1.0, "1 or more"),
+        ("hours", hours, hours >= 0.0, "0 or more"),
         ("local_disk_bytes", disk, disk >= 0.0, "0 or more, or None"),
-        ("host_memory_bytes", memory, memory >= 0.0, "0 or more, or None"), ("passes", passes, passes > 0.0, "above 0"),
+        ("host_memory_bytes", memory, memory >= 0.0, "0 or more, or None"),
+        ("passes", passes, passes > 0.0, "above 0"),
         ("file_bytes", file, file > 0.0, "above 0, or None where files are large"),
-    )  # fmt: skip
+    )
     wrong = (Problem(n, f"{v:g} cannot be", None, allowed) for n, v, holds, allowed in rules if not (holds and isfinite(v)))
     raise InvalidSettings(*wrong)

@@ -56,8 +56,15 @@ _PRODUCTS = (
     Product("gcp", "Cloud Storage", "standard", "object-store"),
     Product("coreweave", "storage", "AI Object Storage hot", "object-store"),
     Product(
-        "aws", "EBS", "gp3 storage", "network-block", rate_item="gp3 throughput above 125 MB/s", included=125 * MB,
-        iops_item="gp3 IOPS above 3000", included_iops=3000, most_iops=16_000,
+        "aws",
+        "EBS",
+        "gp3 storage",
+        "network-block",
+        rate_item="gp3 throughput above 125 MB/s",
+        included=125 * MB,
+        iops_item="gp3 IOPS above 3000",
+        included_iops=3000,
+        most_iops=16_000,
     ),
     Product("aws", "EBS", "st1 storage", "hard-disk", per_byte=40 * MB / TIB, least_bytes=125 * GB),
     # Persistent disks read 0.12, 0.28 and 0.48 MiB/s for each GiB.
@@ -75,7 +82,7 @@ _PRODUCTS = (
     Product("oci", "File Storage", "storage", "nfs"),
     Product("aws", "FSx for Lustre", "persistent SSD 125 MB/s/TiB", "parallel-file-system", GB, _LUSTRE, 1.2 * TIB),
     Product("coreweave", "storage", "Distributed File Storage", "parallel-file-system", per_byte=_LUSTRE),
-)  # fmt: skip
+)
 # What stands for a tier where a provider lists none of it.
 _TYPICAL = (
     Product("", "typical", "object store", "object-store"),

@@ -18,15 +18,27 @@ from chipwise.perf.serving import Load, answer, bases, in_flight, unit
 from chipwise.perf.transformer import Transformers
 
 TERM_OF = {
-    "prefill_matrix": "prefill matrix", "prefill_attention": "prefill attention", "prefill_element": "prefill elementwise",
-    "prefill_link": "prefill communication", "prefill_host": "prefill host", "decode_matrix": "weights",
-    "decode_cache": "cache", "decode_link": "communication", "layer_host": "launches", "step_host": "engine",
-    "sequence_host": "sequences", "request_host": "fixed", "queue": "waiting", "stretch": "waiting",
-}  # fmt: skip
+    "prefill_matrix": "prefill matrix",
+    "prefill_attention": "prefill attention",
+    "prefill_element": "prefill elementwise",
+    "prefill_link": "prefill communication",
+    "prefill_host": "prefill host",
+    "decode_matrix": "weights",
+    "decode_cache": "cache",
+    "decode_link": "communication",
+    "layer_host": "launches",
+    "step_host": "engine",
+    "sequence_host": "sequences",
+    "request_host": "fixed",
+    "queue": "waiting",
+    "stretch": "waiting",
+}
 # Of the bare formula's time: 95% of the nominal peak and bandwidth are the fastest there is.
 FLOORS = {
-    "weights": MEMORY_EFFICIENCY / 0.95, "cache": MEMORY_EFFICIENCY / 0.95, "prefill matrix": COMPUTE_EFFICIENCY / 0.95,
-}  # fmt: skip
+    "weights": MEMORY_EFFICIENCY / 0.95,
+    "cache": MEMORY_EFFICIENCY / 0.95,
+    "prefill matrix": COMPUTE_EFFICIENCY / 0.95,
+}
 USUAL_WATTS = 0.8  # board power in W for each TFLOP/s of 16 bits
 _ASKED = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}
 
@@ -62,28 +74,51 @@ def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
     engine, source, model, part, kind = names.engine, names.source, names.model, names.part, names.kind
     here = source.cross(part)
     return {
-        "all": part.map(lambda name: "all"), "vendor": vendor, "arch": arch, "chip": part, "weights": names.weights,
-        "arch|weights": arch.cross(names.weights), "engine": engine, "version": names.version, "source": source,
+        "all": part.map(lambda name: "all"),
+        "vendor": vendor,
+        "arch": arch,
+        "chip": part,
+        "weights": names.weights,
+        "arch|weights": arch.cross(names.weights),
+        "engine": engine,
+        "version": names.version,
+        "source": source,
         "engine|vendor": engine.cross(vendor),
-        "engine|arch": engine.cross(arch), "engine|chip": engine.cross(part), "engine|weights": engine.cross(names.weights),
-        "style": names.style, "source|style": source.cross(names.style), "kind": kind,
-        "engine|kind": engine.cross(kind), "model": model, "engine|model": engine.cross(model),
-        "version|model": names.version.cross(model), "source|chip": here, "source|chip|model": here.cross(model),
+        "engine|arch": engine.cross(arch),
+        "engine|chip": engine.cross(part),
+        "engine|weights": engine.cross(names.weights),
+        "style": names.style,
+        "source|style": source.cross(names.style),
+        "kind": kind,
+        "engine|kind": engine.cross(kind),
+        "model": model,
+        "engine|model": engine.cross(model),
+        "version|model": names.version.cross(model),
+        "source|chip": here,
+        "source|chip|model": here.cross(model),
         "source|chip|model|style": here.cross(model).cross(names.weights).cross(names.style),
-        "source|tp": source.cross(names.split), "kind|arch": kind.cross(arch), "kind|weights": kind.cross(names.weights),
-        "engine|kind|arch": engine.cross(kind).cross(arch), "source|kind": source.cross(kind),
-        "version|kind": names.version.cross(kind), "version|arch": names.version.cross(arch),
+        "source|tp": source.cross(names.split),
+        "kind|arch": kind.cross(arch),
+        "kind|weights": kind.cross(names.weights),
+        "engine|kind|arch": engine.cross(kind).cross(arch),
+        "source|kind": source.cross(kind),
+        "version|kind": names.version.cross(kind),
+        "version|arch": names.version.cross(arch),
         "source|weights": source.cross(names.weights),
-    }  # fmt: skip
+    }
 
 
 def features(run: Serving, load: Load, held: Array, watts: Array) -> dict[str, Array]:
     return {
-        "tp": np.log(np.maximum(run.tp * run.dp, 1.0)), "batch": np.log(held / 16), "in": np.log(load.input_len / 1024),
-        "out": np.log(np.maximum(load.output_len, 1.0) / 512), "hidden": np.log(run.model.hidden / 4096),
+        "tp": np.log(np.maximum(run.tp * run.dp, 1.0)),
+        "batch": np.log(held / 16),
+        "in": np.log(load.input_len / 1024),
+        "out": np.log(np.maximum(load.output_len, 1.0) / 512),
+        "hidden": np.log(run.model.hidden / 4096),
         "strength": np.log(run.half_peak / 5e14),
-        "speed": np.log(run.bandwidth / 2e12), "watts": watts,
-    }  # fmt: skip
+        "speed": np.log(run.bandwidth / 2e12),
+        "watts": watts,
+    }
 
 
 def warmth(part: Coded, parts: Mapping[str, Part]) -> Array:
@@ -96,9 +131,16 @@ def question(run: Serving, load: Load, names: Names, parts: dict[str, Part], rep
     made = bases(run, load, held)
     scale, power = unit(load)
     return Question(
-        made, lambda base: answer(load, held, base), np.where(power < 0, scale * replicas, scale), power,
-        levels(names, parts), features(run, load, held, warmth(names.part, parts)), TERM_OF, ("arrival",), FLOORS,
-    )  # fmt: skip
+        made,
+        lambda base: answer(load, held, base),
+        np.where(power < 0, scale * replicas, scale),
+        power,
+        levels(names, parts),
+        features(run, load, held, warmth(names.part, parts)),
+        TERM_OF,
+        ("arrival",),
+        FLOORS,
+    )
 
 
 def question_of(cases: Sequence[InferenceCase]) -> Question:
@@ -111,26 +153,40 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
     run = Serving(
         model=Transformers.of([case.layer for case in cases]),
         peak=np.array([case.part.rate(arithmetic(case.weights, case.part)) for case in cases]),
-        half_peak=np.array([case.part.rate("bf16") for case in cases]), bandwidth=of_part("bandwidth"),
-        network=Network(of_part("link"), np.maximum(of_part("domain"), 1.0), of_part("fabric")), tp=column("tp"),
-        dp=column("dp"), pp=column("pp"), weight_bytes=np.array([FORMATS[case.weights][0] for case in cases]),
+        half_peak=np.array([case.part.rate("bf16") for case in cases]),
+        bandwidth=of_part("bandwidth"),
+        network=Network(of_part("link"), np.maximum(of_part("domain"), 1.0), of_part("fabric")),
+        tp=column("tp"),
+        dp=column("dp"),
+        pp=column("pp"),
+        weight_bytes=np.array([FORMATS[case.weights][0] for case in cases]),
         head_bytes=np.array([FORMATS[case.weights][1] for case in cases]),
         cache_bytes=np.array([cache_bytes(case.cache) for case in cases]),
-    )  # fmt: skip
+    )
     replicas = column("replicas")
     load = Load(
-        scenario=Coded.of([case.scenario for case in cases]), metric=Coded.of([case.metric for case in cases]),
-        batch=column("batch"), slots=column("slots"), input_len=column("input_len"), output_len=column("output_len"),
-        rate=column("rate") / replicas, requests=column("requests") / replicas, prefix=np.zeros(1), beams=column("beams"),
-    )  # fmt: skip
+        scenario=Coded.of([case.scenario for case in cases]),
+        metric=Coded.of([case.metric for case in cases]),
+        batch=column("batch"),
+        slots=column("slots"),
+        input_len=column("input_len"),
+        output_len=column("output_len"),
+        rate=column("rate") / replicas,
+        requests=column("requests") / replicas,
+        prefix=np.zeros(1),
+        beams=column("beams"),
+    )
     names = Names(
-        part=Coded.of([case.part.name for case in cases]), weights=Coded.of([case.weights for case in cases]),
-        engine=Coded.of([case.engine for case in cases]), version=Coded.of([case.version for case in cases]),
-        source=Coded.of([source_of(case) for case in cases]), style=Coded.of([style_of(case) for case in cases]),
+        part=Coded.of([case.part.name for case in cases]),
+        weights=Coded.of([case.weights for case in cases]),
+        engine=Coded.of([case.engine for case in cases]),
+        version=Coded.of([case.version for case in cases]),
+        source=Coded.of([source_of(case) for case in cases]),
+        style=Coded.of([style_of(case) for case in cases]),
         kind=Coded.of(["experts" if case.layer.experts else "dense" for case in cases]),
         model=Coded.of([case.model for case in cases]),
         split=Coded.of([f"{case.tp:g} {case.dp:g} {case.pp:g}" for case in cases]),
-    )  # fmt: skip
+    )
     return question(run, load, names, {case.part.name: case.part for case in cases}, replicas)
 
 

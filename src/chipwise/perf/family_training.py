@@ -19,10 +19,17 @@ from chipwise.perf.transformer import Transformers
 ARITHMETIC = {"fp8 or fp4": "fp8", "nf4": "bf16", "int4": "fp16", "mxfp8": "fp8"}
 WEIGHT_BYTES = {"fp8": 1.0, "mxfp8": 1.0, "fp8 or fp4": 1.0, "fp4": 0.56, "fp32": 4.0, "tf32": 4.0}
 TERM_OF = {
-    "matrix": "matrix", "attention": "attention", "elementwise": "elementwise", "optimizer": "optimizer",
-    "tensor": "communication", "data": "communication", "expert": "communication", "dispatch": "elementwise",
-    "unpack": "unpack", "host": "host",
-}  # fmt: skip
+    "matrix": "matrix",
+    "attention": "attention",
+    "elementwise": "elementwise",
+    "optimizer": "optimizer",
+    "tensor": "communication",
+    "data": "communication",
+    "expert": "communication",
+    "dispatch": "elementwise",
+    "unpack": "unpack",
+    "host": "host",
+}
 # Of the bare formula's time: products at 95% of the peak and reads at 95% of the bandwidth are the fastest there is.
 FLOORS = {"matrix": COMPUTE_EFFICIENCY / 0.95, "elementwise": 0.3}
 
@@ -85,10 +92,16 @@ def features(run: Steps, node: Array) -> dict[str, Array]:
         each = share * run.model.active * np.maximum(run.ep, 1.0) / np.maximum(run.model.experts, 1.0)
         grain = pick(run.model.has_experts, np.log(np.maximum(each, 1.0) / 2048), grain)
     return {
-        "hidden": np.log(run.model.hidden / 4096), "tokens": np.log(np.maximum(share, 1.0) / 8192),
-        "seq": np.log(run.seq / 4096), "nodes": np.log(np.maximum(run.chips / node, 1.0)), "recompute": run.recompute - 0.5,
-        "grain": grain, "strength": np.log(run.half_peak / 5e14), "ways": np.log(ways), "deep": np.log(run.model.layers / 32),
-    }  # fmt: skip
+        "hidden": np.log(run.model.hidden / 4096),
+        "tokens": np.log(np.maximum(share, 1.0) / 8192),
+        "seq": np.log(run.seq / 4096),
+        "nodes": np.log(np.maximum(run.chips / node, 1.0)),
+        "recompute": run.recompute - 0.5,
+        "grain": grain,
+        "strength": np.log(run.half_peak / 5e14),
+        "ways": np.log(ways),
+        "deep": np.log(run.model.layers / 32),
+    }
 
 
 def question(run: Steps, names: Names, node: Array, parts: dict[str, Part], scale: Array, power: Array) -> Question:
@@ -147,20 +160,24 @@ def question_of(cases: Sequence[TrainingCase]) -> Question:
     """Of measurement rows: each asks for its own metric."""
     run = steps_of(cases)
     names = Names(
-        part=Coded.of([case.part.name for case in cases]), precision=Coded.of([case.precision for case in cases]),
-        stack=Coded.of([case.stack for case in cases]), variant=Coded.of([case.variant for case in cases]),
+        part=Coded.of([case.part.name for case in cases]),
+        precision=Coded.of([case.precision for case in cases]),
+        stack=Coded.of([case.stack for case in cases]),
+        variant=Coded.of([case.variant for case in cases]),
         method=Coded.of([case.method for case in cases]),
         kind=Coded.of([kind_of(case.model, case.layer.experts, case.layer.causal) for case in cases]),
         model=Coded.of([case.model for case in cases]),
-    )  # fmt: skip
+    )
     counts = np.array([float(case.convention == "full") for case in cases])
     flop = flop_per_token(run.model, run.seq, run.frozen, counts)
     peak = np.array([case.part.rate("bf16") for case in cases])
     amount = {
-        "tokens_per_s_per_chip": run.tokens / run.chips, "samples_per_s": run.global_batch,
-        "model_tflops_per_chip": flop * run.tokens / run.chips / 1e12, "mfu": flop * run.tokens / run.chips / peak,
+        "tokens_per_s_per_chip": run.tokens / run.chips,
+        "samples_per_s": run.global_batch,
+        "model_tflops_per_chip": flop * run.tokens / run.chips / 1e12,
+        "mfu": flop * run.tokens / run.chips / peak,
         "step_time_s": np.ones(len(cases)),
-    }  # fmt: skip
+    }
     scale = np.array([amount[case.metric][at] for at, case in enumerate(cases)])
     power = np.array([1.0 if case.metric == "step_time_s" else -1.0 for case in cases])
     node = np.array([max(case.node, 1.0) for case in cases])

@@ -33,17 +33,35 @@ from chipwise.perf.vision import (
 )
 
 TERM_OF = {
-    "matrix": "matrix", "stream": "memory", "attention": "attention", "element": "elementwise", "start": "starts",
-    "launch": "launches", "feed": "input", "fixed": "fixed", "link": "communication", "optimizer": "optimizer",
-    "lookup": "lookup", "exchange": "communication",
-}  # fmt: skip
+    "matrix": "matrix",
+    "stream": "memory",
+    "attention": "attention",
+    "element": "elementwise",
+    "start": "starts",
+    "launch": "launches",
+    "feed": "input",
+    "fixed": "fixed",
+    "link": "communication",
+    "optimizer": "optimizer",
+    "lookup": "lookup",
+    "exchange": "communication",
+}
 _FULL = ("fp32", "tf32")  # formats whose attention is not done in 16 bits
 _USUAL_CLOCK = 0.7  # guaranteed over boost
 # Expected spreads of plain factors by level and base; two names joined by `|` are a level of their own.
 _SPREADS: dict[str, dict[str, float]] = {
     "all": {
-        "matrix": 0.03, "stream": 0.03, "attention": 0.04, "element": 0.03, "start": 0.03, "launch": 0.03, "feed": 0.03,
-        "fixed": 0.03, "link": 0.04, "optimizer": 0.29, "lookup": 0.3,
+        "matrix": 0.03,
+        "stream": 0.03,
+        "attention": 0.04,
+        "element": 0.03,
+        "start": 0.03,
+        "launch": 0.03,
+        "feed": 0.03,
+        "fixed": 0.03,
+        "link": 0.04,
+        "optimizer": 0.29,
+        "lookup": 0.3,
     },
     "vendor": {"stream": 0.03, "element": 0.03, "start": 0.03, "launch": 0.24, "feed": 0.41, "fixed": 0.08},
     "engine": {"element": 0.03, "start": 0.06, "launch": 0.09, "fixed": 0.13},
@@ -65,7 +83,7 @@ _SPREADS: dict[str, dict[str, float]] = {
     "model|scenario": {"*": 0.04},
     "chip|scenario": {"*": 0.03},
     "source|chip|model|scenario": {"*": 0.08},
-}  # fmt: skip
+}
 _LEANING: tuple[Block, ...] = (
     Block("all", "matrix", "clock", 0.51),
     Block("architecture", "matrix", "batch", 0.04),

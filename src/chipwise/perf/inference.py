@@ -24,10 +24,21 @@ from chipwise.perf.operators import attention, passes, product
 from chipwise.perf.transformer import Transformers
 
 BASES = (
-    "prefill_matrix", "prefill_attention", "prefill_element", "prefill_link", "prefill_host",
-    "decode_matrix", "decode_cache", "decode_link", "layer_host", "step_host", "sequence_host", "request_host", "queue",
+    "prefill_matrix",
+    "prefill_attention",
+    "prefill_element",
+    "prefill_link",
+    "prefill_host",
+    "decode_matrix",
+    "decode_cache",
+    "decode_link",
+    "layer_host",
+    "step_host",
+    "sequence_host",
+    "request_host",
+    "queue",
     "stretch",
-)  # fmt: skip
+)
 LAYER_HOST_S = 12e-6  # gaps between the kernels of one layer, replayed as a graph
 STEP_HOST_S = 600e-6  # scheduling, sampling and bookkeeping of an engine, per step
 _STEP_HOST = np.array([STEP_HOST_S])

@@ -123,7 +123,7 @@ def shares(model: Transformers, tp: Array, ep: Array, group: Array) -> Shares:
         head=model.head / tp,
         tied=tied,
         expert_ways=spread,
-    )  # fmt: skip
+    )
 
 
 def is_latent(model: Transformers) -> Array:

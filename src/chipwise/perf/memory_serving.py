@@ -119,10 +119,18 @@ def _serving(model: Transformers, setup: ServingSetup, context: Array) -> Memory
     workspace = CUBLAS * (1.0 + captured) + graphs * GRAPH_BYTES_PER_LAYER * np.ceil(model.layers / setup.pp)
     nothing = column(0.0)
     return Memory(
-        weights=weights, weight_copies=nothing, gradients=nothing, optimizer=nothing, activations=activations,
-        logits=logits, kv_cache=kv_bytes(model, setup), communication=between, workspace=workspace,
-        context=context, fragmentation=FRAGMENTS * (weights + activations),
-    )  # fmt: skip
+        weights=weights,
+        weight_copies=nothing,
+        gradients=nothing,
+        optimizer=nothing,
+        activations=activations,
+        logits=logits,
+        kv_cache=kv_bytes(model, setup),
+        communication=between,
+        workspace=workspace,
+        context=context,
+        fragmentation=FRAGMENTS * (weights + activations),
+    )
 
 
 def _tokens(setup: ServingSetup) -> Array:

@@ -216,11 +216,18 @@ def _training(model: Transformers, setup: TrainingSetup, context: Array) -> Memo
         fullest = _fuller(fullest, _stage(run, last=True))
     moment = fullest.moment
     return Memory(
-        weights=fullest.weights, weight_copies=fullest.copies + moment.copies, gradients=moment.gradients,
-        optimizer=fullest.optimizer, activations=moment.activations, logits=moment.logits, kv_cache=column(0.0),
-        communication=moment.communication, workspace=moment.workspace, context=context,
+        weights=fullest.weights,
+        weight_copies=fullest.copies + moment.copies,
+        gradients=moment.gradients,
+        optimizer=fullest.optimizer,
+        activations=moment.activations,
+        logits=moment.logits,
+        kv_cache=column(0.0),
+        communication=moment.communication,
+        workspace=moment.workspace,
+        context=context,
         fragmentation=FRAGMENTS * moment.held,
-    )  # fmt: skip
+    )
 
 
 def _fuller(first: Stage, last: Stage) -> Stage:
@@ -242,12 +249,20 @@ def _run(model: Transformers, setup: TrainingSetup) -> Run:
         2.0 * CUBLAS + setup.method.look_up(lambda name: float(name == "qlora")) * c * h * model.mlp_width / tp
     )  # one unpacked
     return Run(
-        model, setup, held, use, kept(model, setup, use), np.ceil(model.layers / setup.pp),
+        model,
+        setup,
+        held,
+        use,
+        kept(model, setup, use),
+        np.ceil(model.layers / setup.pp),
         dense_ways=(1.0 + on[0] * (replicas - 1.0), 1.0 + on[1] * (replicas - 1.0), 1.0 + on[2] * (replicas - 1.0)),
         expert_ways=(1.0 + on[0] * (copied - 1.0), 1.0 + on[1] * (copied - 1.0), 1.0 + on[2] * (copied - 1.0)),
-        along=along, again=(setup.recompute == FULL) * 1.0, traffic=_communication(model, setup, held, use, along),
-        quiet=quiet, backward=t * ((use.residual + c) * h / along + 2.0 * c * model.mlp_width / tp) + quiet,
-    )  # fmt: skip
+        along=along,
+        again=(setup.recompute == FULL) * 1.0,
+        traffic=_communication(model, setup, held, use, along),
+        quiet=quiet,
+        backward=t * ((use.residual + c) * h / along + 2.0 * c * model.mlp_width / tp) + quiet,
+    )
 
 
 def _stage(run: Run, last: bool) -> Stage:
@@ -319,7 +334,7 @@ def _moments(run: Run, table: Array, head: Array, gradients: Array, flying: Arra
         Moment(np.maximum(earlier, head_gradient), copies + run.again * copy, stored + again, nothing, traffic, run.backward),
         Moment(np.maximum(earlier, before), copy, one_block, nothing, traffic, run.backward),
         Moment(late, nothing, setup.tokens * h * (2.0 * use.residual + sorting) / run.along, nothing, traffic, run.quiet),
-    ]  # fmt: skip
+    ]
 
 
 def _communication(model: Transformers, setup: TrainingSetup, held: Shares, use: Formats, along: Array) -> Array:

@@ -127,10 +127,17 @@ def repeated(net: Net, times: float, samples: float = 1.0, wide: bool | None = N
             replace(one, rows=one.rows * samples, times=one.times * times, wide=one.wide if wide is None else wide)
             for one in net.products
         ),
-        parameters=net.parameters, score_flop=net.score_flop * many, score_values=net.score_values * many,
-        score_map=net.score_map * many, touched=net.touched * many, lookups=net.lookups * many, inputs=net.inputs,
-        pooled=net.pooled * many, rows_read=net.rows_read * many, depth=net.kernels * times,
-    )  # fmt: skip
+        parameters=net.parameters,
+        score_flop=net.score_flop * many,
+        score_values=net.score_values * many,
+        score_map=net.score_map * many,
+        touched=net.touched * many,
+        lookups=net.lookups * many,
+        inputs=net.inputs,
+        pooled=net.pooled * many,
+        rows_read=net.rows_read * many,
+        depth=net.kernels * times,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +183,16 @@ def net_of(shape: Shape, size: Size = OWN) -> Net:
 
 def _convnet(shape: ConvShape, side: int) -> Net:
     layers = [
-        Product(float(one.out_side**2), one.outputs / one.groups, one.inputs / one.groups * one.kernel**2, float(one.groups),
-                float(one.kernel**2), narrow=CONV_NARROW)
+        Product(
+            float(one.out_side**2),
+            one.outputs / one.groups,
+            one.inputs / one.groups * one.kernel**2,
+            float(one.groups),
+            float(one.kernel**2),
+            narrow=CONV_NARROW,
+        )
         for one in shape.convolutions(side)
-    ]  # fmt: skip
+    ]
     features = shape.widths[-1] * shape.block.expansion
     layers.append(Product(1.0, float(shape.classes), float(features)))
     return _of_convolutions(layers, float(shape.parameters), 3.0 * side * side)
@@ -211,11 +224,16 @@ class _Layers:
             Product(tokens, self.hidden, wide / 2, times=self.count),
         )
         return Net(
-            kind=TRANSFORMER, products=products, parameters=parameters,
+            kind=TRANSFORMER,
+            products=products,
+            parameters=parameters,
             score_flop=2.0 * self.count * self.score_width * seen * seen,
-            score_values=2.0 * self.count * self.score_width * seen, score_map=self.count * self.heads * seen * seen,
-            touched=self.count * tokens * (NORM_PASSES * self.hidden + 2.0 * wide), inputs=tokens, depth=5.0 * self.count,
-        )  # fmt: skip
+            score_values=2.0 * self.count * self.score_width * seen,
+            score_map=self.count * self.heads * seen * seen,
+            touched=self.count * tokens * (NORM_PASSES * self.hidden + 2.0 * wide),
+            inputs=tokens,
+            depth=5.0 * self.count,
+        )
 
 
 def of_layer(layer: Layer, tokens: float, padded: float = 0.0) -> Net:
@@ -268,10 +286,12 @@ def _attending(width: float, depth: float, places: float, text: float, text_widt
         return Net(DIFFUSION, (), 0.0)
     products = (
         Product(places, width, width, times=2.0),
-        Product(places, 3 * width, width, times=depth), Product(places, width, width, times=3 * depth),
-        Product(places, 8 * width, width, times=depth), Product(places, width, 4 * width, times=depth),
+        Product(places, 3 * width, width, times=depth),
+        Product(places, width, width, times=3 * depth),
+        Product(places, 8 * width, width, times=depth),
+        Product(places, width, 4 * width, times=depth),
         Product(text, 2 * width, text_width, times=depth),
-    )  # fmt: skip
+    )
     scores = 4.0 * depth * width * places * (places + text)
     moved = depth * width * (6.0 * places + 2.0 * text)
     squares = depth * width / _HEAD * places * (places + text)
@@ -385,6 +405,12 @@ def _recommender(shape: RecommenderShape) -> Net:
     touched = 2.0 * sum(one.columns for one in products)
     inputs = float(shape.dense_inputs + shape.rows_read)
     return Net(
-        TABLE, merged(products), float(shape.dense_parameters), touched=touched, lookups=looked, inputs=inputs,
-        pooled=float(len(shape.tables) * shape.embedding_width), rows_read=float(shape.rows_read),
-    )  # fmt: skip
+        TABLE,
+        merged(products),
+        float(shape.dense_parameters),
+        touched=touched,
+        lookups=looked,
+        inputs=inputs,
+        pooled=float(len(shape.tables) * shape.embedding_width),
+        rows_read=float(shape.rows_read),
+    )

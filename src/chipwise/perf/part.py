@@ -21,11 +21,18 @@ PCIE_BYTES_PER_S = {3: 12e9, 4: 24e9, 5: 48e9, 6: 96e9}  # x16, one direction, a
 _RATES = ("fp64", "fp64_tensor", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 # Where a format has no unit of its own the work is done in the first of these that has one (int4 weights: in 16 bits).
 _FALLBACK = {
-    "bf16": ("fp16", "tf32", "fp32"), "fp16": ("bf16", "tf32", "fp32"), "tf32": ("bf16", "fp32", "fp16"),
-    "fp8": ("bf16", "fp16", "fp32"), "fp4": ("fp8", "bf16", "fp16", "fp32"), "int8": ("bf16", "fp16", "fp32"),
-    "int4": ("fp16", "bf16", "fp32"), "nf4": ("bf16", "fp16", "fp32"), "fp32": ("tf32", "fp16", "bf16"),
-    "fp64": ("fp64_tensor",), "fp64_tensor": ("fp64",),
-}  # fmt: skip
+    "bf16": ("fp16", "tf32", "fp32"),
+    "fp16": ("bf16", "tf32", "fp32"),
+    "tf32": ("bf16", "fp32", "fp16"),
+    "fp8": ("bf16", "fp16", "fp32"),
+    "fp4": ("fp8", "bf16", "fp16", "fp32"),
+    "int8": ("bf16", "fp16", "fp32"),
+    "int4": ("fp16", "bf16", "fp32"),
+    "nf4": ("bf16", "fp16", "fp32"),
+    "fp32": ("tf32", "fp16", "bf16"),
+    "fp64": ("fp64_tensor",),
+    "fp64_tensor": ("fp64",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,26 +143,44 @@ def _joined(chip: Chip) -> Part:
     pcie = PCIE_BYTES_PER_S.get(chip.pcie_gen or 4, 24e9)
     link = _number(row, "link_gb_per_s", GB) or (chip.link_bytes_per_s or 0.0) / 2 or pcie
     return Part(
-        name=chip.name, vendor=chip.vendor, kind=chip.kind.value, architecture=chip.architecture,
-        memory_bytes=chip.memory_bytes or 64 * GIB, bandwidth=bandwidth or 100e9, rates=complete,
-        power_w=power or _usual_power(complete), power_stated=power is not None,
-        link=link, domain=int(row.get("domain") or 8), fabric=_number(row, "fabric_gb_per_s", GB) or 6.25e9, pcie=pcie,
+        name=chip.name,
+        vendor=chip.vendor,
+        kind=chip.kind.value,
+        architecture=chip.architecture,
+        memory_bytes=chip.memory_bytes or 64 * GIB,
+        bandwidth=bandwidth or 100e9,
+        rates=complete,
+        power_w=power or _usual_power(complete),
+        power_stated=power is not None,
+        link=link,
+        domain=int(row.get("domain") or 8),
+        fabric=_number(row, "fabric_gb_per_s", GB) or 6.25e9,
+        pcie=pcie,
         stated=bandwidth is not None and complete == rates,
         unstated=_unstated(chip, complete, bandwidth),
         known_as=tuple(name for name in row.get("known_as", "").split("|") if name),
-    )  # fmt: skip
+    )
 
 
 def _only_measured(row: Mapping[str, str]) -> Part:
     names = {name: f"{name}_{'tops' if name == 'int8' else 'tflops'}" for name in _RATES}
     rates = {name: _number(row, cell, 1e12) for name, cell in names.items() if row.get(cell)}
     return Part(
-        name=row["name"], vendor=row["vendor"], kind=row["kind"], architecture=row["architecture"],
-        memory_bytes=float(row["memory_gb"]) * GIB, bandwidth=float(row["memory_gb_per_s"]) * GB,
-        rates={name: rate for name, rate in rates.items() if rate}, power_w=float(row["power_w"]),
-        link=float(row["link_gb_per_s"]) * GB, domain=int(row["domain"]), fabric=float(row["fabric_gb_per_s"]) * GB,
-        pcie=24e9, stated=False, known_as=tuple(name for name in row["known_as"].split("|") if name),
-    )  # fmt: skip
+        name=row["name"],
+        vendor=row["vendor"],
+        kind=row["kind"],
+        architecture=row["architecture"],
+        memory_bytes=float(row["memory_gb"]) * GIB,
+        bandwidth=float(row["memory_gb_per_s"]) * GB,
+        rates={name: rate for name, rate in rates.items() if rate},
+        power_w=float(row["power_w"]),
+        link=float(row["link_gb_per_s"]) * GB,
+        domain=int(row["domain"]),
+        fabric=float(row["fabric_gb_per_s"]) * GB,
+        pcie=24e9,
+        stated=False,
+        known_as=tuple(name for name in row["known_as"].split("|") if name),
+    )
 
 
 class Parts:

@@ -169,10 +169,17 @@ class _Table:
         features = tuple(dict.fromkeys(feature for _, feature in pairs if feature != PLAIN))
         feature = np.array([(PLAIN, *features).index(name) for _, name in pairs], dtype=np.intp)
         return cls(
-            bases, features, tuple(pairs), feature, places, cells,
-            np.array([level[block.level] for block in ordered], dtype=np.intp), first[:-1, None].astype(np.intp),
-            _starts([order[block.base, block.feature] for block in ordered]), _starts([bases[base] for base, _ in pairs]),
-        )  # fmt: skip
+            bases,
+            features,
+            tuple(pairs),
+            feature,
+            places,
+            cells,
+            np.array([level[block.level] for block in ordered], dtype=np.intp),
+            first[:-1, None].astype(np.intp),
+            _starts([order[block.base, block.feature] for block in ordered]),
+            _starts([bases[base] for base, _ in pairs]),
+        )
 
     def sums(self, levels: Mapping[str, Coded]) -> Array:
         if not self.places:

@@ -59,9 +59,15 @@ class Generation:
             return values if len(values) == 1 else values[which]
 
         return Generation(
-            self.model.rows(which), self.name.rows(which), self.hardware.rows(which), self.setup.rows(which),
-            self.scenario.rows(which), cut(self.rate), cut(self.replicas), cut(self.attention_dp),
-        )  # fmt: skip
+            self.model.rows(which),
+            self.name.rows(which),
+            self.hardware.rows(which),
+            self.setup.rows(which),
+            self.scenario.rows(which),
+            cut(self.rate),
+            cut(self.replicas),
+            cut(self.attention_dp),
+        )
 
 
 def usual_engines(hardware: Hardware) -> Coded:
@@ -78,13 +84,19 @@ def replica(ask: Generation) -> Serving:
         ]
     )
     return Serving(
-        model=ask.model, peak=table[hardware.part.index, weights.index], half_peak=hardware.rate(Coded.of("bf16")),
-        bandwidth=hardware.get("bandwidth"), network=hardware.network(), tp=setup.tp / ask.attention_dp, dp=ask.attention_dp,
-        pp=setup.pp, weight_bytes=weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0) / 8),
+        model=ask.model,
+        peak=table[hardware.part.index, weights.index],
+        half_peak=hardware.rate(Coded.of("bf16")),
+        bandwidth=hardware.get("bandwidth"),
+        network=hardware.network(),
+        tp=setup.tp / ask.attention_dp,
+        dp=ask.attention_dp,
+        pp=setup.pp,
+        weight_bytes=weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0) / 8),
         head_bytes=weights.look_up(lambda name: _HEAD_BYTES.get(name, 2.0)),
         cache_bytes=setup.precision_kv.look_up(lambda name: KV_BITS.get(name, 16.0) / 8),
         graphs=np.maximum(setup.cuda_graphs, setup.engine.look_up(lambda name: float(name in EAGER))),
-    )  # fmt: skip
+    )
 
 
 def _arithmetic(weights: str, part: Part) -> str:
@@ -106,10 +118,17 @@ def load(ask: Generation, metric: str, room: Array) -> Load:
     setup = ask.setup
     shared = ask.scenario.look_up(lambda name: float(name in ("full", "open")))
     return Load(
-        scenario=ask.scenario, metric=Coded.of(metric), batch=pick(shared > 0, room, setup.batch), slots=room,
-        input_len=setup.input_len, output_len=setup.output_len, rate=ask.rate / ask.replicas, requests=_ENDLESS,
-        prefix=setup.prefix_len, beams=_ONE,
-    )  # fmt: skip
+        scenario=ask.scenario,
+        metric=Coded.of(metric),
+        batch=pick(shared > 0, room, setup.batch),
+        slots=room,
+        input_len=setup.input_len,
+        output_len=setup.output_len,
+        rate=ask.rate / ask.replicas,
+        requests=_ENDLESS,
+        prefix=setup.prefix_len,
+        beams=_ONE,
+    )
 
 
 def _levels(ask: Generation, metric: str) -> Groups:
@@ -205,9 +224,16 @@ def _estimates(
         asked = load(ask, metric, room)
         scale, power = unit(asked)
         question = Question(
-            work, partial(answer, asked, held), pick(power < 0, scale * ask.replicas, scale), power, common,
-            features(run, asked, held, watts), TERM_OF, ("arrival",), FLOORS,
-        )  # fmt: skip
+            work,
+            partial(answer, asked, held),
+            pick(power < 0, scale * ask.replicas, scale),
+            power,
+            common,
+            features(run, asked, held, watts),
+            TERM_OF,
+            ("arrival",),
+            FLOORS,
+        )
         found[metric] = model.estimate("inference", question, kind_of(ask.scenario, metric, ask.setup.engine))
     return found
 

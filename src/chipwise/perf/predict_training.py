@@ -27,9 +27,15 @@ _ONE = column(1.0)
 _POWER = ("chip", "host", "facility")  # lines of it
 _KINDS = (kind_of("", 1, 1), kind_of("", 0, 1), kind_of("", 0, 0))
 FRAMEWORKS = {
-    "tpu": "maxtext-recipes", "neuron": "neuron", "gaudi": "mlperf-lora", "AMD": "primus", "adapters": "torchtune",
-    "split": "megatron-bridge", "sharded": "composer", "one": "pytorch",
-}  # fmt: skip
+    "tpu": "maxtext-recipes",
+    "neuron": "neuron",
+    "gaudi": "mlperf-lora",
+    "AMD": "primus",
+    "adapters": "torchtune",
+    "split": "megatron-bridge",
+    "sharded": "composer",
+    "one": "pytorch",
+}
 # Stacks that run blocks kernel by kernel, so that every operation keeps its inputs.
 EAGER_FRAMEWORKS = frozenset({"hf-trainer", "llama-factory", "deepspeed", "fsdp-qlora"})
 _STACKS = tuple(dict.fromkeys(FRAMEWORKS.values()))

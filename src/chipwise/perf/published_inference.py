@@ -17,16 +17,30 @@ from chipwise.perf.transformer import Layer
 METRICS = ("ttft_ms", "tpot_ms", "output_tokens_per_s", "total_tokens_per_s", "latency_ms", "requests_per_s", "samples_per_s")
 # (bytes per weight of the layers, bytes per weight of the head, format of the arithmetic)
 FORMATS = {
-    "fp32": (4.0, 4.0, "fp32"), "fp32 weights, bf16 matmul": (4.0, 4.0, "bf16"), "fp16": (2.0, 2.0, "fp16"),
-    "bf16": (2.0, 2.0, "bf16"), "fp16/bf16": (2.0, 2.0, "bf16"), "fp8": (1.0, 2.0, "fp8"), "int8": (1.0, 2.0, "bf16"),
-    "nvfp4": (0.5625, 2.0, "fp4"), "fp4": (0.5625, 2.0, "fp4"), "mxfp4": (0.53, 2.0, "mxfp4"), "int4": (0.53, 2.0, "int4"),
-    "q4_k_m": (0.606, 0.82, "int4"), "q8_0": (1.06, 1.06, "int8"), "f16": (2.0, 2.0, "fp16"),
-}  # fmt: skip
+    "fp32": (4.0, 4.0, "fp32"),
+    "fp32 weights, bf16 matmul": (4.0, 4.0, "bf16"),
+    "fp16": (2.0, 2.0, "fp16"),
+    "bf16": (2.0, 2.0, "bf16"),
+    "fp16/bf16": (2.0, 2.0, "bf16"),
+    "fp8": (1.0, 2.0, "fp8"),
+    "int8": (1.0, 2.0, "bf16"),
+    "nvfp4": (0.5625, 2.0, "fp4"),
+    "fp4": (0.5625, 2.0, "fp4"),
+    "mxfp4": (0.53, 2.0, "mxfp4"),
+    "int4": (0.53, 2.0, "int4"),
+    "q4_k_m": (0.606, 0.82, "int4"),
+    "q8_0": (1.06, 1.06, "int8"),
+    "f16": (2.0, 2.0, "fp16"),
+}
 # Mean lengths of the data sets that benchmarks use: (input, output, beams).
 BENCHMARKS = {
-    "llama2-70b": (294.0, 294.0, 1.0), "gptj": (880.0, 69.0, 4.0), "mixtral-8x7b": (420.0, 145.0, 1.0),
-    "llama3.1-405b": (9400.0, 684.0, 1.0), "llama3.1-8b": (870.0, 73.0, 1.0), "deepseek-r1": (800.0, 3880.0, 1.0),
-}  # fmt: skip
+    "llama2-70b": (294.0, 294.0, 1.0),
+    "gptj": (880.0, 69.0, 4.0),
+    "mixtral-8x7b": (420.0, 145.0, 1.0),
+    "llama3.1-405b": (9400.0, 684.0, 1.0),
+    "llama3.1-8b": (870.0, 73.0, 1.0),
+    "deepseek-r1": (800.0, 3880.0, 1.0),
+}
 _SHAREGPT = (225.0, 235.0)
 
 
@@ -77,13 +91,30 @@ def engine_family(text: str, part: Part) -> tuple[str, str]:
     lowered = text.lower()
     release = re.search(r"(\d+\.\d+)", text)
     for mark, name in (
-        ("tensorrt-llm", "tensorrt-llm"), ("vllm", "vllm"), ("sglang", "sglang"), ("llama.cpp", "llama.cpp"),
-        ("fastertransformer", "fastertransformer"), ("neuronx", "neuron"), ("neuron", "neuron"), ("habana", "deepspeed-habana"),
-        ("deepspeed", "deepspeed"), ("jetstream", "jetstream"), ("awq", "autoawq"), ("mlc", "mlc"), ("exllama", "exllama"),
-        ("gpt-fast", "gpt-fast"), ("transformers", "transformers"), ("accelerate", "accelerate"), ("lmdeploy", "lmdeploy"),
-        ("qserve", "qserve"), ("tensorrt", "tensorrt-llm"), ("tgi", "tgi"), ("ipex", "ipex"), ("openvino", "openvino"),
+        ("tensorrt-llm", "tensorrt-llm"),
+        ("vllm", "vllm"),
+        ("sglang", "sglang"),
+        ("llama.cpp", "llama.cpp"),
+        ("fastertransformer", "fastertransformer"),
+        ("neuronx", "neuron"),
+        ("neuron", "neuron"),
+        ("habana", "deepspeed-habana"),
+        ("deepspeed", "deepspeed"),
+        ("jetstream", "jetstream"),
+        ("awq", "autoawq"),
+        ("mlc", "mlc"),
+        ("exllama", "exllama"),
+        ("gpt-fast", "gpt-fast"),
+        ("transformers", "transformers"),
+        ("accelerate", "accelerate"),
+        ("lmdeploy", "lmdeploy"),
+        ("qserve", "qserve"),
+        ("tensorrt", "tensorrt-llm"),
+        ("tgi", "tgi"),
+        ("ipex", "ipex"),
+        ("openvino", "openvino"),
         ("pytorch", "pytorch"),
-    ):  # fmt: skip
+    ):
         if mark in lowered:
             return name, f"{name} {release[1]}" if release and name != "pytorch" else name
     return (lowered.split()[0] if lowered else usual_engine(part)), lowered or usual_engine(part)

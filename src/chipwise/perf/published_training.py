@@ -121,9 +121,18 @@ def _variant(row: Row, notes: str) -> str:
 def _precision(row: Row, part: Part) -> str:
     text = row.text("precision").lower()
     for mark, name in (
-        ("nf4", "nf4"), ("int4", "int4"), ("fp8 or nvfp4", "fp8 or fp4"), ("nvfp4", "fp4"), ("fp4", "fp4"), ("fp8", "fp8"),
-        ("bf16", "bf16"), ("fp16", "fp16"), ("tf32", "tf32"), ("fp32", "fp32"), ("int8", "int8"),
-    ):  # fmt: skip
+        ("nf4", "nf4"),
+        ("int4", "int4"),
+        ("fp8 or nvfp4", "fp8 or fp4"),
+        ("nvfp4", "fp4"),
+        ("fp4", "fp4"),
+        ("fp8", "fp8"),
+        ("bf16", "bf16"),
+        ("fp16", "fp16"),
+        ("tf32", "tf32"),
+        ("fp32", "fp32"),
+        ("int8", "int8"),
+    ):
         if mark in text:
             return name
     source = row.text("source_repo")

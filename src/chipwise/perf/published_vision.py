@@ -39,26 +39,49 @@ _TRAINED = re.compile(
 )
 # Starting points of the fit, from the rows themselves.
 ENGINES = {
-    "tensorrt": Engine(0.05, 0.05, 1.0, 1e-6), "triton-tensorrt": Engine(0.3, 0.3, 1.5, 1e-6),
-    "fastertransformer": Engine(0.3, 0.3, 4.0, 4e-6), "xla": Engine(1.2, 1.2, 6.0, 6e-6),
-    "pytorch": Engine(1.8, 0.0, 6.0, 20e-6), "pytorch-1": Engine(1.8, 1.8, 6.0, 20e-6),
-    "triton-pytorch": Engine(1.8, 1.8, 4.0, 20e-6), "mxnet": Engine(0.8, 0.8, 3.0, 8e-6),
-    "onnxruntime": Engine(0.6, 0.6, 2.0, 8e-6), "flax": Engine(0.6, 0.6, 1.5, 2e-6), "neuron": Engine(0.2, 0.2, 1.0, 0.5e-6),
-    "habana": Engine(0.6, 0.2, 2.0, 4e-6), "openvino": Engine(0.4, 0.4, 1.0, 2e-6), "pytorch-cpu": Engine(0.8, 0.8, 2.0, 3e-6),
-}  # fmt: skip
+    "tensorrt": Engine(0.05, 0.05, 1.0, 1e-6),
+    "triton-tensorrt": Engine(0.3, 0.3, 1.5, 1e-6),
+    "fastertransformer": Engine(0.3, 0.3, 4.0, 4e-6),
+    "xla": Engine(1.2, 1.2, 6.0, 6e-6),
+    "pytorch": Engine(1.8, 0.0, 6.0, 20e-6),
+    "pytorch-1": Engine(1.8, 1.8, 6.0, 20e-6),
+    "triton-pytorch": Engine(1.8, 1.8, 4.0, 20e-6),
+    "mxnet": Engine(0.8, 0.8, 3.0, 8e-6),
+    "onnxruntime": Engine(0.6, 0.6, 2.0, 8e-6),
+    "flax": Engine(0.6, 0.6, 1.5, 2e-6),
+    "neuron": Engine(0.2, 0.2, 1.0, 0.5e-6),
+    "habana": Engine(0.6, 0.2, 2.0, 4e-6),
+    "openvino": Engine(0.4, 0.4, 1.0, 2e-6),
+    "pytorch-cpu": Engine(0.8, 0.8, 2.0, 3e-6),
+}
 # What in a row's engine names which of these, the first that is found.
 _MARKS = (
-    ("neuron", "neuron"), ("triton + tensorrt", "triton-tensorrt"), ("triton + pytorch", "triton-pytorch"),
-    ("pytorch eager", "pytorch-1"), ("fastertransformer", "fastertransformer"), ("tensorrt", "tensorrt"), ("xla", "xla"),
-    ("tf-nightly", "xla"), ("openvino", "openvino"), ("flax", "flax"), ("jax", "flax"), ("mxnet", "mxnet"),
-    ("onnx", "onnxruntime"), ("tensorflow", "xla"),
-)  # fmt: skip
+    ("neuron", "neuron"),
+    ("triton + tensorrt", "triton-tensorrt"),
+    ("triton + pytorch", "triton-pytorch"),
+    ("pytorch eager", "pytorch-1"),
+    ("fastertransformer", "fastertransformer"),
+    ("tensorrt", "tensorrt"),
+    ("xla", "xla"),
+    ("tf-nightly", "xla"),
+    ("openvino", "openvino"),
+    ("flax", "flax"),
+    ("jax", "flax"),
+    ("mxnet", "mxnet"),
+    ("onnx", "onnxruntime"),
+    ("tensorflow", "xla"),
+)
 _PLAIN = {"cpu": "pytorch-cpu", "gaudi": "habana", "neuron": "neuron", "tpu": "flax"}  # PyTorch, or no name at all
 # Bytes of an activation and of a weight.
 FORMATS = {
-    "fp32": (4.0, 4.0), "tf32": (4.0, 4.0), "fp16": (2.0, 2.0), "bf16": (2.0, 2.0), "fp8": (1.0, 1.0), "int8": (1.0, 1.0),
+    "fp32": (4.0, 4.0),
+    "tf32": (4.0, 4.0),
+    "fp16": (2.0, 2.0),
+    "bf16": (2.0, 2.0),
+    "fp8": (1.0, 1.0),
+    "int8": (1.0, 1.0),
     "fp4": (1.0, 0.56),
-}  # fmt: skip
+}
 _SCENARIOS = {"SingleStream": "single-stream", "MultiStream": "multi-stream", "Offline": "offline", "Server": "server"}
 _SQUAD = 178.0  # mean tokens of the questions that MLPerf asks BERT; submissions do not pad to 384
 _FILLED = 0.5  # FasterTransformer's example draws lengths evenly from 0 to the longest and skips the padding
@@ -211,14 +234,29 @@ def _served(row: Row, part: Part) -> VisionCase:
     submitter = re.search(r"submitter ([^;]+);", notes)
     source = row.text("source_repo")
     return VisionCase(
-        model=model, net=net, part=part, chips=chips, copies=copies, share=share, tensor=tensor, stages=stages,
-        batch=batch or _usual_batch(name, net, part.rate(precision), scenario), in_flight=in_flight,
-        precision=precision, engine=engine, version=version, scenario=scenario, source=_source(source),
-        submitter=submitter[1] if submitter else "", metric=metric, node=min(chips, float(part.domain)),
+        model=model,
+        net=net,
+        part=part,
+        chips=chips,
+        copies=copies,
+        share=share,
+        tensor=tensor,
+        stages=stages,
+        batch=batch or _usual_batch(name, net, part.rate(precision), scenario),
+        in_flight=in_flight,
+        precision=precision,
+        engine=engine,
+        version=version,
+        scenario=scenario,
+        source=_source(source),
+        submitter=submitter[1] if submitter else "",
+        metric=metric,
+        node=min(chips, float(part.domain)),
         decoded=_DECODE_S if "framework inference" in notes and task == "image-classification" else 0.0,
         input_width=1.0 if precision == "int8" else 2.0 if engine == "tensorrt" else 4.0,
-        overlapped=scenario in ("offline", "server"), guessed=int(not batch) + int(not row.text("precision_weights")),
-    )  # fmt: skip
+        overlapped=scenario in ("offline", "server"),
+        guessed=int(not batch) + int(not row.text("precision_weights")),
+    )
 
 
 def _source(repository: str) -> str:
@@ -261,13 +299,29 @@ def _trained(row: Row, part: Part) -> VisionCase:
     read = source.startswith("mlcommons/") or "real data pipeline" in notes or "dali" in notes
     model, net = net_of_row(row, row.number("seq_len", 0.0) or 197.0, Size(_side(name, ""), 1.0, guidance=1.0))
     return VisionCase(
-        model=model, net=net, part=part, chips=chips, copies=copies, share=1.0 / cores, tensor=1.0,
-        stages=1.0, batch=max(batch, 1.0), in_flight=1.0, precision=precision, engine=engine, version=version, scenario="train",
-        source=_source(source), submitter="", metric=row.text("metric_name"),
+        model=model,
+        net=net,
+        part=part,
+        chips=chips,
+        copies=copies,
+        share=1.0 / cores,
+        tensor=1.0,
+        stages=1.0,
+        batch=max(batch, 1.0),
+        in_flight=1.0,
+        precision=precision,
+        engine=engine,
+        version=version,
+        scenario="train",
+        source=_source(source),
+        submitter="",
+        metric=row.text("metric_name"),
         node=row.number("chips_per_node", 0.0) or min(chips, float(part.domain)),
-        decoded=_DECODE_S if read else 0.0, input_width=2.0, overlapped=True,
+        decoded=_DECODE_S if read else 0.0,
+        input_width=2.0,
+        overlapped=True,
         guessed=int(not total and not micro) + int(not stated),
-    )  # fmt: skip
+    )
 
 
 def _stack(notes: str, source: str, path: str) -> str:

@@ -19,9 +19,23 @@ _WIDTH = 1000.0
 _LEFT, _RIGHT, _TOP = 92.0, 710.0, 64.0  # of the plot; the list stands to its right
 _PLOT, _ROW = 430.0, 22.0
 _COLOURS = (  # Okabe and Ito's, which most colour-blind readers tell apart, then darker ones
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#8c564b", "#3b5b2e",
-    "#1b1b6f", "#a3123f", "#5f6b6d", "#b8a500", "#00707a", "#ff7f6b", "#4b4b4b",
-)  # fmt: skip
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#7f3c8d",
+    "#8c564b",
+    "#3b5b2e",
+    "#1b1b6f",
+    "#a3123f",
+    "#5f6b6d",
+    "#b8a500",
+    "#00707a",
+    "#ff7f6b",
+    "#4b4b4b",
+)
 _INK, _QUIET, _GRID = "#1f2328", "#57606a", "#e4e7eb"
 _HALO = 'paint-order="stroke" stroke="#ffffff" stroke-width="3"'  # a label stays readable over lines and dots
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))

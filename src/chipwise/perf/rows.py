@@ -116,8 +116,24 @@ def _usual_length(name: str) -> float:
 
 def _gated(name: str) -> bool:
     """Two matrices in the feed-forward of older models, three since Llama."""
-    plain = ("gpt-3", "gpt-j", "gpt2", "gpt-", "mpt", "vtrain", "megatron", "bloom", "falcon", "bert", "vit", "opt", "stablelm",
-             "transformer-xl", "nemotron", "t5-")  # fmt: skip
+    plain = (
+        "gpt-3",
+        "gpt-j",
+        "gpt2",
+        "gpt-",
+        "mpt",
+        "vtrain",
+        "megatron",
+        "bloom",
+        "falcon",
+        "bert",
+        "vit",
+        "opt",
+        "stablelm",
+        "transformer-xl",
+        "nemotron",
+        "t5-",
+    )
     lowered = name.lower()
     return not lowered.startswith(plain) or lowered.startswith("gpt-oss")
 
@@ -206,6 +222,12 @@ def _from_size(parameters: float, active: float, row: Row) -> Layer:
     if active >= 0.9 * parameters:
         return dense
     stored = dense.mlp_stored + (parameters - active) / layers
-    return replace(dense, experts=64.0, expert_layers=1.0, active=max(round(64 * dense.mlp_weights / stored), 1),
-                   mlp_stored=stored,
-                   mlp_width=dense.mlp_width * dense.mlp_weights / stored, parameters=parameters)  # fmt: skip
+    return replace(
+        dense,
+        experts=64.0,
+        expert_layers=1.0,
+        active=max(round(64 * dense.mlp_weights / stored), 1),
+        mlp_stored=stored,
+        mlp_width=dense.mlp_width * dense.mlp_weights / stored,
+        parameters=parameters,
+    )

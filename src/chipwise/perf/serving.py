@@ -32,9 +32,22 @@ FIXED_S = 12e-3  # from the socket to the scheduler and back, without load
 SLOWER = 1.1  # a loaded replica against the bare formula, to find how many requests are in flight
 _NOTHING, _HALF, _ONE, _MILLI, _FIXED = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S))
 TERMS = (
-    "prefill matrix", "prefill attention", "prefill elementwise", "prefill communication", "prefill host", "weights", "cache",
-    "communication", "launches", "engine", "sequences", "fixed", "waiting", "slots", "arrival",
-)  # fmt: skip
+    "prefill matrix",
+    "prefill attention",
+    "prefill elementwise",
+    "prefill communication",
+    "prefill host",
+    "weights",
+    "cache",
+    "communication",
+    "launches",
+    "engine",
+    "sequences",
+    "fixed",
+    "waiting",
+    "slots",
+    "arrival",
+)
 
 
 class Weights(NamedTuple):
@@ -73,14 +86,24 @@ def _weights(scenario: str, metric: str) -> Weights:
         steps, more = max(token, 1.0 - first), 0.0
     out, both = float(metric == "output_tokens_per_s"), float(metric == "total_tokens_per_s")
     found = {
-        "shared": full + online, "together": prompts + static, "decode": step, "open": opened,
-        "prefills": 0.0 if step else 1.0 if full * rate else ttft + rate * (static + full), "steps": steps * (1.0 - prompts),
-        "steps_per_token": more * (1.0 - prompts), "stretched": online + full * (1.0 - rate), "waiting": online * ttft,
-        "queued": online * ttft * (1.0 - rate), "per_slot": rate * (1.0 - full) * (1.0 - opened),
-        "steps_per_slot": rate * (1.0 - opened), "tail": rate * opened, "time": 1.0 - rate,
-        "asked": float(metric in ("requests_per_s", "samples_per_s")) + out * step, "asked_in": both,
+        "shared": full + online,
+        "together": prompts + static,
+        "decode": step,
+        "open": opened,
+        "prefills": 0.0 if step else 1.0 if full * rate else ttft + rate * (static + full),
+        "steps": steps * (1.0 - prompts),
+        "steps_per_token": more * (1.0 - prompts),
+        "stretched": online + full * (1.0 - rate),
+        "waiting": online * ttft,
+        "queued": online * ttft * (1.0 - rate),
+        "per_slot": rate * (1.0 - full) * (1.0 - opened),
+        "steps_per_slot": rate * (1.0 - opened),
+        "tail": rate * opened,
+        "time": 1.0 - rate,
+        "asked": float(metric in ("requests_per_s", "samples_per_s")) + out * step,
+        "asked_in": both,
         "asked_out": out * (1.0 - step) + both * (1.0 - prompts),
-    }  # fmt: skip
+    }
     return Weights(**{name: np.array([value]) for name, value in found.items()})
 
 
@@ -231,17 +254,23 @@ def _sum(bases: dict[str, Array]) -> Array:
 def _prefill_terms(base: dict[str, Array]) -> dict[str, Array]:
     device = base["prefill_matrix"] + base["prefill_attention"] + base["prefill_element"] + base["prefill_link"]
     return {
-        "prefill matrix": base["prefill_matrix"], "prefill attention": base["prefill_attention"],
-        "prefill elementwise": base["prefill_element"], "prefill communication": base["prefill_link"],
+        "prefill matrix": base["prefill_matrix"],
+        "prefill attention": base["prefill_attention"],
+        "prefill elementwise": base["prefill_element"],
+        "prefill communication": base["prefill_link"],
         "prefill host": device * (soft_one(base["prefill_host"] / np.maximum(device, 1e-12)) - 1.0),
-    }  # fmt: skip
+    }
 
 
 def _decode_terms(base: dict[str, Array]) -> dict[str, Array]:
     return {
-        "weights": base["decode_matrix"], "cache": base["decode_cache"], "communication": base["decode_link"],
-        "launches": base["layer_host"], "engine": base["step_host"], "sequences": base["sequence_host"],
-    }  # fmt: skip
+        "weights": base["decode_matrix"],
+        "cache": base["decode_cache"],
+        "communication": base["decode_link"],
+        "launches": base["layer_host"],
+        "engine": base["step_host"],
+        "sequences": base["sequence_host"],
+    }
 
 
 __all__ = ["BASES", "RATES", "SCENARIOS", "TERMS", "TIMES", "Load", "answer", "bases", "in_flight", "unit"]

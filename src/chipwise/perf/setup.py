@@ -34,10 +34,24 @@ STATES = ("autocast", "master", "pure")
 OPTIMIZERS = ("adamw", "adamw-8bit", "adafactor", "lion", "muon", "sgd")
 # Bits of a stored weight, scales included (groups of 128 for int4 and AWQ, of 64 twice quantised for nf4).
 WEIGHT_BITS = {
-    "fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "mxfp8": 8.25, "q8_0": 8.5, "q6_k": 6.5625,
-    "q5_k_m": 5.69, "q4_k_m": 4.85, "nvfp4": 4.5, "fp4": 4.5, "mxfp4": 4.25, "int4": 4.25, "awq": 4.25, "gptq": 4.25,
+    "fp32": 32.0,
+    "bf16": 16.0,
+    "fp16": 16.0,
+    "fp8": 8.0,
+    "int8": 8.0,
+    "mxfp8": 8.25,
+    "q8_0": 8.5,
+    "q6_k": 6.5625,
+    "q5_k_m": 5.69,
+    "q4_k_m": 4.85,
+    "nvfp4": 4.5,
+    "fp4": 4.5,
+    "mxfp4": 4.25,
+    "int4": 4.25,
+    "awq": 4.25,
+    "gptq": 4.25,
     "nf4": 4.127,
-}  # fmt: skip
+}
 KV_BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.25, "q8_0": 8.5, "fp4": 4.5, "int4": 4.5}
 ENGINES = (
     "vllm",
@@ -213,15 +227,30 @@ class TrainingSetup(_Columns):
     compiled: Array = field(default_factory=partial(column, 1))  # element-wise work fused: its inputs are not kept
 
     whole: ClassVar[tuple[str, ...]] = (
-        "seq", "micro_batch", "global_batch", "tp", "pp", "cp", "ep", "dp", "interleave", "rank",
-    )  # fmt: skip
+        "seq",
+        "micro_batch",
+        "global_batch",
+        "tp",
+        "pp",
+        "cp",
+        "ep",
+        "dp",
+        "interleave",
+        "rank",
+    )
     names: ClassVar[dict[str, tuple[str, ...]]] = {
-        "method": METHODS, "precision": TRAINING_PRECISIONS, "states": STATES, "optimizer": OPTIMIZERS,
-    }  # fmt: skip
+        "method": METHODS,
+        "precision": TRAINING_PRECISIONS,
+        "states": STATES,
+        "optimizer": OPTIMIZERS,
+    }
     codes: ClassVar[dict[str, tuple[int, ...]]] = {
-        "shard": (0, 1, 2, 3), "recompute": (NONE, SELECTIVE, FULL), "sequence_parallel": (0, 1), "flash": (0, 1),
+        "shard": (0, 1, 2, 3),
+        "recompute": (NONE, SELECTIVE, FULL),
+        "sequence_parallel": (0, 1),
+        "flash": (0, 1),
         "compiled": (0, 1),
-    }  # fmt: skip
+    }
 
     @classmethod
     def of(cls, **columns: Values) -> Self:
@@ -284,11 +313,13 @@ def _model_rules(model: Transformers, tp: Array, pp: Array, stages: Array, ep: A
     return [
         Rule("tp", np.asarray(divides), tp, ways),
         Rule(
-            "pp", np.asarray(stages <= model.layers), pp,
+            "pp",
+            np.asarray(stages <= model.layers),
+            pp,
             lambda row: f"at most one stage (pp x interleave) for each of its {at(model.layers, row):g} layers",
         ),
         Rule("ep", np.asarray(shares), ep, experts),
-    ]  # fmt: skip
+    ]
 
 
 def _divisors(count: float, other: float) -> str:
@@ -325,8 +356,10 @@ class ServingSetup(_Columns):
 
     whole: ClassVar[tuple[str, ...]] = ("batch", "input_len", "tp", "pp", "ep")
     names: ClassVar[dict[str, tuple[str, ...]]] = {
-        "precision_weights": tuple(WEIGHT_BITS), "precision_kv": tuple(KV_BITS), "engine": ENGINES,
-    }  # fmt: skip
+        "precision_weights": tuple(WEIGHT_BITS),
+        "precision_kv": tuple(KV_BITS),
+        "engine": ENGINES,
+    }
 
     @property
     def chips(self) -> Array:
@@ -354,14 +387,25 @@ class ServingSetup(_Columns):
 
 
 _SPELLINGS = (
-    (r"tensorrt-?llm.*|trt-?llm.*", "tensorrt-llm"), (r"vllm.*", "vllm"), (r"sglang.*", "sglang"),
-    (r"hf transformers.*|transformers(?! neuronx).*", "transformers"), (r".*neuron.*", "neuron"), (r"pytorch.*", "pytorch"),
-    (r"llama\.?cpp.*", "llama.cpp"), (r"jetstream.*", "jetstream"),
-    (r"bfloat16|fp16/bf16|bf16.*", "bf16"), (r"float16|half|fp16 .*", "fp16"), (r"float32|fp32 .*", "fp32"),
-    (r"fp8[ /(_-].*|e4m3|w8a8-fp8", "fp8"), (r"w8a8|int8 .*", "int8"), (r".*awq.*", "awq"), (r".*gptq.*", "gptq"),
-    (r"w4a16|int4[ -].*", "int4"), (r"nf4 .*", "nf4"),
+    (r"tensorrt-?llm.*|trt-?llm.*", "tensorrt-llm"),
+    (r"vllm.*", "vllm"),
+    (r"sglang.*", "sglang"),
+    (r"hf transformers.*|transformers(?! neuronx).*", "transformers"),
+    (r".*neuron.*", "neuron"),
+    (r"pytorch.*", "pytorch"),
+    (r"llama\.?cpp.*", "llama.cpp"),
+    (r"jetstream.*", "jetstream"),
+    (r"bfloat16|fp16/bf16|bf16.*", "bf16"),
+    (r"float16|half|fp16 .*", "fp16"),
+    (r"float32|fp32 .*", "fp32"),
+    (r"fp8[ /(_-].*|e4m3|w8a8-fp8", "fp8"),
+    (r"w8a8|int8 .*", "int8"),
+    (r".*awq.*", "awq"),
+    (r".*gptq.*", "gptq"),
+    (r"w4a16|int4[ -].*", "int4"),
+    (r"nf4 .*", "nf4"),
     (r"adam|paged-adamw-8bit|adamw8bit", "adamw"),
-)  # fmt: skip
+)
 
 
 @cache

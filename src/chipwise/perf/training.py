@@ -137,9 +137,13 @@ def bases(run: Steps) -> dict[str, Array]:
         "attention": layers * _attention(run, rows, width),
         "elementwise": worked * passes(_touched(run, rows, width), run.bandwidth),
         "optimizer": passes(trained * 28.0 / sharded, speed),
-        "tensor": tensor, "data": _shared(run, held, trained, run.network.group(replicas, group)), "expert": expert,
-        "dispatch": dispatch, "unpack": unpack, "host": worked * (_LAUNCHES * _LAUNCH_S) * model.sublayers,
-    }  # fmt: skip
+        "tensor": tensor,
+        "data": _shared(run, held, trained, run.network.group(replicas, group)),
+        "expert": expert,
+        "dispatch": dispatch,
+        "unpack": unpack,
+        "host": worked * (_LAUNCHES * _LAUNCH_S) * model.sublayers,
+    }
 
 
 def _products(run: Steps, rows: Array, headed: Array, width: Array) -> Array:

@@ -207,13 +207,28 @@ def layer_of(shape: DecoderShape | EncoderShape | EncoderDecoderShape | VisionSh
     attention, mlp = stack.attention, stack.mlp
     vocab = getattr(shape, "vocab", 0)
     return Layer(
-        layers=stack.layers, hidden=stack.hidden, vocab=vocab, heads=attention.heads,
+        layers=stack.layers,
+        hidden=stack.hidden,
+        vocab=vocab,
+        heads=attention.heads,
         query_width=attention.heads * attention.head_dim,
-        kv_width=attention.cached_values, kv_heads=attention.kv_heads, attention_weights=attention.weights,
-        mlp_width=mlp.width, mlp_weights=mlp.weights, mlp_stored=mlp.weights, experts=0, active=0, expert_layers=0,
-        score_width=attention.score_width, window=np.inf, windowed=0, causal=0, parameters=shape.parameters,
-        table=max(shape.parameters - stack.parameters, 0), head=0,
-    )  # fmt: skip
+        kv_width=attention.cached_values,
+        kv_heads=attention.kv_heads,
+        attention_weights=attention.weights,
+        mlp_width=mlp.width,
+        mlp_weights=mlp.weights,
+        mlp_stored=mlp.weights,
+        experts=0,
+        active=0,
+        expert_layers=0,
+        score_width=attention.score_width,
+        window=np.inf,
+        windowed=0,
+        causal=0,
+        parameters=shape.parameters,
+        table=max(shape.parameters - stack.parameters, 0),
+        head=0,
+    )
 
 
 def _decoder(shape: DecoderShape) -> Layer:
@@ -226,16 +241,28 @@ def _decoder(shape: DecoderShape) -> Layer:
         stored += share * (experts.count * experts.expert.weights + shared + experts.expert.hidden * experts.count)
     width = shape.embedding_width or shape.hidden
     return Layer(
-        layers=shape.layers, hidden=shape.hidden, vocab=shape.vocab, heads=shape.attention.heads,
+        layers=shape.layers,
+        hidden=shape.hidden,
+        vocab=shape.vocab,
+        heads=shape.attention.heads,
         query_width=shape.attention.score_width / 2,
-        kv_width=shape.attention.cached_values, kv_heads=shape.kv_heads, attention_weights=shape.attention.weights,
-        mlp_width=experts.expert.width if experts else shape.mlp.width, mlp_weights=mlp, mlp_stored=stored,
-        experts=experts.count if experts else 0, active=experts.active if experts else 0,
+        kv_width=shape.attention.cached_values,
+        kv_heads=shape.kv_heads,
+        attention_weights=shape.attention.weights,
+        mlp_width=experts.expert.width if experts else shape.mlp.width,
+        mlp_weights=mlp,
+        mlp_stored=stored,
+        experts=experts.count if experts else 0,
+        active=experts.active if experts else 0,
         expert_layers=share if experts else 0,
-        score_width=shape.attention.score_width, window=shape.window or np.inf,
-        windowed=shape.windowed_layers / shape.layers, causal=1, parameters=shape.parameters,
-        table=0 if shape.tied_embeddings else shape.vocab * width, head=shape.vocab * width,
-    )  # fmt: skip
+        score_width=shape.attention.score_width,
+        window=shape.window or np.inf,
+        windowed=shape.windowed_layers / shape.layers,
+        causal=1,
+        parameters=shape.parameters,
+        table=0 if shape.tied_embeddings else shape.vocab * width,
+        head=shape.vocab * width,
+    )
 
 
 def _encoder_decoder(shape: EncoderDecoderShape) -> Layer:
@@ -246,13 +273,28 @@ def _encoder_decoder(shape: EncoderDecoderShape) -> Layer:
     mlp = (encoder.layers * encoder.mlp.weights + decoder.layers * decoder.mlp.weights) / layers
     head = shape.vocab * encoder.hidden
     return Layer(
-        layers=layers, hidden=encoder.hidden, vocab=shape.vocab, heads=encoder.attention.heads,
-        query_width=encoder.attention.heads * encoder.attention.head_dim, kv_width=encoder.attention.cached_values,
-        kv_heads=encoder.attention.kv_heads, attention_weights=attention, mlp_width=encoder.mlp.width, mlp_weights=mlp,
-        mlp_stored=mlp, experts=0, active=0, expert_layers=0,
-        score_width=encoder.attention.score_width, window=np.inf, windowed=0, causal=0,
-        parameters=shape.parameters, table=max(shape.parameters - layers * (attention + mlp) - head, 0), head=head,
-    )  # fmt: skip
+        layers=layers,
+        hidden=encoder.hidden,
+        vocab=shape.vocab,
+        heads=encoder.attention.heads,
+        query_width=encoder.attention.heads * encoder.attention.head_dim,
+        kv_width=encoder.attention.cached_values,
+        kv_heads=encoder.attention.kv_heads,
+        attention_weights=attention,
+        mlp_width=encoder.mlp.width,
+        mlp_weights=mlp,
+        mlp_stored=mlp,
+        experts=0,
+        active=0,
+        expert_layers=0,
+        score_width=encoder.attention.score_width,
+        window=np.inf,
+        windowed=0,
+        causal=0,
+        parameters=shape.parameters,
+        table=max(shape.parameters - layers * (attention + mlp) - head, 0),
+        head=head,
+    )
 
 
 @cache
@@ -272,8 +314,11 @@ def pair_layer(shape: EncoderDecoderShape, inputs: float, targets: float) -> Lay
     pairs = encoder.layers * inputs * inputs + decoder.layers * (targets * targets / 2.0 + targets * inputs * decoder.cross)
     met = (own + across) / seen
     return replace(
-        whole, attention_weights=met, mlp_weights=(mlp + inputs * stem) / seen,
+        whole,
+        attention_weights=met,
+        mlp_weights=(mlp + inputs * stem) / seen,
         mlp_stored=whole.mlp_stored + whole.attention_weights - met,
         score_width=whole.score_width * pairs / (seen * (inputs + targets)),
-        reading=encoder.layers / whole.layers, source=inputs / (inputs + targets),
-    )  # fmt: skip
+        reading=encoder.layers / whole.layers,
+        source=inputs / (inputs + targets),
+    )

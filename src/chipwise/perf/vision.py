@@ -31,12 +31,32 @@ from chipwise.perf.networks import Net, Product
 from chipwise.perf.operators import ATTENTION_EFFICIENCY, COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY, exposed
 
 BASES = (
-    "matrix", "stream", "attention", "element", "start", "launch", "feed", "fixed", "link", "optimizer", "lookup", "exchange",
-)  # fmt: skip
-TERMS = (
-    "matrix", "memory", "attention", "elementwise", "starts", "launches", "input", "fixed", "communication", "optimizer",
+    "matrix",
+    "stream",
+    "attention",
+    "element",
+    "start",
+    "launch",
+    "feed",
+    "fixed",
+    "link",
+    "optimizer",
     "lookup",
-)  # fmt: skip
+    "exchange",
+)
+TERMS = (
+    "matrix",
+    "memory",
+    "attention",
+    "elementwise",
+    "starts",
+    "launches",
+    "input",
+    "fixed",
+    "communication",
+    "optimizer",
+    "lookup",
+)
 METRICS = ("samples_per_s", "latency_ms")
 # Seconds by kind of chip: of a kernel's own beginning and end, and of a call into the engine and back.
 START_S = {"gpu": 5e-6, "neuron": 1e-6, "tpu": 10e-6, "cpu": 3e-6}

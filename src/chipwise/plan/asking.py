@@ -22,8 +22,11 @@ from chipwise.plan.pricing import Priced
 from chipwise.plan.ranking import first_of
 
 PARALLEL, LATENCY, SCALING, BUDGET = (
-    "Is the work parallel enough?", "What does latency demand?", "How does it scale?", "What does the budget say?",
-)  # fmt: skip
+    "Is the work parallel enough?",
+    "What does latency demand?",
+    "How does it scale?",
+    "What does the budget say?",
+)
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
 PAYS = 0.5  # of linear: a doubling that brings less than 1.4 times the speed does not pay
 LATE = ("keeps no latency", " are allowed", ", above p", " ms, above ")  # in the reasons of families that are too slow

@@ -100,15 +100,28 @@ class Case:
 
 
 def family_of(part: Part) -> str:
-    names = {"tpu": "Google TPU", "neuron": f"AWS {part.name.rstrip('0123456789')}", "gaudi": "Intel Gaudi", "cpu": "CPU",
-             "fpga": "FPGA", "edge": f"edge {part.name.split('-')[0]}"}  # fmt: skip
+    names = {
+        "tpu": "Google TPU",
+        "neuron": f"AWS {part.name.rstrip('0123456789')}",
+        "gaudi": "Intel Gaudi",
+        "cpu": "CPU",
+        "fpga": "FPGA",
+        "edge": f"edge {part.name.split('-')[0]}",
+    }
     return names.get(part.kind) or f"{part.vendor} {part.architecture}"
 
 
 def assemble(
-    case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described], refused: Sequence[Refused],
-    missing: Sequence[Missing], counts: Counts, top: int, unable: Mapping[str, str] | None = None,
-) -> Plan:  # fmt: skip
+    case: Case,
+    fleet: Fleet,
+    priced: Priced,
+    describe: Callable[[int], Described],
+    refused: Sequence[Refused],
+    missing: Sequence[Missing],
+    counts: Counts,
+    top: int,
+    unable: Mapping[str, str] | None = None,
+) -> Plan:
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all."""
     maker = _Maker(case, fleet, priced, describe)
@@ -146,10 +159,18 @@ def assemble(
     losses += [Loss(name, None, reasons.get(name, NOT_OFFERED)) for name in codes if name not in seen]
     chosen = [maker.choice(at) for at in optimal.tolist()]
     made = Plan(
-        case.workload, case.kind, case.goals.objective, case.per, tuple(choices), tuple(chosen), tuple(losses),
-        tuple(refused), tuple(missing) if choices else (*missing, *late), counts,
+        case.workload,
+        case.kind,
+        case.goals.objective,
+        case.per,
+        tuple(choices),
+        tuple(chosen),
+        tuple(losses),
+        tuple(refused),
+        tuple(missing) if choices else (*missing, *late),
+        counts,
         rows=maker.rows(np.concatenate([good, rest]), len(good)),
-    )  # fmt: skip
+    )
     return replace(made, turns=turns(made))
 
 
@@ -281,10 +302,17 @@ class _Maker:
     def rows(self, ranked: Index, kept: int) -> Rows:
         case, way = self.case, self.priced.way
         return Rows(
-            self.fleet, self.priced, ranked, kept, case.units, self.choice, partial(_verdict, case, self.fleet),
-            lambda at: self.describe(int(way[at])).precision, lambda at: _device(self.describe(int(way[at]))),
+            self.fleet,
+            self.priced,
+            ranked,
+            kept,
+            case.units,
+            self.choice,
+            partial(_verdict, case, self.fleet),
+            lambda at: self.describe(int(way[at])).precision,
+            lambda at: _device(self.describe(int(way[at]))),
             self.storage_of if case.stored is not None else None,
-        )  # fmt: skip
+        )
 
     def foresee(self, rows: Index) -> None:
         """How bad one run in ten is, for many rows at once."""
@@ -335,10 +363,17 @@ class _Maker:
         hours = float(self.priced.seconds[at]) / 3600.0
         needed = stored.bytes_per_unit * self.case.units / max(float(self.priced.seconds[at]), 1.0)
         found = stored.tiers.choose(
-            machine.provider, region.name, stored.size_bytes, needed, int(self.priced.machines[at]), hours,
-            machine.disk_bytes, machine.memory_bytes, stored.passes,
+            machine.provider,
+            region.name,
+            stored.size_bytes,
+            needed,
+            int(self.priced.machines[at]),
+            hours,
+            machine.disk_bytes,
+            machine.memory_bytes,
+            stored.passes,
             stored.size_bytes / stored.files if stored.files else None,
-        )  # fmt: skip
+        )
         self.kept[at] = found
         return found.usd
 
@@ -364,17 +399,39 @@ class _Maker:
             )
         )
         made = Choice(
-            provider=machine.provider, machine=machine.name, region=region.name, country=region.country, chip=shape.part,
-            family=family_of(self.fleet.parts[shape.part]), chips=shape.chips, machines=many,
-            purchase=str(PURCHASES[priced.purchase[at]]), precision=told.precision, split=told.split,
-            seconds=float(priced.seconds[at]), low_s=float(priced.low_s[at]), high_s=float(priced.high_s[at]),
-            p90_s=self._tail(at), cost=cost, usd_per_unit=cost.usd / max(self.case.units, 1e-9), unit=self.case.unit,
-            kg=float(priced.kg[at]), rate=told.rate, replicas=told.replicas, memory_share=told.memory_share,
-            provenance=told.provenance, price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
-            interruptions=float(priced.interruptions[at]), checkpoint_s=float(priced.checkpoint_s[at]),
-            storage=held.tier if held else "", feeding=_feeding(held) if held else None,
-            latency=told.latency or {}, rate_spread=told.rate_spread, watts=float(priced.power_w[at]),
-            watts_stated=self.fleet.parts[shape.part].power_stated, quantum=told.quantum,
+            provider=machine.provider,
+            machine=machine.name,
+            region=region.name,
+            country=region.country,
+            chip=shape.part,
+            family=family_of(self.fleet.parts[shape.part]),
+            chips=shape.chips,
+            machines=many,
+            purchase=str(PURCHASES[priced.purchase[at]]),
+            precision=told.precision,
+            split=told.split,
+            seconds=float(priced.seconds[at]),
+            low_s=float(priced.low_s[at]),
+            high_s=float(priced.high_s[at]),
+            p90_s=self._tail(at),
+            cost=cost,
+            usd_per_unit=cost.usd / max(self.case.units, 1e-9),
+            unit=self.case.unit,
+            kg=float(priced.kg[at]),
+            rate=told.rate,
+            replicas=told.replicas,
+            memory_share=told.memory_share,
+            provenance=told.provenance,
+            price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
+            interruptions=float(priced.interruptions[at]),
+            checkpoint_s=float(priced.checkpoint_s[at]),
+            storage=held.tier if held else "",
+            feeding=_feeding(held) if held else None,
+            latency=told.latency or {},
+            rate_spread=told.rate_spread,
+            watts=float(priced.power_w[at]),
+            watts_stated=self.fleet.parts[shape.part].power_stated,
+            quantum=told.quantum,
             layered_usd=None if self.layered is None else float(self.layered[at]),
-        )  # fmt: skip
+        )
         return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

@@ -173,9 +173,14 @@ def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:
     """So much of a part, with memory of its own. Slices of one chip do not reach each other by its links."""
     rates = {precision: rate * share for precision, rate in part.rates.items()}
     made = replace(
-        part, name=name, memory_bytes=memory_bytes, bandwidth=part.bandwidth * share, rates=rates, power_w=part.power_w * share,
+        part,
+        name=name,
+        memory_bytes=memory_bytes,
+        bandwidth=part.bandwidth * share,
+        rates=rates,
+        power_w=part.power_w * share,
         known_as=(),
-    )  # fmt: skip
+    )
     if share >= 1 or part.kind == "cpu":
         return made
     return replace(made, domain=1, pcie=part.pcie * share, link=part.pcie * share)

@@ -85,8 +85,24 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     if not rows:
         none = np.zeros(0)
         empty = np.zeros(0, dtype=np.intp)
-        return Serving(empty, Coded((), empty), none, none, Coded.of(""), none, none, none, none, none, none, none, empty,
-                       Coded.of(""), none, none)  # fmt: skip
+        return Serving(
+            empty,
+            Coded((), empty),
+            none,
+            none,
+            Coded.of(""),
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            empty,
+            Coded.of(""),
+            none,
+            none,
+        )
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[1] for row in rows])
     tp, pp = (np.array([row[place] for row in rows], dtype=np.float64) for place in (2, 3))
@@ -119,12 +135,23 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     alone = rate
     rate = np.where((machines * chips <= chip_limits[1]) & (replicas <= job.most_replicas), rate, 0.0)
     return Serving(
-        shape, precision, tp, pp, ask.setup.engine, fits.astype(float), short, rate, replicas,
-        np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))), spread,
+        shape,
+        precision,
+        tp,
+        pp,
+        ask.setup.engine,
+        fits.astype(float),
+        short,
+        rate,
+        replicas,
+        np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
+        spread,
         rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
-        np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp), provenance,
-        tried.astype(float), alone,
-    )  # fmt: skip
+        np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
+        provenance,
+        tried.astype(float),
+        alone,
+    )
 
 
 def _replicas(ask: Generation, tp: Array, pp: Array, shape: Index, rows: Index) -> tuple[Index, Index]:
@@ -189,13 +216,26 @@ def ask_of(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Ar
     hardware = Hardware.of(parts, fleet.parts.by_name, node[shape], fabric[shape])
     cache = job.kv_precision or "bf16"
     setup = ServingSetup.of(
-        batch=1.0, input_len=job.input_len, output_len=job.output_len, prefix_len=job.prefix_len, tp=tp, pp=pp,
-        precision_weights=precision, precision_kv=cache, engine=usual_engines(hardware),
-    )  # fmt: skip
+        batch=1.0,
+        input_len=job.input_len,
+        output_len=job.output_len,
+        prefix_len=job.prefix_len,
+        tp=tp,
+        pp=pp,
+        precision_weights=precision,
+        precision_kv=cache,
+        engine=usual_engines(hardware),
+    )
     return Generation(
-        Transformers.of([job.layer]), Coded.of(job.model), hardware, setup, Coded.of("full"), column(0.0), column(1.0),
+        Transformers.of([job.layer]),
+        Coded.of(job.model),
+        hardware,
+        setup,
+        Coded.of("full"),
+        column(0.0),
         column(1.0),
-    )  # fmt: skip
+        column(1.0),
+    )
 
 
 def _used(names: Coded, rows: Index) -> Coded:

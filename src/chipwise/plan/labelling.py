@@ -43,9 +43,13 @@ def search(space: Space, limit: tuple[float, float], beam: int | None) -> tuple[
     of every step: quick, and not surely the best."""
     many = len(space.nodes)
     labels = _Labels(
-        np.zeros((1, space.columns)), np.zeros(1), np.zeros((1, many), np.intp), np.zeros((1, many)),
-        np.zeros(1, np.intp), np.zeros(1, np.intp),
-    )  # fmt: skip
+        np.zeros((1, space.columns)),
+        np.zeros(1),
+        np.zeros((1, many), np.intp),
+        np.zeros((1, many)),
+        np.zeros(1, np.intp),
+        np.zeros(1, np.intp),
+    )
     trail: list[_Labels] = []
     for at in range(many):
         labels = _step(space, labels, at, limit, beam)
@@ -136,7 +140,10 @@ def _unbeaten_labels(space: Space, labels: _Labels, at: int) -> Index:
 
 def _joined(parts: Sequence[_Labels]) -> _Labels:
     return _Labels(
-        np.concatenate([one.adds for one in parts]), np.concatenate([one.latest for one in parts]),
-        np.concatenate([one.region for one in parts]), np.concatenate([one.end for one in parts]),
-        np.concatenate([one.parent for one in parts]), np.concatenate([one.row for one in parts]),
-    )  # fmt: skip
+        np.concatenate([one.adds for one in parts]),
+        np.concatenate([one.latest for one in parts]),
+        np.concatenate([one.region for one in parts]),
+        np.concatenate([one.end for one in parts]),
+        np.concatenate([one.parent for one in parts]),
+        np.concatenate([one.row for one in parts]),
+    )

@@ -45,7 +45,7 @@ from chipwise.plan.splits import (
     Splits,
     setup_of,
     slopes,
-)  # fmt: skip
+)
 
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 MOST_CHIPS = 4096
@@ -116,9 +116,15 @@ def _fastest(
     sizes = np.array([len(row[3].kept) for row in rows], dtype=np.intp)
     places = [row[3].kept + starts[row[2]] for row in rows]
     candidates = _Candidates(
-        job, fleet, model, table, np.concatenate(places) if places else np.zeros(0, dtype=np.intp),
-        np.repeat(np.arange(len(rows)), sizes), shape, precision,
-    )  # fmt: skip
+        job,
+        fleet,
+        model,
+        table,
+        np.concatenate(places) if places else np.zeros(0, dtype=np.intp),
+        np.repeat(np.arange(len(rows)), sizes),
+        shape,
+        precision,
+    )
     best = _Best(len(rows))
     if len(candidates.place):
         least = candidates.least()
@@ -131,12 +137,20 @@ def _fastest(
     steps = job.tokens / (job.batch * job.seq)
     at = np.where(best.at >= 0, candidates.place[best.at] if len(candidates.place) else -1, -1)
     return Ways(
-        shape=shape, machines=np.array([row[1] for row in rows], dtype=np.float64), precision=precision,
-        split=Chosen(table, at), seconds=best.step * steps, low=best.low * steps, high=best.high * steps,
-        power_w=best.power, memory=np.where(at >= 0, memory[at] if len(memory) else 0.0, 0.0),
-        short=np.array([row[3].short for row in rows]), provenance=best.provenance.tolist(),
-        splits=np.array([row[3].splits for row in rows], dtype=np.intp), predicted=best.predicted,
-    )  # fmt: skip
+        shape=shape,
+        machines=np.array([row[1] for row in rows], dtype=np.float64),
+        precision=precision,
+        split=Chosen(table, at),
+        seconds=best.step * steps,
+        low=best.low * steps,
+        high=best.high * steps,
+        power_w=best.power,
+        memory=np.where(at >= 0, memory[at] if len(memory) else 0.0, 0.0),
+        short=np.array([row[3].short for row in rows]),
+        provenance=best.provenance.tolist(),
+        splits=np.array([row[3].splits for row in rows], dtype=np.intp),
+        predicted=best.predicted,
+    )
 
 
 def _joined(tables: dict[str, Splits]) -> tuple[Array, Array, dict[str, int]]:
@@ -144,8 +158,10 @@ def _joined(tables: dict[str, Splits]) -> tuple[Array, Array, dict[str, int]]:
     lengths = [len(one.table) for one in tables.values()]
     starts = dict(zip(tables, np.concatenate([[0], np.cumsum(lengths)]).tolist(), strict=False))
     return (
-        np.concatenate([one.table for one in tables.values()]), np.concatenate([one.memory for one in tables.values()]), starts,
-    )  # fmt: skip
+        np.concatenate([one.table for one in tables.values()]),
+        np.concatenate([one.memory for one in tables.values()]),
+        starts,
+    )
 
 
 def _first_least(values: Array, groups: Index) -> Index:
@@ -211,22 +227,30 @@ class _Candidates:
         return found
 
     def _replicas(
-        self, parts: Coded, precision: Index, place: Index, stack: Index, tp: Index, cp: Index, ep: Index, recompute: Index,
+        self,
+        parts: Coded,
+        precision: Index,
+        place: Index,
+        stack: Index,
+        tp: Index,
+        cp: Index,
+        ep: Index,
+        recompute: Index,
         micro: Index,
-    ) -> tuple[Array, NDArray[np.bool_]]:  # fmt: skip
+    ) -> tuple[Array, NDArray[np.bool_]]:
         """Seconds of one micro-batch on one replica; whether a bubble comes on top (not where the hardware's floor is all)."""
         ones = np.ones(len(place))
-        table = np.column_stack(
-            [2.0**tp, ones, 2.0**cp, 2.0**ep, ones, 0.0 * ones, recompute.astype(float), 2.0**micro]
-        )  # fmt: skip
+        table = np.column_stack([2.0**tp, ones, 2.0**cp, 2.0**ep, ones, 0.0 * ones, recompute.astype(float), 2.0**micro])
         some = place < len(parts.names)  # a part in one machine that is large enough, or a shape
         shape = np.where(some, 0, place - len(parts.names))
         node = np.array([float(one.chips) for one in self.fleet.shapes])[shape]
         fabric = np.array([one.fabric for one in self.fleet.shapes])[shape]
         hardware = Hardware.of(
-            Coded(parts.names, np.where(some, place, parts.index[shape])), self.fleet.parts.by_name,
-            np.where(some, 2.0 * MOST_CHIPS, node), np.where(some, 0.0, fabric),
-        )  # fmt: skip
+            Coded(parts.names, np.where(some, place, parts.index[shape])),
+            self.fleet.parts.by_name,
+            np.where(some, 2.0 * MOST_CHIPS, node),
+            np.where(some, 0.0, fabric),
+        )
         formats = Coded(self.precision.names, precision)
         like = table.copy()  # a job of that kind, to see which software it would run on
         like[:, PP], like[:, DP] = np.where(stack == 2, 2.0, 1.0), np.where(stack == 1, 2.0, 1.0)

@@ -98,9 +98,13 @@ def steady(rate: float, schedule: Timetable, burstiness: float = 1.0, unit: str 
     share = schedule.lasts / schedule.every
     usual = rate / (1.0 + (schedule.times - 1.0) * share)
     return LoadCurve(
-        np.array([usual, usual * schedule.times]), np.array([(1.0 - share) * on, share * on]), HOURS_PER_WEEK - on, burstiness,
-        followed=min(schedule.lasts, schedule.every - schedule.lasts) >= REACT_S, unit=unit,
-    )  # fmt: skip
+        np.array([usual, usual * schedule.times]),
+        np.array([(1.0 - share) * on, share * on]),
+        HOURS_PER_WEEK - on,
+        burstiness,
+        followed=min(schedule.lasts, schedule.every - schedule.lasts) >= REACT_S,
+        unit=unit,
+    )
 
 
 def recorded(rates: ArrayLike, step_s: float, schedule: Timetable, burstiness: float) -> LoadCurve:

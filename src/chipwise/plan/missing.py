@@ -74,9 +74,10 @@ class Searched:
 def not_joined() -> Missing:
     """Every way needs several machines at once, and none of the offers that are left can be joined."""
     return Missing(
-        "network", "every way needs several machines at once, and the network between those on offer is not stated or too slow",
+        "network",
+        "every way needs several machines at once, and the network between those on offer is not stated or too slow",
         f"machines with a network, or these {UNSTATED}",
-    )  # fmt: skip
+    )
 
 
 def none_offered(ok: Allowed, rules: Rules, fleet: Fleet) -> list[Missing]:
@@ -106,8 +107,13 @@ def no_way(fleet: Fleet, shapes: Sequence[int], precisions: Sequence[str], chips
     least = min((fleet.shapes[at].chips, fleet.shapes[at].part) for at in able)
     told = f"machines with {asked} come with {least[0]} {least[1]} at least, and {chips[0]} to {chips[1]} chips are allowed"
     if chips[0] <= least[0] <= chips[1]:
-        return [Missing("split", f"no split of {chips[0]} to {chips[1]} chips suits the model's heads, layers and batch",
-                        "another number of chips, or a larger batch")]  # fmt: skip
+        return [
+            Missing(
+                "split",
+                f"no split of {chips[0]} to {chips[1]} chips suits the model's heads, layers and batch",
+                "another number of chips, or a larger batch",
+            )
+        ]
     return [Missing("chips", told, f"limits.chip_count of {least[0]}")]
 
 
@@ -265,9 +271,10 @@ def _latency_of(job: ServingJob, rows: Serving, looked: Searched) -> Missing:
         return Missing("latency", f"the nearest, {where}, keeps {stated} for one request at a time only", "a looser goal")
     told = ", ".join(f"{_goal(*goal, seconds)} (allowed {_ms(job.goals[goal])})" for goal, seconds in missed)
     return Missing(
-        "latency", f"the nearest, {where}, takes {told} with a single request",
+        "latency",
+        f"the nearest, {where}, takes {told} with a single request",
         " and ".join(f"goals.{goal[0]} p{goal[1] * 100:g} above {_ms(seconds)}" for goal, seconds in missed),
-    )  # fmt: skip
+    )
 
 
 def _goal(name: str, share: float, seconds: float) -> str:

@@ -144,20 +144,32 @@ def ways_for(
     rates, found = [], None
     for bucket, goals in zip(buckets, held(buckets, job.goals), strict=True):
         here = replace(
-            job, input_len=bucket.prompt.mean, output_len=bucket.answer.mean, goals=goals, longest=bucket.longest,
-            prefix_len=min(job.prefix_len, bucket.prompt.mean), least_replicas=1.0, rate=_HAIR, concurrency=0.0,
-            most_replicas=np.inf, least_rate=0.0,
-        )  # fmt: skip
+            job,
+            input_len=bucket.prompt.mean,
+            output_len=bucket.answer.mean,
+            goals=goals,
+            longest=bucket.longest,
+            prefix_len=min(job.prefix_len, bucket.prompt.mean),
+            least_replicas=1.0,
+            rate=_HAIR,
+            concurrency=0.0,
+            most_replicas=np.inf,
+            least_rate=0.0,
+        )
         found = generation.search(here, fleet, model, shapes, (1, most_chips))
         rates.append(found.per_machine)
     assert found is not None
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[found.shape]
     inside = np.flatnonzero(found.tp * found.pp <= chips)
     return Ways(
-        found.shape[inside], tuple(found.precision.at(at) for at in inside.tolist()), found.tp[inside], found.pp[inside],
-        np.stack(rates, axis=1)[inside], np.floor(chips / (found.tp * found.pp))[inside],
+        found.shape[inside],
+        tuple(found.precision.at(at) for at in inside.tolist()),
+        found.tp[inside],
+        found.pp[inside],
+        np.stack(rates, axis=1)[inside],
+        np.floor(chips / (found.tp * found.pp))[inside],
         tuple(found.provenance.at(at) for at in inside.tolist()),
-    )  # fmt: skip
+    )
 
 
 def worthwhile(types: Types, needs: Needs) -> Index:

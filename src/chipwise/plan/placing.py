@@ -226,9 +226,18 @@ def _told(
         many = int(np.ceil(wanted / unit.rate - 1e-9))
         mine = serves == at
         stands.append(
-            Stand(site.provider, site.region, site.country, unit.machine, many, many * unit.rate, float(share[mine].sum()),
-                  many * unit.usd, float(reach[at][mine].max(initial=0.0)))
-        )  # fmt: skip
+            Stand(
+                site.provider,
+                site.region,
+                site.country,
+                unit.machine,
+                many,
+                many * unit.rate,
+                float(share[mine].sum()),
+                many * unit.usd,
+                float(reach[at][mine].max(initial=0.0)),
+            )
+        )
     losses = []
     for at, stand in enumerate(stands):
         left = np.delete(reach, at, axis=0)

@@ -136,13 +136,25 @@ def price(
     stretch = expected / np.maximum(work_s, 1e-9)
     shown = moved_h * HOUR
     return Priced(
-        way=way, offer=offer, machine=machine, region=region, purchase=purchase, machines=many, seconds=expected + shown,
+        way=way,
+        offer=offer,
+        machine=machine,
+        region=region,
+        purchase=purchase,
+        machines=many,
+        seconds=expected + shown,
         tails=Tails(risk, np.where(is_spot, np.nan, expected), work.high[way] / np.maximum(work_s, 1e-9), shown),
-        low_s=work.low[way] * stretch + shown, high_s=work.high[way] * stretch + shown, compute_usd=compute,
-        restart_usd=restarts, transfer_usd=moved_usd, kg=kg, interruptions=np.where(is_spot, run.interruptions, 0.0),
+        low_s=work.low[way] * stretch + shown,
+        high_s=work.high[way] * stretch + shown,
+        compute_usd=compute,
+        restart_usd=restarts,
+        transfer_usd=moved_usd,
+        kg=kg,
+        interruptions=np.where(is_spot, run.interruptions, 0.0),
         checkpoint_s=np.where(is_spot, run.interval_s, 0.0),
-        beside_usd=np.zeros(len(way)) if work.beside_usd is None else work.beside_usd[way], power_w=work.power_w[way],
-    )  # fmt: skip
+        beside_usd=np.zeros(len(way)) if work.beside_usd is None else work.beside_usd[way],
+        power_w=work.power_w[way],
+    )
 
 
 def tally(fleet: Fleet, offers: Index, work: Work, each: Index) -> int:
@@ -198,17 +210,29 @@ class _Risk:
         mine = kept[self.rows]
         rows = (np.cumsum(kept) - 1)[self.rows[mine]]
         return _Risk(
-            self.work_s[kept], rows, self.rate_per_s[mine], self.machines[mine], self.save_s[mine], self.every_s,
+            self.work_s[kept],
+            rows,
+            self.rate_per_s[mine],
+            self.machines[mine],
+            self.save_s[mine],
+            self.every_s,
             self.apart[mine],
-        )  # fmt: skip
+        )
 
     def run(self, some: Index, together: bool, tail: bool) -> spot.SpotRun:
         """`some` are places among `rows`."""
         save = self.save_s[some]
         return spot.run(
-            self.work_s[self.rows[some]], self.rate_per_s[some], self.machines[some], save, BOOT_S + save, self.every_s,
-            wait_s=WAIT_S, together=together, tail=tail,
-        )  # fmt: skip
+            self.work_s[self.rows[some]],
+            self.rate_per_s[some],
+            self.machines[some],
+            save,
+            BOOT_S + save,
+            self.every_s,
+            wait_s=WAIT_S,
+            together=together,
+            tail=tail,
+        )
 
     def mean(self) -> _Mean:
         """Rows that cannot be interrupted get the run without interruptions."""
@@ -249,9 +273,15 @@ class Tails:
 
 
 def _risk(
-    market: Market, work_s: Array, many: Array, machine: Index, region: Index, is_spot: Mask, apart: Mask,
+    market: Market,
+    work_s: Array,
+    many: Array,
+    machine: Index,
+    region: Index,
+    is_spot: Mask,
+    apart: Mask,
     checkpoint: Checkpoint | None,
-) -> _Risk:  # fmt: skip
+) -> _Risk:
     rows = np.flatnonzero(is_spot)
     pairs, place = np.unique(machine[rows] * len(market.fleet.catalog.regions) + region[rows], return_inverse=True)
     rate = np.array([_rate(market, int(pair)) for pair in pairs])[place] / HOUR if len(rows) else np.zeros(0)

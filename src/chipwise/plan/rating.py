@@ -208,7 +208,7 @@ def _frameworks(chip: Chip, support: Sequence[Support]) -> Figure:
 
 def _ease(
     rows: Rows, mine: Index, keeps: NDArray[np.bool_], choice: Choice, support: Sequence[Support]
-) -> tuple[Question, ...]:  # fmt: skip
+) -> tuple[Question, ...]:
     """Five questions, answered from the plan's candidates and the tables."""
     priced = rows.priced
     good = mine[keeps[mine]]
@@ -221,16 +221,28 @@ def _ease(
     sellers = sorted({rows.fleet.catalog.machines[at].provider for at in set(priced.machine[demand].tolist())})
     measured = choice.provenance != FORMULA
     return (
-        Question("PyTorch code runs as it is", native and not porting,
-                 porting or ("PyTorch is stated to run" if native else "no source we read states that PyTorch runs")),
-        Question("one machine is enough", len(alone) > 0,
-                 rows.choice(int(alone[0])).machine if len(alone) else "no single machine keeps the goals"),
-        Question("nothing has to survive interruptions", len(steady) > 0,
-                 "goals are kept without spot machines" if len(steady) else "only spot machines keep the goals, or none"),
-        Question(f"sold on demand by {PROVIDERS} providers or more", len(sellers) >= PROVIDERS,
-                 ", ".join(sellers) if sellers else "by nobody within the limits"),
+        Question(
+            "PyTorch code runs as it is",
+            native and not porting,
+            porting or ("PyTorch is stated to run" if native else "no source we read states that PyTorch runs"),
+        ),
+        Question(
+            "one machine is enough",
+            len(alone) > 0,
+            rows.choice(int(alone[0])).machine if len(alone) else "no single machine keeps the goals",
+        ),
+        Question(
+            "nothing has to survive interruptions",
+            len(steady) > 0,
+            "goals are kept without spot machines" if len(steady) else "only spot machines keep the goals, or none",
+        ),
+        Question(
+            f"sold on demand by {PROVIDERS} providers or more",
+            len(sellers) >= PROVIDERS,
+            ", ".join(sellers) if sellers else "by nobody within the limits",
+        ),
         Question("its speed rests on measurements", measured, f"the estimate is {choice.provenance}"),
-    )  # fmt: skip
+    )
 
 
 def _questions(questions: Sequence[Question]) -> Figure:

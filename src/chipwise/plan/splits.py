@@ -158,10 +158,16 @@ def setup_of(job: LearningJob, table: Array, precision: str | Coded) -> Training
     each = dict(zip(COLUMNS, table.T, strict=True))
     layered = (each["tp"] * each["pp"] * each["ep"]) > 1
     return TrainingSetup.of(
-        seq=float(job.seq), global_batch=float(job.batch), method=job.method, rank=float(job.rank), precision=precision,
-        optimizer=job.optimizer, states=Coded(("autocast", "master"), layered.astype(np.intp)),
-        sequence_parallel=(each["tp"] > 1).astype(float), **each,
-    )  # fmt: skip
+        seq=float(job.seq),
+        global_batch=float(job.batch),
+        method=job.method,
+        rank=float(job.rank),
+        precision=precision,
+        optimizer=job.optimizer,
+        states=Coded(("autocast", "master"), layered.astype(np.intp)),
+        sequence_parallel=(each["tp"] > 1).astype(float),
+        **each,
+    )
 
 
 def slopes(model: Model, *pairs: tuple[str, str]) -> tuple[float, float]:

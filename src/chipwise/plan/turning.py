@@ -23,8 +23,12 @@ FARTHEST = 10.0  # times the asked load, up and down
 NEAREST = 2000  # loads above and below the asked one that are looked at
 OLD_DAYS = 180
 UNMEASURED = {  # kinds without a model: what nobody measured
-    "hpc": "program", "render": "scene", "transcode": "conversion", "stream": "design", "hybrid": "work",
-}  # fmt: skip
+    "hpc": "program",
+    "render": "scene",
+    "transcode": "conversion",
+    "stream": "design",
+    "hybrid": "work",
+}
 SCARCE = 256  # chips of one kind in one region above which somebody must be asked
 
 

@@ -43,9 +43,14 @@ _BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4":
 
 
 def describe(
-    work: Common, plan: Plan, catalog: Catalog, model: Known | None, choice: Choice | None = None, name: str | None = None,
+    work: Common,
+    plan: Plan,
+    catalog: Catalog,
+    model: Known | None,
+    choice: Choice | None = None,
+    name: str | None = None,
     teacher: Learning | None = None,
-) -> Deployment:  # fmt: skip
+) -> Deployment:
     """`choice`: another of the plan's than its winner; `name`: another than the workload's; `teacher`: the stage before it that
     trained what it serves."""
     chosen = choice or plan.winner
@@ -59,34 +64,68 @@ def describe(
     )
     made = _model(work, chosen, model, teacher)
     asked = Asked(
-        work, form, node, made, chosen.machines, chosen.split, scaling.slots if scaling else None, name, _format(chosen),
-        teacher.name if teacher is not None else "", getattr(teacher, "method", "full") != "full",
-    )  # fmt: skip
+        work,
+        form,
+        node,
+        made,
+        chosen.machines,
+        chosen.split,
+        scaling.slots if scaling else None,
+        name,
+        _format(chosen),
+        teacher.name if teacher is not None else "",
+        getattr(teacher, "method", "full") != "full",
+    )
     starts, stops, zone = window(work)
     hours = hours_of(work) if form is Form.JOB else ""  # only a cron expression begins a job anew
     opens, closes = (starts, stops) if hours else ("", "")
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
     return Deployment(
-        name=name, title=work.name, kind=plan.kind, form=form, node=node, machines=chosen.machines,
-        purchase=purchase_of(load, chosen), software=software_of(asked, catalog.rows("images")),
-        predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen)), labels=_labels(work),
-        description=work.description or "", split=dict(chosen.split), chips_each=each, model=made,
-        volumes=tuple(_volumes(work, chosen, made, form)), scaling=scaling,
-        checkpoint_s=_checkpoint(work, chosen), deadline_s=goals.deadline, budget_usd=budget.usd if budget else None,
-        starts=starts, stops=stops, time_zone=zone, idle_s=getattr(work, "idle_after", None),
+        name=name,
+        title=work.name,
+        kind=plan.kind,
+        form=form,
+        node=node,
+        machines=chosen.machines,
+        purchase=purchase_of(load, chosen),
+        software=software_of(asked, catalog.rows("images")),
+        predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen)),
+        labels=_labels(work),
+        description=work.description or "",
+        split=dict(chosen.split),
+        chips_each=each,
+        model=made,
+        volumes=tuple(_volumes(work, chosen, made, form)),
+        scaling=scaling,
+        checkpoint_s=_checkpoint(work, chosen),
+        deadline_s=goals.deadline,
+        budget_usd=budget.usd if budget else None,
+        starts=starts,
+        stops=stops,
+        time_zone=zone,
+        idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
-        trigger=work.program.trigger if work.program else None, others=_others(catalog, plan, chosen, work),
+        trigger=work.program.trigger if work.program else None,
+        others=_others(catalog, plan, chosen, work),
         regions=_regions(plan, chosen),
         notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours), *notes_of(plan, chosen)),
-        platforms=platforms(catalog.rows("runtimes"), node) | joining(catalog.rows("runtimes"), node)
+        platforms=platforms(catalog.rows("runtimes"), node)
+        | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
         | {"Images": images_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
-        goals=_goals(work), traffic=dict(work.traffic), stands=_stands(plan, chosen),
-        opens=opens, closes=closes, layers=layers_of(load), services=services_of(plan), service=service_of(plan),
-        best=best_of(plan, chosen), streams=(work.streams or 0) if isinstance(work, Transcode) else 0,
-    )  # fmt: skip
+        goals=_goals(work),
+        traffic=dict(work.traffic),
+        stands=_stands(plan, chosen),
+        opens=opens,
+        closes=closes,
+        layers=layers_of(load),
+        services=services_of(plan),
+        service=service_of(plan),
+        best=best_of(plan, chosen),
+        streams=(work.streams or 0) if isinstance(work, Transcode) else 0,
+    )
 
 
 def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, models: Mapping[str, Known | None]) -> Deployment:
@@ -108,17 +147,35 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
     dearest = max(made, key=lambda one: one.predicted.usd)
     formats = {(one.source, one.to): one.format or "" for one in work.hand_offs}
     return replace(
-        dearest, name=dns_name(work.name), title=work.name, kind="pipeline", form=Form.PIPELINE, labels=_labels(work),
-        description=work.description or "", stages=tuple(made), scaling=None, volumes=(),
-        notes=(*plan.notes, *stage_notes(made)), layers=(), services=(), service=None,
+        dearest,
+        name=dns_name(work.name),
+        title=work.name,
+        kind="pipeline",
+        form=Form.PIPELINE,
+        labels=_labels(work),
+        description=work.description or "",
+        stages=tuple(made),
+        scaling=None,
+        volumes=(),
+        notes=(*plan.notes, *stage_notes(made)),
+        layers=(),
+        services=(),
+        service=None,
         hand_offs=tuple(
             HandOff(one.source, one.to, one.size_bytes, formats.get((one.source, one.to), "")) for one in plan.hand_offs
         ),
         predicted=replace(
-            dearest.predicted, seconds=plan.totals.seconds, low_s=plan.totals.seconds, high_s=plan.totals.seconds,
-            usd=plan.totals.usd, kg=plan.totals.kg, per="pipeline", sentence="", latency={},
+            dearest.predicted,
+            seconds=plan.totals.seconds,
+            low_s=plan.totals.seconds,
+            high_s=plan.totals.seconds,
+            usd=plan.totals.usd,
+            kg=plan.totals.kg,
+            per="pipeline",
+            sentence="",
+            latency={},
         ),
-    )  # fmt: skip
+    )
 
 
 def _teacher(work: Pipeline, stage: Common) -> Learning | None:
@@ -221,9 +278,15 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
     bytes_each = _BYTES.get(choice.precision, 2.0)
     return Model(
-        known.name, hub, choice.precision, _context(work, known) if generates else None,
-        known.shape.parameters * bytes_each, generates, known.shape.parameters * 2.0, _weights(known, choice, teacher),
-    )  # fmt: skip
+        known.name,
+        hub,
+        choice.precision,
+        _context(work, known) if generates else None,
+        known.shape.parameters * bytes_each,
+        generates,
+        known.shape.parameters * 2.0,
+        _weights(known, choice, teacher),
+    )
 
 
 def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
@@ -238,8 +301,16 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
     several = choice.machines > 1 or form is Form.SERVICE
     if work.data is not None:
         place = work.data.place
-        made.append(Volume("data", "/data", work.data.size, several, place if place and "//" in place else None,
-                           f"the data set, as the plan keeps it: {choice.storage or 'object store'}"))  # fmt: skip
+        made.append(
+            Volume(
+                "data",
+                "/data",
+                work.data.size,
+                several,
+                place if place and "//" in place else None,
+                f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
+            )
+        )
     elif isinstance(work, Transcode) and work.streams is not None:
         pass  # live streams come over the network and leave by it
     elif isinstance(work, Batch | Transcode) or getattr(work, "kind", "") == "render":
@@ -314,10 +385,18 @@ def _predicted(plan: Plan, choice: Choice) -> Predicted:
     compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
     hours = choice.seconds / HOUR
     return Predicted(
-        seconds=choice.seconds, low_s=choice.low_s, high_s=choice.high_s, usd=choice.usd, per=plan.per,
-        usd_per_hour=compute / hours if hours else 0.0, kg=choice.kg, watts=choice.watts, latency=dict(choice.latency),
-        sentence=sentence(plan) if choice == plan.winner else "", price_of=choice.price_of,
-    )  # fmt: skip
+        seconds=choice.seconds,
+        low_s=choice.low_s,
+        high_s=choice.high_s,
+        usd=choice.usd,
+        per=plan.per,
+        usd_per_hour=compute / hours if hours else 0.0,
+        kg=choice.kg,
+        watts=choice.watts,
+        latency=dict(choice.latency),
+        sentence=sentence(plan) if choice == plan.winner else "",
+        price_of=choice.price_of,
+    )
 
 
 def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:

@@ -23,11 +23,18 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
     )
     profile, sharing, held = _shared(choice, work)
     return Node(
-        provider=choice.provider, region=choice.region, machine=choice.machine, chip=name, kind=kind,
-        vendor=chip.vendor if chip is not None else "", chips=chips,
+        provider=choice.provider,
+        region=choice.region,
+        machine=choice.machine,
+        chip=name,
+        kind=kind,
+        vendor=chip.vendor if chip is not None else "",
+        chips=chips,
         capability=chip.compute_capability if chip is not None else None,
         cores=chip.silicon.units if chip is not None and kind == ChipKind.NEURON else None,
-        profile=profile, sharing=sharing, held=held,
+        profile=profile,
+        sharing=sharing,
+        held=held,
         vcpus=int(machine.vcpus) if machine is not None and machine.vcpus else None,
         memory_bytes=machine.memory_bytes if machine is not None else None,
         disk_bytes=machine.disk_bytes if machine is not None else None,
@@ -35,7 +42,7 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
         fabric=(machine.fabric or "").lower() if machine is not None and machine.fabric not in (None, "no") else "",
         interfaces=(fabric.interfaces or 0) if fabric is not None else 0,
         first_card=first_card(catalog.rows("runtimes"), choice.machine) if fabric is not None else 0,
-    )  # fmt: skip
+    )
 
 
 def _arch(machine: Machine | None, chip: str) -> str:

@@ -43,9 +43,13 @@ def _eks(rows: tuple[RuntimeFact, ...], node: Node) -> dict[str, str]:
                 made["driver"] = neuron[1].rstrip(".")
     arch = "arm64" if node.arch == "arm64" else "x86_64"
     families = next(
-        (row.value.split() for row in rows
-         if (row.component, row.version, row.requires) == (_OPTIMIZED, f"AL2023 {arch} {variant}", "instance families")), None
-    )  # fmt: skip
+        (
+            row.value.split()
+            for row in rows
+            if (row.component, row.version, row.requires) == (_OPTIMIZED, f"AL2023 {arch} {variant}", "instance families")
+        ),
+        None,
+    )
     if families is not None:
         made["tested"] = "yes" if node.machine.partition(".")[0] in families else "no"
     return made

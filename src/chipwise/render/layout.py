@@ -124,8 +124,16 @@ def bought(deployment: Deployment) -> tuple[Deployment, ...]:
                 least, most, copies = (min(max(count - below, 0), many * inside) for count in (held[0], held[2], held[1]))
                 scaling = replace(scaling, least=least, usual=copies, most=most)
                 usual = machines_for(deployment, copies)
-            made.append(replace(deployment, name=_part_name(deployment, part, at), purchase=layer.purchase, machines=usual,
-                                layers=(part,), scaling=scaling))  # fmt: skip
+            made.append(
+                replace(
+                    deployment,
+                    name=_part_name(deployment, part, at),
+                    purchase=layer.purchase,
+                    machines=usual,
+                    layers=(part,),
+                    scaling=scaling,
+                )
+            )
         left, below = left - many, below + many * inside
     return tuple(made)
 

@@ -88,9 +88,13 @@ SAGEMAKER_JOB = Service(
     "A training job of SageMaker", "batch, ec2 or kubernetes", most_settings=100, longest_name=512, longest_value=512
 )
 SAGEMAKER_MODEL = Service(
-    "An endpoint of SageMaker", "ecs or kubernetes", most_settings=100, longest_name=1024, longest_value=1024,
+    "An endpoint of SageMaker",
+    "ecs or kubernetes",
+    most_settings=100,
+    longest_name=1024,
+    longest_value=1024,
     all_settings=32 * 1024,
-)  # fmt: skip
+)
 # 24 KiB, less what the script adds around the container: image, roles, secrets, mounts, retries.
 BATCH = Service("A job definition of AWS Batch", "ec2, kubernetes or slurm", whole=22_000)
 # 64 KiB, less what the script fills in.

@@ -73,11 +73,21 @@ def followed(
 def services_of(plan: Plan) -> tuple[Service, ...]:
     return tuple(
         Service(
-            one.kind, one.provider, one.name, one.hardware, one.usd, one.cold_share, one.cold_start_s, one.refused, one.chips,
-            one.warm, one.at_once, one.instances,
+            one.kind,
+            one.provider,
+            one.name,
+            one.hardware,
+            one.usd,
+            one.cold_share,
+            one.cold_start_s,
+            one.refused,
+            one.chips,
+            one.warm,
+            one.at_once,
+            one.instances,
         )
         for one in plan.services
-    )  # fmt: skip
+    )
 
 
 def service_of(plan: Plan) -> Service | None:

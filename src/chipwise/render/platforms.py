@@ -40,11 +40,17 @@ def _images(rows: tuple[RuntimeFact, ...], node: Node) -> dict[str, str]:
     """SSM parameters by where the machine joins: ec2, ecs, eks. A chip without a public image has none."""
     arch = "arm64" if node.arch == "arm64" else "x86_64"
     if not node.accelerated:
-        wanted = {"ec2": ("AMI Amazon Linux", f"AL2023 {arch}"), "eks": ("AMI EKS optimized", f"AL2023 {arch} standard"),
-                  "ecs": ("AMI ECS optimized", "AL2023 arm64" if arch == "arm64" else "AL2023")}  # fmt: skip
+        wanted = {
+            "ec2": ("AMI Amazon Linux", f"AL2023 {arch}"),
+            "eks": ("AMI EKS optimized", f"AL2023 {arch} standard"),
+            "ecs": ("AMI ECS optimized", "AL2023 arm64" if arch == "arm64" else "AL2023"),
+        }
     elif node.kind == "neuron":
-        wanted = {"ec2": ("AMI Neuron DLAMI", "base, AL2023"), "eks": ("AMI EKS optimized", "AL2023 x86_64 Neuron"),
-                  "ecs": ("AMI ECS optimized", "AL2023 Neuron")}  # fmt: skip
+        wanted = {
+            "ec2": ("AMI Neuron DLAMI", "base, AL2023"),
+            "eks": ("AMI EKS optimized", "AL2023 x86_64 Neuron"),
+            "ecs": ("AMI ECS optimized", "AL2023 Neuron"),
+        }
     elif node.kind == "gpu" and node.vendor == "NVIDIA" and (node.capability or 0.0) >= OPEN_DRIVER:
         base = "base, AL2023, arm64" if arch == "arm64" else "base, AL2023"
         wanted = {"ec2": ("AMI DLAMI (GPU)", base), "eks": ("AMI EKS optimized", f"AL2023 {arch} NVIDIA")}

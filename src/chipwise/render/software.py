@@ -61,12 +61,23 @@ def software_of(asked: Asked, rows: Sequence[ImageRow]) -> Software:
     env = dict(_settings(asked, purpose)) | dict(program.env)
     secrets = tuple((key, *kept.split("/", 1)) for key, kept in sorted(program.secrets.items()))
     return Software(
-        image=program.image or (f"{asked.name}:1" if built else base), base=base, built=built, purpose=purpose,
-        version=row.version, command=tuple(command), given=program.command is not None, env=tuple(sorted(env.items())),
-        secrets=tuple((key, name, part) for key, name, part in secrets), port=program.port or port,
-        health=program.health or health, requirements=program.requirements, framework=str(_framework(asked, program)),
-        engine=engine, cuda=row.cuda, driver=row.driver,
-    )  # fmt: skip
+        image=program.image or (f"{asked.name}:1" if built else base),
+        base=base,
+        built=built,
+        purpose=purpose,
+        version=row.version,
+        command=tuple(command),
+        given=program.command is not None,
+        env=tuple(sorted(env.items())),
+        secrets=tuple((key, name, part) for key, name, part in secrets),
+        port=program.port or port,
+        health=program.health or health,
+        requirements=program.requirements,
+        framework=str(_framework(asked, program)),
+        engine=engine,
+        cuda=row.cuda,
+        driver=row.driver,
+    )
 
 
 def device_of(node: Node) -> str:
@@ -160,10 +171,25 @@ def _usual(asked: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
             return _ffmpeg(asked.work, device_of(asked.node) == "nvidia" and asked.node.accelerated)
         case "blender":
             assert isinstance(asked.work, Render)
-            return ("blender", "--background", "/data/scene.blend", "--engine", "CYCLES", "--render-output", "/data/frames/",
-                    "--frame-start", "1", "--frame-end", f"{asked.work.frames:.0f}",
-                    "--python-expr", "import bpy; bpy.context.scene.render.use_overwrite = False", "--render-anim",
-                    "--", "--cycles-device", "OPTIX" if asked.node.accelerated else "CPU")  # fmt: skip
+            return (
+                "blender",
+                "--background",
+                "/data/scene.blend",
+                "--engine",
+                "CYCLES",
+                "--render-output",
+                "/data/frames/",
+                "--frame-start",
+                "1",
+                "--frame-end",
+                f"{asked.work.frames:.0f}",
+                "--python-expr",
+                "import bpy; bpy.context.scene.render.use_overwrite = False",
+                "--render-anim",
+                "--",
+                "--cycles-device",
+                "OPTIX" if asked.node.accelerated else "CPU",
+            )
     kind = getattr(asked.work, "kind", "job")
     return (
         "python",
@@ -176,8 +202,12 @@ def _weights(asked: Asked) -> str:
     return asked.model.source
 
 
-VLLM_NUMBERS = {"fp8": ("--quantization", "fp8"), "fp16": ("--dtype", "float16"), "bf16": ("--dtype", "bfloat16"),
-                "fp32": ("--dtype", "float32")}  # fmt: skip
+VLLM_NUMBERS = {
+    "fp8": ("--quantization", "fp8"),
+    "fp16": ("--dtype", "float16"),
+    "bf16": ("--dtype", "bfloat16"),
+    "fp32": ("--dtype", "float32"),
+}
 
 
 def _vllm(asked: Asked, port: int | None) -> tuple[str, ...]:
@@ -206,8 +236,15 @@ def _vllm(asked: Asked, port: int | None) -> tuple[str, ...]:
 
 
 def _tgi(asked: Asked, port: int | None) -> tuple[str, ...]:
-    words = ["text-generation-launcher", "--model-id", _weights(asked), "--port", str(port or 8080),
-             "--num-shard", str(asked.split.get("tp", 1))]  # fmt: skip
+    words = [
+        "text-generation-launcher",
+        "--model-id",
+        _weights(asked),
+        "--port",
+        str(port or 8080),
+        "--num-shard",
+        str(asked.split.get("tp", 1)),
+    ]
     assert asked.model is not None
     if asked.model.precision == "fp8":
         words += ["--quantize", "fp8"]
@@ -219,8 +256,19 @@ def _tgi(asked: Asked, port: int | None) -> tuple[str, ...]:
 
 
 def _sglang(asked: Asked, port: int | None) -> tuple[str, ...]:
-    words = ["python3", "-m", "sglang.launch_server", "--model-path", _weights(asked), "--host", "0.0.0.0",
-             "--port", str(port or 30000), "--tp", str(asked.split.get("tp", 1))]  # fmt: skip
+    words = [
+        "python3",
+        "-m",
+        "sglang.launch_server",
+        "--model-path",
+        _weights(asked),
+        "--host",
+        "0.0.0.0",
+        "--port",
+        str(port or 30000),
+        "--tp",
+        str(asked.split.get("tp", 1)),
+    ]
     assert asked.model is not None
     if asked.model.precision == "fp8":
         words += ["--quantization", "fp8"]
@@ -253,18 +301,28 @@ def _ffmpeg(work: Transcode, hardware: bool) -> tuple[str, ...]:
     return tuple(words)
 
 
-_SPLITS = {"tp": "TENSOR_PARALLEL", "pp": "PIPELINE_PARALLEL", "cp": "CONTEXT_PARALLEL", "ep": "EXPERT_PARALLEL",
-           "dp": "DATA_PARALLEL", "shard": "SHARD", "recompute": "RECOMPUTE", "micro_batch": "MICRO_BATCH", "batch": "BATCH",
-           "tables": "TABLES_PARALLEL"}  # fmt: skip
+_SPLITS = {
+    "tp": "TENSOR_PARALLEL",
+    "pp": "PIPELINE_PARALLEL",
+    "cp": "CONTEXT_PARALLEL",
+    "ep": "EXPERT_PARALLEL",
+    "dp": "DATA_PARALLEL",
+    "shard": "SHARD",
+    "recompute": "RECOMPUTE",
+    "micro_batch": "MICRO_BATCH",
+    "batch": "BATCH",
+    "tables": "TABLES_PARALLEL",
+}
 
 
 def _planned(asked: Asked) -> dict[str, str]:
     """What the plan reckoned with: a program of the user's own reads it from here, or is written so."""
     ways = ("tp", "pp", "cp", "ep")  # of which one means: not split
     made = {
-        f"PLAN_{name}": str(asked.split[key]) for key, name in _SPLITS.items()
+        f"PLAN_{name}": str(asked.split[key])
+        for key, name in _SPLITS.items()
         if key in asked.split and (key not in ways or asked.split[key] > 1)
-    }  # fmt: skip
+    }
     if asked.precision:
         made["PLAN_PRECISION"] = asked.precision
     return made

@@ -26,8 +26,9 @@ def window(work: Common) -> tuple[str, str, str]:
             zone, opens, closes = MARKET_HOURS[hours.market]
             return (
                 _cron(_moved(opens, -(hours.before or 0.0)), list("12345")),
-                _cron(_moved(closes, hours.after or 0.0), list("12345")), zone,
-            )  # fmt: skip
+                _cron(_moved(closes, hours.after or 0.0), list("12345")),
+                zone,
+            )
     return "", "", "UTC"
 
 

@@ -15,12 +15,23 @@ from chipwise.units import DAY, HOUR
 
 TOP = 10  # choices that get a bar
 _COLOURS = (  # Okabe and Ito's, which most colour-blind readers tell apart; bars have a thin dark rim besides
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c564b", "#5f6b6d",
-)  # fmt: skip
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#8c564b",
+    "#5f6b6d",
+)
 _INK, _QUIET, _GRID = "#1f2328", "#57606a", "#d8dee4"
 _SYMBOLS = {
-    "spot": "circle", "on-demand": "square", "reserved-1y": "triangle-up", "reserved-3y": "triangle-down", "owned": "hexagon",
-}  # fmt: skip
+    "spot": "circle",
+    "on-demand": "square",
+    "reserved-1y": "triangle-up",
+    "reserved-3y": "triangle-down",
+    "owned": "hexagon",
+}
 _BAR = 46  # pixels a bar takes
 _WIDE = 8.0  # a span from here on is shown on a logarithmic scale
 
@@ -53,10 +64,18 @@ def pareto(plan: Plan) -> Chart | None:
     edge = _edge(points, across)
     if len(edge) > 1:
         line = {"color": _QUIET, "width": 1.5, "dash": "dot", "shape": "hv" if plan.per == "job" else "vh"}
-        traces.insert(0, {
-            "type": "scatter", "mode": "lines", "x": [x for x, _ in edge], "y": [y for _, y in edge], "line": line,
-            "name": across.edge, "hoverinfo": "skip",
-        })  # fmt: skip
+        traces.insert(
+            0,
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [x for x, _ in edge],
+                "y": [y for _, y in edge],
+                "line": line,
+                "name": across.edge,
+                "hoverinfo": "skip",
+            },
+        )
     traces.append(_star(plan.winner, across, plan))
     layout = _layout(
         480,
@@ -79,16 +98,22 @@ def costs(plan: Plan) -> Chart | None:
     traces = []
     for at, name in enumerate(names):
         lines = [next((line for line in one.cost.lines if line.name == name), None) for one in top]
-        traces.append({
-            "type": "bar", "orientation": "h", "name": label(short(name)), "y": places,
-            "x": [line.usd if line else 0.0 for line in lines],
-            "marker": {"color": _COLOURS[at % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
-            "hoverinfo": "text", "textposition": "none",
-            "hovertext": [
-                _said(f"{line.name} {money(line.usd)} of {money(one.usd)}", line.how, *full(one, plan)) if line else ""
-                for one, line in zip(top, lines, strict=True)
-            ],
-        })  # fmt: skip
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": label(short(name)),
+                "y": places,
+                "x": [line.usd if line else 0.0 for line in lines],
+                "marker": {"color": _COLOURS[at % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
+                "hoverinfo": "text",
+                "textposition": "none",
+                "hovertext": [
+                    _said(f"{line.name} {money(line.usd)} of {money(one.usd)}", line.how, *full(one, plan)) if line else ""
+                    for one, line in zip(top, lines, strict=True)
+                ],
+            }
+        )
     most = max(one.usd for one in top)
     layout = _bars(len(top), f"USD a {plan.per}", [0, most * 1.36], prefix="$")
     layout["barmode"] = "stack"
@@ -109,14 +134,18 @@ def memory(plan: Plan) -> Chart | None:
     places = [_place(at + 1, one) for at, one in told]
     shares = [100 * (one.memory_share or 0.0) for _, one in told]
     trace = {
-        "type": "bar", "orientation": "h", "y": places, "x": shares, "hoverinfo": "text", "textposition": "none",
+        "type": "bar",
+        "orientation": "h",
+        "y": places,
+        "x": shares,
+        "hoverinfo": "text",
+        "textposition": "none",
         "hovertext": [
-            _said(f"{share:.0f}% of a chip's memory", *full(one, plan))
-            for (_, one), share in zip(told, shares, strict=True)
+            _said(f"{share:.0f}% of a chip's memory", *full(one, plan)) for (_, one), share in zip(told, shares, strict=True)
         ],
         "marker": {"color": ["#a64900" if one > 90 else "#0072b2" for one in shares], "line": {"color": _INK, "width": 0.5}},
         "showlegend": False,
-    }  # fmt: skip
+    }
     layout = _bars(len(told), "% of a chip's usable memory", [0, max(104.0, 1.04 * max(shares))])
     layout["annotations"] = [_within(share, place) for share, place in zip(shares, places, strict=True)]
     full_at = {"type": "line", "x0": 100, "x1": 100, "yref": "paper", "y0": 0, "y1": 1}
@@ -161,14 +190,22 @@ def _dots(purchase: str, mine: Sequence[Choice], front: set[object], across: _Ac
         for one, top in zip(mine, best, strict=True)
     ]
     return {
-        "type": "scatter", "mode": "markers", "legendgroup": label(purchase), "showlegend": False,
-        "x": [across.of(one) for one in mine], "y": [one.usd for one in mine], "hoverinfo": "text", "hovertext": tips,
+        "type": "scatter",
+        "mode": "markers",
+        "legendgroup": label(purchase),
+        "showlegend": False,
+        "x": [across.of(one) for one in mine],
+        "y": [one.usd for one in mine],
+        "hoverinfo": "text",
+        "hovertext": tips,
         "marker": {
-            "symbol": _SYMBOLS.get(purchase, "diamond"), "size": [11 if one else 7 for one in best],
-            "color": [_tone(one.kg) for one in mine], "coloraxis": "coloraxis",
+            "symbol": _SYMBOLS.get(purchase, "diamond"),
+            "size": [11 if one else 7 for one in best],
+            "color": [_tone(one.kg) for one in mine],
+            "coloraxis": "coloraxis",
             "line": {"color": _INK, "width": [1.6 if one else 0.5 for one in best]},
         },
-    }  # fmt: skip
+    }
 
 
 def _sign(purchase: str) -> Trace:
@@ -180,17 +217,28 @@ def _sign(purchase: str) -> Trace:
         "line": {"color": _INK, "width": 1.5},
     }
     return {
-        "type": "scatter", "mode": "markers", "legendgroup": label(purchase), "name": label(short(purchase)),
-        "x": [None], "y": [None], "marker": marker,
-    }  # fmt: skip
+        "type": "scatter",
+        "mode": "markers",
+        "legendgroup": label(purchase),
+        "name": label(short(purchase)),
+        "x": [None],
+        "y": [None],
+        "marker": marker,
+    }
 
 
 def _star(winner: Choice, across: _Across, plan: Plan) -> Trace:
     return {
-        "type": "scatter", "mode": "markers", "name": "the answer", "x": [across.of(winner)], "y": [winner.usd],
-        "cliponaxis": False, "hoverinfo": "text", "hovertext": [_said("The answer", *full(winner, plan))],
+        "type": "scatter",
+        "mode": "markers",
+        "name": "the answer",
+        "x": [across.of(winner)],
+        "y": [winner.usd],
+        "cliponaxis": False,
+        "hoverinfo": "text",
+        "hovertext": [_said("The answer", *full(winner, plan))],
         "marker": {"symbol": "circle-open", "size": 22, "color": "#d1242f", "line": {"width": 3}},
-    }  # fmt: skip
+    }
 
 
 def _edge(points: Sequence[Choice], across: _Across) -> list[tuple[float, float]]:
@@ -215,20 +263,34 @@ def _carbon(kgs: Iterable[float]) -> dict[str, Any]:
         low, high = low - 0.1, high + 0.1
     marks = [low, (low + high) / 2, high]
     return {
-        "colorscale": "Viridis", "reversescale": True, "cmin": low, "cmax": high,
+        "colorscale": "Viridis",
+        "reversescale": True,
+        "cmin": low,
+        "cmax": high,
         "colorbar": {
-            "orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "len": 1.0, "thickness": 10,
-            "title": {"text": "kg CO2e (darker is more)", "side": "top"}, "tickvals": marks,
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "len": 1.0,
+            "thickness": 10,
+            "title": {"text": "kg CO2e (darker is more)", "side": "top"},
+            "tickvals": marks,
             "ticktext": [f"{10**mark:.2g}" if 10**mark < 100 else f"{10**mark:,.0f}" for mark in marks],
         },
-    }  # fmt: skip
+    }
 
 
 def _axis(title: str, values: Sequence[float], prefix: str = "") -> dict[str, Any]:
     low, high = min(values), max(values)
     axis: dict[str, Any] = {
-        "title": {"text": title}, "gridcolor": _GRID, "linecolor": _QUIET, "zeroline": False, "automargin": True,
-    }  # fmt: skip
+        "title": {"text": title},
+        "gridcolor": _GRID,
+        "linecolor": _QUIET,
+        "zeroline": False,
+        "automargin": True,
+    }
     if low <= 0 or high / low < _WIDE:
         return {**axis, "rangemode": "tozero", "tickprefix": prefix, "tickformat": ",", "nticks": 8}
     marks = _marks(low, high)
@@ -263,11 +325,21 @@ def _place(rank: int, one: Choice) -> str:
 def _bars(count: int, title: str, span: Sequence[float], prefix: str = "") -> dict[str, Any]:
     return _layout(
         _BAR * count + 76,
-        xaxis={"title": {"text": title}, "gridcolor": _GRID, "range": list(span), "tickprefix": prefix, "tickformat": ",",
-               "nticks": 4, "tickangle": 0, "fixedrange": True},
+        xaxis={
+            "title": {"text": title},
+            "gridcolor": _GRID,
+            "range": list(span),
+            "tickprefix": prefix,
+            "tickformat": ",",
+            "nticks": 4,
+            "tickangle": 0,
+            "fixedrange": True,
+        },
         yaxis={"autorange": "reversed", "automargin": True, "ticks": "", "tickfont": {"size": 11}, "fixedrange": True},
-        margin={"l": 10, "r": 12, "t": 16, "b": 48}, bargap=0.35, showlegend=True,
-    )  # fmt: skip
+        margin={"l": 10, "r": 12, "t": 16, "b": 48},
+        bargap=0.35,
+        showlegend=True,
+    )
 
 
 def _beside(x: float, y: str, told: str) -> dict[str, Any]:
@@ -283,11 +355,14 @@ def _within(share: float, y: str) -> dict[str, Any]:
 
 def _layout(height: int, **more: Any) -> dict[str, Any]:
     return {
-        "height": height, "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "hovermode": "closest",
+        "height": height,
+        "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff",
+        "hovermode": "closest",
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
         "hoverlabel": {"align": "left", "bgcolor": "#ffffff", "bordercolor": _QUIET, "font": {"color": _INK, "size": 12}},
         **more,
-    }  # fmt: skip
+    }
 
 
 def _said(*lines: str) -> str:

@@ -24,22 +24,42 @@ def duration(plan: Plan) -> Chart | None:
     for at, one in enumerate(load.layers):
         # The base carries first: each layer takes what is above the layers before it, up to its own machines.
         top = [min(max(machines - below, 0.0), float(one.machines)) for machines in needed]
-        traces.append({
-            "type": "scatter", "mode": "lines", "stackgroup": "layers", "name": label(short(one.name, 40)),
-            "x": hours, "y": top,
-            "line": {"width": 0.5, "color": _INK, "shape": "hv"}, "fillcolor": _COLOURS[at % len(_COLOURS)],
-            "hovertemplate": f"{label(one.name)}: %{{y}} of {one.machines}, {label(money(one.usd))} a month<extra></extra>",
-        })  # fmt: skip
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "stackgroup": "layers",
+                "name": label(short(one.name, 40)),
+                "x": hours,
+                "y": top,
+                "line": {"width": 0.5, "color": _INK, "shape": "hv"},
+                "fillcolor": _COLOURS[at % len(_COLOURS)],
+                "hovertemplate": f"{label(one.name)}: %{{y}} of {one.machines}, {label(money(one.usd))} a month<extra></extra>",
+            }
+        )
         below += one.machines
     layout = {
-        "height": 340, "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "hovermode": "x unified",
+        "height": 340,
+        "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff",
+        "hovermode": "x unified",
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
-        "xaxis": {"title": {"text": "hours of a month, the busiest first"}, "gridcolor": _GRID, "linecolor": _QUIET,
-                  "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "machines"}, "gridcolor": _GRID, "linecolor": _QUIET, "rangemode": "tozero",
-                  **({"dtick": 1} if max(needed) <= 8 else {})},
-        "margin": {"l": 56, "r": 16, "t": 12, "b": 96}, "legend": {"orientation": "h", "y": -0.28, "yanchor": "top", "x": 0},
-    }  # fmt: skip
+        "xaxis": {
+            "title": {"text": "hours of a month, the busiest first"},
+            "gridcolor": _GRID,
+            "linecolor": _QUIET,
+            "rangemode": "tozero",
+        },
+        "yaxis": {
+            "title": {"text": "machines"},
+            "gridcolor": _GRID,
+            "linecolor": _QUIET,
+            "rangemode": "tozero",
+            **({"dtick": 1} if max(needed) <= 8 else {}),
+        },
+        "margin": {"l": 56, "r": 16, "t": 12, "b": 96},
+        "legend": {"orientation": "h", "y": -0.28, "yanchor": "top", "x": 0},
+    }
     return Chart("load", tuple(traces), layout)
 
 
@@ -93,10 +113,15 @@ def regions_table(plan: Plan) -> str:
     if not found.stands:
         return tag("p", text(f"None: {found.missing}."))
     rows = [
-        [text(f"{one.provider} {one.region}"), text(f"{one.machines} x {one.machine}"), f"{one.share:.0%}",
-         f"{one.farthest_s * 1e3:.0f} ms", text(money(one.usd)),
-         f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak"]
+        [
+            text(f"{one.provider} {one.region}"),
+            text(f"{one.machines} x {one.machine}"),
+            f"{one.share:.0%}",
+            f"{one.farthest_s * 1e3:.0f} ms",
+            text(money(one.usd)),
+            f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak",
+        ]
         for one, lost in zip(found.stands, found.losses, strict=True)
-    ]  # fmt: skip
+    ]
     heads = ("region", "machines", "traffic", "farthest", "USD a month", "if it is lost")
     return simple(heads, rows) + tag("ul", *(tag("li", text(one)) for one in found.assumed))

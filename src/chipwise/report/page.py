@@ -62,7 +62,7 @@ def document(title: str, header: str, inside: Iterable[str], charts: Sequence[Ch
         tag("footer", text(f"Made by chipwise on {today.isoformat()}. {_CAUTION}")),
         *(f'<script type="application/json" class="chart" data-for="{one.name}">{_figure(one)}</script>' for one in charts),
         *(f"<script>{script}</script>" for script in scripts),
-    ]  # fmt: skip
+    ]
     return "\n".join(["<!DOCTYPE html>", '<html lang="en">', tag("head", *head), tag("body", *body), "</html>", ""])
 
 
@@ -114,18 +114,32 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
         _answered(plan),
         tag("div", _how(winner), _money(winner), class_="two"),
         section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
-        section("choices", "Ranking", ranking(plan),
-                 told=f"The best offer of every machine type and way to buy, {many:,} in all. A click on a heading sorts."),
-        drawn(charts, "pareto", f"Cost against {against}",
-               "Large points with a dark rim are on the front: nothing else is better in cost, time and carbon at once. "
-               "A click on the legend hides a way to buy."),
-        tag("div",
+        section(
+            "choices",
+            "Ranking",
+            ranking(plan),
+            told=f"The best offer of every machine type and way to buy, {many:,} in all. A click on a heading sorts.",
+        ),
+        drawn(
+            charts,
+            "pareto",
+            f"Cost against {against}",
+            "Large points with a dark rim are on the front: nothing else is better in cost, time and carbon at once. "
+            "A click on the legend hides a way to buy.",
+        ),
+        tag(
+            "div",
             drawn(charts, "costs", f"Where the money goes, {best}", "The numbers are those of the ranking."),
             drawn(charts, "memory", f"How full the memory is, {best}", "Brown: above 90%."),
-            class_="two"),
+            class_="two",
+        ),
         drawn(charts, "roofline", "Roofline of the answer", roofline_told(limits)) if limits is not None else "",
-        section("providers", "The least cost by provider and chip family", matrix(plan),
-                 told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is dearer."),
+        section(
+            "providers",
+            "The least cost by provider and chip family",
+            matrix(plan),
+            told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is dearer.",
+        ),
         _over_time(plan, charts),
         _carbon(plan, winner),
         _losses(plan),
@@ -135,7 +149,7 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
         else "",
         _refusals(plan),
         _notes(plan),
-    ]  # fmt: skip
+    ]
 
 
 def _answered(plan: Plan) -> str:

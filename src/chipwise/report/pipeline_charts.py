@@ -24,16 +24,22 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
     traces = []
     for at, name in enumerate(names):
         told = [next((line for line in lines if line[0] == name), None) for _, lines in rows]
-        traces.append({
-            "type": "bar", "orientation": "h", "name": label(short(name)), "y": places,
-            "x": [line[1] if line else 0.0 for line in told],
-            "marker": {"color": _COLOURS[at % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
-            "hoverinfo": "text", "textposition": "none",
-            "hovertext": [
-                _said(f"{one.name}: {name} {money(line[1])}{_per(one)}", line[2]) if line else ""
-                for (one, _), line in zip(rows, told, strict=True)
-            ],
-        })  # fmt: skip
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": label(short(name)),
+                "y": places,
+                "x": [line[1] if line else 0.0 for line in told],
+                "marker": {"color": _COLOURS[at % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
+                "hoverinfo": "text",
+                "textposition": "none",
+                "hovertext": [
+                    _said(f"{one.name}: {name} {money(line[1])}{_per(one)}", line[2]) if line else ""
+                    for (one, _), line in zip(rows, told, strict=True)
+                ],
+            }
+        )
     sums = [sum(line[1] for line in lines) for _, lines in rows]
     layout = _bars(len(rows), "USD of a job, or of a month", [0, max(max(sums), 0.01) * 1.36], prefix="$")
     layout["barmode"] = "stack"
@@ -79,11 +85,19 @@ def stage_times(plan: PipelinePlan) -> Chart | None:
     waiting = [f"{one.name} waits {duration(wait)} for what it takes" for one, wait in zip(plan.stages, waits, strict=True)]
     traces = [
         _spans("hand-off", "#e69f00", places, before, waits, unit, waiting),
-        _spans("runs, or starts up", "#0072b2", places, [one.starts_s for one in plan.stages], runs, unit, [
-            f"{one.name}: {duration(one.starts_s)} to {duration(one.ready_s)}{', then goes on' if one.per == 'month' else ''}"
-            for one in plan.stages
-        ]),
-    ]  # fmt: skip
+        _spans(
+            "runs, or starts up",
+            "#0072b2",
+            places,
+            [one.starts_s for one in plan.stages],
+            runs,
+            unit,
+            [
+                f"{one.name}: {duration(one.starts_s)} to {duration(one.ready_s)}{', then goes on' if one.per == 'month' else ''}"
+                for one in plan.stages
+            ],
+        ),
+    ]
     if not any(waits):
         traces = traces[1:]
     layout = _bars(len(places), f"{name} from the start", [0, whole / unit * 1.25])
@@ -102,10 +116,17 @@ def _spans(
     name: str, colour: str, places: list[str], starts: list[float], spans: list[float], unit: float, tips: list[str]
 ) -> dict[str, object]:
     return {
-        "type": "bar", "orientation": "h", "name": name, "y": places, "base": [one / unit for one in starts],
-        "x": [one / unit for one in spans], "marker": {"color": colour, "line": {"color": _INK, "width": 0.5}},
-        "hoverinfo": "text", "textposition": "none", "hovertext": [label(one) for one in tips],
-    }  # fmt: skip
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": places,
+        "base": [one / unit for one in starts],
+        "x": [one / unit for one in spans],
+        "marker": {"color": colour, "line": {"color": _INK, "width": 0.5}},
+        "hoverinfo": "text",
+        "textposition": "none",
+        "hovertext": [label(one) for one in tips],
+    }
 
 
 def _numbers(totals: Totals) -> str:
@@ -123,43 +144,81 @@ def stage_front(plan: PipelinePlan) -> Chart | None:
     steps = sorted((one.seconds / unit, one.usd) for one in totals)
     edge = [step for at, step in enumerate(steps) if all(step[1] < before[1] for before in steps[:at])]
     if len(edge) > 1:
-        traces.append({
-            "type": "scatter", "mode": "lines", "x": [x for x, _ in edge], "y": [y for _, y in edge], "hoverinfo": "skip",
-            "line": {"color": _QUIET, "width": 1.5, "dash": "dot", "shape": "hv"}, "name": "cheapest found within this time",
-        })  # fmt: skip
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [x for x, _ in edge],
+                "y": [y for _, y in edge],
+                "hoverinfo": "skip",
+                "line": {"color": _QUIET, "width": 1.5, "dash": "dot", "shape": "hv"},
+                "name": "cheapest found within this time",
+            }
+        )
     for kind in dict.fromkeys(kind for kind, _ in plan.front):
         mine = [one for known, one in plan.front if known == kind]
         tips = [
-            _said(f"best by {kind}" if kind in _SIGNS else kind, _numbers(one.totals),
-                  *(f"{stage}: {where}" for stage, where in one.where))
+            _said(
+                f"best by {kind}" if kind in _SIGNS else kind,
+                _numbers(one.totals),
+                *(f"{stage}: {where}" for stage, where in one.where),
+            )
             for one in mine
-        ]  # fmt: skip
-        traces.append({
-            "type": "scatter", "mode": "markers", "legendgroup": label(kind), "showlegend": False,
-            "x": [one.totals.seconds / unit for one in mine], "y": [one.totals.usd for one in mine], "hoverinfo": "text",
-            "hovertext": tips, "cliponaxis": False,
-            "marker": {
-                "symbol": _SIGNS.get(kind, "circle"), "size": 12, "color": [_tone(one.totals.kg) for one in mine],
-                "coloraxis": "coloraxis", "line": {"color": _INK, "width": 1},
-            },
-        })  # fmt: skip
+        ]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "legendgroup": label(kind),
+                "showlegend": False,
+                "x": [one.totals.seconds / unit for one in mine],
+                "y": [one.totals.usd for one in mine],
+                "hoverinfo": "text",
+                "hovertext": tips,
+                "cliponaxis": False,
+                "marker": {
+                    "symbol": _SIGNS.get(kind, "circle"),
+                    "size": 12,
+                    "color": [_tone(one.totals.kg) for one in mine],
+                    "coloraxis": "coloraxis",
+                    "line": {"color": _INK, "width": 1},
+                },
+            }
+        )
         sign = {"symbol": _SIGNS.get(kind, "circle"), "size": 9, "color": "#ffffff", "line": {"color": _INK, "width": 1.5}}
         titled = label(short(f"best by {kind}" if kind in _SIGNS else kind))
-        traces.append({  # for the legend alone: points coloured by a scale have no colour there
-            "type": "scatter", "mode": "markers", "legendgroup": label(kind), "name": titled,
-            "x": [None], "y": [None], "marker": sign,
-        })  # fmt: skip
+        traces.append(
+            {  # for the legend alone: points coloured by a scale have no colour there
+                "type": "scatter",
+                "mode": "markers",
+                "legendgroup": label(kind),
+                "name": titled,
+                "x": [None],
+                "y": [None],
+                "marker": sign,
+            }
+        )
     answer = next((one for kind, one in plan.front if kind == "the answer"), None)
     if answer is not None:
-        traces.append({
-            "type": "scatter", "mode": "markers", "name": "the answer", "x": [answer.totals.seconds / unit],
-            "y": [answer.totals.usd], "hoverinfo": "skip", "showlegend": False, "cliponaxis": False,
-            "marker": {"symbol": "circle-open", "size": 24, "color": "#d1242f", "line": {"width": 3}},
-        })  # fmt: skip
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "the answer",
+                "x": [answer.totals.seconds / unit],
+                "y": [answer.totals.usd],
+                "hoverinfo": "skip",
+                "showlegend": False,
+                "cliponaxis": False,
+                "marker": {"symbol": "circle-open", "size": 24, "color": "#d1242f", "line": {"width": 3}},
+            }
+        )
     layout = _layout(
-        460, xaxis=_axis(f"{name} until all is done and up", [one.seconds / unit for one in totals]),
+        460,
+        xaxis=_axis(f"{name} until all is done and up", [one.seconds / unit for one in totals]),
         yaxis=_axis("USD, with one month of services", [one.usd for one in totals], prefix="$"),
-        coloraxis=_carbon([one.kg for one in totals]), margin={"l": 64, "r": 20, "t": 64, "b": 116},
+        coloraxis=_carbon([one.kg for one in totals]),
+        margin={"l": 64, "r": 20, "t": 64, "b": 116},
         legend={"orientation": "h", "y": -0.24, "yanchor": "top", "x": 0},
-    )  # fmt: skip
+    )
     return Chart("stage-front", tuple(traces), layout)

@@ -20,8 +20,12 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
     if plan.totals is None:
         return document(plan.workload, _header(plan), _nothing(plan), [], today)
     charts = [one for one in (stage_costs(plan), stage_times(plan), stage_front(plan)) if one is not None]
-    picture = section("stages", "Stages and hand-offs", stage_flow(plan),
-                      told="Down the page in the order of hand-offs. A blue rim: a service, which goes on.")  # fmt: skip
+    picture = section(
+        "stages",
+        "Stages and hand-offs",
+        stage_flow(plan),
+        told="Down the page in the order of hand-offs. A blue rim: a service, which goes on.",
+    )
     beside = [
         section("totals", "In all", pairs(_totals(plan.totals))),
         drawn(charts, "stage-costs", "Where the money goes", "Cost lines by stage; services by the month."),
@@ -33,20 +37,28 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
         *(() if chain else (beside[0], tag("div", *beside[1:], class_="two"))),
         section("moved", "What is handed on", _moves(plan)) if plan.hand_offs else "",
         section("together", "Planned together, and otherwise", _alternatives(plan, plan.totals), told=why(plan)),
-        drawn(charts, "stage-front", "Cost against time of the whole",
-              "Each point is best by something: no other is cheaper, faster and cleaner at once. The red ring is the answer."),
+        drawn(
+            charts,
+            "stage-front",
+            "Cost against time of the whole",
+            "Each point is best by something: no other is cheaper, faster and cleaner at once. The red ring is the answer.",
+        ),
         *(_ranking(one) for one in plan.stages),
         section("refused", "Left out", tag("ul", *(tag("li", text(one)) for one in plan.refused))) if plan.refused else "",
         _notes(plan),
-    ]  # fmt: skip
+    ]
     return document(plan.workload, _header(plan), inside, charts, today)
 
 
 def _header(plan: PipelinePlan) -> str:
     about = f"pipeline, by {plan.objective}; jobs and hand-offs are paid once, services by the month"
     if plan.totals is None:
-        return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"),
-                   tag("p", "Nothing fits.", class_="answer none"))  # fmt: skip
+        return tag(
+            "header",
+            tag("h1", text(plan.workload)),
+            tag("p", text(about), class_="about"),
+            tag("p", "Nothing fits.", class_="answer none"),
+        )
     parts = [money(plan.totals.once.usd)] if plan.totals.once.lines else []
     parts += [f"{money(plan.totals.monthly.usd)} a month"] if plan.totals.monthly.lines else []
     stages = "1 stage" if len(plan.stages) == 1 else f"{len(plan.stages)} stages"
@@ -115,10 +127,20 @@ def _ranking(one: Placed) -> str:
         choice = rival.choice
         where = f"{tag('b', text(f'{many(choice)}{choice.machine}'))}<br>{text(listed(choice.provider, choice.region))}"
         own = "-" if by_use(choice) else mass(choice.kg)
-        rows.append([
-            str(rank), where, text(listed(chips(choice), choice.precision)), text(choice.purchase), text(money(choice.usd)),
-            text(own), text(money(rival.usd)), text(duration(rival.seconds)), text(mass(rival.kg)), text(rival.misses),
-        ])  # fmt: skip
+        rows.append(
+            [
+                str(rank),
+                where,
+                text(listed(chips(choice), choice.precision)),
+                text(choice.purchase),
+                text(money(choice.usd)),
+                text(own),
+                text(money(rival.usd)),
+                text(duration(rival.seconds)),
+                text(mass(rival.kg)),
+                text(rival.misses),
+            ]
+        )
     titles = ["#", "runs on", "chips", "buy", f"USD/{per}", "kg", "whole: USD", "whole: time", "whole: kg", "misses"]
     if not any(rival.misses for rival in one.rivals):
         titles, rows = titles[:-1], [row[:-1] for row in rows]
@@ -129,10 +151,14 @@ def _ranking(one: Placed) -> str:
 
 def _nothing(plan: PipelinePlan) -> list[str]:
     rows = [
-        [text(f"stage {one.stage}" if one.stage else "the whole"), text(one.missing.what), text(one.missing.how_much),
-         text(one.missing.remedy)]
+        [
+            text(f"stage {one.stage}" if one.stage else "the whole"),
+            text(one.missing.what),
+            text(one.missing.how_much),
+            text(one.missing.remedy),
+        ]
         for one in plan.lacks
-    ]  # fmt: skip
+    ]
     return [
         section("missing", "What was missing", simple(("of", "what", "how much", "would help"), rows, stacks=True)),
         _notes(plan),

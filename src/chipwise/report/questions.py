@@ -16,9 +16,11 @@ _NOT_OFFERED = "no offer within"  # as a loss without a choice begins where limi
 _GOALS = ("misses the", "exceeds the", "keeps no")  # as the reasons begin that are a goal's
 _OF_GOALS = ("deadline", "budget", "latency", "goal")  # what is missing where a goal is in the way
 _BEST = {
-    "cost": "Which costs least?", "time": "Which is fastest?", "carbon": "Which emits least?",
+    "cost": "Which costs least?",
+    "time": "Which is fastest?",
+    "carbon": "Which emits least?",
     "balanced": "Which balances cost, time and carbon best?",
-}  # fmt: skip
+}
 _SHOWN = 4  # that a question lists by name; the tables list all
 
 

@@ -73,12 +73,21 @@ def roofline(found: Roofline | None) -> Chart | None:
     levels = [one.flop_per_s for one in points] + [found.reached.at(left)]
     low, high = min(levels) / 2, found.nominal.flop_per_s * 2
     traces = [
-        _roof(found.nominal, left, right, f"data sheet: {_si(found.nominal.flop_per_s, 'FLOP/s')} {found.precision}, "
-                                          f"{_si(found.nominal.bytes_per_s, 'B/s')}", dashed=True),
-        _roof(found.reached, left, right, f"reachable: {_si(found.reached.flop_per_s, 'FLOP/s')}, "
-                                          f"{_si(found.reached.bytes_per_s, 'B/s')}"),
+        _roof(
+            found.nominal,
+            left,
+            right,
+            f"data sheet: {_si(found.nominal.flop_per_s, 'FLOP/s')} {found.precision}, {_si(found.nominal.bytes_per_s, 'B/s')}",
+            dashed=True,
+        ),
+        _roof(
+            found.reached,
+            left,
+            right,
+            f"reachable: {_si(found.reached.flop_per_s, 'FLOP/s')}, {_si(found.reached.bytes_per_s, 'B/s')}",
+        ),
         *(_dot(one, found, at % len(_COLOURS)) for at, one in enumerate(points)),
-    ]  # fmt: skip
+    ]
     layout = _layout(
         430,
         xaxis=_axis("FLOP per byte of memory traffic", left, right, ""),
@@ -110,9 +119,14 @@ def _roof(roof: Roof, left: float, right: float, name: str, dashed: bool = False
     if dashed:
         line["dash"] = "dash"
     return {
-        "type": "scatter", "mode": "lines", "x": across, "y": [roof.at(one) for one in across], "line": line,
-        "name": label(name), "hoverinfo": "skip",
-    }  # fmt: skip
+        "type": "scatter",
+        "mode": "lines",
+        "x": across,
+        "y": [roof.at(one) for one in across],
+        "line": line,
+        "name": label(name),
+        "hoverinfo": "skip",
+    }
 
 
 def _dot(one: Point, found: Roofline, at: int) -> Trace:
@@ -120,14 +134,22 @@ def _dot(one: Point, found: Roofline, at: int) -> Trace:
     colour = _COLOURS[at]
     share = one.flop_per_s / found.nominal.flop_per_s
     lines = (
-        one.name, f"{one.intensity:,.3g} FLOP per byte", f"{_si(one.flop_per_s, 'FLOP/s')}, {share:.1%} of the peak",
+        one.name,
+        f"{one.intensity:,.3g} FLOP per byte",
+        f"{_si(one.flop_per_s, 'FLOP/s')}, {share:.1%} of the peak",
         f"{_time(one.seconds)} a pass",
-    )  # fmt: skip
+    )
     return {
-        "type": "scatter", "mode": "markers", "x": [one.intensity], "y": [one.flop_per_s], "name": label(one.name),
+        "type": "scatter",
+        "mode": "markers",
+        "x": [one.intensity],
+        "y": [one.flop_per_s],
+        "name": label(one.name),
         "marker": {"size": 12, "color": colour, "symbol": _SYMBOLS[at], "line": {"color": _INK, "width": 1}},
-        "cliponaxis": False, "hoverinfo": "text", "hovertext": "<br>".join(map(label, lines)),
-    }  # fmt: skip
+        "cliponaxis": False,
+        "hoverinfo": "text",
+        "hovertext": "<br>".join(map(label, lines)),
+    }
 
 
 def _axis(title: str, low: float, high: float, unit: str) -> dict[str, Any]:
@@ -137,10 +159,18 @@ def _axis(title: str, low: float, high: float, unit: str) -> dict[str, Any]:
         if len(marks) <= _MARKS:
             break
     return {
-        "title": {"text": title, "standoff": 14}, "type": "log", "range": [math.log10(low), math.log10(high)],
-        "tickvals": marks, "ticktext": [_si(mark, "") if unit else f"{mark:,g}" for mark in marks], "tickangle": 0,
-        "gridcolor": _GRID, "linecolor": _QUIET, "zeroline": False, "automargin": True, "fixedrange": True,
-    }  # fmt: skip
+        "title": {"text": title, "standoff": 14},
+        "type": "log",
+        "range": [math.log10(low), math.log10(high)],
+        "tickvals": marks,
+        "ticktext": [_si(mark, "") if unit else f"{mark:,g}" for mark in marks],
+        "tickangle": 0,
+        "gridcolor": _GRID,
+        "linecolor": _QUIET,
+        "zeroline": False,
+        "automargin": True,
+        "fixedrange": True,
+    }
 
 
 def _si(value: float, unit: str) -> str:

@@ -93,10 +93,11 @@ def _box(one: Placed, spot: _Spot) -> str:
     time = "goes on" if one.per == "month" else duration(choice.seconds)
     emitted = "CO2e not known" if one.per_use else f"{mass(choice.kg)} kg CO2e"
     lines = [
-        f"{many(choice)}{choice.machine}", listed(choice.provider, choice.region),
+        f"{many(choice)}{choice.machine}",
+        listed(choice.provider, choice.region),
         listed(chips(choice), choice.precision, choice.purchase),
         listed(f"{money(choice.usd)}{' a month' if one.per == 'month' else ''}", time, emitted),
-    ]  # fmt: skip
+    ]
     rim = "#0969da" if one.per == "month" else "#57606a"
     frame = tag("rect", x=x, y=y, width=WIDE, height=HIGH, rx=6, fill="#ffffff", stroke=rim, stroke_width=2)
     told = [_line(x + 14, y + 24, f"{one.name} ({one.kind})", "name", 38)]

@@ -34,9 +34,13 @@ def ranking(plan: Plan) -> str:
         for at, (one, row) in enumerate(zip(plan.choices, rows, strict=True), start=1)
     ]
     return _controls(plan) + tag(
-        "div", tag("table", tag("thead", head), tag("tbody", *body), id="ranking", class_="sortable"),
-        class_="wide", tabindex="0", role="region", aria_label="Ranking",
-    )  # fmt: skip
+        "div",
+        tag("table", tag("thead", head), tag("tbody", *body), id="ranking", class_="sortable"),
+        class_="wide",
+        tabindex="0",
+        role="region",
+        aria_label="Ranking",
+    )
 
 
 def _row(at: int, one: Choice, job: bool) -> list[Cell]:
@@ -48,12 +52,17 @@ def _row(at: int, one: Choice, job: bool) -> list[Cell]:
     rate = Cell("-" if does is None else amount(does), does, True)
     share = one.memory_share
     return [
-        Cell(str(at), float(at), True), Cell(where, f"{one.machine} {one.provider}"),
-        Cell(_over(chips(one), one.precision), chips(one)), Cell(text(one.purchase), one.purchase), time if job else rate,
-        Cell(text(money(one.usd)), one.usd, True), Cell(f"{one.usd_per_unit:,.4g}", one.usd_per_unit, True),
-        Cell(mass(one.kg), one.kg, True), Cell("-" if share is None else f"{share:.0%}", share, True),
+        Cell(str(at), float(at), True),
+        Cell(where, f"{one.machine} {one.provider}"),
+        Cell(_over(chips(one), one.precision), chips(one)),
+        Cell(text(one.purchase), one.purchase),
+        time if job else rate,
+        Cell(text(money(one.usd)), one.usd, True),
+        Cell(f"{one.usd_per_unit:,.4g}", one.usd_per_unit, True),
+        Cell(mass(one.kg), one.kg, True),
+        Cell("-" if share is None else f"{share:.0%}", share, True),
         Cell(_over(one.provenance, f"price of {one.price_of}"), one.provenance),
-    ]  # fmt: skip
+    ]
 
 
 def _over(first: str, second: str) -> str:
@@ -103,8 +112,14 @@ def matrix(plan: Plan) -> str:
         low = min(one.usd for one in found if one is not None)
         cells = (_priced(one, least, low) for one in found)
         body.append(tag("tr", tag("th", text(provider), scope="row"), *cells))
-    return tag("div", tag("table", tag("thead", head), tag("tbody", *body), class_="matrix"),
-               class_="wide", tabindex="0", role="region", aria_label="Cost by provider and family")  # fmt: skip
+    return tag(
+        "div",
+        tag("table", tag("thead", head), tag("tbody", *body), class_="matrix"),
+        class_="wide",
+        tabindex="0",
+        role="region",
+        aria_label="Cost by provider and family",
+    )
 
 
 def _by_least(names: Iterable[str], best: dict[tuple[str, str], Choice], at: int) -> list[str]:
@@ -145,10 +160,14 @@ def services(plan: Plan) -> str:
     able = [one for one in plan.services if not one.refused]
     shown = [*able[:PER_USE], *[one for one in plan.services if one.refused][: PER_USE if not able else PER_USE // 2]]
     rows = [
-        [text(money(one.usd)), tag("b", text(one.provider)) + "<br>" + text(listed(one.name, one.hardware)), text(one.kind),
-         text(one.refused[0] if one.refused else one.break_even)]
+        [
+            text(money(one.usd)),
+            tag("b", text(one.provider)) + "<br>" + text(listed(one.name, one.hardware)),
+            text(one.kind),
+            text(one.refused[0] if one.refused else one.break_even),
+        ]
         for one in shown
-    ]  # fmt: skip
+    ]
     return simple(
         (f"USD/{plan.per}", "service", "paid", "why not, or when a machine is cheaper"), rows, numbers=(0,), stacks=True
     )

@@ -18,7 +18,7 @@ from chipwise.run.events import (
     Told,
     Waiting,
     Wished,
-)  # fmt: skip
+)
 from chipwise.run.job import Outcome, Where, Why, Wish
 from chipwise.units import show_events, show_number, show_spent, show_took
 

@@ -79,10 +79,20 @@ class Period(StrEnum):
 
 
 _FORMATS = (
-    ("double", "fp64"), ("float64", "fp64"), ("float", "fp32"), ("single", "fp32"), ("float32", "fp32"), ("half", "fp16"),
-    ("float16", "fp16"), ("bfloat16", "bf16"), ("e4m3", "fp8"), ("nvfp4", "fp4"), ("mxfp4", "fp4"),
-    ("w8a8", "int8"), ("w4a16", "int4"),
-)  # fmt: skip
+    ("double", "fp64"),
+    ("float64", "fp64"),
+    ("float", "fp32"),
+    ("single", "fp32"),
+    ("float32", "fp32"),
+    ("half", "fp16"),
+    ("float16", "fp16"),
+    ("bfloat16", "bf16"),
+    ("e4m3", "fp8"),
+    ("nvfp4", "fp4"),
+    ("mxfp4", "fp4"),
+    ("w8a8", "int8"),
+    ("w4a16", "int4"),
+)
 _PERIODS = (("h", "hour"), ("d", "day"), ("mo", "month"), ("y", "year"), ("yr", "year"), ("run", "total"))
 _SECONDS_IN = {Period.HOUR: HOUR, Period.DAY: DAY, Period.MONTH: MONTH, Period.YEAR: YEAR}
 AnyPrecision = Annotated[Precision, Choice(Precision, "a precision", _FORMATS)]

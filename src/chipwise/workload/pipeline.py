@@ -25,7 +25,7 @@ from chipwise.workload.kinds import (
     Stream,
     Train,
     Transcode,
-)  # fmt: skip
+)
 from chipwise.workload.part import Flaw, Part
 from chipwise.workload.quantity import Bytes
 
@@ -106,5 +106,15 @@ Workload = Annotated[
     Field(discriminator="kind"),
 ]
 KINDS: tuple[type[Common], ...] = (
-    Train, Finetune, Serve, Batch, Hpc, Render, Transcode, Stream, Hybrid, Interactive, Pipeline,
-)  # fmt: skip
+    Train,
+    Finetune,
+    Serve,
+    Batch,
+    Hpc,
+    Render,
+    Transcode,
+    Stream,
+    Hybrid,
+    Interactive,
+    Pipeline,
+)

@@ -19,10 +19,38 @@ from chipwise.workload.part import JsonSchema, fault, shown
 
 # Words that may follow a number: "4M tokens", "50M documents", "12 req/s".
 ITEMS = (
-    "item", "request", "req", "query", "queries", "call", "document", "doc", "image", "frame", "video", "sample", "sequence",
-    "token", "message", "msg", "order", "event", "job", "task", "step", "row", "record", "page", "file", "prompt", "inference",
-    "iteration", "shot", "circuit", "simulation",
-)  # fmt: skip
+    "item",
+    "request",
+    "req",
+    "query",
+    "queries",
+    "call",
+    "document",
+    "doc",
+    "image",
+    "frame",
+    "video",
+    "sample",
+    "sequence",
+    "token",
+    "message",
+    "msg",
+    "order",
+    "event",
+    "job",
+    "task",
+    "step",
+    "row",
+    "record",
+    "page",
+    "file",
+    "prompt",
+    "inference",
+    "iteration",
+    "shot",
+    "circuit",
+    "simulation",
+)
 
 LARGEST, SMALLEST = 1e30, 1e-30  # beyond, products of several quantities outgrow what numbers can hold
 

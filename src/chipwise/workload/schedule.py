@@ -69,11 +69,28 @@ MARKET_HOURS: Mapping[Market, tuple[str, time, time]] = {
     Market.XASX: ("Australia/Sydney", time(10), time(16)),
 }
 _MARKET_NAMES = (
-    ("nyse", "xnys"), ("new york", "xnys"), ("nasdaq", "xnas"), ("toronto", "xtse"), ("tsx", "xtse"), ("lse", "xlon"),
-    ("london", "xlon"), ("xetra", "xetr"), ("frankfurt", "xetr"), ("euronext", "xpar"), ("paris", "xpar"), ("six", "xswx"),
-    ("tokyo", "xtks"), ("tse", "xtks"), ("hong kong", "xhkg"), ("hkex", "xhkg"), ("singapore", "xses"), ("sgx", "xses"),
-    ("asx", "xasx"), ("sydney", "xasx"), ("forex", "fx"),
-)  # fmt: skip
+    ("nyse", "xnys"),
+    ("new york", "xnys"),
+    ("nasdaq", "xnas"),
+    ("toronto", "xtse"),
+    ("tsx", "xtse"),
+    ("lse", "xlon"),
+    ("london", "xlon"),
+    ("xetra", "xetr"),
+    ("frankfurt", "xetr"),
+    ("euronext", "xpar"),
+    ("paris", "xpar"),
+    ("six", "xswx"),
+    ("tokyo", "xtks"),
+    ("tse", "xtks"),
+    ("hong kong", "xhkg"),
+    ("hkex", "xhkg"),
+    ("singapore", "xses"),
+    ("sgx", "xses"),
+    ("asx", "xasx"),
+    ("sydney", "xasx"),
+    ("forex", "fx"),
+)
 
 
 def parse_zone(text: object) -> str:

@@ -200,10 +200,18 @@ def test_one_that_ends_well_when_it_is_told_to_leave_is_done_only_if_what_it_was
 @pytest.mark.parametrize(
     ("path", "there"),
     [
-        ("made/model.bin", True), ("made", True), ("made/", True), ("made/a b (1+).bin", True), ("made/sub", True),
-        ("made/mod", False), ("made/none.bin", False), ("made/modelxbin", False), ("other/", False), ("model.bin", False),
+        ("made/model.bin", True),
+        ("made", True),
+        ("made/", True),
+        ("made/a b (1+).bin", True),
+        ("made/sub", True),
+        ("made/mod", False),
+        ("made/none.bin", False),
+        ("made/modelxbin", False),
+        ("other/", False),
+        ("model.bin", False),
     ],
-)  # fmt: skip
+)
 def test_what_must_lie_in_s3_is_told_from_what_begins_like_it_and_what_is_empty(bench: Rented, path: str, there: bool) -> None:
     s3 = bench.aws.client("s3", "us-east-1")
     for key, body in (("model.bin", b"x"), ("none.bin", b""), ("a b (1+).bin", b"x"), ("sub/deep/x", b"x")):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.e2e
         (Fault("CreateFleet", body=no_machines("UnauthorizedOperation", "g6.xlarge", "spot")), NotAllowed, "RunInstances"),
         (Fault("CreateFleet", body=no_machines("InvalidAMIID.NotFound", "g6.xlarge", "spot")), NotFound, "image"),
     ],
-)  # fmt: skip
+)
 def test_what_will_not_get_better_is_one_sentence_and_leaves_nothing(
     aws: Aws, between: Faulty, engine: Ec2, fault: Fault, kind: type[ChipwiseError], words: str
 ) -> None:

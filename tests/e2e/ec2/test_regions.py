@@ -196,9 +196,11 @@ def test_what_is_left_over_is_found_in_all_regions(aws: Aws, both: Ec2) -> None:
     both.do(Start(job(NORTH, id="there")))
     found = both.reap(list, dry_run=True)
     assert [(one.kind, one.job, one.region) for one in found] == [
-        ("machine", "here", REGION), ("launch template", "here", REGION),
-        ("machine", "there", OTHER), ("launch template", "there", OTHER),
-    ]  # fmt: skip
+        ("machine", "here", REGION),
+        ("launch template", "here", REGION),
+        ("machine", "there", OTHER),
+        ("launch template", "there", OTHER),
+    ]
     assert [one.job for one in both.reap(lambda: [("here", 1)])] == ["there", "there"]
     assert (len(machines(aws)), north(aws)) == (1, [])
 

@@ -125,10 +125,13 @@ def test_what_others_keep_in_the_bucket_is_not_the_controllers(mia: Someone, aws
 def test_a_machine_may_do_what_its_program_does(mia: Someone, aws: Aws) -> None:
     """By the calls of the AWS CLI in its text; what each needs is AWS's documentation."""
     needs = {
-        "s3 cp": {"s3:GetObject", "s3:PutObject"}, "s3 ls": {"s3:ListBucket"}, "s3 sync": {"s3:GetObject", "s3:ListBucket"},
-        "ssm get-parameter": {"ssm:GetParameter"}, "secretsmanager get-secret-value": {"secretsmanager:GetSecretValue"},
+        "s3 cp": {"s3:GetObject", "s3:PutObject"},
+        "s3 ls": {"s3:ListBucket"},
+        "s3 sync": {"s3:GetObject", "s3:ListBucket"},
+        "ssm get-parameter": {"ssm:GetParameter"},
+        "secretsmanager get-secret-value": {"secretsmanager:GetSecretValue"},
         "ecr get-login-password": {"ecr:GetAuthorizationToken"},
-    }  # fmt: skip
+    }
     calls = set(re.findall(r"aws ((?:s3|ssm|secretsmanager|ecr|ec2|sts|sqs)[a-z0-9-]* [a-z-]+)", PULLING + PROGRAM))
     assert calls == needs.keys()
     pulls = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"}  # by docker

@@ -32,9 +32,16 @@ pytestmark = pytest.mark.e2e
 
 INNER = ("endpoint_url", "clock", "tries", "timeout_s", "home", "others")  # of tests and of wiring
 KINDS = [
-    "bucket", "service role", "service role", "role", "policy of the role", "instance profile", "security group", "queue",
+    "bucket",
+    "service role",
+    "service role",
+    "role",
+    "policy of the role",
+    "instance profile",
+    "security group",
+    "queue",
     "rule",
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -126,10 +133,12 @@ def _group_closed(aws: Aws, name: str) -> None:
 @pytest.mark.parametrize(
     ("broken", "kind"),
     [
-        (_rule_off, "rule"), (_policy_changed, "policy of the role"), (_profile_emptied, "instance profile"),
+        (_rule_off, "rule"),
+        (_policy_changed, "policy of the role"),
+        (_profile_emptied, "instance profile"),
         (_group_closed, "security group"),
     ],
-)  # fmt: skip
+)
 def test_what_is_half_there_is_mended(asked: Config, aws: Aws, broken: Callable[[Aws, str], None], kind: str) -> None:
     prepare(asked)
     broken(aws, name_of(asked))

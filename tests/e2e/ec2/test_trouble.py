@@ -20,11 +20,14 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault("DescribeInstances", 503, "RequestLimitExceeded"), Fault("DescribeInstances", 500, "InternalError"),
-        Fault("DescribeInstances", 502), Fault("DescribeInstances"), Fault("GET /kept"),
+        Fault("DescribeInstances", 503, "RequestLimitExceeded"),
+        Fault("DescribeInstances", 500, "InternalError"),
+        Fault("DescribeInstances", 502),
+        Fault("DescribeInstances"),
+        Fault("GET /kept"),
         Fault("GET /kept", 503, "SlowDown"),
     ],
-)  # fmt: skip
+)
 def test_who_cannot_see_says_so_and_nothing_is_absent(between: Faulty, engine: Ec2, fault: Fault) -> None:
     engine.do(Start(placed()))
     between.faults.append(replace(fault))

@@ -142,16 +142,21 @@ def service_objects(replicas: int = 1) -> tuple[dict[str, Any], ...]:
         {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": budget},
         {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta, "spec": {"podSelector": selector}},
         {
-            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta,
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": meta,
             "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3},
         },
-    )  # fmt: skip
+    )
 
 
 def counts(cluster: Cluster, namespace: str) -> dict[str, int]:
     """What of an attempt of a service is there."""
     kinds = (
-        ("apps/v1", "Deployment"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"),
-        ("networking.k8s.io/v1", "NetworkPolicy"), ("autoscaling/v2", "HorizontalPodAutoscaler"),
-    )  # fmt: skip
+        ("apps/v1", "Deployment"),
+        ("v1", "Service"),
+        ("policy/v1", "PodDisruptionBudget"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("autoscaling/v2", "HorizontalPodAutoscaler"),
+    )
     return {kind: len(cluster.api.list(version, kind, namespace, "chipwise.dev/job")) for version, kind in kinds}

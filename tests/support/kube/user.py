@@ -20,10 +20,15 @@ from kube.process_kubelet import ProcessKubelet
 
 # All that an attempt may make, but for the gate of its job (a ConfigMap), claims and accounts, which stay on purpose.
 GOES = (
-    ("v1", "Pod"), ("v1", "Service"), ("batch/v1", "Job"), ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"),
-    ("networking.k8s.io/v1", "NetworkPolicy"), ("policy/v1", "PodDisruptionBudget"),
+    ("v1", "Pod"),
+    ("v1", "Service"),
+    ("batch/v1", "Job"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("policy/v1", "PodDisruptionBudget"),
     ("autoscaling/v2", "HorizontalPodAutoscaler"),
-)  # fmt: skip
+)
 
 
 class User:
@@ -125,10 +130,12 @@ class User:
         for claim in wait_for("its claims", lambda: api.list("v1", "PersistentVolumeClaim", namespace) or None, 30):
             name = claim["metadata"]["name"]
             spec = {
-                "capacity": claim["spec"]["resources"]["requests"], "accessModes": claim["spec"]["accessModes"],
-                "hostPath": {"path": "/nowhere"}, "claimRef": {"namespace": namespace, "name": name},
+                "capacity": claim["spec"]["resources"]["requests"],
+                "accessModes": claim["spec"]["accessModes"],
+                "hostPath": {"path": "/nowhere"},
+                "claimRef": {"namespace": namespace, "name": name},
                 "persistentVolumeReclaimPolicy": "Retain",
-            }  # fmt: skip
+            }
             meta = {"name": f"{namespace}-{name}"}
             self.cluster.must_apply([{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": spec}])
 

@@ -189,11 +189,27 @@ def test_one_that_waits_long_says_so_and_can_be_stopped_without_an_answer(clock:
 @pytest.mark.parametrize(
     "url",
     [
-        "memory://x", "memory://", "zip://x::out.zip", "simplecache::ftp://u:geheim@127.0.0.1/x", "simplecache::file:///etc/passwd",
-        "a://", "://", "dir://x", "reference://x", "ftp:///x", "s3://", "s3://[bad", "ftp://[::1/x", "file:///a/b", "local://a",
-        "s3://me:geheim@bucket/k", "https://a.example/x?sig=geheim", "nonsense://a/b", "zip://x::ftp://u:geheim@127.0.0.1/x",
+        "memory://x",
+        "memory://",
+        "zip://x::out.zip",
+        "simplecache::ftp://u:geheim@127.0.0.1/x",
+        "simplecache::file:///etc/passwd",
+        "a://",
+        "://",
+        "dir://x",
+        "reference://x",
+        "ftp:///x",
+        "s3://",
+        "s3://[bad",
+        "ftp://[::1/x",
+        "file:///a/b",
+        "local://a",
+        "s3://me:geheim@bucket/k",
+        "https://a.example/x?sig=geheim",
+        "nonsense://a/b",
+        "zip://x::ftp://u:geheim@127.0.0.1/x",
     ],
-)  # fmt: skip
+)
 def test_what_nobody_could_look_for_later_is_refused_before_anything_runs(url: str) -> None:
     with pytest.raises(BadInput) as caught:
         hand_offs.check(_job(url, engine="ec2").spec, look=_cannot(AssertionError()))

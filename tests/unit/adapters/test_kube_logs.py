@@ -92,8 +92,11 @@ def test_a_machine_that_does_not_answer_holds_nothing_up_and_takes_nothing_away(
 
 def test_of_several_pods_each_is_shown_under_its_rank_and_of_one_nothing_but_what_it_wrote() -> None:
     answers: dict[str, list[list[bytes | Exception]]] = {
-        "a": [[b"one", b" more"]], "b": [[b"two\n", b"three\n"]], "c": [[]], "d": [[b"again\n"]],
-    }  # fmt: skip
+        "a": [[b"one", b" more"]],
+        "b": [[b"two\n", b"three\n"]],
+        "c": [[]],
+        "d": [[b"again\n"]],
+    }
     pods = [_pod("b", index=1), _pod("a"), _pod("c", index=2), _pod("d", index=1)]
     shown = b"--- rank 0\none more\n--- rank 1\ntwo\nthree\nagain\n"
     assert b"".join(_logs(None, **answers).of(KEY, pods, None)) == shown

@@ -103,9 +103,15 @@ def test_the_work_of_a_plan_is_taken_by_the_engine_and_names_nothing_that_only_a
     assert labels.get("kueue.x-k8s.io/queue-name", "") == queue
     assert "kueue.x-k8s.io/priority-class" not in labels
     assert {one["kind"] for one in objects} <= {
-        "ServiceAccount", "NetworkPolicy", "PersistentVolumeClaim", "Service", "Job",
-        "Deployment", "PodDisruptionBudget", "HorizontalPodAutoscaler",
-    }  # fmt: skip
+        "ServiceAccount",
+        "NetworkPolicy",
+        "PersistentVolumeClaim",
+        "Service",
+        "Job",
+        "Deployment",
+        "PodDisruptionBudget",
+        "HorizontalPodAutoscaler",
+    }
 
 
 def test_work_that_a_cluster_cannot_run_for_us_is_refused_with_a_way_out() -> None:

@@ -16,9 +16,13 @@ from chipwise.run.job import Job, Needs, Spec, Where
 OWN = {"chipwise.dev/job": "j", "chipwise.dev/attempt": "1"}
 BEGAN = {"running": {"startedAt": "2026-11-01T10:00:02Z"}}
 LOOPS = {
-    "name": "main", "image": "i", "ready": False, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+    "name": "main",
+    "image": "i",
+    "ready": False,
+    "restartCount": 3,
+    "state": {"waiting": {"reason": "CrashLoopBackOff"}},
     "lastState": {"terminated": {"exitCode": 2, "reason": "Error", "startedAt": "2026-11-01T10:00:02Z"}},
-}  # fmt: skip
+}
 NOWHERE = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."}
 
 

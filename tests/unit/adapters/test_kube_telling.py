@@ -107,11 +107,21 @@ BEGUN = '{"chipwise": 1, "attempt": 1, "step": '
 @pytest.mark.parametrize(
     "message",
     [
-        None, 7, b"{}", "{" * 5000, BEGUN + "[" * 4000, BEGUN + "9" * 4200 + "}", BEGUN + "NaN}", BEGUN + "1e3}",
-        BEGUN + "true}", BEGUN + "3" + " " * 5000 + "}", '{"step": 3, "attempt": 1}',
-        '{"chipwise": true, "attempt": true, "step": 3}', '{"chipwise": 2, "attempt": 1, "step": 3}',
+        None,
+        7,
+        b"{}",
+        "{" * 5000,
+        BEGUN + "[" * 4000,
+        BEGUN + "9" * 4200 + "}",
+        BEGUN + "NaN}",
+        BEGUN + "1e3}",
+        BEGUN + "true}",
+        BEGUN + "3" + " " * 5000 + "}",
+        '{"step": 3, "attempt": 1}',
+        '{"chipwise": true, "attempt": true, "step": 3}',
+        '{"chipwise": 2, "attempt": 1, "step": 3}',
     ],
-)  # fmt: skip
+)
 def test_hostile_messages_say_nothing(message: object) -> None:
     assert told(message, 1) is None
 

@@ -225,7 +225,7 @@ ERRORS: dict[str, tuple[Answer, type[ChipwiseError], str]] = {
     "throttled": (_status(429, "too many"), TryLater, "429"),
     "broken": (_status(500, "boom"), TryLater, "boom"),
     "a proxy": ((502, "<html>"), TryLater, "502"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("answer", "kind", "told"), ERRORS.values(), ids=ERRORS)
@@ -288,7 +288,7 @@ BAD = {
     "another context": ("{clusters: [], contexts: [], current-context: b}", "'b' not found"),
     "no such cluster": ("{clusters: [], contexts: [{name: b, context: {cluster: q}}], current-context: b}", "cannot be used"),
     "nobody": (_NOBODY, "names no user"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "told"), BAD.values(), ids=BAD)

@@ -35,11 +35,16 @@ def test_every_engine_of_a_file_has_rules(session: Session, engine: Engine) -> N
 @pytest.mark.parametrize(
     ("chip", "version", "answer"),
     [
-        ("L4", "", Answer.FINE), ("T4", "2.60", Answer.FINE), ("V100-16", "", Answer.REFUSED), ("V100-16", "2.50", Answer.FINE),
-        ("TPU-v5e", "", Answer.REFUSED), ("MI300X", "", Answer.UNSTATED), ("Gaudi2", "", Answer.REFUSED),
+        ("L4", "", Answer.FINE),
+        ("T4", "2.60", Answer.FINE),
+        ("V100-16", "", Answer.REFUSED),
+        ("V100-16", "2.50", Answer.FINE),
+        ("TPU-v5e", "", Answer.REFUSED),
+        ("MI300X", "", Answer.UNSTATED),
+        ("Gaudi2", "", Answer.REFUSED),
         ("M60", "2.50", Answer.REFUSED),
     ],
-)  # fmt: skip
+)
 def test_triton_runs_where_its_rules_say(session: Session, chip: str, version: str, answer: Answer) -> None:
     found = check(session.catalog.chips[chip], {"triton": version}, session.catalog.data)
     assert found[0].answer is answer

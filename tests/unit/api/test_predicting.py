@@ -36,11 +36,17 @@ def asked(session: Session, model: str, on: str, task: str, **settings: Any) -> 
 @pytest.mark.parametrize(
     ("model", "task", "answered"),
     [
-        ("llama-3.1-8b", "serve", "serve"), ("bert-base", "serve", "samples"), ("t5-base", "serve", "samples"),
-        ("resnet-50", "serve", "samples"), ("stable-diffusion-xl", "serve", "samples"), ("dlrm-v2", "serve", "samples"),
-        ("llama-3.1-8b", "train", "train"), ("bert-base", "train", "train"), ("vit-b-16", "train", "samples"),
+        ("llama-3.1-8b", "serve", "serve"),
+        ("bert-base", "serve", "samples"),
+        ("t5-base", "serve", "samples"),
+        ("resnet-50", "serve", "samples"),
+        ("stable-diffusion-xl", "serve", "samples"),
+        ("dlrm-v2", "serve", "samples"),
+        ("llama-3.1-8b", "train", "train"),
+        ("bert-base", "train", "train"),
+        ("vit-b-16", "train", "samples"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_generate_is_answered_per_sample(session: Session, model: str, task: str, answered: str) -> None:
     view = asked(session, model, "h100", task)
     assert view["task"] == answered

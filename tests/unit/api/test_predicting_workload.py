@@ -99,8 +99,11 @@ def test_pictures_are_not_learnt_by_tokens(session: Session, tmp_path: Path) -> 
 def test_goals_are_held_against_percentiles_and_the_highest_rate_meets_them(session: Session) -> None:
     view = example(session, "serve", "l40s")
     assert [(goal["goal"], goal["percentile"]) for goal in view["goals"]] == [
-        ("ttft", 50.0), ("ttft", 95.0), ("tpot", 95.0), ("latency", 99.0),
-    ]  # fmt: skip
+        ("ttft", 50.0),
+        ("ttft", 95.0),
+        ("tpot", 95.0),
+        ("latency", 99.0),
+    ]
     for goal in view["goals"]:  # an overloaded replica has no percentiles, and meets nothing
         assert goal["met"] == (goal["predicted_s"] is not None and goal["predicted_s"] <= goal["limit_s"])
     assert view["replicas"] == 2.0  # the file's least
@@ -209,11 +212,16 @@ def test_people_share_chips_as_the_file_says(session: Session, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "on", "said"),
     [
-        ("train", "vu9p", "H100-SXM"), ("transcode", "h100", "These have: L4"), ("stream", "h100", "VU47P"),
-        ("hpc", "vu9p", "gpu, cpu"), ("render", "tpu-v5e", "gpu, cpu"), ("hybrid", "vu9p", "gpu, cpu"),
-        ("interactive", "vu9p", "gpu"), ("serve", "vu9p", "runs no models"),
+        ("train", "vu9p", "H100-SXM"),
+        ("transcode", "h100", "These have: L4"),
+        ("stream", "h100", "VU47P"),
+        ("hpc", "vu9p", "gpu, cpu"),
+        ("render", "tpu-v5e", "gpu, cpu"),
+        ("hybrid", "vu9p", "gpu, cpu"),
+        ("interactive", "vu9p", "gpu"),
+        ("serve", "vu9p", "runs no models"),
     ],
-)  # fmt: skip
+)
 def test_a_chip_that_cannot_is_refused_with_those_that_can(session: Session, name: str, on: str, said: str) -> None:
     with pytest.raises(BadInput) as refused:
         example(session, name, on)

@@ -108,8 +108,15 @@ def test_json_has_the_quantum_part_of_every_choice(small: Plan, large: Plan) -> 
         view = plan_view(found)
         assert {one["quantum"]["kind"] for one in view["choices"]} == {kind}
         assert set(view["winner"]["quantum"]) == {
-            "device", "kind", "managed", "qubits", "tasks", "shots", "usd", "seconds",
-        }  # fmt: skip
+            "device",
+            "kind",
+            "managed",
+            "qubits",
+            "tasks",
+            "shots",
+            "usd",
+            "seconds",
+        }
 
 
 def test_other_work_has_no_quantum_part(session: Session) -> None:

@@ -24,8 +24,14 @@ def found(name: str) -> tuple[Plan, Roofline | None]:
     return made, roofline_of(SESSION, path, made)
 
 
-DRAWN = ("examples/train/workload.yaml", "examples/serve/workload.yaml", "examples/batch/workload.yaml",
-         "examples/hpc/workload.yaml", "tests/cases/qlora-7b-24gb.yaml", "tests/cases/long-context-8b.yaml")  # fmt: skip
+DRAWN = (
+    "examples/train/workload.yaml",
+    "examples/serve/workload.yaml",
+    "examples/batch/workload.yaml",
+    "examples/hpc/workload.yaml",
+    "tests/cases/qlora-7b-24gb.yaml",
+    "tests/cases/long-context-8b.yaml",
+)
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -127,7 +127,7 @@ def test_a_smaller_share_is_never_faster(session: Session) -> None:
         ("kind: render\nname: r\nframes: 48\nresolution: 1080p\nsamples_per_pixel: 64\n", Work("frames", 48.0)),
         ("kind: interactive\nname: i\npeople: 3\nmemory: 10GB\n", Work()),
     ],
-)  # fmt: skip
+)
 def test_a_file_says_what_is_counted(session: Session, text: str, unit: Work) -> None:
     assert predicting.work_of(work(session, text)) == unit
 

@@ -45,10 +45,22 @@ def test_the_stricter_of_both_holds(session: Session) -> None:
 
 
 SET = {
-    "clouds": "aws", "regions": "aws:eu-west-1", "countries": "DEU", "residency": "DEU", "compliance": "hipaa",
-    "chips": "H100-SXM", "chip_count": {"min": 2, "max": 3}, "precision": "fp8", "interruptible": True, "where": "cloud",
-    "power_watts": 300, "quotas": {"h100": 8}, "default_quotas": True, "requires": "cuda>=12.4", "avoid": {"chips": "t4"},
-}  # fmt: skip
+    "clouds": "aws",
+    "regions": "aws:eu-west-1",
+    "countries": "DEU",
+    "residency": "DEU",
+    "compliance": "hipaa",
+    "chips": "H100-SXM",
+    "chip_count": {"min": 2, "max": 3},
+    "precision": "fp8",
+    "interruptible": True,
+    "where": "cloud",
+    "power_watts": 300,
+    "quotas": {"h100": 8},
+    "default_quotas": True,
+    "requires": "cuda>=12.4",
+    "avoid": {"chips": "t4"},
+}
 
 
 @pytest.mark.parametrize("name", sorted(Limits.model_fields))

@@ -42,8 +42,12 @@ def test_what_is_given_wins_and_is_marked() -> None:
     )
     given_ = {one.name: one.value for one in found.settings if one.given}
     assert given_ == {
-        "purchase_usd": 250e3, "usd_per_kwh": 0.2, "pue": 1.3, "power_w": 10_200, "staff_usd_per_machine_year": 0,
-    }  # fmt: skip
+        "purchase_usd": 250e3,
+        "usd_per_kwh": 0.2,
+        "pue": 1.3,
+        "power_w": 10_200,
+        "staff_usd_per_machine_year": 0,
+    }
     assert found.low == found.cost == found.high
     assert "staff" not in {line.name for line in found.cost.cost.lines}
 
@@ -148,18 +152,56 @@ def test_nothing_to_compare_with_is_told_and_the_own_cost_stands() -> None:
 def test_the_keys_of_the_json_are_those_of_the_page() -> None:
     view = tco_view(tco(SESSION, H100))
     assert list(view) == [
-        "chip", "chips", "machines", "years", "utilisation", "country", "settings", "bought_usd", "resale_usd",
-        "cash_flow_usd", "own", "cloud", "left_out", "sensitivity", "notes",
-    ]  # fmt: skip
+        "chip",
+        "chips",
+        "machines",
+        "years",
+        "utilisation",
+        "country",
+        "settings",
+        "bought_usd",
+        "resale_usd",
+        "cash_flow_usd",
+        "own",
+        "cloud",
+        "left_out",
+        "sensitivity",
+        "notes",
+    ]
     assert list(view["own"]) == [
-        "usd_per_year", "lines", "usd_per_machine_hour", "usd_per_useful_hour", "usd_per_useful_chip_hour",
-    ]  # fmt: skip
+        "usd_per_year",
+        "lines",
+        "usd_per_machine_hour",
+        "usd_per_useful_hour",
+        "usd_per_useful_chip_hour",
+    ]
     assert list(view["cloud"][0]) == [
-        "purchase", "provider", "machine", "region", "chip", "chips", "place", "as_of", "verdict", "usd_per_hour",
-        "usd_per_useful_hour", "break_even_utilisation", "break_even_month", "break_even_month_discounted", "own_npv_usd",
-        "cloud_npv_usd", "saving_usd", "why",
-    ]  # fmt: skip
+        "purchase",
+        "provider",
+        "machine",
+        "region",
+        "chip",
+        "chips",
+        "place",
+        "as_of",
+        "verdict",
+        "usd_per_hour",
+        "usd_per_useful_hour",
+        "break_even_utilisation",
+        "break_even_month",
+        "break_even_month_discounted",
+        "own_npv_usd",
+        "cloud_npv_usd",
+        "saving_usd",
+        "why",
+    ]
     assert list(view["sensitivity"]) == ["against", "saving_usd", "swings"]
     assert list(view["sensitivity"]["swings"][0]) == [
-        "name", "low", "high", "saving_at_low_usd", "saving_at_high_usd", "month_at_low", "month_at_high",
-    ]  # fmt: skip
+        "name",
+        "low",
+        "high",
+        "saving_at_low_usd",
+        "saving_at_high_usd",
+        "month_at_low",
+        "month_at_high",
+    ]

@@ -136,8 +136,13 @@ spec:
     serviceType: LoadBalancer
     template: {spec: {containers: []}}
 """
-SLEEPERS = ["[sleep, infinity]", "[bash, -c, sleep 1d]", "[/bin/sh, -c, 'while true; do sleep 3600; done']",
-            "[tail, -f, /dev/null]", "[sh, -lc, exec sleep inf]"]  # fmt: skip
+SLEEPERS = [
+    "[sleep, infinity]",
+    "[bash, -c, sleep 1d]",
+    "[/bin/sh, -c, 'while true; do sleep 3600; done']",
+    "[tail, -f, /dev/null]",
+    "[sh, -lc, exec sleep inf]",
+]
 WORKERS = ["[sh, -c, 'sleep 5 && python train.py']", "[python, train.py]", "[bash, -c, sleep 30]", "[tail, -f, /var/log/x]"]
 
 
@@ -147,9 +152,14 @@ def found(name: str, text: str) -> set[tuple[str, int]]:
 
 def test_a_chat_service_that_holds_four_gpus_and_uses_one() -> None:
     assert found("a.yaml", VLLM) == {
-        ("root-container", 9), ("accelerator-taints", 8), ("idle-accelerators", 8), ("missing-probes", 9), ("open-network", 24),
-        ("unpinned-image", 10), ("shared-memory", 9),
-    }  # fmt: skip
+        ("root-container", 9),
+        ("accelerator-taints", 8),
+        ("idle-accelerators", 8),
+        ("missing-probes", 9),
+        ("open-network", 24),
+        ("unpinned-image", 10),
+        ("shared-memory", 9),
+    }
     assert ("open-secrets", 20) in found("a.yaml", VLLM.replace("REPLACE_WITH_TOKEN", "abcdef123")), "no longer a placeholder"
     split = VLLM.replace("--max-model-len 4096", "--tensor-parallel-size 4")
     assert ("idle-accelerators", 8) not in found("a.yaml", split)
@@ -167,9 +177,13 @@ def test_pools_by_category_are_pools_of_accelerators() -> None:
 
 def test_a_machine_of_a_first_tutorial() -> None:
     assert found("main.tf", MACHINE) == {
-        ("open-secrets", 1), ("open-secrets", 4), ("small-disk", 4), ("unencrypted-disk", 4), ("broad-rights", 13),
+        ("open-secrets", 1),
+        ("open-secrets", 4),
+        ("small-disk", 4),
+        ("unencrypted-disk", 4),
+        ("broad-rights", 13),
         ("open-network", 16),
-    }  # fmt: skip
+    }
 
 
 def test_groups_inside_a_module_are_looked_at() -> None:
@@ -179,9 +193,7 @@ def test_groups_inside_a_module_are_looked_at() -> None:
 
 
 def test_a_compose_file_with_the_engines_socket_and_a_key() -> None:
-    assert found("compose.yaml", COMPOSE) == {
-        ("host-access", 6), ("host-access", 11), ("open-secrets", 7), ("open-network", 5)
-    }  # fmt: skip
+    assert found("compose.yaml", COMPOSE) == {("host-access", 6), ("host-access", 11), ("open-secrets", 7), ("open-network", 5)}
 
 
 def test_ray_on_a_load_balancer_runs_anybodys_code() -> None:

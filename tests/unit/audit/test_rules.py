@@ -112,8 +112,14 @@ spec:
   metadataOptions: {httpTokens: required}
   blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {encrypted: true}}]
 """
-GOOD = {"job.yaml": GOOD_JOB, "service.yaml": GOOD_SERVICE, "Dockerfile": GOOD_DOCKERFILE, "main.tf": GOOD_TERRAFORM,
-        "compose.yaml": GOOD_COMPOSE, "nodes.yaml": GOOD_NODES}  # fmt: skip
+GOOD = {
+    "job.yaml": GOOD_JOB,
+    "service.yaml": GOOD_SERVICE,
+    "Dockerfile": GOOD_DOCKERFILE,
+    "main.tf": GOOD_TERRAFORM,
+    "compose.yaml": GOOD_COMPOSE,
+    "nodes.yaml": GOOD_NODES,
+}
 
 # rule, file, what is changed into what, the line of the finding
 BAD = [
@@ -165,7 +171,7 @@ BAD = [
     ("broad-rights", "main.tf", '["s3:GetObject"]', '["*"]', 30),
     ("unreadable", "job.yaml", "kind: Job", "kind: [", 3),
     ("unreadable", "main.tf", "egress {", "egress {{", 1),
-]  # fmt: skip
+]
 
 
 def test_good_files_meet_no_objection() -> None:

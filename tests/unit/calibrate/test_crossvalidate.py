@@ -69,8 +69,14 @@ def test_the_packaged_twin_of_a_row_is_left_out_with_it(parts: Parts, mpt: list[
 
 def test_more_rows_beside_a_file_make_it_better(parts: Parts, mpt: list[Row]) -> None:
     def error(found: list[Scored]) -> float:
-        return float(np.mean([abs(np.log((one.predicted or 0.0) / row.number("metric_value", 1.0))) for row, one in
-                              zip(mpt[:6], found, strict=True)]))  # fmt: skip
+        return float(
+            np.mean(
+                [
+                    abs(np.log((one.predicted or 0.0) / row.number("metric_value", 1.0)))
+                    for row, one in zip(mpt[:6], found, strict=True)
+                ]
+            )
+        )
 
     assert error(said(mpt[:6], parts, others=mpt)) < error(said(mpt[:6], parts))
 

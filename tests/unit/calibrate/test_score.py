@@ -62,8 +62,12 @@ def test_order_counts_pairs_of_one_group_and_metric_that_differ() -> None:
 
 def test_what_cannot_be_answered_has_a_reason_that_names_the_column(parts: Parts) -> None:
     rows = [
-        row(1, task="paint"), row(1, chip="abacus"), row(1, metric_name="beauty"), row(1, chip="abacus"), row(1),
-    ]  # fmt: skip
+        row(1, task="paint"),
+        row(1, chip="abacus"),
+        row(1, metric_name="beauty"),
+        row(1, chip="abacus"),
+        row(1),
+    ]
     found = predict(rows, parts, packaged())
     assert [one.reason.split(":")[0] for one in found] == ["task", "chip", "metric_name", "chip", ""]
     assert [one.predicted is None for one in found] == [True, True, True, True, False]

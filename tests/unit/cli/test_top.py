@@ -17,9 +17,14 @@ def shown(standings: list[Standing]) -> list[str]:
 
 
 STANDING = Standing(
-    id="a-name-of-thirty-letters-in-it-abcdefg", phase="starting", seconds=5400.0, gpus=(0, 1), cpu_percent=399.0,
-    memory_bytes=123 * 2**20, step=123_456,
-)  # fmt: skip
+    id="a-name-of-thirty-letters-in-it-abcdefg",
+    phase="starting",
+    seconds=5400.0,
+    gpus=(0, 1),
+    cpu_percent=399.0,
+    memory_bytes=123 * 2**20,
+    step=123_456,
+)
 
 
 def test_numbers_are_whole_and_names_give_way() -> None:

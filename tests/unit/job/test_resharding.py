@@ -121,12 +121,20 @@ def test_fields_inside_objects_can_be_split_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "values"),
     [
-        ("own", [1, 2]), ("own", [0.0, -0.0]), ("own", ["a", "b"]), ("own", [np.ones(2), np.zeros(2)]),
-        ("own", [np.ones(2), np.ones(3)]), ("own", [np.random.default_rng(1), np.random.default_rng(2)]),
-        ("own", [1, 1.0]), ("own[1]", [[1, 2], [1, 3]]), ("own", [[1], [1, 2]]), ("own", [{"a": 1}, {"b": 1}]),
-        ("own.a", [{"a": 1}, {"a": 2}]), ("own", [None, 0]),
+        ("own", [1, 2]),
+        ("own", [0.0, -0.0]),
+        ("own", ["a", "b"]),
+        ("own", [np.ones(2), np.zeros(2)]),
+        ("own", [np.ones(2), np.ones(3)]),
+        ("own", [np.random.default_rng(1), np.random.default_rng(2)]),
+        ("own", [1, 1.0]),
+        ("own[1]", [[1, 2], [1, 3]]),
+        ("own", [[1], [1, 2]]),
+        ("own", [{"a": 1}, {"b": 1}]),
+        ("own.a", [{"a": 1}, {"a": 2}]),
+        ("own", [None, 0]),
     ],
-)  # fmt: skip
+)
 def test_what_each_rank_has_for_itself_is_named_and_nothing_is_restored(field: str, values: list[Any], tmp_path: Path) -> None:
     saved(tmp_path, [{"rows": WHOLE[:3], "own": values[0]}, {"rows": WHOLE[3:], "own": values[1]}])
     live: dict[str, Any] = {"rows": np.zeros((6, 4)), "own": None}

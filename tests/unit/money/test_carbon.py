@@ -79,10 +79,19 @@ def test_a_region_without_a_pue_takes_its_providers_then_the_industrys() -> None
 @pytest.mark.parametrize(
     ("name", "country"),
     [
-        ("Georgia, US, NA", "USA"), ("Germany, DE, EU", "DEU"), ("houston-usa-1", "USA"), ("fr-par", "FRA"), ("FINLAND", "FIN"),
-        ("BHS", None), ("FRA", None), ("me-south-1", None), ("eu-west", None), ("default", None), ("*", None),
+        ("Georgia, US, NA", "USA"),
+        ("Germany, DE, EU", "DEU"),
+        ("houston-usa-1", "USA"),
+        ("fr-par", "FRA"),
+        ("FINLAND", "FIN"),
+        ("BHS", None),
+        ("FRA", None),
+        ("me-south-1", None),
+        ("eu-west", None),
+        ("default", None),
+        ("*", None),
     ],
-)  # fmt: skip
+)
 def test_a_name_tells_the_country_only_where_it_can_mean_nothing_else(name: str, country: str | None) -> None:
     told = grids().of(Region("somebody", name)).basis[0]
 
@@ -126,11 +135,14 @@ def test_a_server_of_eight_h100_weighs_what_the_table_says() -> None:
 @pytest.mark.parametrize(
     ("item", "memory_gib", "chips"),
     [
-        ("AWS p4d host (whole server)", 1152, 8), ("AWS g4dn host (whole server)", 384, 8),
+        ("AWS p4d host (whole server)", 1152, 8),
+        ("AWS g4dn host (whole server)", 384, 8),
         ("AWS p3 host (whole server)", 768, 8),
-        ("AWS p2 host (whole server)", 732, 16), ("AWS g3 host (whole server)", 488, 4), ("GCP a2 host (16 x A100)", 1360, 16),
+        ("AWS p2 host (whole server)", 732, 16),
+        ("AWS g3 host (whole server)", 488, 4),
+        ("GCP a2 host (16 x A100)", 1360, 16),
     ],
-)  # fmt: skip
+)
 def test_the_rule_for_hosts_meets_the_servers_of_the_table(item: str, memory_gib: float, chips: float) -> None:
     stated = next(row.kg_co2e for row in catalog().rows("embodied") if row.item == item)
 

@@ -114,9 +114,17 @@ def test_the_cash_flow_adds_up_to_what_is_paid(own: Ownership) -> None:
 @given(st.floats(1_000, 1e6), st.floats(100, 15_000), st.floats(1, 2), st.floats(0.01, 0.5), st.integers(1, 8))
 def test_without_extras_it_is_the_catalogs_hourly_cost(usd: float, watts: float, pue: float, kwh: float, years: int) -> None:
     plain = Ownership(
-        usd, watts, kwh, years=years, utilisation=1, residual_share=0, interest=0, pue=pue, maintenance_share=0,
+        usd,
+        watts,
+        kwh,
+        years=years,
+        utilisation=1,
+        residual_share=0,
+        interest=0,
+        pue=pue,
+        maintenance_share=0,
         network_storage_share=0,
-    )  # fmt: skip
+    )
     expected, _ = hourly_cost(usd, years * YEAR, watts, pue, kwh)
     assert own_cost(plain).usd_per_machine_hour == pytest.approx(expected)
 

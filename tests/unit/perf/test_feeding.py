@@ -20,9 +20,16 @@ amounts = st.floats(1e-3, 1e6)
 def pictures(**other: Any) -> Feeding:
     """Eight chips at 2,500 pictures a second each: 256 per chip and step."""
     usual = Feeding(
-        compute_s=column(0.1), samples=column(2048.0), sample_bytes=column(110e3), device_bytes=column(602e3),
-        kind=Coded.of("jpeg"), tier=Coded.of("local-nvme"), workers=column(192.0), streams=column(192.0), chips=column(8.0),
-    )  # fmt: skip
+        compute_s=column(0.1),
+        samples=column(2048.0),
+        sample_bytes=column(110e3),
+        device_bytes=column(602e3),
+        kind=Coded.of("jpeg"),
+        tier=Coded.of("local-nvme"),
+        workers=column(192.0),
+        streams=column(192.0),
+        chips=column(8.0),
+    )
     return replace(usual, **other)
 
 
@@ -85,11 +92,17 @@ def test_a_step_is_never_shorter_than_its_longest_term_nor_longer_than_their_sum
 ) -> None:
     fed = feed(
         Feeding(
-            column(compute), column(samples), column(size), column(size), Coded.of(kind), Coded.of(tier),
-            workers=column(float(workers)), overlapped=column(float(overlapped)),
+            column(compute),
+            column(samples),
+            column(size),
+            column(size),
+            Coded.of(kind),
+            Coded.of(tier),
+            workers=column(float(workers)),
+            overlapped=column(float(overlapped)),
         ),
         later,
-    )  # fmt: skip
+    )
     terms = [float(fed.terms[name][0]) for name in TERMS]
     assert max(terms) <= fed.step_s[0] * (1 + 1e-12)
     assert fed.step_s[0] <= sum(terms) * (1 + 1e-12)
@@ -121,10 +134,13 @@ def test_an_array_of_feedings_gives_what_each_gives_alone() -> None:
 @pytest.mark.parametrize(
     ("other", "field"),
     [
-        ({"kind": Coded.of("jpg")}, "kind"), ({"tier": Coded.of("s3")}, "tier"), ({"workers": column(0.0)}, "workers"),
-        ({"samples": column(-1.0)}, "samples"), ({"compute_s": column(np.nan)}, "compute_s"),
+        ({"kind": Coded.of("jpg")}, "kind"),
+        ({"tier": Coded.of("s3")}, "tier"),
+        ({"workers": column(0.0)}, "workers"),
+        ({"samples": column(-1.0)}, "samples"),
+        ({"compute_s": column(np.nan)}, "compute_s"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_by_field(other: dict[str, Any], field: str) -> None:
     with pytest.raises(BadInput, match=f"(?m)^{field}: "):
         feed(pictures(**other))

@@ -145,9 +145,11 @@ def test_chunks_join_without_a_seam() -> None:
     count = 70_000
     micro = np.tile([1.0, 2.0, 4.0, 8.0, 16.0], count // 5)
     ask = Training(
-        Transformers.of([layer]), Coded.of("llama-3-8b"), Hardware.of(Coded.of("H200"), parts()),
+        Transformers.of([layer]),
+        Coded.of("llama-3-8b"),
+        Hardware.of(Coded.of("H200"), parts()),
         TrainingSetup.of(seq=2048, micro_batch=micro, dp=1),
-    )  # fmt: skip
+    )
     found = train(ask, packaged())
     assert len(found.step.value) == count
     assert np.allclose(found.step.value[:5], found.step.value[-5:])

@@ -46,20 +46,36 @@ names = st.sampled_from(MODELS)
 ways = st.sampled_from([1, 2, 4, 8])
 training = st.fixed_dictionaries(
     {
-        "seq": st.sampled_from([512, 2048, 8192]), "micro_batch": st.integers(1, 8), "tp": ways, "pp": ways,
-        "cp": st.sampled_from([1, 2]), "dp": ways, "shard": st.integers(0, 3), "recompute": st.integers(0, 2),
-        "sequence_parallel": st.integers(0, 1), "interleave": st.sampled_from([1, 2]), "flash": st.integers(0, 1),
-        "method": st.sampled_from(["full", "lora", "qlora"]), "precision": st.sampled_from(["bf16", "fp32", "fp8"]),
-        "states": st.sampled_from(STATES), "optimizer": st.sampled_from(OPTIMIZERS), "compiled": st.integers(0, 1),
+        "seq": st.sampled_from([512, 2048, 8192]),
+        "micro_batch": st.integers(1, 8),
+        "tp": ways,
+        "pp": ways,
+        "cp": st.sampled_from([1, 2]),
+        "dp": ways,
+        "shard": st.integers(0, 3),
+        "recompute": st.integers(0, 2),
+        "sequence_parallel": st.integers(0, 1),
+        "interleave": st.sampled_from([1, 2]),
+        "flash": st.integers(0, 1),
+        "method": st.sampled_from(["full", "lora", "qlora"]),
+        "precision": st.sampled_from(["bf16", "fp32", "fp8"]),
+        "states": st.sampled_from(STATES),
+        "optimizer": st.sampled_from(OPTIMIZERS),
+        "compiled": st.integers(0, 1),
     }
-)  # fmt: skip
+)
 serving = st.fixed_dictionaries(
     {
-        "batch": st.integers(1, 256), "input_len": st.integers(1, 20_000), "output_len": st.integers(0, 4000), "tp": ways,
-        "pp": st.sampled_from([1, 2]), "precision_weights": st.sampled_from(list(WEIGHT_BITS)),
-        "precision_kv": st.sampled_from(list(KV_BITS)), "engine": st.sampled_from(ENGINES),
+        "batch": st.integers(1, 256),
+        "input_len": st.integers(1, 20_000),
+        "output_len": st.integers(0, 4000),
+        "tp": ways,
+        "pp": st.sampled_from([1, 2]),
+        "precision_weights": st.sampled_from(list(WEIGHT_BITS)),
+        "precision_kv": st.sampled_from(list(KV_BITS)),
+        "engine": st.sampled_from(ENGINES),
     }
-)  # fmt: skip
+)
 
 
 def bytes_of(name: str, columns: dict[str, Any], **other: Any) -> Memory:
@@ -124,13 +140,16 @@ def test_an_array_of_setups_gives_what_each_gives_alone(seed: int) -> None:
     random = np.random.default_rng(seed)
     count = 40
     columns: dict[str, Any] = {
-        "seq": random.choice([512.0, 4096.0], count), "micro_batch": random.integers(1, 9, count).astype(float),
-        "tp": random.choice([1.0, 2.0, 4.0], count), "pp": random.choice([1.0, 2.0, 4.0], count),
-        "dp": random.choice([1.0, 8.0], count), "shard": random.integers(0, 4, count).astype(float),
+        "seq": random.choice([512.0, 4096.0], count),
+        "micro_batch": random.integers(1, 9, count).astype(float),
+        "tp": random.choice([1.0, 2.0, 4.0], count),
+        "pp": random.choice([1.0, 2.0, 4.0], count),
+        "dp": random.choice([1.0, 8.0], count),
+        "shard": random.integers(0, 4, count).astype(float),
         "recompute": random.integers(0, 3, count).astype(float),
         "states": [STATES[i] for i in random.integers(0, 3, count)],
         "method": [("full", "lora", "qlora")[i] for i in random.integers(0, 3, count)],
-    }  # fmt: skip
+    }
     chosen = [MODELS[i] for i in random.integers(0, len(MODELS), count)]
     together = training_memory(model(*chosen), TrainingSetup.of(**columns))
     for i in range(count):
@@ -184,11 +203,16 @@ def test_q4_k_m_of_llama_8b_is_a_file_of_4_9_gb() -> None:
 @pytest.mark.parametrize(
     ("columns", "per_parameter"),
     [
-        ({"states": "autocast"}, 16), ({"states": "master"}, 16), ({"states": "pure"}, 8), ({"precision": "fp32"}, 16),
-        ({"states": "autocast", "optimizer": "adamw-8bit"}, 10), ({"states": "autocast", "optimizer": "lion"}, 12),
-        ({"states": "autocast", "optimizer": "sgd"}, 12), ({"states": "master", "optimizer": "adafactor"}, 8),
+        ({"states": "autocast"}, 16),
+        ({"states": "master"}, 16),
+        ({"states": "pure"}, 8),
+        ({"precision": "fp32"}, 16),
+        ({"states": "autocast", "optimizer": "adamw-8bit"}, 10),
+        ({"states": "autocast", "optimizer": "lion"}, 12),
+        ({"states": "autocast", "optimizer": "sgd"}, 12),
+        ({"states": "master", "optimizer": "adafactor"}, 8),
     ],
-)  # fmt: skip
+)
 def test_bytes_per_parameter_of_each_way_to_keep_states(columns: dict[str, Any], per_parameter: float) -> None:
     shape = model("llama-3.1-8b")
     memory = training_memory(shape, TrainingSetup.of(seq=1, global_batch=2, recompute=2, **columns))
@@ -342,10 +366,12 @@ def test_adapters_experts_and_other_precisions_against_pytorch_on_an_h200(task: 
     rows = _rows(task, "variants.jsonl")
     layers = [layer_from_row(Row({name: str(value) for name, value in row.items()}))[0] for row in rows]
     setup = TrainingSetup.of(
-        seq=_numbers(rows, "seq_len"), micro_batch=_numbers(rows, "micro_batch"), method="lora" if task == "lora" else "full",
+        seq=_numbers(rows, "seq_len"),
+        micro_batch=_numbers(rows, "micro_batch"),
+        method="lora" if task == "lora" else "full",
         precision=[row["precision"] for row in rows],
         recompute=[2.0 if row["activation_checkpointing"] == "full" else 0.0 for row in rows],
-    )  # fmt: skip
+    )
     error = training_memory(Transformers.of(layers), setup).allocated / 1e9 / _numbers(rows, "peak_gb") - 1
     assert np.median(np.abs(error)) < 0.001
     assert np.max(np.abs(error)) < worst
@@ -357,10 +383,13 @@ def test_served_experts_and_narrow_weights_against_pytorch_on_an_h200() -> None:
         layers = [layer_from_row(Row({name: str(value) for name, value in row.items()}))[0] for row in rows]
         batch = _numbers(rows, "batch_or_concurrency")
         setup = ServingSetup.of(
-            batch=batch, input_len=_numbers(rows, "input_len"), output_len=0, engine="pytorch",
+            batch=batch,
+            input_len=_numbers(rows, "input_len"),
+            output_len=0,
+            engine="pytorch",
             precision_weights=[row["precision_weights"] for row in rows],
             batched_tokens=batch if task == "llm-decode" else [np.nan] * len(rows),
-        )  # fmt: skip
+        )
         error = serving_memory(Transformers.of(layers), setup).allocated / 1e9 / _numbers(rows, "peak_gb") - 1
         assert np.median(np.abs(error)) < 0.002
         assert np.max(np.abs(error)) < 0.01
@@ -368,12 +397,17 @@ def test_served_experts_and_narrow_weights_against_pytorch_on_an_h200() -> None:
 
 # Transformers 5.17 and PEFT (rank 16, all matrices) as they come, bf16 autocast, AdamW; recompute 2: gradient checkpointing.
 _TRANSFORMERS = (
-    ("llama-3.2-1b", "lora", 4, 2048, 0, 30.654), ("llama-3.2-1b", "lora", 4, 2048, 2, 15.888),
-    ("llama-3.1-8b", "lora", 2, 2048, 0, 51.521), ("llama-3.1-8b", "lora", 2, 2048, 2, 24.077),
-    ("llama-2-7b", "lora", 2, 1024, 0, 28.336), ("llama-2-7b", "lora", 2, 1024, 2, 15.381),
-    ("llama-3.2-1b", "full", 2, 2048, 0, 32.223), ("llama-3.2-1b", "full", 2, 2048, 2, 23.277),
-    ("llama-3.2-3b", "full", 4, 1024, 0, 70.048), ("llama-3.2-3b", "full", 4, 1024, 2, 53.156),
-)  # fmt: skip
+    ("llama-3.2-1b", "lora", 4, 2048, 0, 30.654),
+    ("llama-3.2-1b", "lora", 4, 2048, 2, 15.888),
+    ("llama-3.1-8b", "lora", 2, 2048, 0, 51.521),
+    ("llama-3.1-8b", "lora", 2, 2048, 2, 24.077),
+    ("llama-2-7b", "lora", 2, 1024, 0, 28.336),
+    ("llama-2-7b", "lora", 2, 1024, 2, 15.381),
+    ("llama-3.2-1b", "full", 2, 2048, 0, 32.223),
+    ("llama-3.2-1b", "full", 2, 2048, 2, 23.277),
+    ("llama-3.2-3b", "full", 4, 1024, 0, 70.048),
+    ("llama-3.2-3b", "full", 4, 1024, 2, 53.156),
+)
 
 
 @pytest.mark.parametrize(("name", "method", "batch", "length", "again", "peak_gb"), _TRANSFORMERS)

@@ -37,10 +37,13 @@ names = st.sampled_from(NAMES)
 lengths = st.integers(1, 2048)
 # NVIDIA/JAX-Toolbox, T5X at 512 and 128 tokens: model, chip, chips, precision, tp, pairs a replica takes, pairs a second.
 PUBLISHED = (
-    ("flan-t5-small", "A100-80", 8, "bf16", 1, 256, 5712), ("flan-t5-large", "A100-80", 64, "bf16", 1, 32, 4853),
-    ("flan-t5-large", "H100-SXM", 64, "fp8", 1, 32, 11139), ("flan-t5-xl", "H100-SXM", 144, "fp8", 1, 14, 7257),
-    ("flan-t5-xl", "H100-SXM", 256, "fp8", 1, 8, 9688), ("flan-t5-xxl", "A100-80", 512, "bf16", 8, 36, 1887),
-)  # fmt: skip
+    ("flan-t5-small", "A100-80", 8, "bf16", 1, 256, 5712),
+    ("flan-t5-large", "A100-80", 64, "bf16", 1, 32, 4853),
+    ("flan-t5-large", "H100-SXM", 64, "fp8", 1, 32, 11139),
+    ("flan-t5-xl", "H100-SXM", 144, "fp8", 1, 14, 7257),
+    ("flan-t5-xl", "H100-SXM", 256, "fp8", 1, 8, 9688),
+    ("flan-t5-xxl", "A100-80", 512, "bf16", 8, 36, 1887),
+)
 
 
 @pytest.fixture(scope="module")
@@ -156,9 +159,19 @@ def test_against_published_t5x_runs(
 ) -> None:
     """None of them is fitted in this form: each lies within the interval, and the formula within a factor of two."""
     found = train(
-        session, name, on=chip, chips=chips, chips_per_node=8, precision=precision, tp=tp, micro_batch=micro, accumulate=1,
-        seq=512, target=128, fit=False,
-    )  # fmt: skip
+        session,
+        name,
+        on=chip,
+        chips=chips,
+        chips_per_node=8,
+        precision=precision,
+        tp=tp,
+        micro_batch=micro,
+        accumulate=1,
+        seq=512,
+        target=128,
+        fit=False,
+    )
     pairs = found.ask.setup.global_batch[0]
     assert pairs / found.step.high[0] <= measured <= pairs / found.step.low[0]
     assert 0.5 < pairs / found.step.value[0] / measured < 2.0

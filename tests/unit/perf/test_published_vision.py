@@ -63,11 +63,17 @@ def changed(row: Row, **cells: str) -> Row:
 
 def bert(**cells: str) -> Row:
     usual = {
-        "task": "bert", "model": "BERT-large", "chip": "H100-SXM-80GB", "chips": "8", "engine": "TensorRT 9.3.0, CUDA 12.2",
-        "precision_weights": "int8", "input_len": "384", "metric_name": "samples_per_s",
+        "task": "bert",
+        "model": "BERT-large",
+        "chip": "H100-SXM-80GB",
+        "chips": "8",
+        "engine": "TensorRT 9.3.0, CUDA 12.2",
+        "precision_weights": "int8",
+        "input_len": "384",
+        "metric_name": "samples_per_s",
         "source_repo": "mlcommons/inference_results_v4.0",
         "notes": "MLPerf Inference v4.0 closed; submitter NVIDIA; scenario Offline; benchmark bert-99; SQuAD v1.1",
-    }  # fmt: skip
+    }
     return Row(usual | cells)
 
 
@@ -124,10 +130,15 @@ def test_hopper_runs_the_accurate_bert_in_8_bits_whatever_the_results_say() -> N
 
 
 def test_pictures_and_steps_come_from_the_notes() -> None:
-    row = Row({
-        "task": "diffusion", "model": "SDXL-base", "chip": "H100-SXM-80GB", "metric_name": "latency_ms",
-        "notes": "COCO-2014 prompts, 1024x1024, 20 Euler steps",
-    })  # fmt: skip
+    row = Row(
+        {
+            "task": "diffusion",
+            "model": "SDXL-base",
+            "chip": "H100-SXM-80GB",
+            "metric_name": "latency_ms",
+            "notes": "COCO-2014 prompts, 1024x1024, 20 Euler steps",
+        }
+    )
     found = case(row)
     small, short = (case(changed(row, notes=text)) for text in ("512x512, 20 Euler steps", "1024x1024, 10 Euler steps"))
     assert small.net.flop < found.net.flop / 3.5
@@ -147,28 +158,55 @@ def test_pictures_and_steps_come_from_the_notes() -> None:
 )
 def test_cores_of_a_chip_work_apart(notes: str, task: str, batch: str, copies: float, share: float, in_flight: float) -> None:
     model = {"bert": "BERT-base", "image-classification": "ResNet-18", "diffusion": "SD-1.5"}[task]
-    row = Row({"task": task, "model": model, "chip": "Inferentia2", "batch_or_concurrency": batch, "notes": notes,
-               "metric_name": "latency_ms", "input_len": "128"})  # fmt: skip
+    row = Row(
+        {
+            "task": task,
+            "model": model,
+            "chip": "Inferentia2",
+            "batch_or_concurrency": batch,
+            "notes": notes,
+            "metric_name": "latency_ms",
+            "input_len": "128",
+        }
+    )
     found = case(row)
     assert (found.copies, found.share, found.in_flight) == (copies, share, in_flight)
     assert found.precision == "bf16"
 
 
 def test_faster_transformers_example_skips_padding() -> None:
-    row = Row({
-        "task": "bert", "model": "BERT-6B", "layers": "32", "hidden": "4096", "ffn_hidden": "16384", "heads": "32",
-        "chip": "A100-SXM4-80GB", "input_len": "1024", "batch_or_concurrency": "32", "metric_name": "latency_ms",
-    })  # fmt: skip
+    row = Row(
+        {
+            "task": "bert",
+            "model": "BERT-6B",
+            "layers": "32",
+            "hidden": "4096",
+            "ffn_hidden": "16384",
+            "heads": "32",
+            "chip": "A100-SXM4-80GB",
+            "input_len": "1024",
+            "batch_or_concurrency": "32",
+            "metric_name": "latency_ms",
+        }
+    )
     padded, skipped = (case(changed(row, engine=f"FasterTransformer 5{end}")).net for end in ("", " (Triton)"))
     assert skipped.products[0].rows == padded.products[0].rows / 2
     assert skipped.score_flop == padded.score_flop
 
 
 def test_training_rows_share_their_batch_over_the_chips() -> None:
-    row = Row({
-        "task": "train", "model": "ResNet-50-v1.5", "chip": "A100-80GB-PCIe", "chips": "8", "chips_per_node": "8",
-        "global_batch_sequences": "3264", "metric_name": "samples_per_s", "source_repo": "mlcommons/training_results_v2.1",
-    })  # fmt: skip
+    row = Row(
+        {
+            "task": "train",
+            "model": "ResNet-50-v1.5",
+            "chip": "A100-80GB-PCIe",
+            "chips": "8",
+            "chips_per_node": "8",
+            "global_batch_sequences": "3264",
+            "metric_name": "samples_per_s",
+            "source_repo": "mlcommons/training_results_v2.1",
+        }
+    )
     found = case(row)
     assert found.batch == 408
     assert found.engine == "mxnet"
@@ -179,12 +217,17 @@ def test_training_rows_share_their_batch_over_the_chips() -> None:
 @pytest.mark.parametrize(
     ("text", "chip", "name"),
     [
-        ("TensorRT 9.3.0, CUDA 12.2", "L4", "tensorrt"), ("Triton + PyTorch", "T4", "triton-pytorch"),
-        ("PyTorch 2.5 (Neuron 2.21.0)", "Inferentia2", "neuron"), ("PyTorch", "Xeon-8380", "pytorch-cpu"),
-        ("TensorFlow 1.15 XLA", "T4", "xla"), ("PyTorch eager", "T4", "pytorch-1"), ("PyTorch", "L4", "pytorch"),
-        ("something new", "Gaudi2", "habana"), ("", "L4", "tensorrt"),
+        ("TensorRT 9.3.0, CUDA 12.2", "L4", "tensorrt"),
+        ("Triton + PyTorch", "T4", "triton-pytorch"),
+        ("PyTorch 2.5 (Neuron 2.21.0)", "Inferentia2", "neuron"),
+        ("PyTorch", "Xeon-8380", "pytorch-cpu"),
+        ("TensorFlow 1.15 XLA", "T4", "xla"),
+        ("PyTorch eager", "T4", "pytorch-1"),
+        ("PyTorch", "L4", "pytorch"),
+        ("something new", "Gaudi2", "habana"),
+        ("", "L4", "tensorrt"),
     ],
-)  # fmt: skip
+)
 def test_engines_are_known_by_their_names(text: str, chip: str, name: str) -> None:
     assert engine_of(text, parts()[chip])[0] == name
 

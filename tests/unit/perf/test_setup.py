@@ -160,12 +160,20 @@ def test_text_where_a_number_belongs_is_refused() -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("vLLM 0.12.0", "vllm"), ("TensorRT-LLM 1.0 (PyTorch backend)", "tensorrt-llm"), ("SGLang nightly-dev", "sglang"),
-        ("llama.cpp (May 2024)", "llama.cpp"), ("fp16/bf16", "bf16"), ("int4-g128 (AWQ)", "awq"), ("Q4_K_M", "q4_k_m"),
-        ("paged-adamw-8bit", "adamw-8bit"), ("Adam", "adamw"), ("HF Transformers (PyTorch 2.1)", "transformers"),
-        ("Transformers NeuronX (Neuron 2.18.0)", "neuron"), ("something else", "something else"),
+        ("vLLM 0.12.0", "vllm"),
+        ("TensorRT-LLM 1.0 (PyTorch backend)", "tensorrt-llm"),
+        ("SGLang nightly-dev", "sglang"),
+        ("llama.cpp (May 2024)", "llama.cpp"),
+        ("fp16/bf16", "bf16"),
+        ("int4-g128 (AWQ)", "awq"),
+        ("Q4_K_M", "q4_k_m"),
+        ("paged-adamw-8bit", "adamw-8bit"),
+        ("Adam", "adamw"),
+        ("HF Transformers (PyTorch 2.1)", "transformers"),
+        ("Transformers NeuronX (Neuron 2.18.0)", "neuron"),
+        ("something else", "something else"),
     ],
-)  # fmt: skip
+)
 def test_published_spellings_mean_one_name(typed: str, meant: str) -> None:
     assert canonical(typed) == meant
 

@@ -19,9 +19,18 @@ from chipwise.perf.vision import BASES, TERMS, Asked, Pass, answer, bases, compo
 from chipwise.workload.model import registry
 
 NAMES = (
-    "resnet-50", "resnet-18", "vit-b-16", "bert-large", "stable-diffusion-xl", "flux.1-dev", "stable-diffusion-3-medium",
-    "dlrm-v2", "whisper-large-v3", "t5-base", "clip-vit-b-32",
-)  # fmt: skip
+    "resnet-50",
+    "resnet-18",
+    "vit-b-16",
+    "bert-large",
+    "stable-diffusion-xl",
+    "flux.1-dev",
+    "stable-diffusion-3-medium",
+    "dlrm-v2",
+    "whisper-large-v3",
+    "t5-base",
+    "clip-vit-b-32",
+)
 LISTED = ("VGG-11", "VGG-16", "RetinaNet-ResNeXt50", "SSD-ResNet34-1200", "PixArt-alpha", "Vision-Perceiver-Conv")
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "models" / "vision.md"
 nets = st.sampled_from((*NAMES, *LISTED))
@@ -36,11 +45,28 @@ def net(name: str) -> Net:
 def one_pass(name: str = "resnet-50", **other: Any) -> Pass:
     """On a chip like an H100 in 16 bits, under an engine that fuses most."""
     plain = {
-        "batch": 64.0, "peak": 990e12, "half_peak": 990e12, "bandwidth": 3.35e12, "pcie": 48e9, "value_bytes": 2.0,
-        "weight_bytes": 2.0, "unfused": 0.5, "unfused_scores": 0.5, "kernels": 2.0, "start_s": 5e-6, "launch_s": 5e-6,
-        "fixed_s": 25e-6, "kept_bytes": 0.0, "tensor": 1.0, "stages": 1.0, "training": 0.0, "data_ways": 1.0, "decoded": 0.0,
-        "input_width": 2.0, "overlapped": 1.0,
-    }  # fmt: skip
+        "batch": 64.0,
+        "peak": 990e12,
+        "half_peak": 990e12,
+        "bandwidth": 3.35e12,
+        "pcie": 48e9,
+        "value_bytes": 2.0,
+        "weight_bytes": 2.0,
+        "unfused": 0.5,
+        "unfused_scores": 0.5,
+        "kernels": 2.0,
+        "start_s": 5e-6,
+        "launch_s": 5e-6,
+        "fixed_s": 25e-6,
+        "kept_bytes": 0.0,
+        "tensor": 1.0,
+        "stages": 1.0,
+        "training": 0.0,
+        "data_ways": 1.0,
+        "decoded": 0.0,
+        "input_width": 2.0,
+        "overlapped": 1.0,
+    }
     network = Network(column(400e9), column(8.0), column(50e9))
     columns = {key: column(value) for key, value in (plain | other).items()}
     return Pass(nets=(net(name),), which=np.zeros(1, dtype=np.intp), network=network, **columns)
@@ -127,9 +153,10 @@ def test_a_slow_input_pipeline_sets_the_pace() -> None:
 
 
 def test_narrower_formats_are_faster_where_the_chip_has_them() -> None:
-    half, narrow = one_pass("stable-diffusion-xl", batch=8.0), one_pass(
-        "stable-diffusion-xl", batch=8.0, peak=1979e12, value_bytes=1.0, weight_bytes=1.0
-    )  # fmt: skip
+    half, narrow = (
+        one_pass("stable-diffusion-xl", batch=8.0),
+        one_pass("stable-diffusion-xl", batch=8.0, peak=1979e12, value_bytes=1.0, weight_bytes=1.0),
+    )
     assert 0.5 < seconds(narrow)[0] / seconds(half)[0] < 0.8  # attention, text and decoder stay in 16 bits
 
 
@@ -142,10 +169,13 @@ def test_rates_count_all_copies_and_latency_one() -> None:
 @pytest.mark.parametrize(
     ("name", "flop", "parameters"),
     [
-        ("VGG-11", 15.2e9, 132.9e6), ("VGG-16", 30.9e9, 138.4e6), ("SSD-ResNet34-1200", 433e9, None),
-        ("RetinaNet-ResNeXt50", 402e9, 38e6), ("Vision-Perceiver-Conv", 0.37e12, None),
+        ("VGG-11", 15.2e9, 132.9e6),
+        ("VGG-16", 30.9e9, 138.4e6),
+        ("SSD-ResNet34-1200", 433e9, None),
+        ("RetinaNet-ResNeXt50", 402e9, 38e6),
+        ("Vision-Perceiver-Conv", 0.37e12, None),
     ],
-)  # fmt: skip
+)
 def test_listed_networks_add_up_to_their_public_counts(name: str, flop: float, parameters: float | None) -> None:
     found = listed_net(name)
     assert found.flop == pytest.approx(flop, rel=0.03)

@@ -25,9 +25,17 @@ from chipwise.plan.decision import Plan
 from chipwise.plan.ranking import Values, front
 from chipwise.workload.goals import Objective
 
-SMALL = {"kind": "train", "name": "small", "model": "llama-3.2-1b", "tokens": 5e9, "sequence_length": 2048,
-         "batch_tokens": 262144, "precision": "bf16", "optimizer": "adamw",
-         "limits": {"chips": ["L4", "L40S", "A10G"], "chip_count": {"max": 16}}}  # fmt: skip
+SMALL = {
+    "kind": "train",
+    "name": "small",
+    "model": "llama-3.2-1b",
+    "tokens": 5e9,
+    "sequence_length": 2048,
+    "batch_tokens": 262144,
+    "precision": "bf16",
+    "optimizer": "adamw",
+    "limits": {"chips": ["L4", "L40S", "A10G"], "chip_count": {"max": 16}},
+}
 
 
 @cache
@@ -77,9 +85,15 @@ def test_no_batch_is_cheaper_than_the_winner(seed: int, tmp_path: Path) -> None:
 
 
 def test_offline_the_split_that_gets_most_out_of_a_machine_wins_not_the_fastest_replica(tmp_path: Path) -> None:
-    file = {"kind": "batch", "name": "b", "model": "llama-3.2-1b", "items": 1e7, "input_tokens": {"mean": 500},
-            "output_tokens": {"mean": 100},
-            "limits": {"chips": ["A10G"], "chip_count": {"max": 8}, "precision": ["bf16"]}}  # fmt: skip
+    file = {
+        "kind": "batch",
+        "name": "b",
+        "model": "llama-3.2-1b",
+        "items": 1e7,
+        "input_tokens": {"mean": 500},
+        "output_tokens": {"mean": 100},
+        "limits": {"chips": ["A10G"], "chip_count": {"max": 8}, "precision": ["bf16"]},
+    }
     wanted = Wanted(file)
     found = planned(wanted, tmp_path)
     agree(found, wanted)
@@ -134,11 +148,13 @@ def test_more_offers_are_never_worse_and_tighter_limits_never_better(tmp_path: P
     best = [
         planned(Wanted({**SMALL, "limits": {**SMALL["limits"], **limits}}), tmp_path).winner  # type: ignore[dict-item]
         for limits in (
-            {"chips": ["L4", "L40S", "A10G", "H100"]}, {}, {"chip_count": {"max": 8}},
+            {"chips": ["L4", "L40S", "A10G", "H100"]},
+            {},
+            {"chip_count": {"max": 8}},
             {"chip_count": {"max": 8}, "interruptible": False},
             {"chip_count": {"max": 8}, "interruptible": False, "clouds": ["aws", "gcp"]},
         )
-    ]  # fmt: skip
+    ]
     costs = [one.usd for one in best if one is not None]
     assert len(costs) == len(best)
     assert costs == sorted(costs)
@@ -163,9 +179,7 @@ def test_the_front_beats_itself_nowhere_and_holds_every_winner(data: dict[str, o
         winner = planned(wanted, tmp_path, objective.value).winner
         assert winner is not None
         if data is None or objective is Objective.COST:
-            assert any(
-                one == pytest.approx((winner.usd, winner.seconds, winner.kg), rel=1e-8) for one in points
-            ), objective  # fmt: skip
+            assert any(one == pytest.approx((winner.usd, winner.seconds, winner.kg), rel=1e-8) for one in points), objective
 
 
 def test_the_front_is_what_nothing_beats() -> None:

@@ -89,11 +89,31 @@ def _rows(usd: list[float], kept: list[bool]) -> Rows:
 
     def choice(place: int) -> Choice:
         return Choice(
-            provider="p", machine=str(place), region="r", country=None, chip="c", family="f", chips=1, machines=1,
-            purchase="spot", precision="bf16", split={}, seconds=1.0, low_s=1.0, high_s=1.0, p90_s=1.0,
-            cost=Cost.of((Line("compute", usd[place]),)), usd_per_unit=usd[place], unit="u", kg=1.0, rate=None, replicas=None,
-            memory_share=None, provenance="formula", price_of="2026-01-01",
-        )  # fmt: skip
+            provider="p",
+            machine=str(place),
+            region="r",
+            country=None,
+            chip="c",
+            family="f",
+            chips=1,
+            machines=1,
+            purchase="spot",
+            precision="bf16",
+            split={},
+            seconds=1.0,
+            low_s=1.0,
+            high_s=1.0,
+            p90_s=1.0,
+            cost=Cost.of((Line("compute", usd[place]),)),
+            usd_per_unit=usd[place],
+            unit="u",
+            kg=1.0,
+            rate=None,
+            replicas=None,
+            memory_share=None,
+            provenance="formula",
+            price_of="2026-01-01",
+        )
 
     real = compared("train", "provider").plan.rows
     assert real is not None

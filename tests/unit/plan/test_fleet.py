@@ -93,9 +93,7 @@ def test_devices_are_paid_for_over_three_years(session: Session) -> None:
 
 
 def test_a_device_that_works_few_hours_is_dear_by_the_hour(session: Session) -> None:
-    always, seldom = (
-        with_devices(session.catalog, Use(hours)).catalog.offers[-1].usd_per_hour for hours in (730.0, 73.0)
-    )  # fmt: skip
+    always, seldom = (with_devices(session.catalog, Use(hours)).catalog.offers[-1].usd_per_hour for hours in (730.0, 73.0))
     assert seldom > 3 * always
 
 

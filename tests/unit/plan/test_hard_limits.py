@@ -28,12 +28,21 @@ from chipwise.plan.pricing import Priced
 from chipwise.units import DAY, HOUR, MONTH
 
 TRAIN: dict[str, Any] = {
-    "kind": "train", "name": "small", "model": "llama-3.2-1b", "tokens": 2e9, "sequence_length": 2048, "batch_tokens": 262144,
-}  # fmt: skip
+    "kind": "train",
+    "name": "small",
+    "model": "llama-3.2-1b",
+    "tokens": 2e9,
+    "sequence_length": 2048,
+    "batch_tokens": 262144,
+}
 SERVE: dict[str, Any] = {
-    "kind": "serve", "name": "chat", "model": "llama-3.1-8b", "arrival": {"rate": 10}, "input_tokens": 500,
+    "kind": "serve",
+    "name": "chat",
+    "model": "llama-3.1-8b",
+    "arrival": {"rate": 10},
+    "input_tokens": 500,
     "output_tokens": 200,
-}  # fmt: skip
+}
 
 
 @cache
@@ -53,16 +62,31 @@ def planned(base: dict[str, Any], top: int = 50, **changes: Any) -> Plan:
 @pytest.mark.parametrize(
     ("need", "runs", "does_not"),
     [
-        ("flash-attention", "A10G", "T4"), ("flash-attention=2", "H100-SXM", "V100-16"),
-        ("flash-attention 3", "H100-SXM", "A100-80"), ("neuron", "Trainium1", "L4"),
-        ("flash-attention>=2", "B200", "T4"), ("cuda>=12.4", "V100-16", "K80"), ("cuda>=12.4", "B200", "MI300X"),
-        ("cuda<12", "T4", "B200"), ("cuda==13.0", "T4", "V100-16"), ("rocm", "MI300X", "H100-SXM"),
-        ("jax", "TPU-v5e", "Trainium1"), ("tensorflow", "TPU-v5e", "Inferentia2"), ("tensorrt-llm", "L4", "T4"),
-        ("vllm", "TPU-v6e", "VU9P"), ("bf16", "A10G", "T4"), ("fp8", "L40S", "A100-80"), ("fp64", "H100-SXM", "TPU-v5e"),
-        ("nvenc", "T4", "H100-SXM"), ("nvdec", "A100-80", "MI300X"), ("av1", "L4", "T4"), ("mig", "A100-80", "L4"),
-        ("ray tracing", "L4", "A100-80"), ("flash-attention-2", "A10G", "T4"),
+        ("flash-attention", "A10G", "T4"),
+        ("flash-attention=2", "H100-SXM", "V100-16"),
+        ("flash-attention 3", "H100-SXM", "A100-80"),
+        ("neuron", "Trainium1", "L4"),
+        ("flash-attention>=2", "B200", "T4"),
+        ("cuda>=12.4", "V100-16", "K80"),
+        ("cuda>=12.4", "B200", "MI300X"),
+        ("cuda<12", "T4", "B200"),
+        ("cuda==13.0", "T4", "V100-16"),
+        ("rocm", "MI300X", "H100-SXM"),
+        ("jax", "TPU-v5e", "Trainium1"),
+        ("tensorflow", "TPU-v5e", "Inferentia2"),
+        ("tensorrt-llm", "L4", "T4"),
+        ("vllm", "TPU-v6e", "VU9P"),
+        ("bf16", "A10G", "T4"),
+        ("fp8", "L40S", "A100-80"),
+        ("fp64", "H100-SXM", "TPU-v5e"),
+        ("nvenc", "T4", "H100-SXM"),
+        ("nvdec", "A100-80", "MI300X"),
+        ("av1", "L4", "T4"),
+        ("mig", "A100-80", "L4"),
+        ("ray tracing", "L4", "A100-80"),
+        ("flash-attention-2", "A10G", "T4"),
     ],
-)  # fmt: skip
+)
 def test_a_chip_runs_what_is_required_or_is_refused_with_the_reason(need: str, runs: str, does_not: str) -> None:
     (found,) = required(session(), [need])
     assert runs not in found.chips
@@ -95,11 +119,15 @@ def test_links_and_fabrics_are_those_of_machines() -> None:
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        (["flsh-attention"], "flash-attention"), (["cudaa>=12"], "cuda"), (["quantum-sdk"], "Known: "),
-        (["fp8>=2"], "no versions"), (["cuda>=12", "cuda<11"], "no version of cuda"), (["cuda=="], "does not name"),
+        (["flsh-attention"], "flash-attention"),
+        (["cudaa>=12"], "cuda"),
+        (["quantum-sdk"], "Known: "),
+        (["fp8>=2"], "no versions"),
+        (["cuda>=12", "cuda<11"], "no version of cuda"),
+        (["cuda=="], "does not name"),
         (["x" * 70], "Known: "),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_name_is_refused_with_the_nearest(texts: list[str], told: str) -> None:
     with pytest.raises(BadInput, match=r"limits\.requires") as raised:
         required(session(), texts)
@@ -214,11 +242,17 @@ def test_refusals_are_counted_by_offer_as_plain_loops_count_them() -> None:
 @pytest.mark.parametrize(
     ("machine", "families", "named"),
     [
-        ("p5en.48xlarge", "p5 p6", True), ("p6-b200.48xlarge", "p5 p6", True), ("gr6f.4xlarge", "gr6 g6", True),
-        ("g7.2xlarge", "g6 g7e", False), ("c7i.large", "a c d", True), ("p3dn.24xlarge", "p2 p3", True),
-        ("trn2u.48xlarge", "trn1 trn2", True), ("inf2.xlarge", "i m", False), ("u-6tb1.metal", "p5", False),
+        ("p5en.48xlarge", "p5 p6", True),
+        ("p6-b200.48xlarge", "p5 p6", True),
+        ("gr6f.4xlarge", "gr6 g6", True),
+        ("g7.2xlarge", "g6 g7e", False),
+        ("c7i.large", "a c d", True),
+        ("p3dn.24xlarge", "p2 p3", True),
+        ("trn2u.48xlarge", "trn1 trn2", True),
+        ("inf2.xlarge", "i m", False),
+        ("u-6tb1.metal", "p5", False),
     ],
-)  # fmt: skip
+)
 def test_a_family_names_machines_with_more_attributes(machine: str, families: str, named: bool) -> None:
     assert quotas._of_ec2(families.split(), machine) is named
 
@@ -266,10 +300,14 @@ def goals(changes: dict[str, Any], monthly: bool = False) -> Goals:
 @pytest.mark.parametrize(
     ("budget", "usd", "seconds", "spent"),
     [
-        ("$12/hour", 240.0, 10 * HOUR, 24.0), ("$12/hour", 6.0, 0.5 * HOUR, 6.0), ("$100/day", 240.0, 2 * DAY, 120.0),
-        ("$2k/month", 9000.0, 3 * MONTH, 3000.0), ("$2k/month", 900.0, DAY, 900.0), ("$500", 900.0, 100 * DAY, 900.0),
+        ("$12/hour", 240.0, 10 * HOUR, 24.0),
+        ("$12/hour", 6.0, 0.5 * HOUR, 6.0),
+        ("$100/day", 240.0, 2 * DAY, 120.0),
+        ("$2k/month", 9000.0, 3 * MONTH, 3000.0),
+        ("$2k/month", 900.0, DAY, 900.0),
+        ("$500", 900.0, 100 * DAY, 900.0),
     ],
-)  # fmt: skip
+)
 def test_a_job_spends_in_a_period_its_cost_spread_over_its_time(budget: str, usd: float, seconds: float, spent: float) -> None:
     assert goals({"budget": budget}).spent(np.array([usd]), np.array([seconds]))[0] == pytest.approx(spent)
 

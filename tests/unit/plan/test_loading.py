@@ -135,8 +135,13 @@ def test_short_steps_start_early_and_stop_late() -> None:
 def test_the_advice_follows_the_pattern(curve: LoadCurve, schedule: Always, pattern: str) -> None:
     assert pattern_of(curve, schedule) == pattern
     told = advise(pattern, curve, carry(curve, kind()), hours_of(curve, Answering(1.0, 1, 1)))
-    words = {"continuous": "around the clock", "business-hours": "Stop", "bursty": "autoscaler", "batch": "each run",
-             "development": "idle"}  # fmt: skip
+    words = {
+        "continuous": "around the clock",
+        "business-hours": "Stop",
+        "bursty": "autoscaler",
+        "batch": "each run",
+        "development": "idle",
+    }
     assert words[pattern] in told
 
 

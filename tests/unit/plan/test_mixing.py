@@ -203,10 +203,13 @@ def test_requests_of_one_size_cost_what_the_plan_costs(session: Session, tmp_pat
     assert found.usd <= winner.usd * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("change", "told"), [
-    (("arrival: {rate: 8 req/s}", "arrival: {concurrency: 20}"), "rate of requests"),
-    (("kind: serve", "kind: batch"), "batch work"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("arrival: {rate: 8 req/s}", "arrival: {concurrency: 20}"), "rate of requests"),
+        (("kind: serve", "kind: batch"), "batch work"),
+    ],
+)
 def test_what_cannot_be_mixed_is_told(session: Session, change: tuple[str, str], told: str) -> None:
     text = TEXT.replace(*change)
     if "batch" in change[1]:

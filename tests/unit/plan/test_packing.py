@@ -34,9 +34,13 @@ from chipwise.plan.sharing import profiles_of
 from chipwise.units import GIB
 
 SEVENTHS = (
-    Profile("1g.10gb", 1, 1, tuple(range(7))), Profile("1g.20gb", 1, 2, (0, 2, 4, 6)), Profile("2g.20gb", 2, 2, (0, 2, 4)),
-    Profile("3g.40gb", 3, 4, (0, 4)), Profile("4g.40gb", 4, 4, (0,)), Profile("7g.80gb", 7, 8, (0,)),
-)  # fmt: skip
+    Profile("1g.10gb", 1, 1, tuple(range(7))),
+    Profile("1g.20gb", 1, 2, (0, 2, 4, 6)),
+    Profile("2g.20gb", 2, 2, (0, 2, 4)),
+    Profile("3g.40gb", 3, 4, (0, 4)),
+    Profile("4g.40gb", 4, 4, (0,)),
+    Profile("7g.80gb", 7, 8, (0,)),
+)
 CHAT = """kind: serve
 name: {name}
 model: {model}
@@ -171,8 +175,17 @@ def test_a_model_without_a_host_has_no_packing() -> None:
 
 def test_slices_go_together_as_the_vendor_places_them() -> None:
     one, wide, two, three, four, seven = SEVENTHS
-    together = [(one,) * 7, (three, three), (four, three), (four, two, one), (three, two, one, one), (two, two, two, one),
-                (three, wide, wide), (wide,) * 4, (seven,)]  # fmt: skip
+    together = [
+        (one,) * 7,
+        (three, three),
+        (four, three),
+        (four, two, one),
+        (three, two, one, one),
+        (two, two, two, one),
+        (three, wide, wide),
+        (wide,) * 4,
+        (seven,),
+    ]
     never = [
         (one,) * 8,
         (four, four),
@@ -190,8 +203,9 @@ def test_the_catalog_s_profiles_are_those_the_vendor_places(session: Session) ->
     slices = mig_profiles(session.catalog.data)
     compute, found = profiles_of(slices, "A100-80", 80 * GIB)
     assert (compute, {(one.name, one.compute, one.memory, one.starts) for one in found}) == (
-        7, {(one.name, one.compute, one.memory, one.starts) for one in SEVENTHS}
-    )  # fmt: skip
+        7,
+        {(one.name, one.compute, one.memory, one.starts) for one in SEVENTHS},
+    )
     assert profiles_of(slices, "T4", 16 * GIB) == (0, ())
     for chip in {one.chip for one in slices}:
         units, profiles = profiles_of(slices, chip, session.parts[chip].memory_bytes)

@@ -71,8 +71,11 @@ def everywhere(limit: float = 0.05) -> Placement:
     known = {"frankfurt": (50.1, 8.7), "paris": (48.9, 2.4), "virginia": (38.9, -77.4), "tokyo": (35.7, 139.7)}
     return place(
         [Origin("DEU", 0.7, 50.1, 8.7), Origin("FRA", 0.3, 48.9, 2.4)],
-        [Site("p", name, None, *at, unit) for name, at in known.items()], 20.0, limit, "test",
-    )  # fmt: skip
+        [Site("p", name, None, *at, unit) for name, at in known.items()],
+        20.0,
+        limit,
+        "test",
+    )
 
 
 def test_any_one_region_can_be_lost() -> None:

@@ -15,8 +15,10 @@ from chipwise.workload.demand import Length
 
 LENGTHS = st.builds(
     lambda mean, tail, most: Length(mean=mean, p95=mean * tail, max=mean * tail * most),
-    st.floats(16, 20000), st.floats(1.05, 3.5), st.floats(1.0, 8.0),
-)  # fmt: skip
+    st.floats(16, 20000),
+    st.floats(1.05, 3.5),
+    st.floats(1.0, 8.0),
+)
 
 
 @given(LENGTHS)

@@ -18,10 +18,16 @@ from chipwise.perf.transformer import layer_of
 from chipwise.plan import generation
 
 SMALL: dict[str, Any] = {
-    "kind": "serve", "name": "small", "model": "llama-3.2-1b", "arrival": {"rate_per_s": 0.2},
-    "input_tokens": {"mean": 500}, "output_tokens": {"mean": 100}, "goals": {"ttft_s": 4.0, "tpot_s": 0.15},
-    "replicas": {"min": 1}, "limits": {"precision": ["bf16", "int8"], "chip_count": {"max": 8}},
-}  # fmt: skip
+    "kind": "serve",
+    "name": "small",
+    "model": "llama-3.2-1b",
+    "arrival": {"rate_per_s": 0.2},
+    "input_tokens": {"mean": 500},
+    "output_tokens": {"mean": 100},
+    "goals": {"ttft_s": 4.0, "tpot_s": 0.15},
+    "replicas": {"min": 1},
+    "limits": {"precision": ["bf16", "int8"], "chip_count": {"max": 8}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +49,10 @@ def test_no_processor_or_slice_is_cheaper_than_the_winner(session: Session, seed
     random = Random(f"small {seed}")
     chips = [*random.sample(processors(session), 3), random.choice(("L4", "A10", "RTX-PRO-6000-SE"))]
     asked = wanted(
-        arrival={"rate_per_s": random.choice((0.05, 0.3, 2.0))}, limits={"chips": chips},
+        arrival={"rate_per_s": random.choice((0.05, 0.3, 2.0))},
+        limits={"chips": chips},
         goals={"ttft_s": random.choice((1.0, 4.0)), "tpot_s": random.choice((0.05, 0.2))},
-    )  # fmt: skip
+    )
     found, tried = plan(session, asked.write(tmp_path / "w.yaml")), Brute(session).generation(asked)
     assert found.counts.considered == tried.considered
     assert (found.winner.usd if found.winner else float("inf")) == pytest.approx(tried.usd, rel=1e-9)
@@ -79,9 +86,16 @@ def test_rows_that_are_not_predicted_would_keep_no_goal(
         {("tpot", 0.95): 0.1, ("ttft", 0.9): 2.0},
     ):
         job = generation.ServingJob(
-            model=found.name, layer=layer_of(shape), input_len=prompt, output_len=answer, prefix_len=0.0,
-            precisions=("bf16", "fp8", "int8"), kv_precision=None, goals=goals, rate=1.0,
-        )  # fmt: skip
+            model=found.name,
+            layer=layer_of(shape),
+            input_len=prompt,
+            output_len=answer,
+            prefix_len=0.0,
+            precisions=("bf16", "fp8", "int8"),
+            kv_precision=None,
+            goals=goals,
+            rate=1.0,
+        )
         fast = generation.search(job, fleet, own_model(session), shapes, (1, 512))
         with monkeypatch.context() as patched:
             patched.setattr(generation, "_hopeless", lambda job, ask: np.zeros(len(ask), dtype=bool))

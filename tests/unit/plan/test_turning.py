@@ -14,13 +14,25 @@ from chipwise.api.wiring import Session, open_session
 from chipwise.plan.decision import Plan
 
 SERVE: dict[str, Any] = {
-    "kind": "serve", "name": "chat", "model": "llama-3.1-8b", "arrival": {"rate": 12}, "input_tokens": 1100,
-    "output_tokens": 240, "goals": {"ttft": {"p95": "800ms"}, "tpot": {"p95": "40ms"}}, "limits": {"clouds": ["aws", "gcp"]},
-}  # fmt: skip
+    "kind": "serve",
+    "name": "chat",
+    "model": "llama-3.1-8b",
+    "arrival": {"rate": 12},
+    "input_tokens": 1100,
+    "output_tokens": 240,
+    "goals": {"ttft": {"p95": "800ms"}, "tpot": {"p95": "40ms"}},
+    "limits": {"clouds": ["aws", "gcp"]},
+}
 TRAIN: dict[str, Any] = {
-    "kind": "train", "name": "small", "model": "llama-3.2-1b", "tokens": 5e9, "sequence_length": 2048, "batch_tokens": 524288,
-    "goals": {"deadline": "30h"}, "limits": {"clouds": ["aws"], "interruptible": False},
-}  # fmt: skip
+    "kind": "train",
+    "name": "small",
+    "model": "llama-3.2-1b",
+    "tokens": 5e9,
+    "sequence_length": 2048,
+    "batch_tokens": 524288,
+    "goals": {"deadline": "30h"},
+    "limits": {"clouds": ["aws"], "interruptible": False},
+}
 
 
 @cache

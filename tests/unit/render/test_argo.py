@@ -43,9 +43,11 @@ def templates(found: Any) -> dict[str, Any]:
 
 
 HERE = pipeline(
-    stage(ALONE, "clean"), stage(TRAIN, "train"), stage(SERVE, "serve", node=replace(SERVE.node, region="eu-north-1")),
+    stage(ALONE, "clean"),
+    stage(TRAIN, "train"),
+    stage(SERVE, "serve", node=replace(SERVE.node, region="eu-north-1")),
     passed=(HandOff("clean", "train", 1e11, "arrow"), HandOff("train", "serve", 1.6e10, "safetensors")),
-)  # fmt: skip
+)
 
 
 def test_a_stage_begins_after_those_that_hand_something_to_it() -> None:

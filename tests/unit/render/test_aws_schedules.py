@@ -7,10 +7,16 @@ import pytest
 from chipwise.render.aws.schedules import aws_cron
 
 
-@pytest.mark.parametrize(("given", "wanted"), [
-    ("0 7 * * 1-5", "cron(0 7 ? * MON-FRI *)"), ("30 13 * * sat,sun", "cron(30 13 ? * SAT,SUN *)"),
-    ("0 20 1 * *", "cron(0 20 1 * ? *)"), ("0 2 * * 0,7", "cron(0 2 ? * SUN,SUN *)"), ("*/15 * * * *", "cron(*/15 * * * ? *)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("0 7 * * 1-5", "cron(0 7 ? * MON-FRI *)"),
+        ("30 13 * * sat,sun", "cron(30 13 ? * SAT,SUN *)"),
+        ("0 20 1 * *", "cron(0 20 1 * ? *)"),
+        ("0 2 * * 0,7", "cron(0 2 ? * SUN,SUN *)"),
+        ("*/15 * * * *", "cron(*/15 * * * ? *)"),
+    ],
+)
 def test_five_fields_become_six(given: str, wanted: str) -> None:
     assert aws_cron(given) == wanted
 

@@ -122,8 +122,11 @@ def test_down_waits_for_each_change_before_the_next(status: str, monkeypatch: py
     inside, aws = loaded(texts(batch.render(deployment("render", ON_AWS)))["batch_job.py"]), Slow(status)
     inside["down"](SimpleNamespace(client=lambda _: aws))
     assert aws.said == [
-        "disable jobQueues", "delete jobQueues", "disable computeEnvironments", "delete computeEnvironments",
-    ]  # fmt: skip
+        "disable jobQueues",
+        "delete jobQueues",
+        "disable computeEnvironments",
+        "delete computeEnvironments",
+    ]
 
 
 def test_an_invalid_queue_stops_a_start_with_the_reason() -> None:

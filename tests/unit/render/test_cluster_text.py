@@ -15,14 +15,39 @@ from hypothesis import strategies as st
 from chipwise.render.deployment import Deployment
 from deployments import deployment
 
-NASTY = ["'", '"', "a: b", "- x", "# c", "${X}", "$(id)", "{{ .Values }}", "a\nb: c", "---", "\n---\nkind: Pod\n", "\x00",
-         "é😀",
-         "x" * 10_000, "", " ", "null", "*a", "&a", "!!python/object", "%{if}", "\u2028", "\ud7ff"]  # fmt: skip
+NASTY = [
+    "'",
+    '"',
+    "a: b",
+    "- x",
+    "# c",
+    "${X}",
+    "$(id)",
+    "{{ .Values }}",
+    "a\nb: c",
+    "---",
+    "\n---\nkind: Pod\n",
+    "\x00",
+    "é😀",
+    "x" * 10_000,
+    "",
+    " ",
+    "null",
+    "*a",
+    "&a",
+    "!!python/object",
+    "%{if}",
+    "\u2028",
+    "\ud7ff",
+]
 TEXT = st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 CASES = {
-    "kubernetes": ("train", "clouds=[aws]"), "kueue": ("train", "clouds=[aws]"), "karpenter": ("train", "clouds=[aws]"),
-    "eksctl": ("train", "clouds=[aws]"), "keda": ("batch", "clouds=[aws]"),
-}  # fmt: skip
+    "kubernetes": ("train", "clouds=[aws]"),
+    "kueue": ("train", "clouds=[aws]"),
+    "karpenter": ("train", "clouds=[aws]"),
+    "eksctl": ("train", "clouds=[aws]"),
+    "keda": ("batch", "clouds=[aws]"),
+}
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the plain one takes seconds
 LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 

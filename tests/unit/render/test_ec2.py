@@ -52,8 +52,9 @@ def test_other_spot_machines_are_tried_before_the_full_price() -> None:
     assert isinstance(attempts, list)
     names = [one.machine for one in (planned.node, *planned.others)]
     assert [(machine, purchase) for machine, purchase, _, _ in attempts] == [
-        *((name, "spot") for name in names), *((name, "on-demand") for name in names)
-    ]  # fmt: skip
+        *((name, "spot") for name in names),
+        *((name, "on-demand") for name in names),
+    ]
 
 
 def test_a_plan_at_the_full_price_never_asks_for_spot() -> None:
@@ -122,9 +123,18 @@ def test_hostile_text_stays_text(text: str) -> None:
 
 
 STUBS = {
-    "docker": 'if [ "$1" = run ]; then printf "%s\\0" "$@" > "$OUT/words"; fi', "curl": "echo 0", "mountpoint": "exit 1",
-    "lsblk": ":", "systemctl": ":", "shutdown": ":", "chmod": ":", "mkdir": ":", "aws": "echo x", "dnf": ":", "tee": "cat",
-}  # fmt: skip
+    "docker": 'if [ "$1" = run ]; then printf "%s\\0" "$@" > "$OUT/words"; fi',
+    "curl": "echo 0",
+    "mountpoint": "exit 1",
+    "lsblk": ":",
+    "systemctl": ":",
+    "shutdown": ":",
+    "chmod": ":",
+    "mkdir": ":",
+    "aws": "echo x",
+    "dnf": ":",
+    "tee": "cat",
+}
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -253,8 +263,15 @@ def test_where_a_machine_was_just_taken_is_tried_last_and_the_full_price_after_s
 )
 def test_who_ended_a_machine_tells_a_finished_one_from_a_lost_one(example: str, reason: str, tag: str, fate: str) -> None:
     tags = [{"Key": key, "Value": "2"} for key in ("chipwise-first-rank", tag) if key]
-    told = {"InstanceId": "i-1", "InstanceType": "x", "LaunchTime": None, "AmiLaunchIndex": 1, "Tags": tags,
-            "State": {"Name": "terminated"}, "StateReason": {"Code": reason}}  # fmt: skip
+    told = {
+        "InstanceId": "i-1",
+        "InstanceType": "x",
+        "LaunchTime": None,
+        "AmiLaunchIndex": 1,
+        "Tags": tags,
+        "State": {"Name": "terminated"},
+        "StateReason": {"Code": reason},
+    }
     one = loaded(rendered(example)["launch.py"])["machine"](told)
     assert (one.rank, one.fate) == (3, fate)
 

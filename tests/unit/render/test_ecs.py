@@ -52,11 +52,16 @@ def test_the_group_is_told_its_machines_and_their_image() -> None:
     assert said["IMAGE_PARAMETER"].startswith("/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/")
 
 
-@pytest.mark.parametrize(("name", "limit", "what"), [
-    ("train", ON_AWS, "sagemaker"), ("stream", ON_AWS, "ec2"), ("batch", ON_AWS, "batch"),
-    ("interactive", ON_AWS, "jupyterhub"),
-    ("serve", "clouds=[gcp]", "aws"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "limit", "what"),
+    [
+        ("train", ON_AWS, "sagemaker"),
+        ("stream", ON_AWS, "ec2"),
+        ("batch", ON_AWS, "batch"),
+        ("interactive", ON_AWS, "jupyterhub"),
+        ("serve", "clouds=[gcp]", "aws"),
+    ],
+)
 def test_what_it_cannot_express_is_refused_with_what_can(name: str, limit: str, what: str) -> None:
     with pytest.raises(CannotRender) as refused:
         ecs.render(deployment(name, limit))
@@ -146,8 +151,12 @@ def test_down_empties_the_group_before_it_takes_the_provider_away(monkeypatch: p
     aws.__dict__["get_paginator"] = lambda _: pages
     inside["down"](SimpleNamespace(client=lambda _: aws))
     assert aws.said == [
-        "update_service", "delete_service", "put_cluster_capacity_providers", "delete_capacity_provider", "delete_cluster",
-    ]  # fmt: skip
+        "update_service",
+        "delete_service",
+        "put_cluster_capacity_providers",
+        "delete_capacity_provider",
+        "delete_cluster",
+    ]
 
 
 def test_the_log_group_is_made_by_who_deploys_and_not_by_the_machines() -> None:

@@ -15,16 +15,43 @@ from chipwise.render.targets import eksctl
 from deployments import deployment
 
 AWS = "clouds=[aws]"
-CASES = [("train", AWS), ("serve", AWS), ("serve", AWS, "chips=[inferentia2]"), ("batch", AWS), ("hybrid", AWS),
-         ("interactive", AWS), ("hpc", AWS)]  # fmt: skip
+CASES = [
+    ("train", AWS),
+    ("serve", AWS),
+    ("serve", AWS, "chips=[inferentia2]"),
+    ("batch", AWS),
+    ("hybrid", AWS),
+    ("interactive", AWS),
+    ("hpc", AWS),
+]
 # Names that eksctl's published schema of v1alpha5 has, of the parts that we write; it refuses all others.
 CLUSTER = {"apiVersion", "kind", "metadata", "iam", "vpc", "addons", "availabilityZones", "cloudWatch", "managedNodeGroups"}
 META = {"name", "region", "version", "tags", "annotations"}
 GROUP = {
-    "name", "amiFamily", "instanceTypes", "spot", "minSize", "desiredCapacity", "maxSize", "availabilityZones", "placement",
-    "efaEnabled", "privateNetworking", "volumeSize", "volumeType", "volumeEncrypted", "disableIMDSv1", "disablePodIMDS",
-    "labels", "taints", "propagateASGTags", "tags", "updateConfig", "nodeRepairConfig", "overrideBootstrapCommand",
-}  # fmt: skip
+    "name",
+    "amiFamily",
+    "instanceTypes",
+    "spot",
+    "minSize",
+    "desiredCapacity",
+    "maxSize",
+    "availabilityZones",
+    "placement",
+    "efaEnabled",
+    "privateNetworking",
+    "volumeSize",
+    "volumeType",
+    "volumeEncrypted",
+    "disableIMDSv1",
+    "disablePodIMDS",
+    "labels",
+    "taints",
+    "propagateASGTags",
+    "tags",
+    "updateConfig",
+    "nodeRepairConfig",
+    "overrideBootstrapCommand",
+}
 ADDON = {"name", "configurationValues", "useDefaultPodIdentityAssociations"}
 
 

@@ -20,8 +20,17 @@ from deployments import deployment
 from layered import ALL, RESERVED_ON_DEMAND, RESERVED_SPOT, layered
 
 AWS = "clouds=[aws]"
-CASES = [("train", AWS), ("serve", AWS), ("serve", AWS, "chips=[inferentia2]"), ("batch", AWS), ("hybrid", AWS),
-         ("interactive", AWS), ("hpc", AWS), ("finetune", AWS), ("transcode", AWS)]  # fmt: skip
+CASES = [
+    ("train", AWS),
+    ("serve", AWS),
+    ("serve", AWS, "chips=[inferentia2]"),
+    ("batch", AWS),
+    ("hybrid", AWS),
+    ("interactive", AWS),
+    ("hpc", AWS),
+    ("finetune", AWS),
+    ("transcode", AWS),
+]
 EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case))
 
 # Names and kinds of values of the schema, of the parts that we write. `additionalProperties` is false throughout: eksctl stops

@@ -104,7 +104,11 @@ def test_neuron_has_its_own_plugin_with_its_rights() -> None:
     planned = deployment("serve", AWS, "chips=[inferentia2]")
     assert set(plugins(planned)) == {"neuron-device-plugin"}
     assert {it["kind"] for it in made(planned, "devices.yaml")} == {
-        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "DaemonSet"}  # fmt: skip
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "DaemonSet",
+    }
 
 
 def test_a_machine_without_chips_and_a_cluster_of_google_need_no_plugin() -> None:
@@ -157,8 +161,14 @@ def mpi(planned: Deployment, **changed: Any) -> Deployment:
 
 
 SIX_RUNS = mpi(
-    TRAIN, name="wing", machines=3, purchase="on-demand", split={"runs at once": 4, "chips a run": 4}, runs=6, others=(),
-)  # fmt: skip
+    TRAIN,
+    name="wing",
+    machines=3,
+    purchase="on-demand",
+    split={"runs at once": 4, "chips a run": 4},
+    runs=6,
+    others=(),
+)
 
 
 def test_runs_inside_a_machine_are_pods_of_their_own_with_ranks_on_their_chips() -> None:

@@ -72,7 +72,9 @@ def test_work_waits_in_the_queue_of_its_team(case: tuple[str, ...]) -> None:
 def test_a_spot_plan_may_fall_back_only_where_somebody_says_so() -> None:
     found = made(deployment("train", AWS))
     assert [it["metadata"]["name"] for it in found if it["kind"] == "ResourceFlavor"] == [
-        "g7e-48xlarge-spot", "g7e-48xlarge-on-demand"]  # fmt: skip
+        "g7e-48xlarge-spot",
+        "g7e-48xlarge-on-demand",
+    ]
     [group] = one(found, "ClusterQueue")["spec"]["resourceGroups"]
     assert {it["nominalQuota"] for it in group["flavors"][1]["resources"]} == {"0"}
 

@@ -100,8 +100,10 @@ def test_terraform_buys_the_base_for_good_and_spot_above_it() -> None:
 def test_terraform_makes_a_node_group_for_each_layer() -> None:
     text = written("terraform", layered(ALL))["eks/main.tf"]
     assert [word for word in ("base", "on_demand", "spot") if f'resource "aws_eks_node_group" "{word}"' in text] == [
-        "base", "on_demand", "spot",
-    ]  # fmt: skip
+        "base",
+        "on_demand",
+        "spot",
+    ]
     assert text.count('"SPOT"') == 1
 
 

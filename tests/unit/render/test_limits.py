@@ -69,7 +69,7 @@ SIZES: list[tuple[Any, tuple[str, ...], tuple[int, int], tuple[int, int], str]] 
     (terraform, ("train", AWS), (8, 1000), (60, 1000), "15,000 bytes, packed"),
     (terraform, ("serve", "clouds=[azure]"), (40, 1000), (70, 1000), "62,000 bytes"),
     (terraform, ("finetune",), (100, 1000), (250, 1000), "250,000 bytes"),
-]  # fmt: skip
+]
 
 
 NAMES = [f"{one[0].__name__.rpartition('.')[2]} {one[4]}" for one in SIZES]

@@ -82,8 +82,11 @@ def test_a_formatter_leaves_a_script_alone(values: list[object]) -> None:
     ruff = Path(sys.executable).with_name("ruff")
     done = subprocess.run(
         [str(ruff), "format", "--isolated", "--line-length", "128", "--stdin-filename", "x.py", "-"],
-        input=text, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == text
 
 

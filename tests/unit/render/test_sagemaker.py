@@ -130,9 +130,15 @@ def test_machines_that_sagemaker_does_not_have_are_refused() -> None:
         sagemaker.render(deployment("hybrid", ON_AWS))
 
 
-@pytest.mark.parametrize(("name", "why"), [
-    ("batch", "never speak to each other"), ("stream", "tools"), ("transcode", "streams"), ("interactive", "come and go"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("batch", "never speak to each other"),
+        ("stream", "tools"),
+        ("transcode", "streams"),
+        ("interactive", "come and go"),
+    ],
+)
 def test_what_it_cannot_express_is_refused_with_what_can(name: str, why: str) -> None:
     with pytest.raises(CannotRender, match=why) as refused:
         sagemaker.render(deployment(name, ON_AWS))

@@ -87,10 +87,18 @@ def test_container_apps_run_a_job_for_each_message() -> None:
     assert settings["eventTriggerConfig"]["scale"]["rules"][0]["type"] == "azure-queue"
 
 
-@pytest.mark.parametrize(("name", "what"), [
-    ("train", "2 machines"), ("serve", "10,240 MB"), ("batch", "8 x RTX-PRO-6000-SE"), ("transcode", "do not end"),
-    ("hybrid", "900 s"), ("interactive", "Notebooks"), ("pipeline", "stage"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("train", "2 machines"),
+        ("serve", "10,240 MB"),
+        ("batch", "8 x RTX-PRO-6000-SE"),
+        ("transcode", "do not end"),
+        ("hybrid", "900 s"),
+        ("interactive", "Notebooks"),
+        ("pipeline", "stage"),
+    ],
+)
 def test_what_does_not_fit_is_refused_with_numbers(name: str, what: str) -> None:
     with pytest.raises(CannotRender, match=what) as refused:
         serverless.render(deployment(name, ON_AWS))

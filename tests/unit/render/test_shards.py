@@ -68,9 +68,12 @@ class Place:
         batch = CASES["batch"]
         words = tuple(word.replace("/data", str(self.data)) for word in batch.software.command)
         made = replace(
-            batch, software=replace(batch.software, command=(*words, "--served", "it's $HOME")), machines=replicas,
-            chips_each=4, split={"tp": 4, "pp": 1, "replicas": replicas},
-        )  # fmt: skip
+            batch,
+            software=replace(batch.software, command=(*words, "--served", "it's $HOME")),
+            machines=replicas,
+            chips_each=4,
+            split={"tp": 4, "pp": 1, "replicas": replicas},
+        )
         return replace(made, **changed)  # type: ignore[arg-type]
 
     def start(self, words: list[str], **settings: str) -> subprocess.Popen[str]:
@@ -293,15 +296,27 @@ def on_aws(planned: Deployment) -> Deployment:
     aws = deployment("batch", "clouds=[aws]")
     each = aws.node.chips
     return replace(
-        aws, software=planned.software, machines=planned.machines, chips_each=each,
-        split={**planned.split, "tp": each}, volumes=planned.volumes,
-    )  # fmt: skip
+        aws,
+        software=planned.software,
+        machines=planned.machines,
+        chips_each=each,
+        split={**planned.split, "tp": each},
+        volumes=planned.volumes,
+    )
 
 
 WAYS: dict[str, Callable[[Deployment], list[str]]] = {
-    "kubernetes": _kubernetes, "compose": _compose, "ray": _ray, "skypilot": _skypilot, "batch": _batch, "ecs": _ecs,
-    "vllm": _vllm, "slurm": _slurm, "ec2": _ec2, "terraform": _terraform,
-}  # fmt: skip
+    "kubernetes": _kubernetes,
+    "compose": _compose,
+    "ray": _ray,
+    "skypilot": _skypilot,
+    "batch": _batch,
+    "ecs": _ecs,
+    "vllm": _vllm,
+    "slurm": _slurm,
+    "ec2": _ec2,
+    "terraform": _terraform,
+}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -263,8 +263,11 @@ def _words(script: str, text: str) -> int:
     line = line[: line.index("\n", line.index('"$IMAGE"') + len('"$IMAGE" ') + len(text))]
     said = subprocess.run(
         [BASH, "-c", 'docker() { printf "%s\\0" "$@"; }\n' + line.removesuffix(" &")],
-        capture_output=True, timeout=20, check=False, env={"PATH": "/nonexistent"},
-    )  # fmt: skip
+        capture_output=True,
+        timeout=20,
+        check=False,
+        env={"PATH": "/nonexistent"},
+    )
     return said.stdout.split(b"\0").count(text.encode())
 
 
@@ -298,8 +301,13 @@ def _fetch(script: str, tool: str, says: str, status: int) -> int:
     made = script[script.index("fetch() {") :]
     made = made[: made.index("\n}\n") + 3]
     stand_in = f"{tool}() {{ echo '{says}' >&2; return {status}; }}\n"
-    said = subprocess.run([BASH, "-c", f"set -euo pipefail\n{stand_in}{made}fetch a b\necho went on"], check=False,
-                          capture_output=True, text=True, timeout=20)  # fmt: skip
+    said = subprocess.run(
+        [BASH, "-c", f"set -euo pipefail\n{stand_in}{made}fetch a b\necho went on"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
     assert (said.stdout.splitlines()[-1:] == ["went on"]) is (said.returncode == 0)
     return said.returncode
 

@@ -14,9 +14,12 @@ from chipwise.render.targets import triton
 from fixed_deployments import NEURON, NOTEBOOKS, PIPELINE, SERVE, TRAIN
 
 BERT = replace(
-    SERVE, model=Model("bert-base", "google-bert/bert-base-uncased", "fp16", None, 2.2e8, False),
-    scaling=Scaling(2, 2, 4, 900.0, None), goals={"latency p95": 0.02, "latency p99": 0.05}, split={"replicas": 2},
-)  # fmt: skip
+    SERVE,
+    model=Model("bert-base", "google-bert/bert-base-uncased", "fp16", None, 2.2e8, False),
+    scaling=Scaling(2, 2, 4, 900.0, None),
+    goals={"latency p95": 0.02, "latency p99": 0.05},
+    split={"replicas": 2},
+)
 
 
 def written(planned: Deployment) -> dict[str, str]:
@@ -34,8 +37,11 @@ def test_a_text_model_goes_to_the_vllm_backend_with_the_plans_settings() -> None
     assert 'backend: "vllm"' in files["model_repository/llama-3-1-8b/config.pbtxt"]
     settings = json.loads(files["model_repository/llama-3-1-8b/1/model.json"])
     assert settings == {
-        "model": "meta-llama/Llama-3.1-8B", "quantization": "fp8", "max_model_len": 8192, "max_num_seqs": 128,
-    }  # fmt: skip
+        "model": "meta-llama/Llama-3.1-8B",
+        "quantization": "fp8",
+        "max_model_len": 8192,
+        "max_num_seqs": 128,
+    }
 
 
 def test_a_request_waits_a_tenth_of_the_strictest_goal_and_no_longer_than_the_loosest() -> None:

@@ -12,12 +12,30 @@ from chipwise.plan.loading import LoadPlan, MachineHours
 from chipwise.report.load_chart import duration, load_table
 
 LOAD = LoadPlan(
-    pattern="bursty", unit="requests/s", mean=4.0, busiest=9.0, peak=10.0, hours_per_week=168.0, provider="aws", machine="m",
-    region="<b>r</b>", chip="L4", per_machine=1.0, replicas_mean=4, replicas_peak=10, machines_mean=4, machines_peak=10,
+    pattern="bursty",
+    unit="requests/s",
+    mean=4.0,
+    busiest=9.0,
+    peak=10.0,
+    hours_per_week=168.0,
+    provider="aws",
+    machine="m",
+    region="<b>r</b>",
+    chip="L4",
+    per_machine=1.0,
+    replicas_mean=4,
+    replicas_peak=10,
+    machines_mean=4,
+    machines_peak=10,
     machine_hours=MachineHours(7300.0, 7300.0, 3280.0),
-    layers=(Layer("reserved-1y", 4, 2920.0, 2920.0, 2000.0), Layer("on-demand", 6, 360.0, 360.0, 500.0)), usd=2500.0, alone=(),
-    steps=((4, 670.0), (10, 60.0)), recommendation="Keep <4>.", changed="", tried=3,
-)  # fmt: skip
+    layers=(Layer("reserved-1y", 4, 2920.0, 2920.0, 2000.0), Layer("on-demand", 6, 360.0, 360.0, 500.0)),
+    usd=2500.0,
+    alone=(),
+    steps=((4, 670.0), (10, 60.0)),
+    recommendation="Keep <4>.",
+    changed="",
+    tried=3,
+)
 
 
 def test_areas_hold_the_machine_hours_of_their_layers() -> None:

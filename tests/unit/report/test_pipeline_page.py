@@ -31,11 +31,24 @@ def shown(plan: PipelinePlan) -> str:
 def test_the_page_tells_stages_hand_offs_totals_rivals_and_what_was_refused() -> None:
     told = shown(pipeline_plans.pipeline())
     for part in (
-        "4 stages in 12.2 h for $121 and then $250 a month", "without serve", "prepare (hpc)", "120 GB, other cloud",
-        "$10.80, 6 min", "1 GB", "stays in place", "nothing moves", "3 TB a month", "CO2e not known", "each stage by itself",
+        "4 stages in 12.2 h for $121 and then $250 a month",
+        "without serve",
+        "prepare (hpc)",
+        "120 GB, other cloud",
+        "$10.80, 6 min",
+        "1 GB",
+        "stays in place",
+        "nothing moves",
+        "3 TB a month",
+        "CO2e not known",
+        "each stage by itself",
         "misses the deadline",
-        "Stage train: who came next", "another", "which needs 16 h100, your quota is 8", "1,234 candidates", "A note.",
-    ):  # fmt: skip
+        "Stage train: who came next",
+        "another",
+        "which needs 16 h100, your quota is 8",
+        "1,234 candidates",
+        "A note.",
+    ):
         assert part in told, part
     assert "all in one region" not in told
 

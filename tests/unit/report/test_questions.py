@@ -19,9 +19,11 @@ def test_every_family_is_sent_away_by_one_question() -> None:
     found = asked(plans.plan())
     assert list(found) == ["May it be used?", "Can it run it?", "Are the goals met?", "Which costs least?", "Spot or not?"]
     for family, question in (
-        ("NVIDIA Kepler", "May it be used?"), ("NVIDIA Pascal", "Can it run it?"), ("NVIDIA Turing", "Are the goals met?"),
+        ("NVIDIA Kepler", "May it be used?"),
+        ("NVIDIA Pascal", "Can it run it?"),
+        ("NVIDIA Turing", "Are the goals met?"),
         ("NVIDIA Ampere", "Which costs least?"),
-    ):  # fmt: skip
+    ):
         assert [name for name, away in found.items() if family in away] == [question]
 
 
@@ -51,10 +53,14 @@ def test_the_last_question_is_about_the_objective() -> None:
 @pytest.mark.parametrize(
     ("what", "question"),
     [
-        ("offers", "May it be used?"), ("memory", "Can it run it?"), ("precision", "Can it run it?"),
-        ("deadline", "Are the goals met?"), ("budget and deadline", "Are the goals met?"), ("latency", "Are the goals met?"),
+        ("offers", "May it be used?"),
+        ("memory", "Can it run it?"),
+        ("precision", "Can it run it?"),
+        ("deadline", "Are the goals met?"),
+        ("budget and deadline", "Are the goals met?"),
+        ("latency", "Are the goals met?"),
     ],
-)  # fmt: skip
+)
 def test_where_nothing_fits_the_chart_ends_at_what_was_missing(what: str, question: str) -> None:
     found = questions(plans.nothing(Missing(what, "so much", "this")))
     assert found[-1].asked == question

@@ -14,9 +14,12 @@ from chipwise.report import page as pages
 from chipwise.report.roofline import Point, Roof, Roofline, roofline, told
 
 FOUND = Roofline(
-    "H100-SXM", "bf16", Roof(1e15, 3e12), Roof(7e14, 2.7e12),
+    "H100-SXM",
+    "bf16",
+    Roof(1e15, 3e12),
+    Roof(7e14, 2.7e12),
     (Point("prefill of 500 tokens", 8e12, 2e10, 0.02), Point("decode of 16 sequences", 2.6e11, 1.6e10, 0.008)),
-)  # fmt: skip
+)
 
 
 def test_points_stand_at_intensity_and_rate() -> None:

@@ -29,19 +29,27 @@ def elastic(id: str, least: int, most: int, cpus: int = 1, at: float = 0.0, **as
 
 rows = st.lists(
     st.tuples(
-        st.integers(0, 9), st.none() | st.integers(-1, 9), st.integers(1, 8), st.sampled_from(["a", "b", "none", ""]),
-        st.integers(-1, 1), st.floats(0, 100), st.none() | st.floats(1, 1000),
+        st.integers(0, 9),
+        st.none() | st.integers(-1, 9),
+        st.integers(1, 8),
+        st.sampled_from(["a", "b", "none", ""]),
+        st.integers(-1, 1),
+        st.floats(0, 100),
+        st.none() | st.floats(1, 1000),
     ),
     max_size=25,
-)  # fmt: skip
+)
 
 
 def made(found: list[tuple[Any, ...]], prefix: str = "j") -> list[Job]:
     return [
-        queued(f"{prefix}{at}", spec(f"{prefix}{at}", needs=Needs(most, cpus, gpus_least=least), team=team, priority=priority,
-                                     expected_s=lasts), when)
+        queued(
+            f"{prefix}{at}",
+            spec(f"{prefix}{at}", needs=Needs(most, cpus, gpus_least=least), team=team, priority=priority, expected_s=lasts),
+            when,
+        )
         for at, (most, least, cpus, team, priority, when, lasts) in enumerate(found)
-    ]  # fmt: skip
+    ]
 
 
 def seated(seats: list[Seat], now: float = 0.0) -> list[Job]:

@@ -22,13 +22,22 @@ RULES = Rules({"a": Share(gpus=4, weight=3.0), "b": Share(cpus=10), "none": Shar
 jobs_waiting = st.lists(
     st.builds(
         lambda gpus, cpus, team, priority, at, lasts: {
-            "gpus": gpus, "cpus": cpus, "team": team, "priority": priority, "at": at, "expected_s": lasts
+            "gpus": gpus,
+            "cpus": cpus,
+            "team": team,
+            "priority": priority,
+            "at": at,
+            "expected_s": lasts,
         },
-        st.integers(0, 9), st.integers(1, 12), st.sampled_from(["a", "b", "c", "none", ""]), st.integers(-1, 1),
-        st.floats(0, 100), st.none() | st.floats(1, 1000),
+        st.integers(0, 9),
+        st.integers(1, 12),
+        st.sampled_from(["a", "b", "c", "none", ""]),
+        st.integers(-1, 1),
+        st.floats(0, 100),
+        st.none() | st.floats(1, 1000),
     ),
     max_size=25,
-)  # fmt: skip
+)
 
 
 def made(rows: list[dict[str, object]]) -> list[Job]:

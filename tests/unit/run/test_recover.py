@@ -48,10 +48,17 @@ def chosen(held: Job, now: float = 10.0, offers: Sequence[Where] | None = None) 
 
 @pytest.mark.parametrize(
     ("other", "move"),
-    [(SPOT_A, Move.SAME), (SPOT_B, Move.ZONE), (OTHER, Move.ZONE), (ABROAD, Move.REGION), (STAYS, Move.PURCHASE),
-     (replace(SPOT_A, usd_per_hour=9.0), Move.SAME), (replace(SPOT_A, zone=""), Move.SAME),
-     (replace(SPOT_A, provider="gcp"), Move.REGION)],
-)  # fmt: skip
+    [
+        (SPOT_A, Move.SAME),
+        (SPOT_B, Move.ZONE),
+        (OTHER, Move.ZONE),
+        (ABROAD, Move.REGION),
+        (STAYS, Move.PURCHASE),
+        (replace(SPOT_A, usd_per_hour=9.0), Move.SAME),
+        (replace(SPOT_A, zone=""), Move.SAME),
+        (replace(SPOT_A, provider="gcp"), Move.REGION),
+    ],
+)
 def test_how_far_it_is_from_one_place_to_another(other: Where, move: Move) -> None:
     assert relation(SPOT_A, other) is move
     assert relation(other, SPOT_A) is move

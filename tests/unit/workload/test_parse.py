@@ -129,9 +129,16 @@ def test_all_problems_are_reported_at_once_with_line_field_choice_and_nearest_na
         "limits:\n  residency: [Germny]\n  chip_count: {min: 8, max: 2}\n"
     )
     assert {field: problem.line for field, problem in found.items()} == {
-        "modell": 3, "model": 1, "arrival.rate": 4, "precision": 5, "goals.objective": 7, "goals.latency.p95": 8,
-        "goals.latency.p101": 8, "limits.residency[0]": 10, "limits.chip_count.min": 11,
-    }  # fmt: skip
+        "modell": 3,
+        "model": 1,
+        "arrival.rate": 4,
+        "precision": 5,
+        "goals.objective": 7,
+        "goals.latency.p95": 8,
+        "goals.latency.p101": 8,
+        "limits.residency[0]": 10,
+        "limits.chip_count.min": 11,
+    }
     assert found["modell"].nearest[0] == "model"
     assert found["precision"].nearest[0] == "bf16"
     assert found["goals.objective"].nearest[0] == "cost"
@@ -207,7 +214,7 @@ def test_a_bad_field_is_not_reported_a_second_time_as_missing() -> None:
         ("kind: srve\nname: x\n", "kind", "'srve' is not a kind"),
         ("name: x\n", "kind", "required"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_reported_at_its_field(text: str, field: str, words: str) -> None:
     found = problems(text)
     assert field in found, found
@@ -351,8 +358,10 @@ def test_names_to_resolve_lead_back_to_their_lines() -> None:
     )
     chip = next(reference for reference in found if reference.text == "h100")
     assert (chip.field, parsed.laid.problem(chip.where, "x").field, parsed.laid.problem(chip.where, "x").line) == (
-        "stages[3].limits.chips", "stages[3].limits.chips", 12,
-    )  # fmt: skip
+        "stages[3].limits.chips",
+        "stages[3].limits.chips",
+        12,
+    )
     regions = {(r.provider, r.text) for r in found if r.kind is ReferenceKind.REGION}
     assert regions == {("aws", "us-east-1"), (None, "us-west-2"), ("aws", "eu-west-1")}
     assert {r.text for r in found if r.kind is ReferenceKind.PROVIDER} == {"aws", "gcp"}

@@ -137,8 +137,14 @@ def test_scalars_are_read_as_yaml_1_2_has_them(text: str, value: object) -> None
 def test_every_value_knows_its_line() -> None:
     lines = read_yaml("a:\n  b: 1\n  c:\n    - x\n    - y: 2\n", "x").lines
     assert {show_where(where): line for where, line in lines.items()} == {
-        "": 1, "a": 1, "a.b": 2, "a.c": 3, "a.c[0]": 4, "a.c[1]": 5, "a.c[1].y": 5,
-    }  # fmt: skip
+        "": 1,
+        "a": 1,
+        "a.b": 2,
+        "a.c": 3,
+        "a.c[0]": 4,
+        "a.c[1]": 5,
+        "a.c[1].y": 5,
+    }
 
 
 def test_aliases_and_merges_are_written_out() -> None:

@@ -18,10 +18,21 @@ from chipwise.errors import BadInput, NotFound
 MOST_BYTES = 256 * 2**20  # before it is compressed: code, not data
 LEFT_OUT = frozenset(
     {
-        ".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache",
-        ".ipynb_checkpoints", ".tox", ".nox",
+        ".git",
+        ".hg",
+        ".svn",
+        ".venv",
+        "venv",
+        "node_modules",
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".ipynb_checkpoints",
+        ".tox",
+        ".nox",
     }
-)  # fmt: skip
+)
 
 
 def packed(folder: Path) -> bytes:

@@ -71,9 +71,11 @@ class Cloud:
         """Made once: a second request, after an answer that never came, finds it there."""
         with translated("ec2:CreateLaunchTemplate", ("InvalidLaunchTemplateName.AlreadyExistsException",)):
             self.client("ec2").create_launch_template(
-                LaunchTemplateName=name, ClientToken=token, LaunchTemplateData=data,
+                LaunchTemplateName=name,
+                ClientToken=token,
+                LaunchTemplateData=data,
                 TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags}],
-            )  # fmt: skip
+            )
 
     def templates(self) -> dict[str, Key | None]:
         """Names of those of the place, with the attempt that each was made for."""

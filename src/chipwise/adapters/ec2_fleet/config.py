@@ -78,9 +78,16 @@ class Config:
     def _there(self, one: There) -> Config:
         public = self.public_address if one.public_address is None else one.public_address
         return replace(
-            self, region=one.region, subnets=one.subnets, security_groups=one.security_groups, image=one.image,
-            queue_url=one.queue_url, public_address=public, others=(), home=self.region,
-        )  # fmt: skip
+            self,
+            region=one.region,
+            subnets=one.subnets,
+            security_groups=one.security_groups,
+            image=one.image,
+            queue_url=one.queue_url,
+            public_address=public,
+            others=(),
+            home=self.region,
+        )
 
 
 def check(config: Config) -> None:

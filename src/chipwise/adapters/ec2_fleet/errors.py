@@ -28,30 +28,72 @@ class AskedOtherwise(TryLater):
 # Not here, not now: another zone, machine or hour may do better.
 NO_CAPACITY = frozenset(
     {
-        "InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost", "UnfulfillableCapacity",
-        "InsufficientFreeAddressesInSubnet", "SpotMaxPriceTooLow", "Unsupported", "MaxSpotInstanceCountExceeded",
-        "InstanceLimitExceeded", "VcpuLimitExceeded",
+        "InsufficientInstanceCapacity",
+        "InsufficientHostCapacity",
+        "InsufficientCapacityOnHost",
+        "UnfulfillableCapacity",
+        "InsufficientFreeAddressesInSubnet",
+        "SpotMaxPriceTooLow",
+        "Unsupported",
+        "MaxSpotInstanceCountExceeded",
+        "InstanceLimitExceeded",
+        "VcpuLimitExceeded",
     }
-)  # fmt: skip
+)
 
 _CREDENTIALS = (
-    "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "SSOTokenLoadError",
-    "UnauthorizedSSOTokenError", "NoAuthTokenError",
-)  # fmt: skip
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "CredentialRetrievalError",
+    "TokenRetrievalError",
+    "SSOTokenLoadError",
+    "UnauthorizedSSOTokenError",
+    "NoAuthTokenError",
+)
 _REFUSED_KEYS = (
-    "AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidAccessKeyId",
-    "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidToken", "OptInRequired", "Blocked",
-)  # fmt: skip
+    "AuthFailure",
+    "InvalidClientTokenId",
+    "UnrecognizedClientException",
+    "SignatureDoesNotMatch",
+    "InvalidAccessKeyId",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "RequestExpired",
+    "InvalidToken",
+    "OptInRequired",
+    "Blocked",
+)
 _NO_RIGHT = (
-    "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled",
+    "UnauthorizedOperation",
+    "AccessDenied",
+    "AccessDeniedException",
+    "403",
+    "Forbidden",
+    "AllAccessDisabled",
     "KMS.AccessDeniedException",
-)  # fmt: skip
+)
 _LATER_CODES = (
-    "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException",
-    "RequestThrottled", "EC2ThrottledException", "SlowDown", "InternalError", "InternalFailure", "ServiceUnavailable",
-    "Unavailable", "InternalServerError", "500", "502", "503", "504", "RequestTimeout", "OperationAborted",
+    "RequestLimitExceeded",
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "TooManyRequestsException",
+    "RequestThrottled",
+    "EC2ThrottledException",
+    "SlowDown",
+    "InternalError",
+    "InternalFailure",
+    "ServiceUnavailable",
+    "Unavailable",
+    "InternalServerError",
+    "500",
+    "502",
+    "503",
+    "504",
+    "RequestTimeout",
+    "OperationAborted",
     "ResponseParserError",
-)  # fmt: skip
+)
 
 # code: kind, what is said before AWS's words, remedy.
 TABLE: dict[str, tuple[type[OutsideFailed], str, str]] = {
@@ -75,14 +117,22 @@ TABLE: dict[str, tuple[type[OutsideFailed], str, str]] = {
     "InvalidParameterCombination": (NotFound, "AWS does not take these settings together", "Check image and machine types."),
     "NoSuchBucket": (NotFound, "The bucket is not there", "Create it, or set the engine's keep."),
     "QueueDoesNotExist": (NotFound, "The queue of interruption events is not there", "Check the engine's queue_url."),
-}  # fmt: skip
+}
 TABLE["AWS.SimpleQueueService.NonExistentQueue"] = TABLE["QueueDoesNotExist"]
 
 # Names of quotas by the first letters of a machine type; the standard one has many.
 _QUOTAS = (
-    (("g", "vt"), "G and VT"), (("p5", "p6"), "P5 and P6"), (("p",), "P"), (("inf",), "Inf"), (("trn",), "Trn"),
-    (("dl",), "DL"), (("f",), "F"), (("hpc",), "HPC"), (("x",), "X"), (("u-",), "High Memory"),
-)  # fmt: skip
+    (("g", "vt"), "G and VT"),
+    (("p5", "p6"), "P5 and P6"),
+    (("p",), "P"),
+    (("inf",), "Inf"),
+    (("trn",), "Trn"),
+    (("dl",), "DL"),
+    (("f",), "F"),
+    (("hpc",), "HPC"),
+    (("x",), "X"),
+    (("u-",), "High Memory"),
+)
 _STANDARD = "Standard (A, C, D, H, I, M, R, T, Z)"
 _LIMIT = re.compile(r"limit of (\d+)")
 

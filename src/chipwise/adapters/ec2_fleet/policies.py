@@ -79,10 +79,13 @@ def machine(names: Names) -> Policy:
         _may("Secrets", secrets, "secretsmanager:GetSecretValue", "ssm:GetParameter"),
         _may("Registry", "*", "ecr:GetAuthorizationToken"),
         _may(
-            "Images", names.arn("ecr", "repository/*"), "ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage",
+            "Images",
+            names.arn("ecr", "repository/*"),
+            "ecr:BatchCheckLayerAvailability",
+            "ecr:BatchGetImage",
             "ecr:GetDownloadUrlForLayer",
         ),
-    )  # fmt: skip
+    )
 
 
 def trust(service: str) -> Policy:

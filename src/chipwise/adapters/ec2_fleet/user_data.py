@@ -30,14 +30,24 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
     idle_s = 0 if spec.service or config.idle_minutes is None else int(config.idle_minutes * 60)
     gpus = 0 if neuron(job.attempts[-1].where.machine) else spec.needs.gpus
     values = {
-        "JOB": job.id, "ATTEMPT": number, "KEEP": config.keep.rstrip("/"), "MACHINES": job.machines,
-        "PROCESSES": max(spec.needs.processes, 1), "GPUS": gpus, "GRACE": math.ceil(spec.grace_s), "IDLE_S": idle_s,
-        "ORPHAN_S": int((config.orphan_minutes or 0) * 60), "START_MINUTES": math.ceil(config.start_minutes),
-        "HARD_MINUTES": hard_minutes, "PORT": RENDEZVOUS_PORT,
-        "REBALANCE": "yes" if config.heeds_rebalance else "no", "IMAGE": spec.env.get(IMAGE, config.container),
+        "JOB": job.id,
+        "ATTEMPT": number,
+        "KEEP": config.keep.rstrip("/"),
+        "MACHINES": job.machines,
+        "PROCESSES": max(spec.needs.processes, 1),
+        "GPUS": gpus,
+        "GRACE": math.ceil(spec.grace_s),
+        "IDLE_S": idle_s,
+        "ORPHAN_S": int((config.orphan_minutes or 0) * 60),
+        "START_MINUTES": math.ceil(config.start_minutes),
+        "HARD_MINUTES": hard_minutes,
+        "PORT": RENDEZVOUS_PORT,
+        "REBALANCE": "yes" if config.heeds_rebalance else "no",
+        "IMAGE": spec.env.get(IMAGE, config.container),
         "FOLDER": re.sub(r"^s3:/+", "s3://", spec.folder),  # a path loses the second slash
-        "NAMES": " ".join(sorted({*env, *spec.secrets})), "AWS_DEFAULT_REGION": config.kept_in,
-    }  # fmt: skip
+        "NAMES": " ".join(sorted({*env, *spec.secrets})),
+        "AWS_DEFAULT_REGION": config.kept_in,
+    }
     text = "#!/bin/sh\n# One attempt of a chipwise job: runs it, tells how it ended, and ends this machine.\nset -u\n"
     text += "".join(f"{name}={shell([str(value)])}\n" for name, value in values.items())
     text += "export AWS_DEFAULT_REGION\n"

@@ -137,15 +137,25 @@ class Local:
         if spec.interruptions_per_hour is not None:
             env["CHIPWISE_INTERRUPTIONS_PER_HOUR"] = f"{spec.interruptions_per_hour:g}"
         order = {
-            "command": list(spec.command), "env": env, "folder": spec.folder,
-            "processes": spec.needs.processes_on(len(attempt.devices)), "ranked": spec.needs.processes > 1,
-            "gpus": list(attempt.devices), "gpu_machine": bool(self.config.gpus), "cpus": list(attempt.cpus),
-            "pin": self.config.pin and len(attempt.cpus) < len(self.config.cpus), "grace_s": spec.grace_s,
-            "produces": list(hand_off.by_engine(spec)), "health": spec.health, "secrets": sorted(hidden),
-            "mark": _mark(job.id, number, self.config.root), "log_bytes": self.config.log_bytes,
-            "logs_kept": self.config.logs_kept, "root": str(self.config.root),
+            "command": list(spec.command),
+            "env": env,
+            "folder": spec.folder,
+            "processes": spec.needs.processes_on(len(attempt.devices)),
+            "ranked": spec.needs.processes > 1,
+            "gpus": list(attempt.devices),
+            "gpu_machine": bool(self.config.gpus),
+            "cpus": list(attempt.cpus),
+            "pin": self.config.pin and len(attempt.cpus) < len(self.config.cpus),
+            "grace_s": spec.grace_s,
+            "produces": list(hand_off.by_engine(spec)),
+            "health": spec.health,
+            "secrets": sorted(hidden),
+            "mark": _mark(job.id, number, self.config.root),
+            "log_bytes": self.config.log_bytes,
+            "logs_kept": self.config.logs_kept,
+            "root": str(self.config.root),
             "controller": {**self.config.controller, "hidden": sorted(hidden)},
-        }  # fmt: skip
+        }
         try:
             at.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.write(at, folder.ORDER, order)
@@ -158,9 +168,14 @@ class Local:
         own = os.open(at / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             started = subprocess.Popen(
-                [*SUPERVISOR, str(at)], env={**os.environ, **hidden}, cwd="/", stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=own, start_new_session=True,
-            )  # fmt: skip
+                [*SUPERVISOR, str(at)],
+                env={**os.environ, **hidden},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=own,
+                start_new_session=True,
+            )
         finally:
             os.close(own)
         self._started = [one for one in (*self._started, started) if one.poll() is None]

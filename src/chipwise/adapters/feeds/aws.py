@@ -39,7 +39,7 @@ from chipwise.errors import (
     OutsideFailed,
     TryLater,
     UnknownName,
-)  # fmt: skip
+)
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
@@ -64,22 +64,67 @@ _RIGHTS = (
 _NOT_OPTED_IN = {"AuthFailure", "OptInRequired", "UnrecognizedClientException", "InvalidClientTokenId"}
 # AWS error codes and botocore error names -> ours. What is not here is OutsideFailed.
 _ERRORS: dict[str, tuple[type[ChipwiseError], str]] = {
-    **dict.fromkeys((*_NOT_OPTED_IN, "SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "RequestExpired",
-                     "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError",
-                     "UnauthorizedSSOTokenError", "SSOTokenLoadError", "LoginRefreshRequired"), (NotAllowed, _KEYS)),
+    **dict.fromkeys(
+        (
+            *_NOT_OPTED_IN,
+            "SignatureDoesNotMatch",
+            "ExpiredToken",
+            "ExpiredTokenException",
+            "RequestExpired",
+            "NoCredentialsError",
+            "PartialCredentialsError",
+            "CredentialRetrievalError",
+            "TokenRetrievalError",
+            "UnauthorizedSSOTokenError",
+            "SSOTokenLoadError",
+            "LoginRefreshRequired",
+        ),
+        (NotAllowed, _KEYS),
+    ),
     **dict.fromkeys(("UnauthorizedOperation", "AccessDenied", "AccessDeniedException"), (NotAllowed, _RIGHTS)),
-    **dict.fromkeys(("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException",
-                     "ServiceUnavailable", "Unavailable", "InternalError", "InternalErrorException", "InternalFailure",
-                     "500", "502", "503", "504", "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError",
-                     "ConnectionClosedError", "ProxyConnectionError", "HTTPClientError", "ResponseStreamingError",
-                     "IncompleteReadError"), (TryLater, _LATER)),
-    **dict.fromkeys(("InvalidParameterValue", "InvalidParameterException", "InvalidEndpointURLError", "InvalidRegionError",
-                     "NoRegionError", "ConfigParseError", "ParamValidationError", "ValidationException"),
-                    (BadInput, "Check the options and the AWS configuration.")),
+    **dict.fromkeys(
+        (
+            "Throttling",
+            "ThrottlingException",
+            "RequestLimitExceeded",
+            "TooManyRequestsException",
+            "ServiceUnavailable",
+            "Unavailable",
+            "InternalError",
+            "InternalErrorException",
+            "InternalFailure",
+            "500",
+            "502",
+            "503",
+            "504",
+            "EndpointConnectionError",
+            "ConnectTimeoutError",
+            "ReadTimeoutError",
+            "ConnectionClosedError",
+            "ProxyConnectionError",
+            "HTTPClientError",
+            "ResponseStreamingError",
+            "IncompleteReadError",
+        ),
+        (TryLater, _LATER),
+    ),
+    **dict.fromkeys(
+        (
+            "InvalidParameterValue",
+            "InvalidParameterException",
+            "InvalidEndpointURLError",
+            "InvalidRegionError",
+            "NoRegionError",
+            "ConfigParseError",
+            "ParamValidationError",
+            "ValidationException",
+        ),
+        (BadInput, "Check the options and the AWS configuration."),
+    ),
     **dict.fromkeys(("404", "NotFoundException"), (NotFound, "Check the endpoint.")),
     "ResponseParserError": (OutsideFailed, "Refresh again; if this stays, check the endpoint and the proxy."),
     "SSLError": (OutsideFailed, "Check the endpoint and the proxy."),
-}  # fmt: skip
+}
 
 T = TypeVar("T")
 
@@ -322,9 +367,13 @@ def _machines(
 
 
 def _list_offers(
-    offers: list[Offer], products: Iterable[pricelist.Product | str], region: str, sold: Iterable[str],
-    settings: FeedSettings, skipped: Skipped,
-) -> dict[str, float]:  # fmt: skip
+    offers: list[Offer],
+    products: Iterable[pricelist.Product | str],
+    region: str,
+    sold: Iterable[str],
+    settings: FeedSettings,
+    skipped: Skipped,
+) -> dict[str, float]:
     """Appends on-demand and reserved offers; returns the on-demand price of each machine."""
     on_demand: dict[str, float] = {}
     prices: dict[tuple[str, Purchase], float] = {}
@@ -347,9 +396,14 @@ def _list_offers(
 
 
 def _spot_offers(
-    offers: list[Offer], history: Iterable[Mapping[str, Any]], region: str, sold: Iterable[str], on_demand: Mapping[str, float],
-    settings: FeedSettings, skipped: Skipped,
-) -> None:  # fmt: skip
+    offers: list[Offer],
+    history: Iterable[Mapping[str, Any]],
+    region: str,
+    sold: Iterable[str],
+    on_demand: Mapping[str, float],
+    settings: FeedSettings,
+    skipped: Skipped,
+) -> None:
     """One offer per machine: the cheapest and the dearest zone, each at its newest price."""
     newest: dict[tuple[str, str], tuple[str, object]] = {}
     for item in history:
@@ -368,7 +422,15 @@ def _spot_offers(
         verdict, why = spot_verdict(min(prices), on_demand.get(machine))
         offers.append(
             Offer(
-                PROVIDER, machine, region, Purchase.SPOT, min(prices), settings.today.isoformat(), max(prices), verdict, why,
+                PROVIDER,
+                machine,
+                region,
+                Purchase.SPOT,
+                min(prices),
+                settings.today.isoformat(),
+                max(prices),
+                verdict,
+                why,
                 "AWS DescribeSpotPriceHistory",
             )
-        )  # fmt: skip
+        )

@@ -32,16 +32,46 @@ from chipwise.units import GB, GIB, YEAR, parse_bandwidth, parse_bytes, parse_co
 OPTIONS = ("path", "provider", "lifetime_years", "usd_per_kwh", "pue")
 
 _COLUMNS = (
-    "name", "chip", "chips", "vcpus", "memory", "disk", "network", "region", "count", "purchase price", "power", "hourly cost",
-    "lifetime years", "usd per kwh", "pue",
-)  # fmt: skip
+    "name",
+    "chip",
+    "chips",
+    "vcpus",
+    "memory",
+    "disk",
+    "network",
+    "region",
+    "count",
+    "purchase price",
+    "power",
+    "hourly cost",
+    "lifetime years",
+    "usd per kwh",
+    "pue",
+)
 _SPELT = {fold(name): name for name in _COLUMNS}
 _ALSO = {  # other words for a column
-    "machine": "name", "site": "region", "location": "region", "gpu": "chip", "accelerator": "chip", "gpus": "chips",
-    "cpus": "vcpus", "ram": "memory", "memorygib": "memory", "diskgb": "disk", "quantity": "count", "price": "purchaseprice",
-    "purchase": "purchaseprice", "purchaseusd": "purchaseprice", "watts": "power", "powerw": "power", "powerwatts": "power",
-    "usdperhour": "hourlycost", "hourlyusd": "hourlycost", "lifetime": "lifetimeyears", "electricity": "usdperkwh",
-}  # fmt: skip
+    "machine": "name",
+    "site": "region",
+    "location": "region",
+    "gpu": "chip",
+    "accelerator": "chip",
+    "gpus": "chips",
+    "cpus": "vcpus",
+    "ram": "memory",
+    "memorygib": "memory",
+    "diskgb": "disk",
+    "quantity": "count",
+    "price": "purchaseprice",
+    "purchase": "purchaseprice",
+    "purchaseusd": "purchaseprice",
+    "watts": "power",
+    "powerw": "power",
+    "powerwatts": "power",
+    "usdperhour": "hourlycost",
+    "hourlyusd": "hourlycost",
+    "lifetime": "lifetimeyears",
+    "electricity": "usdperkwh",
+}
 
 
 @dataclass(slots=True)
@@ -152,7 +182,10 @@ def _read_row(sheet: _Sheet, cells: _Cells, provider: str, settings: FeedSetting
     if cells.text("chips") and not cells.text("chip"):
         cells.wrong("chip", "chips are counted and the chip is not named")
     machine = Machine(
-        provider, name, chip, chips if chips is not None or chip is None else 1.0,
+        provider,
+        name,
+        chip,
+        chips if chips is not None or chip is None else 1.0,
         vcpus=cells.number("vcpus", most=100_000),
         memory_bytes=cells.size("memory", GIB),
         disk_bytes=cells.size("disk", GB),
@@ -160,7 +193,7 @@ def _read_row(sheet: _Sheet, cells: _Cells, provider: str, settings: FeedSetting
         fact=Fact((f"inventory {settings.options['path']}",), settings.today.isoformat()),
         purchase_usd=cells.number("purchaseprice", parse_usd, most=1e9),
         power_w=cells.number("power", parse_watts, most=1e7),
-    )  # fmt: skip
+    )
     hourly, story = _hourly(cells, machine)
     if (name, region) in sheet.places:
         cells.wrong("name", f"{name} in {region} is already on line {sheet.places[name, region]}")

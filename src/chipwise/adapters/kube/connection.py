@@ -112,9 +112,10 @@ class Connection:
         params = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
         params |= {"labelSelector": labels} if labels else {}
         timeout = self.http.Timeout(TIMEOUT_S, read=SILENT_S)
-        with self._translated("watch", kind), self.client.stream(
-            "GET", kind.path(self.namespace), params=params, timeout=timeout
-        ) as reply:  # fmt: skip
+        with (
+            self._translated("watch", kind),
+            self.client.stream("GET", kind.path(self.namespace), params=params, timeout=timeout) as reply,
+        ):
             if reply.status_code >= 300:
                 reply.read()
                 self._raise(reply, "watch", kind)
@@ -130,9 +131,12 @@ class Connection:
     ) -> Iterator[bytes]:
         """What is no JSON: a pod's log. A quiet program may say nothing for long."""
         timeout = self.http.Timeout(TIMEOUT_S, read=patience_s)
-        with self._translated("get", kind), self.client.stream(
-            "GET", f"{kind.path(self.namespace, name)}/{part}", params=dict(params), timeout=timeout
-        ) as reply:  # fmt: skip
+        with (
+            self._translated("get", kind),
+            self.client.stream(
+                "GET", f"{kind.path(self.namespace, name)}/{part}", params=dict(params), timeout=timeout
+            ) as reply,
+        ):
             if reply.status_code >= 300:
                 reply.read()
                 self._raise(reply, "get", kind)

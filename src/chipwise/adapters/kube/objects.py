@@ -32,10 +32,24 @@ HANDLE = re.compile(r"([a-z](?:[a-z0-9-]*[a-z0-9])?)-(?:a([0-9]{1,6})|(gate))")
 # What surrounds the work is for who runs the cluster (`kubectl apply -f namespace.yaml`), and takes rights that a job's owner
 # should not have.
 SURROUNDINGS = frozenset(
-    {"Namespace", "PriorityClass", "ResourceQuota", "LimitRange", "ResourceFlavor", "ClusterQueue", "LocalQueue",
-     "WorkloadPriorityClass", "Cohort", "NodePool", "EC2NodeClass", "DaemonSet", "ClusterRole", "ClusterRoleBinding",
-     "RuntimeClass"}
-)  # fmt: skip
+    {
+        "Namespace",
+        "PriorityClass",
+        "ResourceQuota",
+        "LimitRange",
+        "ResourceFlavor",
+        "ClusterQueue",
+        "LocalQueue",
+        "WorkloadPriorityClass",
+        "Cohort",
+        "NodePool",
+        "EC2NodeClass",
+        "DaemonSet",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "RuntimeClass",
+    }
+)
 NO_USE = (126, 127)  # a command that is not there stays so
 
 

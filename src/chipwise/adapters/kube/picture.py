@@ -24,9 +24,22 @@ OVER = ("Succeeded", "Failed")  # phases of a pod of which nothing runs any more
 ENDS_KEPT = 20_000  # exit codes of pods that are gone, and uids of what was deleted
 EVENTS_KEPT = 20_000
 TELLING = frozenset(  # events that say why something waits
-    {"FailedScheduling", "Pulling", "Failed", "BackOff", "FailedMount", "FailedAttachVolume", "FailedCreate", "Nominated",
-     "TriggeredScaleUp", "NotTriggerScaleUp", "FailedCreatePodSandBox", "Pending", "Unschedulable"}
-)  # fmt: skip
+    {
+        "FailedScheduling",
+        "Pulling",
+        "Failed",
+        "BackOff",
+        "FailedMount",
+        "FailedAttachVolume",
+        "FailedCreate",
+        "Nominated",
+        "TriggeredScaleUp",
+        "NotTriggerScaleUp",
+        "FailedCreatePodSandBox",
+        "Pending",
+        "Unschedulable",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +240,16 @@ def ended(pod: Object) -> Gone:
     until = max((at for one in done if (at := seconds(one.get("finishedAt"))) is not None), default=None)
     key, code = key_of(pod), code_of(done)
     return Gone(
-        pod["metadata"]["name"], index_of(pod), code, lost_words(pod), _removed(pod, until), started(pod), until,
-        told_by(pod, key[1]) if key is not None else None, hand_off.missing(code, done[0].get("message")) if done else "",
-    )  # fmt: skip
+        pod["metadata"]["name"],
+        index_of(pod),
+        code,
+        lost_words(pod),
+        _removed(pod, until),
+        started(pod),
+        until,
+        told_by(pod, key[1]) if key is not None else None,
+        hand_off.missing(code, done[0].get("message")) if done else "",
+    )
 
 
 def _removed(pod: Object, until: float | None) -> bool:

@@ -41,9 +41,12 @@ def command_objects(spec: Spec, image: str, queue: str = "", device: str = GPU) 
     name = dns_name(spec.name)
     meta: dict[str, Any] = {"name": name, "namespace": ANYWHERE, "labels": {NAME: name}}
     body: dict[str, Any] = {
-        "backoffLimit": 0, "completions": spec.needs.machines, "parallelism": spec.needs.machines, "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "completions": spec.needs.machines,
+        "parallelism": spec.needs.machines,
+        "completionMode": "Indexed",
         "template": {"metadata": {"labels": {NAME: name}}, "spec": _pod(spec, name, image, device)},
-    }  # fmt: skip
+    }
     made = [_service(meta, name)] if spec.needs.machines > 1 else []
     if queue:
         body["suspend"] = True  # Kueue starts it when the quota has room
@@ -55,19 +58,23 @@ def _pod(spec: Spec, name: str, image: str, device: str) -> dict[str, Any]:
     needs = spec.needs
     devices = {device: str(needs.gpus)} if needs.gpus else {}
     container: dict[str, Any] = {
-        "name": "main", "image": image, "command": [kubernetes(word) for word in spec.command],
+        "name": "main",
+        "image": image,
+        "command": [kubernetes(word) for word in spec.command],
         "env": _places(needs, name),
         "resources": {"requests": {"cpu": str(needs.cpus), **devices}, "limits": devices},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
-    }  # fmt: skip
+    }
     if spec.folder:
         container["workingDir"] = spec.folder  # of the image
     pod: dict[str, Any] = {
-        "restartPolicy": "Never", "automountServiceAccountToken": False, "containers": [container],
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "containers": [container],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],  # 64 MiB otherwise: too little for data loaders
-    }  # fmt: skip
+    }
     if needs.gpus:
         pod["tolerations"] = [{"key": device, "operator": "Exists", "effect": "NoSchedule"}]
     if needs.machines > 1:
@@ -79,9 +86,12 @@ def _places(needs: Needs, name: str) -> list[Mapping[str, Any]]:
     if needs.machines <= 1:
         return []
     told = {
-        "WORLD_SIZE": str(needs.machines), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
-        "MASTER_ADDR": f"{name}-0.{name}.{ANYWHERE}.svc", "MASTER_PORT": str(RENDEZVOUS_PORT),
-    }  # fmt: skip
+        "WORLD_SIZE": str(needs.machines),
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "MASTER_ADDR": f"{name}-0.{name}.{ANYWHERE}.svc",
+        "MASTER_PORT": str(RENDEZVOUS_PORT),
+    }
     rank = {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
     return [rank, *({"name": key, "value": value} for key, value in told.items())]
 

@@ -45,9 +45,14 @@ class Device:
 
     def dtype(self, precision: str) -> Any:
         names = {
-            "fp64": "float64", "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16",
-            "fp8": "float8_e4m3fn", "int8": "int8",
-        }  # fmt: skip
+            "fp64": "float64",
+            "fp32": "float32",
+            "tf32": "float32",
+            "bf16": "bfloat16",
+            "fp16": "float16",
+            "fp8": "float8_e4m3fn",
+            "int8": "int8",
+        }
         return getattr(self.torch, names[precision])
 
     def random(self, precision: str, *size: int) -> Any:

@@ -145,10 +145,22 @@ class MemoryRecord:
                 where = one.where
                 found.append(
                     Use(
-                        job.id, spec.owner, spec.team, spec.project, spec.engine, str(where.purchase), where.provider,
-                        where.region, where.machine, one.machines, job.gpus_of(one), began, one.ended, where.usd_per_hour,
+                        job.id,
+                        spec.owner,
+                        spec.team,
+                        spec.project,
+                        spec.engine,
+                        str(where.purchase),
+                        where.provider,
+                        where.region,
+                        where.machine,
+                        one.machines,
+                        job.gpus_of(one),
+                        began,
+                        one.ended,
+                        where.usd_per_hour,
                     )
-                )  # fmt: skip
+                )
         return found
 
     # Leading
@@ -202,7 +214,21 @@ def _row(job: Job) -> Row:
     if attempt is not None and job.phase.placed:
         gpus, machines = job.gpus_of(attempt), attempt.machines
     return Row(
-        job.id, spec.name, job.phase, spec.engine, spec.place, spec.owner, spec.team, spec.project, spec.priority,
-        gpus, spec.needs.cpus, machines, len(job.attempts), job.submitted,
-        attempt.begun if attempt is not None else None, job.ended, job.reason or job.waiting,
-    )  # fmt: skip
+        job.id,
+        spec.name,
+        job.phase,
+        spec.engine,
+        spec.place,
+        spec.owner,
+        spec.team,
+        spec.project,
+        spec.priority,
+        gpus,
+        spec.needs.cpus,
+        machines,
+        len(job.attempts),
+        job.submitted,
+        attempt.begun if attempt is not None else None,
+        job.ended,
+        job.reason or job.waiting,
+    )

@@ -76,11 +76,20 @@ class OfferColumns:
     def offers(self) -> tuple[Offer, ...]:
         return tuple(
             map(
-                Offer, [self.provider] * len(self), self.machine.spread(), self.region.spread(), self.purchase.spread(),
-                self.price, self.as_of.spread(), self.price_max, self.verdict.spread(), self.why.spread(), self.source.spread(),
+                Offer,
+                [self.provider] * len(self),
+                self.machine.spread(),
+                self.region.spread(),
+                self.purchase.spread(),
+                self.price,
+                self.as_of.spread(),
+                self.price_max,
+                self.verdict.spread(),
+                self.why.spread(),
+                self.source.spread(),
                 self.notes.spread(),
             )
-        )  # fmt: skip
+        )
 
 
 def save(directory: Path, snapshot: Snapshot) -> Path:
@@ -252,10 +261,18 @@ def _columns(provider: str, data: Any) -> OfferColumns:
         return Column(values, places)
 
     return OfferColumns(
-        provider, prices, highest, column("machine", _text), column("region", _text), column("purchase", Purchase),
-        column("as_of", _day), column("verdict", Verdict), column("why", _text), column("source", _text),
+        provider,
+        prices,
+        highest,
+        column("machine", _text),
+        column("region", _text),
+        column("purchase", Purchase),
+        column("as_of", _day),
+        column("verdict", Verdict),
+        column("why", _text),
+        column("source", _text),
         column("notes", _text),
-    )  # fmt: skip
+    )
 
 
 def _check_prices(prices: list[Any]) -> None:

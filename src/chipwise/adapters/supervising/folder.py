@@ -32,8 +32,16 @@ GOING = "going.json"
 MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write into its own folder
 GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
 ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
-    "order.json", "lock", "state.json", "leave.json", "notice.json", "health.json", "progress.json", "ended.json", "log",
-)  # fmt: skip
+    "order.json",
+    "lock",
+    "state.json",
+    "leave.json",
+    "notice.json",
+    "health.json",
+    "progress.json",
+    "ended.json",
+    "log",
+)
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:

@@ -27,9 +27,16 @@ def started(
 ) -> subprocess.Popen[bytes]:
     """One process in a session of its own, its output in a pipe."""
     return subprocess.Popen(
-        list(command), env=dict(env), cwd=folder or None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, start_new_session=True, pass_fds=tuple(kept_open), preexec_fn=_before(cpus),
-    )  # fmt: skip
+        list(command),
+        env=dict(env),
+        cwd=folder or None,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        pass_fds=tuple(kept_open),
+        preexec_fn=_before(cpus),
+    )
 
 
 def _before(cpus: Sequence[int]) -> Callable[[], None]:

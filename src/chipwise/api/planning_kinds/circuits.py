@@ -54,8 +54,13 @@ class _Tried:
 def plan_hybrid(question: Question, work: Hybrid) -> Plan:
     ground = ground_of(question.session, question.rules)
     devices, losses = _devices(question, ground, work)
-    table = Table("hybrid", "job", float(work.iterations), "iteration", notes=(
-        "The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.",))  # fmt: skip
+    table = Table(
+        "hybrid",
+        "job",
+        float(work.iterations),
+        "iteration",
+        notes=("The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.",),
+    )
     tried = _Tried()
     made = plan_ways(question, ground, table, lambda at: _turns(question, ground, work, devices, at, tried))
     return replace(made, losses=(*made.losses, *_others(made, work, devices, tried), *losses))
@@ -118,8 +123,9 @@ def _devices(question: Question, ground: Ground, work: Hybrid) -> tuple[list[Dev
             each = quantum.run(circuits, quantum.TIMINGS[quantum.technology(row)], batches=1.0 / work.iterations)
             lines = tuple(
                 Line(f"{name} {what}", float(dollars[0]), _how(what, row, work))
-                for what, dollars in zip(price.names, price.usd, strict=True) if dollars[0]
-            )  # fmt: skip
+                for what, dollars in zip(price.names, price.usd, strict=True)
+                if dollars[0]
+            )
             able.append(Device(name, lines, each))
     if named is None:
         able.append(Device(OWN, (), None, managed=False))
@@ -195,15 +201,26 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
                 lines = (Line(f"{device.name} minutes", minutes * device.usd_per_minute, how),)
         terms = quantum.hybrid(work, each, chips, rate)
         part_of_it = QuantumPart(
-            device.name, "qpu" if device.each is not None else "simulator", device.managed, work.quantum.qubits,
-            work.iterations * work.quantum.circuits, work.quantum.shots, math.fsum(line.usd for line in lines),
+            device.name,
+            "qpu" if device.each is not None else "simulator",
+            device.managed,
+            work.quantum.qubits,
+            work.iterations * work.quantum.circuits,
+            work.quantum.shots,
+            math.fsum(line.usd for line in lines),
             float(each.total[0]) * work.iterations,
-        )  # fmt: skip
+        )
         found.append(
             Way(
-                at, 1, float(terms.total[0]), float(terms.low[0]), float(terms.high[0]), precision, lines=lines,
+                at,
+                1,
+                float(terms.total[0]),
+                float(terms.low[0]),
+                float(terms.high[0]),
+                precision,
+                lines=lines,
                 quantum=part_of_it,
             )
-        )  # fmt: skip
+        )
         tried.devices.append(device)
     return found or too_large or Cannot("no quantum device is left, and the circuits cannot be simulated on it")

@@ -72,12 +72,17 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
     share = needed * groups / (chips * part.memory_bytes) if needed else None
     return [
         Way(
-            at, int(able[row]), float(best[row]), float(low[row]), float(high[row]), work.precision.value,
+            at,
+            int(able[row]),
+            float(best[row]),
+            float(low[row]),
+            float(high[row]),
+            work.precision.value,
             {"runs at once": int(groups[row]), "chips a run": int(chips[row] // groups[row])},
             None if share is None else float(share[row]),
         )
         for row in range(kept)
-    ]  # fmt: skip
+    ]
 
 
 def _fastest(work: Hpc, part: Part, chips: Array, room: float) -> tuple[Array, Array, Array, Array]:
@@ -137,9 +142,17 @@ def plan_render(question: Question, work: Render) -> Plan:
         terms = render.job(work, on, counts * shape.chips, timed)
         share = min(scene / part.memory_bytes, 1.0) if scene else None
         return [
-            Way(at, int(counts[row]), float(terms.total[row]), float(terms.low[row]), float(terms.high[row]), "fp32",
-                {"frames at once": int(counts[row]) * shape.chips}, share)
+            Way(
+                at,
+                int(counts[row]),
+                float(terms.total[row]),
+                float(terms.low[row]),
+                float(terms.high[row]),
+                "fp32",
+                {"frames at once": int(counts[row]) * shape.chips},
+                share,
+            )
             for row in range(worthwhile(question, terms.total))
-        ]  # fmt: skip
+        ]
 
     return plan_ways(question, ground, table, ways_of)

@@ -74,11 +74,14 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         watts = joined.drawn_w.get(chip.name)
         return [
             replace(
-                way, machines=int(way.machines * places), replicas=int(way.machines * places), watts=watts,
+                way,
+                machines=int(way.machines * places),
+                replicas=int(way.machines * places),
+                watts=watts,
                 split={"devices a place": way.machines},
             )
             for way in found
-        ]  # fmt: skip
+        ]
 
     told = ["Edge devices: rules of thumb throughout; measure before buying many. Housing, camera and repair are not priced."]
     if not sampled and len(work.limits.where) > 1:
@@ -95,10 +98,13 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
     named, avoided = question.rules.chips, question.rules.avoided_chips
     machine = np.frombuffer(catalog.offers.machine, dtype=np.int32)
     here = [
-        at for at in range(len(session.catalog.offers), len(catalog.offers))
+        at
+        for at in range(len(session.catalog.offers), len(catalog.offers))
         if ((chip := catalog.machines[machine[at]].chip) is not None)
-        and (named is None or chip in named) and chip not in avoided and fleet.shape_of[machine[at]] >= 0
-    ]  # fmt: skip
+        and (named is None or chip in named)
+        and chip not in avoided
+        and fleet.shape_of[machine[at]] >= 0
+    ]
     ok = Allowed(np.zeros(0, dtype=np.intp), ())
     if elsewhere and set(work.limits.where) - {Where.EDGE}:
         ok = allowed(fleet_of(session.catalog, session.parts, wide=True), question.rules)

@@ -66,17 +66,27 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
         split["slower by percent"] = round((slower - 1) * 100)
     month = question.month_s
     return [
-        Way(at, machines, month, month, month, profile, split, min(work.memory * held / (part.memory_bytes * each), 1.0),
-            replicas=None)
-    ]  # fmt: skip
+        Way(
+            at,
+            machines,
+            month,
+            month,
+            month,
+            profile,
+            split,
+            min(work.memory * held / (part.memory_bytes * each), 1.0),
+            replicas=None,
+        )
+    ]
 
 
 def _sliced(ground: Ground, work: Interactive, chip: str) -> tuple[int, str]:
     """Slices of a chip that are large enough, the most of them; a chip that cannot be cut is one seat."""
     fitting = [
-        one for one in mig_profiles(ground.fleet.catalog.data)
+        one
+        for one in mig_profiles(ground.fleet.catalog.data)
         if one.chip == chip and (one.memory_gb or 0) * GIB >= work.memory and one.instances
-    ]  # fmt: skip
+    ]
     if not fitting:
         return 1, ""
     best = max(fitting, key=lambda one: one.instances or 0)

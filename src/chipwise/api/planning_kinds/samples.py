@@ -150,9 +150,20 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
             return Cannot(f"{chips} {ask.part.name} are needed, {most} allowed", chips / most, COUNT)
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         return [
-            Way(at, machines, month, month, month, ask.precision, {"replicas": machines * most_copies} | split_of(ask), share,
-                _provenance(ask), rate=each, replicas=machines * most_copies)
-        ]  # fmt: skip
+            Way(
+                at,
+                machines,
+                month,
+                month,
+                month,
+                ask.precision,
+                {"replicas": machines * most_copies} | split_of(ask),
+                share,
+                _provenance(ask),
+                rate=each,
+                replicas=machines * most_copies,
+            )
+        ]
 
     return ways_of
 
@@ -189,11 +200,21 @@ def plan_batch(question: Question, work: Batch) -> Plan:
         each_s, reading = work.items / (copies * counts), reading_s(question, ground, at, counts)
         seconds, least, most = (np.maximum(each_s / rate, reading) for rate in (value, high, low))
         return [
-            Way(at, int(counts[row]), float(seconds[row]), float(least[row]), float(most[row]), ask.precision,
-                {"replicas": int(counts[row]) * copies} | split_of(ask), None, _provenance(ask), rate=value,
-                replicas=int(counts[row]) * copies)
+            Way(
+                at,
+                int(counts[row]),
+                float(seconds[row]),
+                float(least[row]),
+                float(most[row]),
+                ask.precision,
+                {"replicas": int(counts[row]) * copies} | split_of(ask),
+                None,
+                _provenance(ask),
+                rate=value,
+                replicas=int(counts[row]) * copies,
+            )
             for row in range(worthwhile(question, seconds))
-        ]  # fmt: skip
+        ]
 
     table = Table("batch", "job", work.items / 1e6, "million items", notes=tuple(notes))
     return noted(plan_ways(question, ground, table, ways_of))
@@ -233,16 +254,28 @@ def plan_learning(question: Question, work: Learning) -> Plan:
         slower = _slower(work, ask, shape_of_model, chips / value, float(shape.chips))
         seconds = total / value * slower
         return [
-            Way(at, int(one.chips) // shape.chips, float(seconds[row]), float(total / high[row] * slower[row]),
-                float(total / low[row] * slower[row]), one.precision,
+            Way(
+                at,
+                int(one.chips) // shape.chips,
+                float(seconds[row]),
+                float(total / high[row] * slower[row]),
+                float(total / low[row] * slower[row]),
+                one.precision,
                 {"dp": int(one.chips), "batch": int(size)} | split_of(one),
                 sum(one.memory(size).values()) / one.part.memory_bytes,
-                found.provenance.at(first[at] + row) if one.alike else FORMULA)
+                found.provenance.at(first[at] + row) if one.alike else FORMULA,
+            )
             for row, (one, size) in enumerate(mine[: worthwhile(question, seconds)])
-        ]  # fmt: skip
+        ]
 
-    table = Table(str(getattr(work, "kind", "train")), "job", total / 1e6, "million samples", apart=False,
-                  checkpoint=Checkpoint(14.0 * shape_of_model.parameters, every_s=work.checkpoint_every))  # fmt: skip
+    table = Table(
+        str(getattr(work, "kind", "train")),
+        "job",
+        total / 1e6,
+        "million samples",
+        apart=False,
+        checkpoint=Checkpoint(14.0 * shape_of_model.parameters, every_s=work.checkpoint_every),
+    )
     made = noted(plan_ways(question, ground, table, ways_of))
     if work.data is None or not isinstance(shape_of_model, ConvShape | VisionShape):
         return made
@@ -287,9 +320,18 @@ def _slower(work: Learning, ask: Sampled, shape: Shape, chip_seconds: Array, nod
         return np.ones(len(chip_seconds))
     taken = np.asarray(chip_seconds * STEP_BATCH)  # seconds that one chip takes for so many samples
     asked_of = Feeding(
-        compute_s=taken, samples=np.full(len(taken), STEP_BATCH * node), sample_bytes=column(data.size / work.samples),
-        device_bytes=column(6.0 * float(shape.image_size) ** 2), kind=Coded.of("jpeg"), tier=Coded.of("local-nvme"),
-        workers=column(WORKERS * node), streams=column(WORKERS * node), objects=column(0.0), chips=column(node),
-        link=column(ask.part.pcie), dataset_bytes=column(data.size), local_disk=column(0.0),
-    )  # fmt: skip
+        compute_s=taken,
+        samples=np.full(len(taken), STEP_BATCH * node),
+        sample_bytes=column(data.size / work.samples),
+        device_bytes=column(6.0 * float(shape.image_size) ** 2),
+        kind=Coded.of("jpeg"),
+        tier=Coded.of("local-nvme"),
+        workers=column(WORKERS * node),
+        streams=column(WORKERS * node),
+        objects=column(0.0),
+        chips=column(node),
+        link=column(ask.part.pcie),
+        dataset_bytes=column(data.size),
+        local_disk=column(0.0),
+    )
     return np.maximum(feed(asked_of).step_s / taken, 1.0)

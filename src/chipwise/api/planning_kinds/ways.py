@@ -213,29 +213,45 @@ def _assembled(
         return np.array([getattr(way, name) for way in ways], dtype=np.float64)
 
     work = Work(
-        np.array([way.shape for way in ways], dtype=np.intp), column("machines"), column("seconds"), column("low"),
-        column("high"), np.array(power), table.apart,
+        np.array([way.shape for way in ways], dtype=np.intp),
+        column("machines"),
+        column("seconds"),
+        column("low"),
+        column("high"),
+        np.array(power),
+        table.apart,
         np.array([math.fsum(line.usd for line in way.lines) for way in ways], dtype=np.float64),
         monthly=table.per == "month",
-    )  # fmt: skip
+    )
     moved = data.size if data is not None and data.place else 0.0
     priced = price(work, ground.ok.offers, ground.market, table.checkpoint, data.place if data else None, moved)
 
     def describe(at: int) -> Described:
         way = ways[at]
         return Described(
-            way.precision, dict(way.split), way.memory_share, way.provenance, way.rate, way.replicas, way.lines,
+            way.precision,
+            dict(way.split),
+            way.memory_share,
+            way.provenance,
+            way.rate,
+            way.replicas,
+            way.lines,
             quantum=way.quantum,
-        )  # fmt: skip
+        )
 
     monthly = table.per == "month"
     # Every row of a month lasts the month: among those that keep the goals, cost decides where time was asked for.
     aim = "cost" if monthly and question.aim == "time" else question.aim
     case = Case(
-        question.work.name, table.kind, table.per, table.units, table.unit,
+        question.work.name,
+        table.kind,
+        table.per,
+        table.units,
+        table.unit,
         goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly),
-        None if monthly else stored(ground.tiers, question.work, table.units), _layered(question) if monthly else None,
-    )  # fmt: skip
+        None if monthly else stored(ground.tiers, question.work, table.units),
+        _layered(question) if monthly else None,
+    )
     counts = Counts(len(priced) + tried, tried - len({way.shape for way in ways}), len(ways))
     reasons = {**_apart(ground, ways), **ground.unable, **{family: one.why for family, one in missed.items()}}
     made = assemble(

@@ -46,10 +46,16 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
         | {name: (written * seconds, token.relative) for name, seconds in zip(token.names, token.seconds, strict=True)}
     )
     view = kernel_view("edge", ask, 1.0, terms, "one answer") | {
-        "model": known.name, "precision": device.precision, "input_tokens": read, "output_tokens": written,
-        "first_token_s": float(prompt.total[0]), "tokens_per_s": 1.0 / float(token.total[0]), "devices": work.devices,
-        "fits": bool(edge.fits(device, shape.parameters, cache)[0]), "needs": {"devices": float(work.devices or 1)},
-    }  # fmt: skip
+        "model": known.name,
+        "precision": device.precision,
+        "input_tokens": read,
+        "output_tokens": written,
+        "first_token_s": float(prompt.total[0]),
+        "tokens_per_s": 1.0 / float(token.total[0]),
+        "devices": work.devices,
+        "fits": bool(edge.fits(device, shape.parameters, cache)[0]),
+        "needs": {"devices": float(work.devices or 1)},
+    }
     if not view["fits"]:
         view["notes"].append(f"It does not fit: {known.name} in {device.precision} needs more than 70% of the device's memory.")
     seconds = {"latency": view["time_s"]["value"], "ttft": view["first_token_s"], "tpot": float(token.total[0])}

@@ -40,11 +40,17 @@ def predict_hybrid(ask: Ask, work: Hybrid) -> View:
     price = None if row is None else quantum.price(row, circuits, work.iterations, metered)
     lines = {} if price is None else {name: float(usd[0]) for name, usd in zip(price.names, price.usd, strict=True) if usd[0]}
     return view | {
-        "device": None if row is None else row.device, "technology": "simulator" if row is None else quantum.technology(row),
-        "iterations": float(work.iterations), "circuits": float(work.quantum.circuits), "shots": float(work.quantum.shots),
-        "price_usd": None if price is None else float(price.total[0]), "price_lines_usd": lines, "needs": needs,
-        "job_time_s": view["time_s"], "notes": notes,
-    }  # fmt: skip
+        "device": None if row is None else row.device,
+        "technology": "simulator" if row is None else quantum.technology(row),
+        "iterations": float(work.iterations),
+        "circuits": float(work.quantum.circuits),
+        "shots": float(work.quantum.shots),
+        "price_usd": None if price is None else float(price.total[0]),
+        "price_lines_usd": lines,
+        "needs": needs,
+        "job_time_s": view["time_s"],
+        "notes": notes,
+    }
 
 
 def quantum_device(ask: Ask, work: Hybrid) -> QuantumPrice | None:

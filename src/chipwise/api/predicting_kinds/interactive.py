@@ -19,9 +19,10 @@ def predict_interactive(ask: Ask, work: Interactive) -> View:
     people = float(work.at_once or work.people)
     alone = math.ceil(work.memory / part.memory_bytes)
     slices = [
-        one for one in mig_profiles(ask.session.catalog.data)
+        one
+        for one in mig_profiles(ask.session.catalog.data)
         if one.chip == chip.name and (one.memory_gb or 0) * GIB >= work.memory and one.instances
-    ]  # fmt: skip
+    ]
     profile = None
     if work.sharing is Sharing.SLICES and alone == 1:
         if not slices:
@@ -42,10 +43,22 @@ def predict_interactive(ask: Ask, work: Interactive) -> View:
     slower = 1.0 + (held - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
     chips = math.ceil(people / held) * max(alone, 1)
     return {
-        "task": "interactive", "chip": chip.name, "chips": float(chips), "time_s": None, "time_of": "", "terms_s": {},
-        "bottleneck": "memory", "people": float(work.people), "at_once": people, "people_per_chip": held,
-        "profile": profile.profile if profile else None, "sharing": work.sharing.value,
-        "slower_by": slower, "busy_share": work.busy, "memory_bytes": work.memory,
-        "needs": {"chips": float(chips)}, "provenance": "formula",
+        "task": "interactive",
+        "chip": chip.name,
+        "chips": float(chips),
+        "time_s": None,
+        "time_of": "",
+        "terms_s": {},
+        "bottleneck": "memory",
+        "people": float(work.people),
+        "at_once": people,
+        "people_per_chip": held,
+        "profile": profile.profile if profile else None,
+        "sharing": work.sharing.value,
+        "slower_by": slower,
+        "busy_share": work.busy,
+        "memory_bytes": work.memory,
+        "needs": {"chips": float(chips)},
+        "provenance": "formula",
         "notes": ["Counted by memory; how fast a notebook is depends on what people run."],
-    }  # fmt: skip
+    }

@@ -23,11 +23,17 @@ def kernel_view(task: str, ask: Ask, chips: float, terms: Terms, of: str) -> Vie
     seconds = {name: float(values[0]) for name, values in zip(terms.names, terms.seconds, strict=True)}
     total = sum(seconds.values())
     return {
-        "task": task, "chip": ask.session.names.one_chip(ask.on).chip.name, "chips": chips,
-        "time_s": {"value": float(terms.total[0]), "low": float(terms.low[0]), "high": float(terms.high[0])}, "time_of": of,
+        "task": task,
+        "chip": ask.session.names.one_chip(ask.on).chip.name,
+        "chips": chips,
+        "time_s": {"value": float(terms.total[0]), "low": float(terms.low[0]), "high": float(terms.high[0])},
+        "time_of": of,
         "terms_s": {name: value for name, value in seconds.items() if value > 1e-6 * total},
-        "bottleneck": terms.bottleneck().texts()[0], "needs": {}, "provenance": "formula", "notes": [],
-    }  # fmt: skip
+        "bottleneck": terms.bottleneck().texts()[0],
+        "needs": {},
+        "provenance": "formula",
+        "notes": [],
+    }
 
 
 def predict_hpc(ask: Ask, work: Hpc) -> View:
@@ -37,10 +43,14 @@ def predict_hpc(ask: Ask, work: Hpc) -> View:
     view = kernel_view("hpc", ask, chips, hpc.job(work, [part], chips), "the whole job")
     in_time = fewest_chips(ask, work, lambda many: hpc.job(work, [part], many))
     view |= {
-        "precision": work.precision.value, "steps": work.steps, "runs": float(work.runs), "working_set_bytes": work.working_set,
-        "fits": chips >= held, "job_time_s": view["time_s"],
+        "precision": work.precision.value,
+        "steps": work.steps,
+        "runs": float(work.runs),
+        "working_set_bytes": work.working_set,
+        "fits": chips >= held,
+        "job_time_s": view["time_s"],
         "needs": {"chips_for_memory": held, "chips_for_deadline": None if in_time is None else max(in_time, held)},
-    }  # fmt: skip
+    }
     if chips < held:
         view["notes"].append(f"It does not fit: the working set needs {held:g} chips.")
     elif ask.chips is None and chips > 1:
@@ -61,11 +71,15 @@ def predict_render(ask: Ask, work: Render) -> View:
     view = kernel_view("render", ask, chips, render.job(work, on, chips, timed), "the whole job")
     each = render.film(render.job(work, on, work.frames, timed), 1, 1)
     view |= {
-        "frames": work.frames, "engine": render.engine_of(work), "frame_s": float(each.total[0]), "scene_bytes": work.scene,
-        "measured_on": None if work.measured is None else work.measured.on, "job_time_s": view["time_s"],
+        "frames": work.frames,
+        "engine": render.engine_of(work),
+        "frame_s": float(each.total[0]),
+        "scene_bytes": work.scene,
+        "measured_on": None if work.measured is None else work.measured.on,
+        "job_time_s": view["time_s"],
         "fits": bool(render.fits(on, work.scene or 0.0, render.engine_of(work))[0]),
         "needs": {"chips_for_deadline": fewest_chips(ask, work, lambda many: render.job(work, on, many, timed))},
-    }  # fmt: skip
+    }
     if not view["fits"]:
         least = (work.scene or 0.0) / render.USABLE_MEMORY / GIB
         view["notes"].append(f"It does not fit: this engine does not page, and the scene needs a chip of {least:.0f} GiB.")
@@ -106,10 +120,12 @@ def predict_transcode(ask: Ask, work: Transcode) -> View:
     needed = float(transcode.chips_needed(each, streams)[0])
     chips = ask.chips or needed
     view = kernel_view("transcode", ask, chips, each, "a second of one stream") | {
-        "streams": streams, "streams_per_chip": float(transcode.streams_per_chip(each)[0]), "duration_s": None,
+        "streams": streams,
+        "streams_per_chip": float(transcode.streams_per_chip(each)[0]),
+        "duration_s": None,
         "busy_share": float(each.total[0]) * streams / chips,
         "needs": {"chips": needed, "encoders": float(transcode.encoders_needed(media([chip]), outputs, streams)[0])},
-    }  # fmt: skip
+    }
     if chips < needed:
         view["notes"].append(f"{chips:g} chips are too few for {streams:g} live streams.")
     view["notes"].append(f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset.")
@@ -129,11 +145,13 @@ def predict_stream(ask: Ask, work: Stream) -> View:
         name: 1.0 / float(getattr(flow.message, end)[0]) for name, end in (("value", "total"), ("low", "high"), ("high", "low"))
     }
     view = kernel_view("stream", ask, ask.chips or max(needed, 1.0), flow.latency, "one message, from wire to wire") | {
-        "bottleneck": flow.message.bottleneck().texts()[0], "messages_per_s": rate, "fits": bool(flow.fit.ok[0]),
+        "bottleneck": flow.message.bottleneck().texts()[0],
+        "messages_per_s": rate,
+        "fits": bool(flow.fit.ok[0]),
         "share_of_device": {name: share if math.isfinite(share) else None for name, share in fit.items()},
         "operations": [{"name": one.name, "published": one.known.workload if one.known else None} for one in flow.operations],
         "needs": {"devices": max(needed, 1.0)},
-    }  # fmt: skip
+    }
     guessed = [one.name for one in flow.operations if one.known is None]
     if guessed:
         view["notes"].append(f"No published design for {', '.join(guessed)}: one beat of 64 bytes per clock is assumed.")

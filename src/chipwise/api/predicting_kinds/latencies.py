@@ -50,8 +50,18 @@ def serve_tokens(session: Session, model: str, on: str, settings: Mapping[str, A
     view = served_view(found, shares=shares)
     rate, overloaded = settings.get("rate"), False
     if rate is not None:
-        full = serve(session, model, on=on, replicas=copies, scenario="full", metrics=("requests_per_s",), fit=False,
-                     engine=asked.get("engine"), chips_per_node=asked.get("chips_per_node"), **chosen)  # fmt: skip
+        full = serve(
+            session,
+            model,
+            on=on,
+            replicas=copies,
+            scenario="full",
+            metrics=("requests_per_s",),
+            fit=False,
+            engine=asked.get("engine"),
+            chips_per_node=asked.get("chips_per_node"),
+            **chosen,
+        )
         view["most_requests_per_s"] = most = float(full.metrics["requests_per_s"].value[0])
         overloaded = rate > most
         if overloaded:  # told once, with the rate that it is held against

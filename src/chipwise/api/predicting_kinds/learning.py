@@ -124,7 +124,7 @@ def _tier(place: str) -> str:
 
 def _fed(
     ask: Ask, work: Learning, part: Part, step_s: float, batch: float, chips: float, samples: float, moved: float, shape: Shape
-) -> View | None:  # fmt: skip
+) -> View | None:
     """Whether data comes as fast as it is taken; None where the file does not say where it lies."""
     data = work.data
     if data is None or data.place is None or samples <= 0:
@@ -148,20 +148,36 @@ def _fed(
     objects = (data.files or 0.0) / samples
     again = data.access is Access.EPOCHS and work.epochs > 1
     asked = Feeding(
-        compute_s=column(step_s), samples=column(batch * node / chips), sample_bytes=column(each), device_bytes=column(moved),
-        kind=Coded.of(kind), tier=Coded.of(_tier(data.place)), workers=column(WORKERS * node), streams=column(WORKERS * node),
-        objects=column(objects if objects > 0.1 else 0.0), chips=column(node), link=column(part.pcie),
-        dataset_bytes=column(data.size), local_disk=column(LOCAL_DISK if again else 0.0),
-    )  # fmt: skip
+        compute_s=column(step_s),
+        samples=column(batch * node / chips),
+        sample_bytes=column(each),
+        device_bytes=column(moved),
+        kind=Coded.of(kind),
+        tier=Coded.of(_tier(data.place)),
+        workers=column(WORKERS * node),
+        streams=column(WORKERS * node),
+        objects=column(objects if objects > 0.1 else 0.0),
+        chips=column(node),
+        link=column(part.pcie),
+        dataset_bytes=column(data.size),
+        local_disk=column(LOCAL_DISK if again else 0.0),
+    )
     first, later = feed(asked), feed(asked, later=True)
     most = later if again else first  # what most epochs are like
     steps = float(first.step_s[0]) + (max(work.epochs, 1.0) - 1.0) * float(most.step_s[0])
     return {
-        "tier": _tier(data.place), "place_of_later_epochs": later.place.texts()[0] if again else None, "kind": kind,
-        "sample_bytes": each, "bottleneck": most.bottleneck.texts()[0],
+        "tier": _tier(data.place),
+        "place_of_later_epochs": later.place.texts()[0] if again else None,
+        "kind": kind,
+        "sample_bytes": each,
+        "bottleneck": most.bottleneck.texts()[0],
         "bottleneck_of_first_epoch": first.bottleneck.texts()[0],
-        "terms_s": {name: float(values[0]) for name, values in most.terms.items()}, "step_s": float(most.step_s[0]),
-        "first_epoch_step_s": float(first.step_s[0]), "job_step_s": steps / max(work.epochs, 1.0),
-        "waiting_share": float(most.waiting_share[0]), "workers_per_machine": WORKERS * node,
-        "workers_needed": float(most.workers_needed[0]), "read_needed_bytes_per_s": float(most.bandwidth_needed[0]),
-    }  # fmt: skip
+        "terms_s": {name: float(values[0]) for name, values in most.terms.items()},
+        "step_s": float(most.step_s[0]),
+        "first_epoch_step_s": float(first.step_s[0]),
+        "job_step_s": steps / max(work.epochs, 1.0),
+        "waiting_share": float(most.waiting_share[0]),
+        "workers_per_machine": WORKERS * node,
+        "workers_needed": float(most.workers_needed[0]),
+        "read_needed_bytes_per_s": float(most.bandwidth_needed[0]),
+    }

@@ -36,10 +36,14 @@ def predict_pipeline(ask: Ask, work: Pipeline) -> View:
         }
     total = {end: max(one[end] for one in done.values()) for end in ("value", "low", "high")}
     view: View = {
-        "task": "pipeline", "name": work.name, "stages": [views[name] for name in work.order], "job_time_s": total,
-        "time_s": total, "goals": deadlines(ask, work, total["value"]),
+        "task": "pipeline",
+        "name": work.name,
+        "stages": [views[name] for name in work.order],
+        "job_time_s": total,
+        "time_s": total,
+        "goals": deadlines(ask, work, total["value"]),
         "notes": ["Services count as no time; hand-offs are not timed."],
-    }  # fmt: skip
+    }
     prices = [one["price_usd"] for one in views.values() if one.get("price_usd") is not None]
     return view | {"price_usd": sum(prices) if prices else None, "steadiness": steadiness_view()}
 

@@ -20,8 +20,14 @@ def compared(job: Job, happened: Sequence[Happened]) -> tuple[Compared, ...]:
 def view(rows: Sequence[Compared]) -> list[dict[str, Any]]:
     return [
         {
-            "name": one.name, "unit": one.unit, "predicted": one.predicted, "low": one.low, "high": one.high,
-            "measured": one.measured, "ratio": one.ratio, "inside": one.inside,
+            "name": one.name,
+            "unit": one.unit,
+            "predicted": one.predicted,
+            "low": one.low,
+            "high": one.high,
+            "measured": one.measured,
+            "ratio": one.ratio,
+            "inside": one.inside,
         }
         for one in rows
-    ]  # fmt: skip
+    ]

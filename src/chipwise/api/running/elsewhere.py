@@ -31,9 +31,15 @@ Queues = Callable[[str, str], str]  # of a cluster: the queue for a team, where 
 
 
 def planned(
-    session: Session, path: str, environment: str | None, stage: str | None, spec: Spec, reach: Reach, queue_for: Queues,
+    session: Session,
+    path: str,
+    environment: str | None,
+    stage: str | None,
+    spec: Spec,
+    reach: Reach,
+    queue_for: Queues,
     image: str,
-) -> Spec:  # fmt: skip
+) -> Spec:
     """The workload of the file, or one stage of it, on what the plan takes within the engine's own limits. `image`: instead of
     the workload's own."""
     within = limits(session, path, environment, reach)

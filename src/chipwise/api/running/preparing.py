@@ -38,9 +38,10 @@ def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: b
 
     found = setup.prepare(engines.ec2_config(reach.fields), dry_run=dry_run)
     made: dict[str, Any] = {
-        "queue_url": found.config.queue_url, "instance_profile": found.config.instance_profile,
+        "queue_url": found.config.queue_url,
+        "instance_profile": found.config.instance_profile,
         "security_groups": list(found.config.security_groups),
-    }  # fmt: skip
+    }
     opened = found.config.public_address and "public_address" not in reach.fields.model_fields_set
     if opened:
         made["public_address"] = True

@@ -11,23 +11,47 @@ from chipwise.run.record import Row
 def job_view(job: Job) -> dict[str, Any]:
     spec = job.spec
     return {
-        "id": job.id, "name": spec.name, "pipeline": spec.pipeline, "phase": str(job.phase), "wish": str(job.wish),
+        "id": job.id,
+        "name": spec.name,
+        "pipeline": spec.pipeline,
+        "phase": str(job.phase),
+        "wish": str(job.wish),
         "reason": job.reason or job.waiting,
-        "engine": spec.engine, "place": spec.place, "command": list(spec.command), "folder": spec.folder, "owner": spec.owner,
-        "team": spec.team, "project": spec.project, "labels": dict(spec.labels), "priority": spec.priority,
-        "gpus": spec.needs.gpus, "cpus": spec.needs.cpus, "machines": spec.needs.machines, "processes": spec.needs.processes,
-        "held": held_view(job), "gpus_least": spec.needs.gpus_least, "machines_least": spec.needs.machines_least,
-        "recover": [str(one) for one in spec.recover], "places": [place_view(one) for one in spec.places],
-        "submitted": job.submitted, "ended": job.ended, "leave_by": job.leave_by,
-        "after": list(spec.after), "predicted": dict(spec.predicted),
+        "engine": spec.engine,
+        "place": spec.place,
+        "command": list(spec.command),
+        "folder": spec.folder,
+        "owner": spec.owner,
+        "team": spec.team,
+        "project": spec.project,
+        "labels": dict(spec.labels),
+        "priority": spec.priority,
+        "gpus": spec.needs.gpus,
+        "cpus": spec.needs.cpus,
+        "machines": spec.needs.machines,
+        "processes": spec.needs.processes,
+        "held": held_view(job),
+        "gpus_least": spec.needs.gpus_least,
+        "machines_least": spec.needs.machines_least,
+        "recover": [str(one) for one in spec.recover],
+        "places": [place_view(one) for one in spec.places],
+        "submitted": job.submitted,
+        "ended": job.ended,
+        "leave_by": job.leave_by,
+        "after": list(spec.after),
+        "predicted": dict(spec.predicted),
         "attempts": [attempt_view(one) for one in job.attempts],
-    }  # fmt: skip
+    }
 
 
 def place_view(one: Where) -> dict[str, Any]:
     return {
-        "purchase": str(one.purchase), "provider": one.provider, "region": one.region, "zone": one.zone, "machine": one.machine,
-    }  # fmt: skip
+        "purchase": str(one.purchase),
+        "provider": one.provider,
+        "region": one.region,
+        "zone": one.zone,
+        "machine": one.machine,
+    }
 
 
 def held_view(job: Job) -> dict[str, int] | None:
@@ -41,16 +65,38 @@ def held_view(job: Job) -> dict[str, int] | None:
 
 def attempt_view(one: Attempt) -> dict[str, Any]:
     return {
-        "number": one.number, **place_view(one.where), "machines": one.machines, "gpus": list(one.devices),
-        "cpus": list(one.cpus), "placed": one.placed, "begun": one.begun, "ended": one.ended,
-        "outcome": None if one.outcome is None else str(one.outcome), "code": one.code, "reason": one.reason, "step": one.step,
-    }  # fmt: skip
+        "number": one.number,
+        **place_view(one.where),
+        "machines": one.machines,
+        "gpus": list(one.devices),
+        "cpus": list(one.cpus),
+        "placed": one.placed,
+        "begun": one.begun,
+        "ended": one.ended,
+        "outcome": None if one.outcome is None else str(one.outcome),
+        "code": one.code,
+        "reason": one.reason,
+        "step": one.step,
+    }
 
 
 def row_view(row: Row) -> dict[str, Any]:
     return {
-        "id": row.id, "name": row.name, "phase": str(row.phase), "engine": row.engine, "place": row.place, "owner": row.owner,
-        "team": row.team, "project": row.project, "priority": row.priority, "gpus": row.gpus, "cpus": row.cpus,
-        "machines": row.machines, "attempts": row.attempts, "submitted": row.submitted, "begun": row.begun, "ended": row.ended,
+        "id": row.id,
+        "name": row.name,
+        "phase": str(row.phase),
+        "engine": row.engine,
+        "place": row.place,
+        "owner": row.owner,
+        "team": row.team,
+        "project": row.project,
+        "priority": row.priority,
+        "gpus": row.gpus,
+        "cpus": row.cpus,
+        "machines": row.machines,
+        "attempts": row.attempts,
+        "submitted": row.submitted,
+        "begun": row.begun,
+        "ended": row.ended,
         "reason": row.reason,
-    }  # fmt: skip
+    }

@@ -86,9 +86,18 @@ def _elsewhere(job: Job, now: float) -> Standing:
     last = job.attempts[-1]
     since = last.begun if last.begun is not None else last.placed
     return Standing(
-        job.id, str(job.phase), max(now - since, 0.0), (), None, None, last.step, engine=job.spec.engine,
-        place=job.spec.place, asks_gpus=job.gpus_of(last), machines=job.machines,
-    )  # fmt: skip
+        job.id,
+        str(job.phase),
+        max(now - since, 0.0),
+        (),
+        None,
+        None,
+        last.step,
+        engine=job.spec.engine,
+        place=job.spec.place,
+        asks_gpus=job.gpus_of(last),
+        machines=job.machines,
+    )
 
 
 def _used(gpus: Sequence[GpuUse]) -> tuple[float | None, float | None, float | None]:

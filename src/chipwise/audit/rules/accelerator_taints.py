@@ -26,10 +26,11 @@ def check(sources: Sources) -> Iterator[Finding]:
         for name in sorted(wanted - open_to):
             if "*" not in open_to:
                 yield _found(
-                    pod.owner.path, line_of(pod.spec, "tolerations"),
+                    pod.owner.path,
+                    line_of(pod.spec, "tolerations"),
                     f"{pod.owner.title} uses {name} and does not tolerate its taint",
                     f"Add a toleration: key {name}, operator Exists, effect NoSchedule.",
-                )  # fmt: skip
+                )
     for manifest, spec in pools(sources):
         if not listed(look(spec, "taints")):
             yield _found(manifest.path, line_of(spec), f"{manifest.title} brings accelerators without a taint", "Add taints.")

@@ -30,10 +30,13 @@ def check(sources: Sources) -> Iterator[Finding]:
         labels = mapped(look(manifest.body, "spec", "template", "metadata", "labels"))
         if several and not any(_covers(selector, labels) for space, selector in budgets if space == _space(manifest)):
             yield Finding(
-                "disruption-budget", Weight.MEDIUM, manifest.path, line_of(manifest.body, "kind"),
+                "disruption-budget",
+                Weight.MEDIUM,
+                manifest.path,
+                line_of(manifest.body, "kind"),
                 f"{manifest.title} has several replicas and no PodDisruptionBudget",
                 "Add one with maxUnavailable: 1 and the same labels.",
-            )  # fmt: skip
+            )
 
 
 def _space(one: Manifest) -> str:

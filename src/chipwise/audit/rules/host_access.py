@@ -33,25 +33,36 @@ def check(sources: Sources) -> Iterator[Finding]:
             if look(volume, "hostPath") is not None:
                 where = look(volume, "hostPath", "path")
                 yield Finding(
-                    "host-access", Weight.HIGH, pod.owner.path, line_of(volume, "hostPath"),
+                    "host-access",
+                    Weight.HIGH,
+                    pod.owner.path,
+                    line_of(volume, "hostPath"),
                     f"{pod.owner.title} mounts {where} of its machine",
                     "Use a PersistentVolumeClaim or an emptyDir.",
-                )  # fmt: skip
+                )
     for one in sources.compose:
         services = one.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             for key in ("network_mode", "pid", "ipc"):
                 if look(service, key) == "host":
                     yield Finding(
-                        "host-access", Weight.MEDIUM, one.path, line_of(service, key), f"service {name} sets {key}: host",
+                        "host-access",
+                        Weight.MEDIUM,
+                        one.path,
+                        line_of(service, key),
+                        f"service {name} sets {key}: host",
                         "Drop it; shared memory is shm_size." if key == "ipc" else "Drop it, and publish the ports it needs.",
-                    )  # fmt: skip
+                    )
             mounts = [str(look(volume, "source") or volume) for volume in listed(look(service, "volumes"))]
             if any(mount.partition(":")[0] in _SOCKETS for mount in mounts):
                 yield Finding(
-                    "host-access", Weight.HIGH, one.path, line_of(service, "volumes"),
-                    f"service {name} holds the socket of the container engine, which is root on the machine", "Drop the mount.",
-                )  # fmt: skip
+                    "host-access",
+                    Weight.HIGH,
+                    one.path,
+                    line_of(service, "volumes"),
+                    f"service {name} holds the socket of the container engine, which is root on the machine",
+                    "Drop the mount.",
+                )
 
 
 def _capabilities(pod: Pod) -> Iterator[Finding]:
@@ -59,6 +70,10 @@ def _capabilities(pod: Pod) -> Iterator[Finding]:
         added = {str(one).removeprefix("CAP_") for one in listed(look(container, "securityContext", "capabilities", "add"))}
         for right in sorted(added & _REACHING):
             yield Finding(
-                "host-access", Weight.HIGH, pod.owner.path, line_of(container, "securityContext", "capabilities"),
-                f"{pod.owner.title}: container {container.get('name', '?')} has the capability {right}", f"Drop {right}.",
-            )  # fmt: skip
+                "host-access",
+                Weight.HIGH,
+                pod.owner.path,
+                line_of(container, "securityContext", "capabilities"),
+                f"{pod.owner.title}: container {container.get('name', '?')} has the capability {right}",
+                f"Drop {right}.",
+            )

@@ -19,11 +19,19 @@ def check(sources: Sources) -> Iterator[Finding]:
             requests = mapped(look(container, "resources", "requests"))
             if "memory" not in limits:
                 yield Finding(
-                    "missing-limits", Weight.MEDIUM, pod.owner.path, line, f"{told} has no memory limit",
+                    "missing-limits",
+                    Weight.MEDIUM,
+                    pod.owner.path,
+                    line,
+                    f"{told} has no memory limit",
                     "Set resources.limits.memory.",
-                )  # fmt: skip
+                )
             if "cpu" not in requests and "cpu" not in limits:
                 yield Finding(
-                    "missing-limits", Weight.LOW, pod.owner.path, line, f"{told} asks for no processors",
+                    "missing-limits",
+                    Weight.LOW,
+                    pod.owner.path,
+                    line,
+                    f"{told} asks for no processors",
                     "Set resources.requests.cpu.",
-                )  # fmt: skip
+                )

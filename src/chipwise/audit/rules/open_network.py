@@ -28,26 +28,36 @@ def check(sources: Sources) -> Iterator[Finding]:
             for head in _heads(manifest.body.get("spec")):
                 if look(head, "serviceType") in ("LoadBalancer", "NodePort"):
                     yield Finding(
-                        _RULE, Weight.HIGH, manifest.path, line_of(head, "serviceType"),
+                        _RULE,
+                        Weight.HIGH,
+                        manifest.path,
+                        line_of(head, "serviceType"),
                         f"{manifest.title} opens Ray's head, which runs whatever code it is sent",
                         "Use ClusterIP, and kubectl port-forward for those who may.",
-                    )  # fmt: skip
+                    )
         if manifest.kind == "Ingress" and look(spec, "rules") and not look(spec, "tls"):
             notes = str(look(manifest.body, "metadata", "annotations") or "").lower()
             if not any(sign in notes for sign in ("certificate", "ssl", "tls", "internal")):
                 yield Finding(
-                    _RULE, Weight.MEDIUM, manifest.path, line_of(spec), f"{manifest.title} answers without encryption",
+                    _RULE,
+                    Weight.MEDIUM,
+                    manifest.path,
+                    line_of(spec),
+                    f"{manifest.title} answers without encryption",
                     "Add tls with a certificate, or the annotation that names one.",
-                )  # fmt: skip
+                )
     for one in sources.compose:
         services = one.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             if everywhere := [str(port) for port in listed(look(service, "ports")) if _everywhere(port)]:
                 yield Finding(
-                    _RULE, Weight.LOW, one.path, line_of(service, "ports"),
+                    _RULE,
+                    Weight.LOW,
+                    one.path,
+                    line_of(service, "ports"),
                     f"service {name} listens on every interface of the machine ({', '.join(everywhere)[:80]})",
                     "Begin the port with 127.0.0.1: unless others shall come in.",
-                )  # fmt: skip
+                )
     for block in sources.blocks:
         yield from _block(block)
 

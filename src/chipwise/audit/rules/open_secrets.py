@@ -49,22 +49,30 @@ def check(sources: Sources) -> Iterator[Finding]:
                     yield _found(pod.owner.path, line_of(one, "value"), what, "Use valueFrom.secretKeyRef.")
             for name in _exported(" ".join(words_of(container))):
                 what = f"{pod.owner.title}: {name} has its value in the command"
-                yield _found(pod.owner.path, line_of(container, "args" if "args" in container else "command"), what,
-                             "Take it from a Secret by valueFrom.secretKeyRef.")  # fmt: skip
+                yield _found(
+                    pod.owner.path,
+                    line_of(container, "args" if "args" in container else "command"),
+                    what,
+                    "Take it from a Secret by valueFrom.secretKeyRef.",
+                )
     for manifest in sources.manifests:
         key = "stringData" if manifest.body.get("stringData") else "data"
         if manifest.kind == "Secret" and _filled(manifest.body.get(key)):
             yield _found(
-                manifest.path, line_of(manifest.body, key), f"{manifest.title} carries its values",
+                manifest.path,
+                line_of(manifest.body, key),
+                f"{manifest.title} carries its values",
                 "Make it outside of files: kubectl create secret, External Secrets or Sealed Secrets.",
-            )  # fmt: skip
+            )
         for made in listed(manifest.body.get("secretGenerator")) if manifest.kind == "Kustomization" else ():
             literals = [one for one in listed(look(made, "literals")) if _given(str(one).partition("=")[2])]
             if literals:
                 yield _found(
-                    manifest.path, line_of(made, "literals"), f"the secret {look(made, 'name')} has its values in the file",
+                    manifest.path,
+                    line_of(made, "literals"),
+                    f"the secret {look(made, 'name')} has its values in the file",
                     "Take them from a file that is not committed, or from External Secrets.",
-                )  # fmt: skip
+                )
     for one in sources.compose:
         services = one.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
@@ -92,8 +100,12 @@ def check(sources: Sources) -> Iterator[Finding]:
         for key, value in block.body.items():
             if key in _SCRIPTS and isinstance(value, str):
                 for name in _exported(value):
-                    yield _found(block.path, block.line, f"{block.title}: {name} has its value in {key}",
-                                 "Let the machine read it from a secret store by its role.")  # fmt: skip
+                    yield _found(
+                        block.path,
+                        block.line,
+                        f"{block.title}: {name} has its value in {key}",
+                        "Let the machine read it from a secret store by its role.",
+                    )
             if block.type in _TYPES and isinstance(value, str) and _is_open(key, value.strip('"')):
                 yield _found(
                     block.path,

@@ -38,9 +38,12 @@ def check(sources: Sources) -> Iterator[Finding]:
                 yield _found(pod.owner.path, line, f"{told} may run as root", "Set runAsNonRoot: true and a runAsUser.")
             if own.get("allowPrivilegeEscalation") is not False:
                 yield _found(
-                    pod.owner.path, line, f"{told} may gain privileges",
-                    "Set allowPrivilegeEscalation: false and drop all capabilities.", Weight.MEDIUM,
-                )  # fmt: skip
+                    pod.owner.path,
+                    line,
+                    f"{told} may gain privileges",
+                    "Set allowPrivilegeEscalation: false and drop all capabilities.",
+                    Weight.MEDIUM,
+                )
     for file in sources.dockerfiles:
         users = [one for one in file if one.word == "USER"]
         if not users and file:

@@ -21,10 +21,13 @@ def check(sources: Sources) -> Iterator[Finding]:
             many = sum(count for name, count in chips_of(container).items() if name in _GPUS)
             if many > 1 and not _shared(pod, container):
                 yield Finding(
-                    "shared-memory", Weight.MEDIUM, pod.owner.path, line_of(container, "volumeMounts"),
+                    "shared-memory",
+                    Weight.MEDIUM,
+                    pod.owner.path,
+                    line_of(container, "volumeMounts"),
                     f"{pod.owner.title}: container {container.get('name', '?')} has {many} GPUs and 64 MiB of shared memory",
                     "Mount an emptyDir with medium Memory at /dev/shm.",
-                )  # fmt: skip
+                )
 
 
 def _shared(pod: Pod, container: Located) -> bool:

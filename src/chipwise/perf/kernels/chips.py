@@ -22,9 +22,18 @@ from chipwise.perf.part import Part
 from chipwise.perf.tables import rows
 
 BYTES = {
-    "fp64": 8.0, "fp64_tensor": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0,
-    "fp4": 0.5, "nf4": 0.5, "int4": 0.5,
-}  # fmt: skip
+    "fp64": 8.0,
+    "fp64_tensor": 8.0,
+    "fp32": 4.0,
+    "tf32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "fp4": 0.5,
+    "nf4": 0.5,
+    "int4": 0.5,
+}
 PRECISIONS = tuple(BYTES)
 SAME_NAME = {"double": "fp64", "float64": "fp64", "single": "fp32", "float32": "fp32", "half": "fp16", "bfloat16": "bf16"}
 # Starting one kernel. GPU: a 256 x 256 product in a CUDA graph took 2.7 us on one H200 (measured by us, 2026-11-15).
@@ -48,10 +57,12 @@ def fractions() -> dict[tuple[str, str], tuple[float, float, float]]:
     """(kernel, kind of chip) -> shares of the compute and bandwidth peaks, spread."""
     return {
         (row["kernel"], row["kind_of_chip"]): (
-            float(row["compute_fraction"]), float(row["bandwidth_fraction"]), float(row["spread"]),
+            float(row["compute_fraction"]),
+            float(row["bandwidth_fraction"]),
+            float(row["spread"]),
         )
         for row in rows("kernels.csv")
-    }  # fmt: skip
+    }
 
 
 @cache
@@ -111,10 +122,16 @@ class Chips:
             fabric=pick([p.fabric for p in parts], index),
         )
         return cls(
-            precision=name, kind=pick_names([part.kind for part in parts], index), rate=vector, matrix_rate=matrix,
-            bandwidth=pick([p.bandwidth for p in parts], index), memory_bytes=pick([p.memory_bytes for p in parts], index),
-            pcie=pick([p.pcie for p in parts], index), network=network, spread=spread,
-        )  # fmt: skip
+            precision=name,
+            kind=pick_names([part.kind for part in parts], index),
+            rate=vector,
+            matrix_rate=matrix,
+            bandwidth=pick([p.bandwidth for p in parts], index),
+            memory_bytes=pick([p.memory_bytes for p in parts], index),
+            pcie=pick([p.pcie for p in parts], index),
+            network=network,
+            spread=spread,
+        )
 
     def __len__(self) -> int:
         return len(self.rate)

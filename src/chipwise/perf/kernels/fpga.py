@@ -49,11 +49,12 @@ class Fabric:
     @classmethod
     def of(cls, rows: Sequence[FpgaRates], index: Index | None = None) -> Fabric:
         return cls(
-            pick([row.luts or 0 for row in rows], index), pick([row.dsp_slices or 0 for row in rows], index),
+            pick([row.luts or 0 for row in rows], index),
+            pick([row.dsp_slices or 0 for row in rows], index),
             pick([(row.onchip_mb or 0) * MB for row in rows], index),
             pick([(row.hbm_gb_per_s or row.ddr_gb_per_s or 0) * GB or DDR_BYTES_PER_S for row in rows], index),
             pick([(row.clock_mhz_low or 0) * 1e6 or CLOCK_HZ for row in rows], index),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,11 @@ class Pipeline:
     @classmethod
     def of(cls, clock_hz: Numbers, lanes: Numbers = 1.0, interval: Numbers = 1.0, depth: Numbers = OPERATION_DEPTH) -> Pipeline:
         return cls(
-            positive("clock_hz", clock_hz), at_least("lanes", lanes, 1.0), at_least("interval", interval, 1.0),
+            positive("clock_hz", clock_hz),
+            at_least("lanes", lanes, 1.0),
+            at_least("interval", interval, 1.0),
             at_least("depth", depth, 1.0),
-        )  # fmt: skip
+        )
 
     @property
     def items_per_s(self) -> Array:
@@ -82,9 +85,13 @@ class Pipeline:
 
 
 def batch(
-    design: Pipeline, items: Numbers, memory_bytes: Numbers = 0.0, bandwidth: Numbers = np.inf,
-    host_bytes: Numbers = 0.0, pcie: Numbers = 24e9,
-) -> Terms:  # fmt: skip
+    design: Pipeline,
+    items: Numbers,
+    memory_bytes: Numbers = 0.0,
+    bandwidth: Numbers = np.inf,
+    host_bytes: Numbers = 0.0,
+    pcie: Numbers = 24e9,
+) -> Terms:
     """Seconds for `items`, each moving so many bytes of card memory and over PCIe."""
     count = positive("items", items)
     speed = np.atleast_1d(np.asarray(bandwidth, dtype=np.float64))
@@ -127,9 +134,10 @@ def fit(device: Fabric, luts: Numbers = 0.0, dsps: Numbers = 0.0, memory_bytes: 
         return np.where(need == 0, 0.0, np.where(have > 0, need / np.where(have > 0, have, 1.0), np.inf))
 
     return Fit(
-        part("luts", luts, usable * device.luts), part("dsps", dsps, usable * device.dsps),
+        part("luts", luts, usable * device.luts),
+        part("dsps", dsps, usable * device.dsps),
         part("memory", memory_bytes, (1 - SHELL_SHARE) * device.memory_bytes),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

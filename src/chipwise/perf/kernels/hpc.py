@@ -57,9 +57,11 @@ class Split:
     @classmethod
     def over(cls, chips: Numbers, pattern: Names = "none", sent: Numbers = 0.0, parallel: Numbers = 1.0) -> Split:
         return cls(
-            at_least("chips", chips, 1.0), names_of("pattern", pattern, PATTERNS, _ALSO), at_least("sent", sent, 0.0),
+            at_least("chips", chips, 1.0),
+            names_of("pattern", pattern, PATTERNS, _ALSO),
+            at_least("sent", sent, 0.0),
             share("parallel", parallel),
-        )  # fmt: skip
+        )
 
 
 def generic(
@@ -73,9 +75,13 @@ def generic(
 ) -> Step:
     """A step that is known by its operations and bytes only."""
     return Step(
-        one_of("kernel", kernel, kernels()), at_least("flop", flop, 0.0), at_least("moved", moved, 0.0),
-        at_least("launches", launches, 0.0), positive("repeats", repeats), matrix,
-    )  # fmt: skip
+        one_of("kernel", kernel, kernels()),
+        at_least("flop", flop, 0.0),
+        at_least("moved", moved, 0.0),
+        at_least("launches", launches, 0.0),
+        positive("repeats", repeats),
+        matrix,
+    )
 
 
 def gemm(m: Numbers, n: Numbers, k: Numbers, precision: str = "fp64", repeats: Numbers = 1.0) -> Step:
@@ -104,9 +110,13 @@ def fft(points: Numbers, dimensions: int = 1, batch: Numbers = 1.0, precision: s
 
 
 def stencil(
-    points: Numbers, flop_per_point: Numbers, bytes_per_point: Numbers | None = None, reuse: Numbers = 1.0,
-    precision: str = "fp64", repeats: Numbers = 1.0,
-) -> Step:  # fmt: skip
+    points: Numbers,
+    flop_per_point: Numbers,
+    bytes_per_point: Numbers | None = None,
+    reuse: Numbers = 1.0,
+    precision: str = "fp64",
+    repeats: Numbers = 1.0,
+) -> Step:
     """A sweep over a grid. Bytes default to one value read and one written; `reuse` steps share one pass (time tiling)."""
     points = positive("points", points)
     each = column(2 * _element(precision)) if bytes_per_point is None else positive("bytes_per_point", bytes_per_point)
@@ -150,9 +160,12 @@ def molecular_dynamics(
     """
     atoms, pairs = positive("atoms", atoms), positive("pairs_per_atom", pairs_per_atom)
     return generic(
-        atoms * pairs * positive("flop_per_pair", flop_per_pair), atoms * (4 * pairs + 64), kernel="molecular_dynamics",
-        launches=launches, repeats=positive("steps", steps),
-    )  # fmt: skip
+        atoms * pairs * positive("flop_per_pair", flop_per_pair),
+        atoms * (4 * pairs + 64),
+        kernel="molecular_dynamics",
+        launches=launches,
+        repeats=positive("steps", steps),
+    )
 
 
 def time(chips: Chips, work: Step, split: Split | None = None) -> Terms:

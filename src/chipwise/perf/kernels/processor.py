@@ -102,9 +102,13 @@ def gemm(on: Processors, m: Numbers, n: Numbers, k: Numbers, vcpus: Numbers | No
 
 
 def token(
-    on: Processors, weights: Numbers, batch: Numbers = 1.0, cache_bytes: Numbers = 0.0, vcpus: Numbers | None = None,
+    on: Processors,
+    weights: Numbers,
+    batch: Numbers = 1.0,
+    cache_bytes: Numbers = 0.0,
+    vcpus: Numbers | None = None,
     layers: Numbers = 32.0,
-) -> Terms:  # fmt: skip
+) -> Terms:
     """Seconds of one decoding step: every weight is read once for the whole batch, and each sequence's cache.
 
     Weights in a format without a unit are read in that format and multiplied in FP32, as quantised engines do.

@@ -83,9 +83,13 @@ class Circuits:
 
     @classmethod
     def of(
-        cls, qubits: Numbers, shots: Numbers, circuits: Numbers = 1.0, depth: Numbers | None = None,
+        cls,
+        qubits: Numbers,
+        shots: Numbers,
+        circuits: Numbers = 1.0,
+        depth: Numbers | None = None,
         two_qubit_gates: Numbers | None = None,
-    ) -> Circuits:  # fmt: skip
+    ) -> Circuits:
         """Depth, where unknown: as many layers as qubits; two-qubit gates: a quarter of qubits x depth (rules of thumb)."""
         n = at_least("qubits", qubits, 1.0)
         layers = n if depth is None else at_least("depth", depth, 1.0)

@@ -29,9 +29,19 @@ from chipwise.workload.kinds import Render
 # FLOP of nominal FP32 peak per pixel sample. Rules of thumb: path tracers with hardware rays near 1e6, production
 # renderers with long shading networks more, rasterisers less.
 SAMPLE_FLOP = {
-    "cycles": 1.2e6, "redshift": 8e5, "octane": 8e5, "arnold": 3e6, "vray": 1e6, "renderman": 3e6, "karma": 2e6,
-    "moonray": 3e6, "luxcore": 2e6, "unreal": 3e5, "eevee": 1e5, "other": 1.5e6,
-}  # fmt: skip
+    "cycles": 1.2e6,
+    "redshift": 8e5,
+    "octane": 8e5,
+    "arnold": 3e6,
+    "vray": 1e6,
+    "renderman": 3e6,
+    "karma": 2e6,
+    "moonray": 3e6,
+    "luxcore": 2e6,
+    "unreal": 3e5,
+    "eevee": 1e5,
+    "other": 1.5e6,
+}
 _ALSO = {"blender": "cycles", "blender-cycles": "cycles", "v-ray": "vray", "prman": "renderman", "unknown": "other"}
 NO_PAGING = frozenset({"cycles", "luxcore", "eevee", "unreal"})  # rule of thumb; versions differ
 USABLE_MEMORY = 0.85  # rule of thumb: frame buffers, acceleration structures and the driver take the rest

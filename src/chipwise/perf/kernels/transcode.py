@@ -36,11 +36,15 @@ ASSUMED_SPREAD = 0.3
 SCALE_SPREAD = 0.5
 # Architecture -> (encoding engine, decoding engine, encoders, decoders): the counts only where the sheet has none.
 _NVIDIA = {
-    "Maxwell": ("nvenc-maxwell", "nvdec-maxwell", 2, 1), "Pascal": ("nvenc-pascal", "nvdec-pascal", 2, 1),
-    "Volta": ("nvenc-pascal", "nvdec-pascal", 2, 1), "Turing": ("nvenc-turing", "nvdec-turing", 1, 2),
-    "Ampere": ("nvenc-turing", "nvdec-ampere", 1, 1), "Ada": ("nvenc-ada", "nvdec-ada", 1, 1),
-    "Hopper": ("none", "nvdec-hopper", 0, 7), "Blackwell": ("nvenc-blackwell", "nvdec-blackwell", 1, 1),
-}  # fmt: skip
+    "Maxwell": ("nvenc-maxwell", "nvdec-maxwell", 2, 1),
+    "Pascal": ("nvenc-pascal", "nvdec-pascal", 2, 1),
+    "Volta": ("nvenc-pascal", "nvdec-pascal", 2, 1),
+    "Turing": ("nvenc-turing", "nvdec-turing", 1, 2),
+    "Ampere": ("nvenc-turing", "nvdec-ampere", 1, 1),
+    "Ada": ("nvenc-ada", "nvdec-ada", 1, 1),
+    "Hopper": ("none", "nvdec-hopper", 0, 7),
+    "Blackwell": ("nvenc-blackwell", "nvdec-blackwell", 1, 1),
+}
 _CARDS = {"Alveo-U30": ("u30", "u30", 2, 2), "Alveo-MA35D": ("ma35d", "ma35d", 2, 2)}
 _NONE = ("none", "none", 0, 0)
 
@@ -70,10 +74,13 @@ def rates() -> dict[tuple[str, str, str], tuple[float, float, float, float]]:
     """(engine, operation, codec) -> pixels/s at the balanced preset, factors of the fast and quality presets, spread."""
     return {
         (row["engine"], row["operation"], row["codec"]): (
-            1e6 * float(row["mpixels_per_s"]), float(row["fast"]), float(row["quality"]), float(row["spread"]),
+            1e6 * float(row["mpixels_per_s"]),
+            float(row["fast"]),
+            float(row["quality"]),
+            float(row["spread"]),
         )
         for row in rows("codecs.csv")
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True, slots=True)

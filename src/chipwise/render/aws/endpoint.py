@@ -98,16 +98,22 @@ def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
     else:
         constants += [Constant("MEMORY_MB", None), Constant("MACHINE", machine(deployment, "hosting"))]
     constants += [
-        Constant("START", max(scaling.usual, 1)), Constant("LEAST", least), Constant("MOST", most),
-        Constant("SLOTS", scaling.slots), Constant("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
+        Constant("START", max(scaling.usual, 1)),
+        Constant("LEAST", least),
+        Constant("MOST", most),
+        Constant("SLOTS", scaling.slots),
+        Constant("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
         Constant("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
         Constant("SCHEDULE", _schedule(deployment, least, most)),
         Constant("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),
-    ]  # fmt: skip
+    ]
     text = script(
-        heading(deployment, PRICE if mode != "serverless" else ""), sagemaker_program.ENDPOINT_USAGE,
-        sagemaker_program.ENDPOINT_IMPORTS, constants, sagemaker_program.ENDPOINT_PROGRAM,
-    )  # fmt: skip
+        heading(deployment, PRICE if mode != "serverless" else ""),
+        sagemaker_program.ENDPOINT_USAGE,
+        sagemaker_program.ENDPOINT_IMPORTS,
+        constants,
+        sagemaker_program.ENDPOINT_PROGRAM,
+    )
     return [
         File("sagemaker_endpoint.py", text, True),
         File("Dockerfile", _dockerfile(deployment)),
@@ -132,10 +138,12 @@ def _metric(deployment: Deployment, mode: str) -> dict[str, object]:
         return {
             "TargetValue": 5.0,
             "CustomizedMetricSpecification": {
-                "MetricName": "ApproximateBacklogSizePerInstance", "Namespace": "AWS/SageMaker",
-                "Dimensions": [{"Name": "EndpointName", "Value": deployment.name}], "Statistic": "Average",
+                "MetricName": "ApproximateBacklogSizePerInstance",
+                "Namespace": "AWS/SageMaker",
+                "Dimensions": [{"Name": "EndpointName", "Value": deployment.name}],
+                "Statistic": "Average",
             },
-        }  # fmt: skip
+        }
     if scaling.slots is not None:
         kind, value = "SageMakerVariantConcurrentRequestsPerModelHighResolution", max(int(scaling.slots * BUSY), 1)
     else:

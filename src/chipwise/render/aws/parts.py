@@ -63,9 +63,14 @@ def torchrun(deployment: Deployment, head: str) -> tuple[str, ...]:
     if not together(deployment):
         return ("torchrun", "--standalone", f"--nproc-per-node={each}", *rest)
     return (
-        "torchrun", f"--nnodes={many}", f"--nproc-per-node={each}", "--rdzv-backend=c10d",
-        f"--rdzv-endpoint={head}:{RENDEZVOUS_PORT}", f"--rdzv-id={deployment.name}", *rest,
-    )  # fmt: skip
+        "torchrun",
+        f"--nnodes={many}",
+        f"--nproc-per-node={each}",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={head}:{RENDEZVOUS_PORT}",
+        f"--rdzv-id={deployment.name}",
+        *rest,
+    )
 
 
 def words(deployment: Deployment) -> tuple[str, ...]:

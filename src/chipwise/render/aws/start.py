@@ -258,8 +258,11 @@ def _why_command(deployment: Deployment) -> str:
     software = deployment.software
     if in_shards(deployment) or (divided(deployment) and apart(deployment)):
         return "".join(f"# {line}\n" for line in part_reason(deployment))
-    text = "" if software.given or software.engine else \
-        "# The usual program of its kind: put your own into program.command of the workload.\n"  # fmt: skip
+    text = (
+        ""
+        if software.given or software.engine
+        else "# The usual program of its kind: put your own into program.command of the workload.\n"
+    )
     if divided(deployment):
         text += (
             f"# RUN, from 0, tells the program which of {parts(deployment)} runs is its own. One that fails stops no other.\n"

@@ -16,8 +16,13 @@ KEPT_BACK = 0.1  # of a machine's processors and memory, for the system and its 
 LEAST_CPUS, LEAST_BYTES = 0.3, GIB  # these, which count on small machines
 _RESOURCES = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Intel": "gpu.intel.com/i915"}
 # GKE's own names of slices, and the topology of each number of chips (general knowledge of its documentation).
-_TPUS = {"TPU-v4": ("tpu-v4-podslice", 3), "TPU-v5e": ("tpu-v5-lite-podslice", 2), "TPU-v5p": ("tpu-v5p-slice", 3),
-         "TPU-v6e": ("tpu-v6e-slice", 2), "TPU-v7": ("tpu7x", 3)}  # fmt: skip
+_TPUS = {
+    "TPU-v4": ("tpu-v4-podslice", 3),
+    "TPU-v5e": ("tpu-v5-lite-podslice", 2),
+    "TPU-v5p": ("tpu-v5p-slice", 3),
+    "TPU-v6e": ("tpu-v6e-slice", 2),
+    "TPU-v7": ("tpu7x", 3),
+}
 _FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 _CUBE = {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8", 512: "8x8x8"}
 

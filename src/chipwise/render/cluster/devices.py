@@ -87,9 +87,11 @@ def _nvidia_config(deployment: Deployment) -> Object:
     if node.sharing == "mps" and not node.profile:
         named = Noted(named, "MPS needs its control daemon on each node, which NVIDIA's chart of the device plugin brings.")
     return {
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": named,
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": named,
         "data": {_CONFIG: document(config)},
-    }  # fmt: skip
+    }
 
 
 def _nvidia(deployment: Deployment) -> Object:
@@ -134,11 +136,16 @@ def _neuron(deployment: Deployment) -> list[Object]:
     ]
     env: list[Yaml] = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
     daemon = _daemon(
-        deployment, name, "Neuron", chip_taint(deployment.node), env,
+        deployment,
+        name,
+        "Neuron",
+        chip_taint(deployment.node),
+        env,
         {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         {"plugins": {"hostPath": {"path": KUBELET}}, "run": {"hostPath": {"path": "/run"}}},
-        {"plugins": KUBELET, "run": "/run"}, account=name,
-    )  # fmt: skip
+        {"plugins": KUBELET, "run": "/run"},
+        account=name,
+    )
     who: Object = {"kind": "ServiceAccount", "name": name, "namespace": SYSTEM}
     role: Object = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     rights = "rbac.authorization.k8s.io/v1"
@@ -152,17 +159,30 @@ def _neuron(deployment: Deployment) -> list[Object]:
 
 def _efa(deployment: Deployment) -> Object:
     return _daemon(
-        deployment, "aws-efa-k8s-device-plugin", "EFA", chip_taint(deployment.node), [],
+        deployment,
+        "aws-efa-k8s-device-plugin",
+        "EFA",
+        chip_taint(deployment.node),
+        [],
         {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         {"plugins": {"hostPath": {"path": KUBELET}}, "devices": {"hostPath": {"path": "/dev/infiniband"}}},
-        {"plugins": KUBELET, "devices": "/dev/infiniband"}, host_network=True,
-    )  # fmt: skip
+        {"plugins": KUBELET, "devices": "/dev/infiniband"},
+        host_network=True,
+    )
 
 
 def _daemon(
-    deployment: Deployment, name: str, plugin: str, taint: Taint | None, env: Sequence[Yaml], security: Object,
-    volumes: dict[str, Object], mounts: dict[str, str], account: str | None = None, host_network: bool = False,
-) -> Object:  # fmt: skip
+    deployment: Deployment,
+    name: str,
+    plugin: str,
+    taint: Taint | None,
+    env: Sequence[Yaml],
+    security: Object,
+    volumes: dict[str, Object],
+    mounts: dict[str, str],
+    account: str | None = None,
+    host_network: bool = False,
+) -> Object:
     image = deployment.platforms.get("Device plugins", {}).get(plugin)
     assert image is not None, f"no image of the {plugin} device plugin in the catalog"
     container: Object = {"name": name, "image": image}
@@ -181,14 +201,25 @@ def _daemon(
         tolerations.append({"key": taint.key, "operator": "Exists", "effect": taint.effect})
     spec |= {
         "priorityClassName": Noted("system-node-critical", "Without it the node has chips that nobody can ask for."),
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-            Noted(wanted, "Machines with the device; add those of other workloads.")]}}},
-        "tolerations": tolerations, "containers": [container],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [Noted(wanted, "Machines with the device; add those of other workloads.")]
+                }
+            }
+        },
+        "tolerations": tolerations,
+        "containers": [container],
         "volumes": [{"name": key} | source for key, source in volumes.items()],
-    }  # fmt: skip
+    }
     labels: Object = {"app.kubernetes.io/name": name}
     return {
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": SYSTEM},
-        "spec": {"selector": {"matchLabels": labels}, "updateStrategy": {"type": "RollingUpdate"},
-                 "template": {"metadata": {"labels": labels}, "spec": spec}},
-    }  # fmt: skip
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": SYSTEM},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }

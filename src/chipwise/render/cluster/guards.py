@@ -17,7 +17,8 @@ from chipwise.units import GIB
 def namespace(deployment: Deployment) -> Object:
     name = namespace_of(deployment)
     return {
-        "apiVersion": "v1", "kind": "Namespace",
+        "apiVersion": "v1",
+        "kind": "Namespace",
         "metadata": {
             "name": name,
             "labels": {
@@ -25,23 +26,28 @@ def namespace(deployment: Deployment) -> Object:
                 "pod-security.kubernetes.io/enforce": Noted("restricted", "No root, no host access, no privileges."),
             },
         },
-    }  # fmt: skip
+    }
 
 
 def service_account(deployment: Deployment) -> Object:
     return {
-        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(deployment),
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": meta(deployment),
         "automountServiceAccountToken": False,
-    }  # fmt: skip
+    }
 
 
 def priority_class(deployment: Deployment) -> Object:
     service = deployment.form is Form.SERVICE
     return {
-        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": priority_of(deployment)},
-        "value": 100000 if service else 1000, "preemptionPolicy": "PreemptLowerPriority" if service else "Never",
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": priority_of(deployment)},
+        "value": 100000 if service else 1000,
+        "preemptionPolicy": "PreemptLowerPriority" if service else "Never",
         "description": "Services go before jobs." if service else "Jobs wait until there is room.",
-    }  # fmt: skip
+    }
 
 
 def most_pods(deployment: Deployment) -> int:
@@ -58,8 +64,11 @@ def quota(deployment: Deployment) -> Object:
         chips = pod_chips(deployment) * most
         if deployment.form is Form.SERVICE:
             chips += pod_chips(deployment)
-        hard[f"requests.{resource}"] = Noted(str(chips), "The most that the plan ever uses, and one more during a rollout.") \
-            if deployment.form is Form.SERVICE else Noted(str(chips), "What the plan uses, and no more.")  # fmt: skip
+        hard[f"requests.{resource}"] = (
+            Noted(str(chips), "The most that the plan ever uses, and one more during a rollout.")
+            if deployment.form is Form.SERVICE
+            else Noted(str(chips), "What the plan uses, and no more.")
+        )
     storage = sum(one.size_bytes for one in kept(deployment))
     if storage:
         hard["requests.storage"] = f"{_gib(storage) + 10}Gi"
@@ -69,9 +78,11 @@ def quota(deployment: Deployment) -> Object:
 def limit_range(deployment: Deployment) -> Object:
     usual: Object = {"type": "Container", "default": {"memory": "1Gi"}, "defaultRequest": {"cpu": "100m", "memory": "256Mi"}}
     return {
-        "apiVersion": "v1", "kind": "LimitRange", "metadata": meta(deployment),
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": meta(deployment),
         "spec": {"limits": [Noted(usual, "For containers that say nothing, such as those of somebody's debug session.")]},
-    }  # fmt: skip
+    }
 
 
 def network_policy(deployment: Deployment) -> Object:
@@ -90,10 +101,16 @@ def network_policy(deployment: Deployment) -> Object:
         ingress.append(Noted({"from": [same]}, "The pods of the job among themselves."))
         egress.append({"to": [same]})
     return {
-        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta(deployment),
-        "spec": {"podSelector": {"matchLabels": selector(deployment)}, "policyTypes": ["Ingress", "Egress"],
-                 "ingress": ingress, "egress": egress},
-    }  # fmt: skip
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": meta(deployment),
+        "spec": {
+            "podSelector": {"matchLabels": selector(deployment)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": ingress,
+            "egress": egress,
+        },
+    }
 
 
 def _credentials(deployment: Deployment) -> list[Yaml]:

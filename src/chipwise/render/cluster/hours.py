@@ -23,16 +23,23 @@ def clocks(deployment: Deployment) -> Sequence[Object]:
         return ()
     kind = "statefulset" if live(deployment) else "deployment"
     rule: Object = {
-        "apiGroups": ["apps"], "resources": [f"{kind}s", f"{kind}s/scale"], "resourceNames": [deployment.name],
+        "apiGroups": ["apps"],
+        "resources": [f"{kind}s", f"{kind}s/scale"],
+        "resourceNames": [deployment.name],
         "verbs": ["get", "patch", "update"],
-    }  # fmt: skip
+    }
     scale = ["kubectl", "scale", kind, deployment.name, f"--namespace={namespace_of(deployment)}"]
     return (
         *_rights(deployment, rule),
-        _clock(deployment, "open", deployment.starts, [*scale, f"--replicas={scaling.least}"],
-               "The plan pays for these hours only."),
+        _clock(
+            deployment,
+            "open",
+            deployment.starts,
+            [*scale, f"--replicas={scaling.least}"],
+            "The plan pays for these hours only.",
+        ),
         _clock(deployment, "close", deployment.stops, [*scale, "--replicas=0"], "Empty machines go by themselves."),
-    )  # fmt: skip
+    )
 
 
 def pauses(deployment: Deployment) -> Sequence[Object]:
@@ -40,16 +47,29 @@ def pauses(deployment: Deployment) -> Sequence[Object]:
     if not (deployment.opens and deployment.closes):
         return ()
     rule: Object = {
-        "apiGroups": ["batch"], "resources": ["jobs"], "resourceNames": [deployment.name], "verbs": ["get", "patch"],
-    }  # fmt: skip
+        "apiGroups": ["batch"],
+        "resources": ["jobs"],
+        "resourceNames": [deployment.name],
+        "verbs": ["get", "patch"],
+    }
     patch = ["kubectl", "patch", "job", deployment.name, f"--namespace={namespace_of(deployment)}", "--type=merge"]
     return (
         *_rights(deployment, rule),
-        _clock(deployment, "open", deployment.opens, [*patch, '--patch={"spec": {"suspend": false}}'],
-               "It goes on. Delete both clocks with the Job, when it is done."),
-        _clock(deployment, "close", deployment.closes, [*patch, '--patch={"spec": {"suspend": true}}'],
-               "It saves and waits; its machines go."),
-    )  # fmt: skip
+        _clock(
+            deployment,
+            "open",
+            deployment.opens,
+            [*patch, '--patch={"spec": {"suspend": false}}'],
+            "It goes on. Delete both clocks with the Job, when it is done.",
+        ),
+        _clock(
+            deployment,
+            "close",
+            deployment.closes,
+            [*patch, '--patch={"spec": {"suspend": true}}'],
+            "It saves and waits; its machines go.",
+        ),
+    )
 
 
 def _rights(deployment: Deployment, rule: Object) -> tuple[Object, ...]:
@@ -58,31 +78,46 @@ def _rights(deployment: Deployment, rule: Object) -> tuple[Object, ...]:
     return (
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(deployment, name)},
         {"apiVersion": f"{rights}/v1", "kind": "Role", "metadata": meta(deployment, name), "rules": [rule]},
-        {"apiVersion": f"{rights}/v1", "kind": "RoleBinding", "metadata": meta(deployment, name),
-         "roleRef": {"apiGroup": rights, "kind": "Role", "name": name}, "subjects": [who]},
-    )  # fmt: skip
+        {
+            "apiVersion": f"{rights}/v1",
+            "kind": "RoleBinding",
+            "metadata": meta(deployment, name),
+            "roleRef": {"apiGroup": rights, "kind": "Role", "name": name},
+            "subjects": [who],
+        },
+    )
 
 
 def _clock(deployment: Deployment, what: str, when: str, words: list[str], why: str) -> Object:
     container: Object = {
-        "name": "main", "image": IMAGE, "command": list(words),
+        "name": "main",
+        "image": IMAGE,
+        "command": list(words),
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}},
         "securityContext": {
-            "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
         },
-    }  # fmt: skip
+    }
     pod: Object = {
-        "serviceAccountName": f"{deployment.name}-hours", "restartPolicy": "OnFailure",
+        "serviceAccountName": f"{deployment.name}-hours",
+        "restartPolicy": "OnFailure",
         "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container],
-    }  # fmt: skip
+    }
     schedule: Yaml = Noted(when, why)
     return {
-        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta(deployment, f"{deployment.name}-{what}"),
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": meta(deployment, f"{deployment.name}-{what}"),
         "spec": {
-            "schedule": schedule, "timeZone": deployment.time_zone, "concurrencyPolicy": "Replace",
+            "schedule": schedule,
+            "timeZone": deployment.time_zone,
+            "concurrencyPolicy": "Replace",
             "startingDeadlineSeconds": Noted(3600, "A control plane that was away does it late rather than never."),
-            "successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 3,
+            "successfulJobsHistoryLimit": 1,
+            "failedJobsHistoryLimit": 3,
             "jobTemplate": {"spec": {"backoffLimit": 5, "ttlSecondsAfterFinished": 86400, "template": {"spec": pod}}},
         },
-    }  # fmt: skip
+    }

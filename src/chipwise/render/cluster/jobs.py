@@ -70,11 +70,15 @@ def _meeting(deployment: Deployment, many: int) -> Yaml:
     names and addresses, which are not all known yet when pods start."""
     first = f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc"
     words = [
-        f"--nnodes={many}", f"--nproc-per-node={processes(deployment)}", "--max-restarts=3", "--rdzv-backend=c10d",
-        f"--rdzv-endpoint={first}:{RENDEZVOUS_PORT}", f"--rdzv-id={deployment.name}",
+        f"--nnodes={many}",
+        f"--nproc-per-node={processes(deployment)}",
+        "--max-restarts=3",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={first}:{RENDEZVOUS_PORT}",
+        f"--rdzv-id={deployment.name}",
         f'--rdzv-conf="is_host=$host,join_timeout={PATIENCE_S},read_timeout={PATIENCE_S}"',
         *quoted(deployment.software.command[1:]),
-    ]  # fmt: skip
+    ]
     lines = ['if [ "$JOB_COMPLETION_INDEX" = 0 ]; then host=true; else host=false; fi', *folded("exec torchrun", words)]
     why = (
         f"The first pod hosts the meeting point, and all wait {PATIENCE_S // 3600} h for a machine that comes late or in place"
@@ -97,14 +101,16 @@ def _why_ranks(deployment: Deployment, starter: tuple[str, ...]) -> str:
 def rendezvous(deployment: Deployment) -> Object:
     """A name for each pod, before it is ready: the first one is where the others meet."""
     return {
-        "apiVersion": "v1", "kind": "Service", "metadata": meta(deployment),
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": meta(deployment),
         "spec": {
             "clusterIP": Noted("None", "Headless: every pod gets a name of its own."),
             "publishNotReadyAddresses": Noted(True, "They must meet before any of them is ready."),
             "selector": selector(deployment),
             "ports": [{"name": "rendezvous", "port": RENDEZVOUS_PORT}],
         },
-    }  # fmt: skip
+    }
 
 
 def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = False, alone: bool = False) -> Object:
@@ -159,14 +165,18 @@ def job(deployment: Deployment, queue: str | None = None, by_hours: bool = False
         metadata = queued(metadata, queue, deployment)
     if deployment.starts:
         return {
-            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata,
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": metadata,
             "spec": {
-                "schedule": deployment.starts, "timeZone": deployment.time_zone,
+                "schedule": deployment.starts,
+                "timeZone": deployment.time_zone,
                 "concurrencyPolicy": Noted("Forbid", "A run that takes longer is not overtaken by the next."),
-                "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 3,
+                "successfulJobsHistoryLimit": 3,
+                "failedJobsHistoryLimit": 3,
                 "jobTemplate": {"metadata": {"labels": metadata["labels"]}, "spec": spec(deployment, queue)},
             },
-        }  # fmt: skip
+        }
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec(deployment, queue, by_hours)}
 
 

@@ -41,24 +41,30 @@ def stateful_set(deployment: Deployment, queue: str | None = None) -> Object:
     pod = pod | {"spec": spec | {"volumes": [*spec["volumes"], listed]}}
     metadata = meta(deployment) if queue is None else queued(meta(deployment), queue, deployment)
     return {
-        "apiVersion": "apps/v1", "kind": Noted("StatefulSet", _WHY), "metadata": metadata,
+        "apiVersion": "apps/v1",
+        "kind": Noted("StatefulSet", _WHY),
+        "metadata": metadata,
         "spec": {
             "replicas": groups(deployment),
             "serviceName": Noted(deployment.name, "Older clusters ask for it; nobody calls an encoder, so it names none."),
             "podManagementPolicy": Noted("Parallel", "Groups know nothing of each other: all start at once."),
             "updateStrategy": {"type": "RollingUpdate"},
-            "selector": {"matchLabels": selector(deployment)}, "minReadySeconds": 10, "revisionHistoryLimit": 5,
+            "selector": {"matchLabels": selector(deployment)},
+            "minReadySeconds": 10,
+            "revisionHistoryLimit": 5,
             "template": pod,
         },
-    }  # fmt: skip
+    }
 
 
 def _spread(deployment: Deployment) -> list[Yaml]:
     """Over zones only: the chip that a pod asks for spreads it over machines."""
     rule: Object = {
-        "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway",
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": selector(deployment)},
-    }  # fmt: skip
+    }
     return [rule]
 
 
@@ -69,9 +75,11 @@ def config_name(deployment: Deployment) -> str:
 def stream_file(deployment: Deployment) -> str:
     """The list in a file of its own: it is the user's, and the rest is not."""
     made: Object = {
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": meta(deployment, config_name(deployment)),
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": meta(deployment, config_name(deployment)),
         "data": {LIST: Noted(stream_list(deployment), "A changed line holds from the next start of its stream on.")},
-    }  # fmt: skip
+    }
     return document(made, title=heading(deployment, f"Apply it before workload.yaml. {list_reason(deployment)}"))
 
 

@@ -93,10 +93,13 @@ def _spec(deployment: Deployment, command: Yaml, queued: bool) -> Object:
     if tolerations := _tolerations(deployment):
         spec["tolerations"] = tolerations
     spec["securityContext"] = {
-        "runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER,
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
         "fsGroup": Noted(USER, "Volumes are writable for the program's user."),
-        "fsGroupChangePolicy": "OnRootMismatch", "seccompProfile": {"type": "RuntimeDefault"},
-    }  # fmt: skip
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
     spec["terminationGracePeriodSeconds"] = _grace(deployment)
     spec["containers"] = [container(deployment, command)]
     spec["volumes"] = _volumes(deployment)
@@ -146,7 +149,7 @@ def container(deployment: Deployment, command: Yaml) -> Object:
         *({"name": one.name, "mountPath": one.path} for one in kept(deployment)),
         {"name": "tmp", "mountPath": "/tmp"},
         {"name": "shm", "mountPath": "/dev/shm"},
-    ]  # fmt: skip
+    ]
     return KUBERNETES.document(made)
 
 
@@ -181,15 +184,17 @@ def _probes(deployment: Deployment) -> Object:
     check: Object = {"httpGet": {"path": software.health, "port": "http"}}
     wait = math.ceil(start_seconds(deployment) / 10)
     return {
-        "startupProbe": check | {
-            "periodSeconds": 10, "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first, then load."),
+        "startupProbe": check
+        | {
+            "periodSeconds": 10,
+            "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first, then load."),
         },
         "readinessProbe": check | {"periodSeconds": 5, "failureThreshold": 2},
         "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},
         "lifecycle": {
             "preStop": {"sleep": {"seconds": Noted(15, "The balancer forgets this pod first; then it ends what it began.")}},
         },
-    }  # fmt: skip
+    }
 
 
 def _grace(deployment: Deployment) -> Yaml:

@@ -22,8 +22,11 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
     assert scaling is not None
     spare = scaling.least < 2
     strategy: Object = {"maxSurge": 1, "maxUnavailable": 0} if spare else {"maxSurge": 0, "maxUnavailable": 1}
-    why = "One more chip for the time of a rollout: there is no second replica to lean on." if spare \
-        else "In place: a rollout needs no chip that is not there."  # fmt: skip
+    why = (
+        "One more chip for the time of a rollout: there is no second replica to lean on."
+        if spare
+        else "In place: a rollout needs no chip that is not there."
+    )
     spread: list[Yaml] = [
         {
             "maxSkew": 1,
@@ -38,8 +41,10 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
     spec: Object = {
         "selector": {"matchLabels": selector(deployment)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, why)},
-        "minReadySeconds": 10, "revisionHistoryLimit": 5, "template": pod,
-    }  # fmt: skip
+        "minReadySeconds": 10,
+        "revisionHistoryLimit": 5,
+        "template": pod,
+    }
     if scaling.least == scaling.most:
         spec = {"replicas": scaling.least} | spec
     metadata = meta(deployment) if queue is None else queued(meta(deployment), queue, deployment)
@@ -48,22 +53,27 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
 
 def service(deployment: Deployment) -> Object:
     return {
-        "apiVersion": "v1", "kind": "Service", "metadata": meta(deployment),
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": meta(deployment),
         "spec": {
             "type": Noted("ClusterIP", "Put a gateway with TLS and sign-in before it; it is not open to the world."),
-            "selector": selector(deployment), "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+            "selector": selector(deployment),
+            "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
         },
-    }  # fmt: skip
+    }
 
 
 def disruption_budget(deployment: Deployment) -> Object:
     return {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta(deployment),
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": meta(deployment),
         "spec": {
             "maxUnavailable": Noted(1, "Drains take one replica at a time."),
             "selector": {"matchLabels": selector(deployment)},
         },
-    }  # fmt: skip
+    }
 
 
 def autoscaler(deployment: Deployment) -> Object | None:
@@ -72,7 +82,9 @@ def autoscaler(deployment: Deployment) -> Object | None:
     if scaling.least == scaling.most:
         return None
     return {
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta(deployment),
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": meta(deployment),
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment.name},
             "minReplicas": Noted(scaling.least, scaling.told_least),
@@ -80,7 +92,8 @@ def autoscaler(deployment: Deployment) -> Object | None:
             "metrics": [_metric(deployment)],
             "behavior": {
                 "scaleUp": {
-                    "stabilizationWindowSeconds": 0, "policies": [{"type": "Percent", "value": 100, "periodSeconds": 60}],
+                    "stabilizationWindowSeconds": 0,
+                    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 60}],
                 },
                 "scaleDown": {
                     "stabilizationWindowSeconds": Noted(600, "A machine takes minutes to come: do not let it go for a lull."),
@@ -88,7 +101,7 @@ def autoscaler(deployment: Deployment) -> Object | None:
                 },
             },
         },
-    }  # fmt: skip
+    }
 
 
 def _metric(deployment: Deployment) -> Yaml:

@@ -44,15 +44,19 @@ def function_files(deployment: Deployment) -> list[File]:
     trigger = trigger_of(deployment)
     disk = min(max(math.ceil(2 * weights(deployment) / MIB), 512), int(float(offered.get("most disk MB", "10240"))))
     constants = [
-        Constant("NAME", deployment.name), Constant("MINE", MINE), Constant("REGION", deployment.node.region),
+        Constant("NAME", deployment.name),
+        Constant("MINE", MINE),
+        Constant("REGION", deployment.node.region),
         Constant("ARCHITECTURE", "arm64" if deployment.node.arch == "arm64" else "x86_64"),
         Constant("MEMORY_MB", memory, f"Memory buys processors: {MB_PER_VCPU:,} MB for each."),
         Constant("DISK_MB", disk, "/tmp."),
         Constant("SECONDS", min(math.ceil(max(2 * seconds, 60)), int(most_s)), "Twice the latest end, if Lambda allows."),
         Constant("ENVIRONMENT", LAMBDA.settings(settings(deployment))),
-        Constant("BUCKET", trigger[0] if trigger else None), Constant("PREFIX", trigger[1] if trigger else ""),
-        Constant("MOST", CONCURRENCY, "Runs at a time."), Constant("TAGS", tags(deployment)),
-    ]  # fmt: skip
+        Constant("BUCKET", trigger[0] if trigger else None),
+        Constant("PREFIX", trigger[1] if trigger else ""),
+        Constant("MOST", CONCURRENCY, "Runs at a time."),
+        Constant("TAGS", tags(deployment)),
+    ]
     told = heading(deployment)
     command = Constant("COMMAND", list(deployment.software.command), _usual(deployment))
     about = "Runs the program of the workload for each object that arrives."

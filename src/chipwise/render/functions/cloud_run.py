@@ -26,8 +26,11 @@ MOST_LABELS = 40
 def cloud_run_files(deployment: Deployment) -> list[File]:
     _refuse(deployment)
     gpu = deployment.node.accelerated
-    deployment = sold_as(deployment, "Cloud Run GPU", "", "no zonal redundancy") if gpu else \
-        sold_as(deployment, "Cloud Run", "CPU, billed by request", "billed by request")  # fmt: skip
+    deployment = (
+        sold_as(deployment, "Cloud Run GPU", "", "no zonal redundancy")
+        if gpu
+        else sold_as(deployment, "Cloud Run", "CPU, billed by request", "billed by request")
+    )
     trigger = trigger_of(deployment)
     told = heading(deployment)
     offered = deployment.platforms.get("Cloud Run", {})
@@ -162,13 +165,15 @@ def _service(deployment: Deployment, pushed: bool) -> Object:
         inside["startupProbe"] = {"httpGet": {"path": path, "port": port}, "periodSeconds": 10, "failureThreshold": 60}
     spec["containers"] = [inside]
     return {
-        "apiVersion": "serving.knative.dev/v1", "kind": "Service",
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
         "metadata": {
-            "name": deployment.name, "labels": _labels(deployment),
+            "name": deployment.name,
+            "labels": _labels(deployment),
             "annotations": {"run.googleapis.com/ingress": Noted("internal-and-cloud-load-balancing", "Not open to the world.")},
         },
         "spec": {"template": {"metadata": {"annotations": notes}, "spec": spec}},
-    }  # fmt: skip
+    }
 
 
 def _job(deployment: Deployment) -> Object:
@@ -184,10 +189,11 @@ def _job(deployment: Deployment) -> Object:
     if many > 1:
         tasks["taskCount"] = Noted(many, "Each finds its part in CLOUD_RUN_TASK_INDEX of CLOUD_RUN_TASK_COUNT.")
     return {
-        "apiVersion": "run.googleapis.com/v1", "kind": "Job",
+        "apiVersion": "run.googleapis.com/v1",
+        "kind": "Job",
         "metadata": {"name": deployment.name, "labels": _labels(deployment)},
         "spec": {"template": {"metadata": {"annotations": notes}, "spec": tasks}},
-    }  # fmt: skip
+    }
 
 
 def _dockerfile(deployment: Deployment) -> str:

@@ -60,9 +60,13 @@ def _container(deployment: Deployment) -> Object:
     env: list[Yaml] = [{"name": key, "value": value} for key, value in settings(deployment).items()]
     env += [{"name": setting, "secretRef": f"{name}-{key}".lower()} for setting, name, key in software.secrets]
     made: Object = {
-        "name": "main", "image": image, "command": list(software.command[:1]), "args": list(software.command[1:]), "env": env,
+        "name": "main",
+        "image": image,
+        "command": list(software.command[:1]),
+        "args": list(software.command[1:]),
+        "env": env,
         "resources": {"cpu": cpu, "memory": f"{memory:g}Gi"},
-    }  # fmt: skip
+    }
     if deployment.node.accelerated:
         made["resources"] = Noted(made["resources"], "The whole of the GPU profile: what is left over is nobody's.")
     return made
@@ -91,8 +95,10 @@ def _app(deployment: Deployment) -> Object:
     inside = _container(deployment)
     if software.health is not None:
         check: Object = {"httpGet": {"path": software.health, "port": software.port or 8000}}
-        inside["probes"] = [{"type": "Startup", **check, "periodSeconds": 10, "failureThreshold": 60},
-                            {"type": "Readiness", **check, "periodSeconds": 5}]  # fmt: skip
+        inside["probes"] = [
+            {"type": "Startup", **check, "periodSeconds": 10, "failureThreshold": 60},
+            {"type": "Readiness", **check, "periodSeconds": 5},
+        ]
     rule: Object = {
         "name": "requests",
         "http": {
@@ -103,21 +109,30 @@ def _app(deployment: Deployment) -> Object:
     }
     settings: Object = {
         "activeRevisionsMode": "Single",
-        "ingress": {"external": Noted(False, "Only from within the environment; put a gateway before it."),
-                    "targetPort": software.port or 8000, "transport": "auto"},
-    }  # fmt: skip
+        "ingress": {
+            "external": Noted(False, "Only from within the environment; put a gateway before it."),
+            "targetPort": software.port or 8000,
+            "transport": "auto",
+        },
+    }
     if software.secrets:
         settings["secrets"] = _secrets(deployment)
     scale: Object = {
         "minReplicas": _warm(deployment),
-        "maxReplicas": most_instances(deployment, 10), "rules": [rule],
-    }  # fmt: skip
+        "maxReplicas": most_instances(deployment, 10),
+        "rules": [rule],
+    }
     return {
-        "type": "Microsoft.App/containerApps", "location": deployment.node.region, "tags": dict(tags(deployment)),
+        "type": "Microsoft.App/containerApps",
+        "location": deployment.node.region,
+        "tags": dict(tags(deployment)),
         "identity": {"type": "SystemAssigned"},
-        "properties": {**_common(deployment, "managedEnvironmentId"),
-                       "configuration": settings, "template": {"containers": [inside], "scale": scale}},
-    }  # fmt: skip
+        "properties": {
+            **_common(deployment, "managedEnvironmentId"),
+            "configuration": settings,
+            "template": {"containers": [inside], "scale": scale},
+        },
+    }
 
 
 def _warm(deployment: Deployment) -> Yaml:
@@ -135,27 +150,39 @@ def _job(deployment: Deployment, triggered: bool) -> Object:
     settings: Object = {"replicaTimeout": seconds, "replicaRetryLimit": 3}
     if triggered:
         rule: Object = {
-            "name": "objects", "type": "azure-queue", "identity": "system",
+            "name": "objects",
+            "type": "azure-queue",
+            "identity": "system",
             "metadata": {"accountName": "STORAGE_ACCOUNT", "queueName": _name(deployment), "queueLength": "1"},
-        }  # fmt: skip
-        settings |= {"triggerType": Noted("Event", "A run for each message: the program takes one, works, deletes it."),
-                     "eventTriggerConfig": {"parallelism": 1, "replicaCompletionCount": 1,
-                                            "scale": {"minExecutions": 0, "maxExecutions": 50, "pollingInterval": 30,
-                                                      "rules": [rule]}}}  # fmt: skip
+        }
+        settings |= {
+            "triggerType": Noted("Event", "A run for each message: the program takes one, works, deletes it."),
+            "eventTriggerConfig": {
+                "parallelism": 1,
+                "replicaCompletionCount": 1,
+                "scale": {"minExecutions": 0, "maxExecutions": 50, "pollingInterval": 30, "rules": [rule]},
+            },
+        }
     elif deployment.starts:
-        settings |= {"triggerType": "Schedule",
-                     "scheduleTriggerConfig": {"cronExpression": _cron(deployment),
-                                               "parallelism": many, "replicaCompletionCount": many}}  # fmt: skip
+        settings |= {
+            "triggerType": "Schedule",
+            "scheduleTriggerConfig": {"cronExpression": _cron(deployment), "parallelism": many, "replicaCompletionCount": many},
+        }
     else:
         settings |= {"triggerType": "Manual", "manualTriggerConfig": {"parallelism": many, "replicaCompletionCount": many}}
     if deployment.software.secrets:
         settings["secrets"] = _secrets(deployment)
     return {
-        "type": "Microsoft.App/jobs", "location": deployment.node.region, "tags": dict(tags(deployment)),
+        "type": "Microsoft.App/jobs",
+        "location": deployment.node.region,
+        "tags": dict(tags(deployment)),
         "identity": {"type": "SystemAssigned"},
-        "properties": {**_common(deployment, "environmentId"),
-                       "configuration": settings, "template": {"containers": [_container(deployment)]}},
-    }  # fmt: skip
+        "properties": {
+            **_common(deployment, "environmentId"),
+            "configuration": settings,
+            "template": {"containers": [_container(deployment)]},
+        },
+    }
 
 
 def _name(deployment: Deployment) -> str:

@@ -77,8 +77,11 @@ def settings(deployment: Deployment) -> dict[str, str]:
 def refuse_memory(deployment: Deployment, service: str, most_mib: float) -> None:
     needed = memory_bytes(deployment) / MIB
     if needed > most_mib:
-        what = f"weights of {weights(deployment) / GIB:.1f} GiB and its program" if deployment.model is not None \
-            else f"a {deployment.node.machine}, which the plan chose"  # fmt: skip
+        what = (
+            f"weights of {weights(deployment) / GIB:.1f} GiB and its program"
+            if deployment.model is not None
+            else f"a {deployment.node.machine}, which the plan chose"
+        )
         raise CannotRender(
             f"{service} has at most {most_mib:,.0f} MiB of memory; {deployment.title} needs {needed:,.0f} MiB ({what}).",
             remedy="Take --to ecs, batch or kubernetes, or plan a smaller model or number format.",

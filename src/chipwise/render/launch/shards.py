@@ -127,9 +127,7 @@ def shard_arguments(deployment: Deployment, to: str = "") -> tuple[str, ...]:
     """What the program is told: folders, shards, and the engine's command without its files."""
     command = deployment.software.command
     folders = [command[command.index(flag) + 1].removesuffix(".jsonl") for flag in _FILES]
-    engine = [
-        word for at, word in enumerate(command) if word not in _FILES and (at == 0 or command[at - 1] not in _FILES)
-    ]  # fmt: skip
+    engine = [word for at, word in enumerate(command) if word not in _FILES and (at == 0 or command[at - 1] not in _FILES)]
     return (folders[0], to or folders[1], str(shards(deployment)), *engine)
 
 

@@ -91,9 +91,14 @@ def torchrun(deployment: Deployment, rank: str, first: str, port: str, name: str
     """For a shell. `rank`, `first`, `port` and `name` are expressions of it: this machine's number, where to meet, and
     what tells this run from another."""
     head = [
-        "torchrun", f"--nnodes={run_machines(deployment)}", f"--nproc-per-node={processes(deployment)}",
-        f"--node-rank={rank}", "--rdzv-backend=c10d", f"--rdzv-endpoint={first}:{port}", f"--rdzv-id={name}",
-    ]  # fmt: skip
+        "torchrun",
+        f"--nnodes={run_machines(deployment)}",
+        f"--nproc-per-node={processes(deployment)}",
+        f"--node-rank={rank}",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={first}:{port}",
+        f"--rdzv-id={name}",
+    ]
     return [*head, *quoted(deployment.software.command[1:])]
 
 

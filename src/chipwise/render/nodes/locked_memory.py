@@ -18,15 +18,22 @@ _FILES = (65536, 1048576)  # nodeadm's own; the list is replaced as a whole
 def node_config() -> str:
     """By itself, as Karpenter and eksctl take it."""
     limits = [
-        {"type": "RLIMIT_NOFILE", "soft": Noted(_FILES[0], "As it was: this list replaces the node image's."),
-         "hard": _FILES[1]},
-        {"type": "RLIMIT_MEMLOCK", "soft": Noted(UNLIMITED, "As good as unlimited: no number beyond 2^53 survives nodeadm."),
-         "hard": UNLIMITED},
-    ]  # fmt: skip
+        {
+            "type": "RLIMIT_NOFILE",
+            "soft": Noted(_FILES[0], "As it was: this list replaces the node image's."),
+            "hard": _FILES[1],
+        },
+        {
+            "type": "RLIMIT_MEMLOCK",
+            "soft": Noted(UNLIMITED, "As good as unlimited: no number beyond 2^53 survives nodeadm."),
+            "hard": UNLIMITED,
+        },
+    ]
     config: Object = {
-        "apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig",
+        "apiVersion": "node.eks.aws/v1alpha1",
+        "kind": "NodeConfig",
         "spec": {"containerd": {"baseRuntimeSpec": {"process": {"rlimits": [*limits]}}}},
-    }  # fmt: skip
+    }
     return document(config)
 
 

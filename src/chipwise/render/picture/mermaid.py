@@ -11,9 +11,12 @@ from chipwise.render.picture.scene import Box, Look, Scene
 _PLAIN = re.compile(r"[A-Za-z0-9 .,:/+%_-]")
 _SHAPES = {Look.STORE: ("[(", ")]"), Look.PEOPLE: ("([", "])"), Look.DEVICE: ("[[", "]]")}
 STYLES = {
-    Look.JOB: ("#e8f0fe", "#1a4f9c"), Look.SERVICE: ("#e6f4ea", "#1e6b36"), Look.DEVICE: ("#fef3e0", "#8a5a00"),
-    Look.STORE: ("#f3e8fd", "#5b2c8a"), Look.PEOPLE: ("#f1f3f4", "#444444"),
-}  # fmt: skip
+    Look.JOB: ("#e8f0fe", "#1a4f9c"),
+    Look.SERVICE: ("#e6f4ea", "#1e6b36"),
+    Look.DEVICE: ("#fef3e0", "#8a5a00"),
+    Look.STORE: ("#f3e8fd", "#5b2c8a"),
+    Look.PEOPLE: ("#f1f3f4", "#444444"),
+}
 
 
 def mermaid(scene: Scene, comments: str) -> str:

@@ -183,8 +183,11 @@ def _single(one: Deployment) -> Scene:
             lines = (*lines, f"{one.scaling.least} to {one.scaling.most} replicas")
         key = f"m{at}"
         boxes.append(Box(key, _look(one), _titled(one), lines, first, at))
-        arrows += [Arrow(box.key, key, f"{stand.share:.0%}" if several else _traffic(one), True) for box in outer
-                   if box.look is Look.PEOPLE]  # fmt: skip
+        arrows += [
+            Arrow(box.key, key, f"{stand.share:.0%}" if several else _traffic(one), True)
+            for box in outer
+            if box.look is Look.PEOPLE
+        ]
         arrows += [Arrow(box.key, key, "read") for box in outer if box.look is Look.STORE]
         for number, volume in enumerate(_before(one)):
             boxes.append(_store(f"b{at}x{number}", volume, beside, at))

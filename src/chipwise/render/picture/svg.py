@@ -219,9 +219,16 @@ def _arrows(scene: Scene, drawn: dict[str, Drawn], lanes: list[Lane], span: tupl
 
 
 def _way(
-    source: Drawn, target: Drawn, x1: float, x2: float, drawn: dict[str, Drawn], span: tuple[float, float],
-    bends: dict[float, int], around: dict[int, int], lanes: list[Lane],
-) -> list[tuple[float, float]]:  # fmt: skip
+    source: Drawn,
+    target: Drawn,
+    x1: float,
+    x2: float,
+    drawn: dict[str, Drawn],
+    span: tuple[float, float],
+    bends: dict[float, int],
+    around: dict[int, int],
+    lanes: list[Lane],
+) -> list[tuple[float, float]]:
     """It bends in the gap before its target, or outside of all places where it comes from there; where a box stands in its
     way it goes through the gutter of that box's place."""
     down = target.box.row > source.box.row
@@ -234,10 +241,13 @@ def _way(
     bend = level - step * 5 * (bends[level] % 5)
     run, ends = (x2, (bend, y2)) if outside else (x1, (y1, bend))
     blocked = [
-        one for one in drawn.values()
-        if one is not source and one is not target and one.x - 4 < run < one.x + one.wide + 4
+        one
+        for one in drawn.values()
+        if one is not source
+        and one is not target
+        and one.x - 4 < run < one.x + one.wide + 4
         and min(ends) < one.y + one.high / 2 < max(ends)
-    ]  # fmt: skip
+    ]
     if x1 != x2 or blocked:
         bends[level] += 1
     if blocked:

@@ -69,14 +69,18 @@ def _head(deployment: Deployment, scales: bool, extra: tuple[Yaml, ...]) -> Obje
         mounts.append(extra[0])
         volumes.append(extra[1])
     container: Object = {
-        "name": "ray-head", "image": image_of(deployment),
-        "ports": [{"name": "gcs-server", "containerPort": HEAD_PORT}, {"name": "dashboard", "containerPort": DASHBOARD},
-                  {"name": "client", "containerPort": CLIENT}]
+        "name": "ray-head",
+        "image": image_of(deployment),
+        "ports": [
+            {"name": "gcs-server", "containerPort": HEAD_PORT},
+            {"name": "dashboard", "containerPort": DASHBOARD},
+            {"name": "client", "containerPort": CLIENT},
+        ]
         + ([{"name": "serve", "containerPort": SERVE}] if deployment.form is Form.SERVICE else []),
         "resources": {"requests": {"cpu": "2", "memory": HEAD_MEMORY}, "limits": {"memory": HEAD_MEMORY}},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": mounts,
-    }  # fmt: skip
+    }
     spec: Object = {}
     if not scales:
         spec["automountServiceAccountToken"] = Noted(False, "Nothing here talks to the API server.")
@@ -94,7 +98,7 @@ def _head(deployment: Deployment, scales: bool, extra: tuple[Yaml, ...]) -> Obje
             "dashboard-host": Noted("0.0.0.0", "For the operator, which asks it for the state of the job."),
         },
         "template": {"metadata": {"labels": labels(deployment)}, "spec": spec},
-    }  # fmt: skip
+    }
 
 
 def _steady_nodes(deployment: Deployment) -> list[Yaml]:
@@ -111,9 +115,12 @@ def _steady_nodes(deployment: Deployment) -> list[Yaml]:
 def _user(deployment: Deployment) -> Yaml:
     user = RAY_USER if version_of(deployment) is not None else 10001
     return {
-        "runAsNonRoot": True, "runAsUser": user, "runAsGroup": user, "fsGroup": user,
+        "runAsNonRoot": True,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
         "seccompProfile": {"type": "RuntimeDefault"},
-    }  # fmt: skip
+    }
 
 
 def _workers(deployment: Deployment, least: int, most: int) -> Object:
@@ -134,11 +141,14 @@ def _workers(deployment: Deployment, least: int, most: int) -> Object:
         spec["affinity"] = _among_workers(affinity)
     name, each = "chips" if deployment.node.accelerated else "workers", deployment.node.hosts
     return {
-        "groupName": name, **_sliced(deployment), "replicas": least // each, "minReplicas": least // each,
+        "groupName": name,
+        **_sliced(deployment),
+        "replicas": least // each,
+        "minReplicas": least // each,
         "maxReplicas": Noted(most // each, _why_most(deployment)) if least != most else most // each,
         "rayStartParams": _start(deployment),
         "template": {"metadata": made["metadata"], "spec": spec},
-    }  # fmt: skip
+    }
 
 
 def _among_workers(affinity: Object) -> Object:
@@ -223,10 +233,16 @@ def network_policy(deployment: Deployment) -> Object:
         Noted(api, "Weights, data and checkpoints; the autoscaler asks the API server for pods."),
     ]
     return {
-        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta(deployment),
-        "spec": {"podSelector": {"matchLabels": selector(deployment)}, "policyTypes": ["Ingress", "Egress"],
-                 "ingress": ingress, "egress": egress},
-    }  # fmt: skip
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": meta(deployment),
+        "spec": {
+            "podSelector": {"matchLabels": selector(deployment)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": ingress,
+            "egress": egress,
+        },
+    }
 
 
 def _serves(deployment: Deployment) -> bool:

@@ -205,8 +205,9 @@ def _work(deployment: Deployment) -> Iterator[str]:
     """What one task does."""
     yield ""
     if apart(deployment):
-        yield from (f"# {one_line(line)}" if not line.startswith(" ") else f"#   {one_line(line)}"
-                    for line in part_reason(deployment))  # fmt: skip
+        yield from (
+            f"# {one_line(line)}" if not line.startswith(" ") else f"#   {one_line(line)}" for line in part_reason(deployment)
+        )
     elif deployment.runs > 1:
         yield "# RUN, from 0, tells the program which of the runs is its own."
     if not deployment.software.given and not deployment.software.engine and not apart(deployment):

@@ -102,20 +102,25 @@ def _work(deployment: Deployment, place: Place, name: str) -> Object:
     if not starts:
         metadata: Object = {"generateName": Noted(f"{name}-", "A name for each run: kubectl create, not apply.")}
         return {
-            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow",
-            "metadata": metadata | {"namespace": space, "labels": labels}, "spec": spec,
-        }  # fmt: skip
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Workflow",
+            "metadata": metadata | {"namespace": space, "labels": labels},
+            "spec": spec,
+        }
     return {
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "CronWorkflow",
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "CronWorkflow",
         "metadata": {"name": name, "namespace": space, "labels": labels},
         "spec": {
-            "schedules": [starts], "timezone": zone,
+            "schedules": [starts],
+            "timezone": zone,
             "concurrencyPolicy": Noted("Forbid", "A run that takes longer is not overtaken by the next."),
             "startingDeadlineSeconds": Noted(3600, "Missed by less than an hour, it is made up for."),
-            "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 3,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 3,
             "workflowSpec": spec,
         },
-    }  # fmt: skip
+    }
 
 
 def _clock(deployment: Deployment) -> tuple[str, str]:
@@ -142,8 +147,11 @@ def _spec(deployment: Deployment, place: Place, passed: Passed, name: str) -> Ob
     made["podGC"] = {"strategy": Noted("OnPodSuccess", "Failed pods stay, so that somebody can look.")}
     made["ttlStrategy"] = {"secondsAfterCompletion": Noted(KEPT_S, "A week.")}
     made["securityContext"] = {
-        "runAsNonRoot": True, "runAsUser": USER, "fsGroup": USER, "seccompProfile": {"type": "RuntimeDefault"},
-    }  # fmt: skip
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "fsGroup": USER,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
     templates: list[Yaml] = [{"name": "stages", "dag": {"tasks": _tasks(place, passed)}}]
     for stage in place.stages:
         if applied(stage) and passed.into(stage):
@@ -197,13 +205,14 @@ def _ending(place: Place, name: str, image: str) -> list[Yaml]:
             "image": image,
             "command": ["sh", "-c", 'echo "$STATUS after $SECONDS_TAKEN s: $FAILURES"'],
             "env": [
-                {"name": "STATUS", "value": "{{workflow.status}}"}, {"name": "SECONDS_TAKEN", "value": "{{workflow.duration}}"},
+                {"name": "STATUS", "value": "{{workflow.status}}"},
+                {"name": "SECONDS_TAKEN", "value": "{{workflow.duration}}"},
                 {"name": "FAILURES", "value": "{{workflow.failures}}"},
             ],
             "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}},
             "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         },
-    }  # fmt: skip
+    }
     steps: list[Yaml] = []
     made: list[Yaml] = []
     if any(applied(stage) and stage.form is Form.JOB for stage in place.stages):

@@ -43,27 +43,36 @@ def render(deployment: Deployment) -> list[File]:
     nodes = machines(deployment)
     software = deployment.software
     constants = [
-        Constant("NAME", deployment.name), Constant("MINE", MINE), Constant("REGION", deployment.node.region),
+        Constant("NAME", deployment.name),
+        Constant("MINE", MINE),
+        Constant("REGION", deployment.node.region),
         Constant("MACHINES", [one.machine for one in nodes] if not meets else [deployment.node.machine], _why(deployment)),
-        Constant("SPOT", deployment.spot), Constant("STRATEGY", "SPOT_PRICE_CAPACITY_OPTIMIZED" if deployment.spot
-                                                    else "BEST_FIT_PROGRESSIVE"),
-        Constant("MOST_VCPUS", deployment.machines * max(one.vcpus or 4 for one in nodes),
-                 "What the plan uses, and no more: a mistake in a submission cannot rent the region."),
-        Constant("NODES", run_machines(deployment) if meets else 1), Constant("PARTS", many),
+        Constant("SPOT", deployment.spot),
+        Constant("STRATEGY", "SPOT_PRICE_CAPACITY_OPTIMIZED" if deployment.spot else "BEST_FIT_PROGRESSIVE"),
+        Constant(
+            "MOST_VCPUS",
+            deployment.machines * max(one.vcpus or 4 for one in nodes),
+            "What the plan uses, and no more: a mistake in a submission cannot rent the region.",
+        ),
+        Constant("NODES", run_machines(deployment) if meets else 1),
+        Constant("PARTS", many),
         *_image(deployment),
         _image_name(deployment),
         Constant("ROOT_GIB", 100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.url is None) / GIB)),
         Constant("EFA_INTERFACES", deployment.node.interfaces if uses_efa(deployment) else 0),
         Constant("FIRST_CARD", deployment.node.first_card),
         Constant("CONTAINER", BATCH.document(_container(deployment)), _why_command(deployment)),
-        Constant("SECRETS", [list(one) for one in software.secrets], "Setting, name of the secret, its key: never values."
-                 if software.secrets else ""),
+        Constant(
+            "SECRETS",
+            [list(one) for one in software.secrets],
+            "Setting, name of the secret, its key: never values." if software.secrets else "",
+        ),
         Constant("VOLUMES", [(one.name, one.path) for one in deployment.volumes if one.url is None]),
         Constant("KEEPS", keeps(deployment), "What would be lost with a machine."),
         Constant("RETRIES", _retries(deployment), "A lost machine is nobody's fault; the program's own failure is final."),
         Constant("SECONDS", math.ceil(deployment.deadline_s) if deployment.deadline_s else None),
         Constant("TAGS", tags(deployment)),
-    ]  # fmt: skip
+    ]
     told = heading(deployment, "\n".join(filter(None, (_about(deployment), *crontab(deployment, "batch_job.py")))))
     return [
         *_wrapper(deployment),
@@ -120,8 +129,10 @@ def _why_command(deployment: Deployment) -> str:
 def _image(deployment: Deployment) -> list[Constant]:
     if deployment.node.kind == "neuron":
         parameter = deployment.platforms.get("AMI", {}).get("ecs")
-        return [Constant("IMAGE_TYPE", "ECS_AL2023"),
-                Constant("IMAGE_PARAMETER", parameter, "Batch does not find Neuron drivers by itself.")]  # fmt: skip
+        return [
+            Constant("IMAGE_TYPE", "ECS_AL2023"),
+            Constant("IMAGE_PARAMETER", parameter, "Batch does not find Neuron drivers by itself."),
+        ]
     kind = "ECS_AL2023_NVIDIA" if deployment.node.accelerated else "ECS_AL2023"
     return [Constant("IMAGE_TYPE", kind), Constant("IMAGE_PARAMETER", None)]
 
@@ -139,9 +150,11 @@ def _container(deployment: Deployment) -> dict[str, object]:
     extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
     number = "$AWS_BATCH_JOB_NODE_INDEX" if together(deployment) else "$AWS_BATCH_JOB_ARRAY_INDEX"
     made: dict[str, object] = {
-        "command": command(deployment, number, _HEAD), "resourceRequirements": needs,
-        "environment": environment(deployment, extra), "linuxParameters": linux,
-    }  # fmt: skip
+        "command": command(deployment, number, _HEAD),
+        "resourceRequirements": needs,
+        "environment": environment(deployment, extra),
+        "linuxParameters": linux,
+    }
     if uses_efa(deployment):
         made["ulimits"] = [{"name": "memlock", "softLimit": -1, "hardLimit": -1}]
     return made

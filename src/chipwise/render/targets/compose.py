@@ -32,10 +32,13 @@ def render(deployment: Deployment) -> list[File]:
     named = _named(deployment)
     if named:
         whole["volumes"] = {
-            one.name: {"name": Noted(f"{deployment.name}-{one.name}", f"{one.why.capitalize()}.") if one.why
-                       else f"{deployment.name}-{one.name}"}
+            one.name: {
+                "name": Noted(f"{deployment.name}-{one.name}", f"{one.why.capitalize()}.")
+                if one.why
+                else f"{deployment.name}-{one.name}"
+            }
             for one in named
-        }  # fmt: skip
+        }
     files = _secret_files(deployment)
     if files:
         whole["secrets"] = {
@@ -144,9 +147,12 @@ def _service(deployment: Deployment) -> Object:
     check = check_words(deployment)
     if check is not None:
         made["healthcheck"] = {
-            "test": ["CMD", *map(_text, check)], "interval": f"{EVERY_S}s", "timeout": f"{LONGEST_S}s", "retries": TRIES,
+            "test": ["CMD", *map(_text, check)],
+            "interval": f"{EVERY_S}s",
+            "timeout": f"{LONGEST_S}s",
+            "retries": TRIES,
             "start_period": Noted(f"{start_seconds(deployment)}s", "Time to fetch the weights and load them."),
-        }  # fmt: skip
+        }
     return made | _guards(deployment)
 
 
@@ -198,8 +204,11 @@ def _mount(deployment: Deployment, volume: Volume) -> Yaml:
     if volume in _named(deployment):
         return f"{volume.name}:{volume.path}"
     made: Object = {
-        "type": "bind", "source": f"./{volume.name}", "target": volume.path, "bind": {"create_host_path": False},
-    }  # fmt: skip
+        "type": "bind",
+        "source": f"./{volume.name}",
+        "target": volume.path,
+        "bind": {"create_host_path": False},
+    }
     if volume.url is not None:
         return Noted(made, f"Its contents lie at {volume.url}: fetch them first.")
     return Noted(made, f"{volume.why.capitalize()}.") if volume.why else made

@@ -29,14 +29,37 @@ _WIDTH = 110
 _CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 _IGNORED = (
     "# Whatever is not here is sent to the builder and may end in the image.",
-    ".git", ".github", ".venv", "venv", "**/__pycache__", "**/*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache",
+    ".git",
+    ".github",
+    ".venv",
+    "venv",
+    "**/__pycache__",
+    "**/*.pyc",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
     "# Secrets are given to the container when it runs, never to the image.",
-    "**/.env*", "**/*.pem", "**/*.key", "secrets", ".aws", ".netrc",
+    "**/.env*",
+    "**/*.pem",
+    "**/*.key",
+    "secrets",
+    ".aws",
+    ".netrc",
     "# Data, weights and checkpoints are mounted.",
-    "data", "models", "checkpoints", "**/*.safetensors", "**/*.ckpt", "**/*.pt", "**/*.gguf", "**/*.sif",
+    "data",
+    "models",
+    "checkpoints",
+    "**/*.safetensors",
+    "**/*.ckpt",
+    "**/*.pt",
+    "**/*.gguf",
+    "**/*.sif",
     "# A change of these must not rebuild the image.",
-    "Dockerfile", ".dockerignore", "compose.yaml", "deploy",
-)  # fmt: skip
+    "Dockerfile",
+    ".dockerignore",
+    "compose.yaml",
+    "deploy",
+)
 
 
 def render(deployment: Deployment) -> list[File]:

@@ -33,28 +33,47 @@ def render(deployment: Deployment) -> list[File]:
     parameter = deployment.platforms.get("AMI", {}).get("ec2")
     last = software.port + copies(deployment) - 1 if software.port is not None else None
     constants = [
-        Constant("NAME", deployment.name), Constant("MINE", MINE), Constant("REGION", deployment.node.region),
+        Constant("NAME", deployment.name),
+        Constant("MINE", MINE),
+        Constant("REGION", deployment.node.region),
         Constant("MACHINES", deployment.machines),
         Constant("JOB", deployment.form is Form.JOB),
-        Constant("FOLLOWS", deployment.spot, "Spot machines may be taken at any time, so --up stays and replaces them."
-                 if deployment.spot else ""),
-        Constant("TOGETHER", together(deployment), "One program over all machines: they come at once and stand close together."
-                 if together(deployment) else ""),
+        Constant(
+            "FOLLOWS",
+            deployment.spot,
+            "Spot machines may be taken at any time, so --up stays and replaces them." if deployment.spot else "",
+        ),
+        Constant(
+            "TOGETHER",
+            together(deployment),
+            "One program over all machines: they come at once and stand close together." if together(deployment) else "",
+        ),
         Constant("ATTEMPTS", attempts, _why(deployment)),
-        Constant("IMAGE_PARAMETER", parameter, "Where AWS keeps the id of the newest image with the right drivers."
-                 if parameter else "The tools of this chip come with an image that has no public parameter: --ami names it."),
+        Constant(
+            "IMAGE_PARAMETER",
+            parameter,
+            "Where AWS keeps the id of the newest image with the right drivers."
+            if parameter
+            else "The tools of this chip come with an image that has no public parameter: --ami names it.",
+        ),
         Constant("IMAGE", image, "" if image else "Built by the Dockerfile of `--to dockerfile`: --image names it."),
         Constant("ROOT_GIB", root),
-        Constant("PORT", software.port), Constant("LAST_PORT", last),
+        Constant("PORT", software.port),
+        Constant("LAST_PORT", last),
         Constant("KEEPS", _keeps(deployment), "What would be lost with a machine."),
         Constant("NEEDS_ROLE", bool(software.secrets) or any((one.url or "").startswith("s3:") for one in deployment.volumes)),
         Constant("TAGS", tagged, "By the first two it is found again; the others say who pays."),
-    ]  # fmt: skip
+    ]
     shell_constants = {
-        "NAME": deployment.name, "REGION": deployment.node.region, "MACHINES": deployment.machines, "ROOT_GIB": root,
-        "IMAGE": image, "PARAMETER": parameter,
-        "PORTS": None if last is None else f"{software.port}-{last}", "KEEPS": _keeps(deployment),
-    }  # fmt: skip
+        "NAME": deployment.name,
+        "REGION": deployment.node.region,
+        "MACHINES": deployment.machines,
+        "ROOT_GIB": root,
+        "IMAGE": image,
+        "PARAMETER": parameter,
+        "PORTS": None if last is None else f"{software.port}-{last}",
+        "KEEPS": _keeps(deployment),
+    }
     program = "\n\n".join(part.strip("\n") + "\n" for part in (ec2_program.START, ec2_watch.WATCH, ec2_program.MAIN))
     return [
         File("launch.py", script(told, ec2_program.USAGE, ec2_program.IMPORTS, constants, program), True),

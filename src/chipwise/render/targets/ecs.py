@@ -44,26 +44,50 @@ def render(deployment: Deployment) -> list[File]:
     provider = f"cw-{deployment.name}"  # names that begin with aws, ecs or fargate are not allowed
     spare = least < 2
     constants = [
-        Constant("NAME", deployment.name), Constant("MINE", MINE), Constant("REGION", deployment.node.region),
-        Constant("MACHINES", [one.machine for one in machines(deployment)],
-                 f"What the auto scaling group has, {deployment.purchase}."),
+        Constant("NAME", deployment.name),
+        Constant("MINE", MINE),
+        Constant("REGION", deployment.node.region),
+        Constant(
+            "MACHINES",
+            [one.machine for one in machines(deployment)],
+            f"What the auto scaling group has, {deployment.purchase}.",
+        ),
         Constant("IMAGE_PARAMETER", deployment.platforms.get("AMI", {}).get("ecs"), "The SSM parameter of the group's image."),
-        Constant("IMAGE", None if unpullable(deployment) else software.image,
-                 "Built by the Dockerfile of `--to dockerfile`: --image names it." if unpullable(deployment) else ""),
-        Constant("PROVIDER", provider), Constant("LOGS", f"/chipwise/{deployment.name}"),
+        Constant(
+            "IMAGE",
+            None if unpullable(deployment) else software.image,
+            "Built by the Dockerfile of `--to dockerfile`: --image names it." if unpullable(deployment) else "",
+        ),
+        Constant("PROVIDER", provider),
+        Constant("LOGS", f"/chipwise/{deployment.name}"),
         Constant("STRATEGY", [{"capacityProvider": provider, "weight": 1, "base": 0}]),
-        Constant("SERVICE", service), _counted(deployment),
-        Constant("COPIES", many), Constant("LEAST", least), Constant("MOST", most),
-        Constant("ROLLOUT", _rollout(spare), "One more machine for the time of a rollout: there is no second task to lean on."
-                 if spare else "In place: a rollout needs no chip that is not there."),
-        Constant("PLACEMENT", [{"type": "spread", "field": "attribute:ecs.availability-zone"},
-                               {"type": "binpack", "field": "memory"}]),
-        Constant("PORT", software.port), Constant("STARTUP_SECONDS", start_seconds(deployment)),
+        Constant("SERVICE", service),
+        _counted(deployment),
+        Constant("COPIES", many),
+        Constant("LEAST", least),
+        Constant("MOST", most),
+        Constant(
+            "ROLLOUT",
+            _rollout(spare),
+            "One more machine for the time of a rollout: there is no second task to lean on."
+            if spare
+            else "In place: a rollout needs no chip that is not there.",
+        ),
+        Constant(
+            "PLACEMENT",
+            [{"type": "spread", "field": "attribute:ecs.availability-zone"}, {"type": "binpack", "field": "memory"}],
+        ),
+        Constant("PORT", software.port),
+        Constant("STARTUP_SECONDS", start_seconds(deployment)),
         Constant("SCHEDULE", _schedule(deployment, least, most)),
-        Constant("SECRETS", [list(one) for one in software.secrets], "Setting, name of the secret, its key: never values."
-                 if software.secrets else ""),
-        Constant("KEEPS", keeps(deployment)), Constant("TAGS", tags(deployment)),
-    ]  # fmt: skip
+        Constant(
+            "SECRETS",
+            [list(one) for one in software.secrets],
+            "Setting, name of the secret, its key: never values." if software.secrets else "",
+        ),
+        Constant("KEEPS", keeps(deployment)),
+        Constant("TAGS", tags(deployment)),
+    ]
     told = heading(deployment)
     return [
         File("task-definition.json", json.dumps(ECS.document(_task(deployment)), indent=2) + "\n"),
@@ -102,28 +126,45 @@ def _task(deployment: Deployment) -> dict[str, object]:
     extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
     words = command(deployment, "", "localhost")
     inside: dict[str, object] = {
-        "name": "main", "image": software.image, "essential": True, "entryPoint": words[:1], "command": words[1:],
-        "cpu": vcpus(deployment) * 1024, "memory": memory_mib(deployment), "environment": environment(deployment, extra),
-        "linuxParameters": linux, "stopTimeout": 120, "readonlyRootFilesystem": False, "privileged": False,
+        "name": "main",
+        "image": software.image,
+        "essential": True,
+        "entryPoint": words[:1],
+        "command": words[1:],
+        "cpu": vcpus(deployment) * 1024,
+        "memory": memory_mib(deployment),
+        "environment": environment(deployment, extra),
+        "linuxParameters": linux,
+        "stopTimeout": 120,
+        "readonlyRootFilesystem": False,
+        "privileged": False,
         "mountPoints": [{"sourceVolume": one.name, "containerPath": one.path} for one in deployment.volumes if one.url is None],
         "logConfiguration": {
             "logDriver": "awslogs",
             "options": {
-                "awslogs-group": f"/chipwise/{deployment.name}", "awslogs-region": deployment.node.region,
+                "awslogs-group": f"/chipwise/{deployment.name}",
+                "awslogs-region": deployment.node.region,
                 "awslogs-stream-prefix": "main",
             },
         },
-    }  # fmt: skip
+    }
     if gpus(deployment):
         inside["resourceRequirements"] = [{"type": "GPU", "value": str(gpus(deployment))}]
     if software.port is not None:
         # Port 0: the host chooses one, so that several tasks share a machine; the load balancer is told which.
         inside["portMappings"] = [{"containerPort": software.port, "hostPort": 0, "protocol": "tcp"}]
     return {
-        "family": deployment.name, "networkMode": "bridge", "requiresCompatibilities": ["EC2"],
-        "runtimePlatform": {"cpuArchitecture": "ARM64" if deployment.node.arch == "arm64" else "X86_64",
-                            "operatingSystemFamily": "LINUX"},
+        "family": deployment.name,
+        "networkMode": "bridge",
+        "requiresCompatibilities": ["EC2"],
+        "runtimePlatform": {
+            "cpuArchitecture": "ARM64" if deployment.node.arch == "arm64" else "X86_64",
+            "operatingSystemFamily": "LINUX",
+        },
         "containerDefinitions": [inside],
-        "volumes": [{"name": one.name, "host": {"sourcePath": f"/var/lib/chipwise/{one.name}"}}
-                    for one in deployment.volumes if one.url is None],
-    }  # fmt: skip
+        "volumes": [
+            {"name": one.name, "host": {"sourcePath": f"/var/lib/chipwise/{one.name}"}}
+            for one in deployment.volumes
+            if one.url is None
+        ],
+    }

@@ -60,14 +60,18 @@ def cluster_config(deployment: Deployment, every: tuple[Deployment, ...]) -> Obj
     return config | {
         "iam": {"withOIDC": Noted(True, "Rights go to service accounts, not to machines.")},
         "vpc": {
-            "clusterEndpoints": {"privateAccess": True, "publicAccess": Noted(
-                True, "For your kubectl. Narrow it with vpc.publicAccessCIDRs, or switch it off behind a VPN.")},
+            "clusterEndpoints": {
+                "privateAccess": True,
+                "publicAccess": Noted(
+                    True, "For your kubectl. Narrow it with vpc.publicAccessCIDRs, or switch it off behind a VPN."
+                ),
+            },
             "nat": {"gateway": Noted("HighlyAvailable", "One per zone: a failing zone does not cut off the others.")},
         },
         "addons": _addons(every),
         "cloudWatch": {"clusterLogging": {"enableTypes": ["audit", "authenticator"], "logRetentionInDays": 30}},
         "managedNodeGroups": groups,
-    }  # fmt: skip
+    }
 
 
 def _addons(every: tuple[Deployment, ...]) -> list[Yaml]:
@@ -92,10 +96,12 @@ def _safe(gib: int) -> Object:
     """What every group has: private, encrypted, and closed to who asks the metadata service from a pod."""
     return {
         "privateNetworking": True,
-        "volumeSize": gib, "volumeType": "gp3", "volumeEncrypted": True,
+        "volumeSize": gib,
+        "volumeType": "gp3",
+        "volumeEncrypted": True,
         "disableIMDSv1": True,
         "disablePodIMDS": True,
-    }  # fmt: skip
+    }
 
 
 def _system_types(every: tuple[Deployment, ...]) -> Yaml:
@@ -110,8 +116,12 @@ def _system(every: tuple[Deployment, ...]) -> Object:
     name = "system" if all(one.name != "system" for one in every) else "cluster-system"  # two groups of a name are refused
     spec: Object = {
         "name": Noted(name, "DNS, metrics and controllers: not on machines that cost many times as much."),
-        "amiFamily": "AmazonLinux2023", "instanceTypes": _system_types(every), "minSize": 2, "desiredCapacity": 2, "maxSize": 4,
-    }  # fmt: skip
+        "amiFamily": "AmazonLinux2023",
+        "instanceTypes": _system_types(every),
+        "minSize": 2,
+        "desiredCapacity": 2,
+        "maxSize": 4,
+    }
     return spec | _safe(40) | {"updateConfig": {"maxUnavailable": 1}}
 
 
@@ -213,15 +223,35 @@ def _most(count: int, why: str = "") -> Yaml:
 
 
 def _offered(deployment: Deployment) -> str:
-    return shell([
-        "aws", "ec2", "describe-instance-type-offerings", "--location-type", "availability-zone",
-        "--region", deployment.node.region, "--filters", f"Name=instance-type,Values={deployment.node.machine}",
-    ])  # fmt: skip
+    return shell(
+        [
+            "aws",
+            "ec2",
+            "describe-instance-type-offerings",
+            "--location-type",
+            "availability-zone",
+            "--region",
+            deployment.node.region,
+            "--filters",
+            f"Name=instance-type,Values={deployment.node.machine}",
+        ]
+    )
 
 
 def _placement(deployment: Deployment) -> str:
-    group = shell(["aws", "ec2", "create-placement-group", "--strategy", "cluster", "--region", deployment.node.region,
-                   "--group-name", deployment.name])  # fmt: skip
+    group = shell(
+        [
+            "aws",
+            "ec2",
+            "create-placement-group",
+            "--strategy",
+            "cluster",
+            "--region",
+            deployment.node.region,
+            "--group-name",
+            deployment.name,
+        ]
+    )
     return f"Close together in one building. Make it once:\n{group}"
 
 

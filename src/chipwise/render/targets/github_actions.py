@@ -95,8 +95,11 @@ def _needs(deployment: Deployment) -> str:
         "gcp": "GCP_PROVIDER and GCP_SERVICE_ACCOUNT (workload identity), GCP_PROJECT, GCP_LOCATION",
         "azure": "AZURE_CLIENT_ID, AZURE_TENANT_ID, AZURE_SUBSCRIPTION_ID (federated), AZURE_GROUP",
     }
-    registry = {"aws": "REPOSITORY (in ECR)", "gcp": "REPOSITORY (in Artifact Registry, HOST/PROJECT/NAME)",
-                "azure": "REGISTRY (of Azure, by name)"}  # fmt: skip
+    registry = {
+        "aws": "REPOSITORY (in ECR)",
+        "gcp": "REPOSITORY (in Artifact Registry, HOST/PROJECT/NAME)",
+        "azure": "REGISTRY (of Azure, by name)",
+    }
     if not _rolls_out(deployment):
         return "Pushes to GitHub's own registry; whoever runs it pulls from there."
     made = [f"Variables of the repository: CLUSTER, {variables[deployment.node.provider]}"]
@@ -135,8 +138,11 @@ def _image(deployment: Deployment) -> Object:
     rights |= {"id-token": Noted("write", "To sign in to the cloud.")} if provider else {"packages": "write"}
     pushes = "github.event_name != 'pull_request'"
     build: Object = {
-        "context": ".", "platforms": f"linux/{deployment.node.arch}", "cache-from": "type=gha", "cache-to": "type=gha,mode=max",
-    }  # fmt: skip
+        "context": ".",
+        "platforms": f"linux/{deployment.node.arch}",
+        "cache-from": "type=gha",
+        "cache-to": "type=gha,mode=max",
+    }
     steps: list[Yaml] = [
         _checkout(),
         _uses("docker/setup-buildx-action", "Set up the builder"),
@@ -147,22 +153,34 @@ def _image(deployment: Deployment) -> Object:
         *_registry(provider, pushes),
     ]
     push = build | {
-        "push": True, "tags": "${{ steps.name.outputs.image }}:${{ github.sha }}",
+        "push": True,
+        "tags": "${{ steps.name.outputs.image }}:${{ github.sha }}",
         "provenance": Noted(True, "What it was built from is kept with it."),
-    }  # fmt: skip
+    }
     steps += [
-        {"name": "Name it", "id": "name", "if": pushes, "env": _registry_settings(provider),
-         "run": f'echo "image=${{REGISTRY,,}}/{deployment.name}" >> "$GITHUB_OUTPUT"' if provider != "aws"
-         else 'echo "image=$REGISTRY" >> "$GITHUB_OUTPUT"'},
+        {
+            "name": "Name it",
+            "id": "name",
+            "if": pushes,
+            "env": _registry_settings(provider),
+            "run": f'echo "image=${{REGISTRY,,}}/{deployment.name}" >> "$GITHUB_OUTPUT"'
+            if provider != "aws"
+            else 'echo "image=$REGISTRY" >> "$GITHUB_OUTPUT"',
+        },
         _uses("docker/build-push-action", "Push", push, id="push", **{"if": pushes}),
-    ]  # fmt: skip
+    ]
     return {
-        "needs": "check", "runs-on": Noted(_RUNNERS[deployment.node.arch], "The same processor as the plan's machines."),
-        "timeout-minutes": 60, "permissions": rights,
-        "outputs": {"image": Noted(
-            "${{ steps.name.outputs.image }}@${{ steps.push.outputs.digest }}", "By digest: what was tried is what runs.")},
+        "needs": "check",
+        "runs-on": Noted(_RUNNERS[deployment.node.arch], "The same processor as the plan's machines."),
+        "timeout-minutes": 60,
+        "permissions": rights,
+        "outputs": {
+            "image": Noted(
+                "${{ steps.name.outputs.image }}@${{ steps.push.outputs.digest }}", "By digest: what was tried is what runs."
+            )
+        },
         "steps": steps,
-    }  # fmt: skip
+    }
 
 
 def _trial(deployment: Deployment) -> str:
@@ -187,15 +205,17 @@ def _sign_in(deployment: Deployment, condition: str = "") -> list[Yaml]:
             return [_uses("aws-actions/configure-aws-credentials", "Sign in to AWS", given, **when)]
         case "gcp":
             given = {
-                "workload_identity_provider": "${{ vars.GCP_PROVIDER }}", "service_account": "${{ vars.GCP_SERVICE_ACCOUNT }}",
+                "workload_identity_provider": "${{ vars.GCP_PROVIDER }}",
+                "service_account": "${{ vars.GCP_SERVICE_ACCOUNT }}",
                 "token_format": "access_token",
-            }  # fmt: skip
+            }
             return [_uses("google-github-actions/auth", "Sign in to Google Cloud", given, id="google", **when)]
         case "azure":
             given = {
-                "client-id": "${{ vars.AZURE_CLIENT_ID }}", "tenant-id": "${{ vars.AZURE_TENANT_ID }}",
+                "client-id": "${{ vars.AZURE_CLIENT_ID }}",
+                "tenant-id": "${{ vars.AZURE_TENANT_ID }}",
                 "subscription-id": "${{ vars.AZURE_SUBSCRIPTION_ID }}",
-            }  # fmt: skip
+            }
             return [_uses("azure/login", "Sign in to Azure", given, **when)]
     return []
 
@@ -207,9 +227,10 @@ def _registry(provider: str, condition: str) -> list[Yaml]:
             return [_uses("aws-actions/amazon-ecr-login", "Sign in to the registry", None, **when)]
         case "gcp":
             given: Object = {
-                "registry": "${{ vars.GCP_LOCATION }}-docker.pkg.dev", "username": "oauth2accesstoken",
+                "registry": "${{ vars.GCP_LOCATION }}-docker.pkg.dev",
+                "username": "oauth2accesstoken",
                 "password": "${{ steps.google.outputs.access_token }}",
-            }  # fmt: skip
+            }
             return [_uses("docker/login-action", "Sign in to the registry", given, **when)]
         case "azure":
             run: Object = {"env": {"REGISTRY": "${{ vars.REGISTRY }}"}, "run": 'az acr login --name "$REGISTRY"'}
@@ -234,13 +255,16 @@ def _deploy(deployment: Deployment) -> Object:
     if built:
         steps.append(
             {
-                "name": "Put the image in", "env": {"IMAGE": "${{ needs.image.outputs.image }}"},
+                "name": "Put the image in",
+                "env": {"IMAGE": "${{ needs.image.outputs.image }}"},
                 "run": f'sed --in-place "s|image: {deployment.software.image}$|image: $IMAGE|" deploy/workload.yaml\n'
-                       'grep --fixed-strings --quiet "$IMAGE" deploy/workload.yaml\n',
+                'grep --fixed-strings --quiet "$IMAGE" deploy/workload.yaml\n',
             }
-        )  # fmt: skip
-    place = Noted("kubectl apply --server-side --filename deploy/namespace.yaml",
-                  "First: nothing in it can be compared before the namespace is there.")  # fmt: skip
+        )
+    place = Noted(
+        "kubectl apply --server-side --filename deploy/namespace.yaml",
+        "First: nothing in it can be compared before the namespace is there.",
+    )
     apply = "kubectl apply --server-side --filename deploy/workload.yaml"
     compare = "kubectl diff --server-side --filename deploy/workload.yaml || [ $? -eq 1 ]"
     steps += [{"name": "Make its place", "run": place}, {"name": "Show what changes", "run": compare}]
@@ -277,10 +301,10 @@ def _cluster(provider: str) -> Object:
             return {
                 "env": {"PROJECT": "${{ vars.GCP_PROJECT }}", "LOCATION": "${{ vars.GCP_LOCATION }}"},
                 "run": "sudo apt-get update && sudo apt-get install --yes google-cloud-cli-gke-gcloud-auth-plugin\n"
-                       'gcloud container clusters get-credentials "$CLUSTER" --project "$PROJECT" --location "$LOCATION"\n',
-            }  # fmt: skip
+                'gcloud container clusters get-credentials "$CLUSTER" --project "$PROJECT" --location "$LOCATION"\n',
+            }
     return {
         "env": {"GROUP": "${{ vars.AZURE_GROUP }}"},
         "run": 'sudo az aks install-cli\naz aks get-credentials --resource-group "$GROUP" --name "$CLUSTER"\n'
-               "kubelogin convert-kubeconfig --login azurecli\n",
-    }  # fmt: skip
+        "kubelogin convert-kubeconfig --login azurecli\n",
+    }

@@ -30,9 +30,13 @@ def render(deployment: Deployment) -> list[File]:
         f"helm upgrade --install {deployment.name} jupyterhub/jupyterhub --namespace {namespace_of(deployment)} -f values.yaml"
     )
     values: Object = {
-        "hub": _hub(deployment), "proxy": _proxy(), "singleuser": _notebooks(deployment), "cull": _culling(deployment),
-        "scheduling": _scheduling(deployment), "prePuller": _pulling(),
-    }  # fmt: skip
+        "hub": _hub(deployment),
+        "proxy": _proxy(),
+        "singleuser": _notebooks(deployment),
+        "cull": _culling(deployment),
+        "scheduling": _scheduling(deployment),
+        "prePuller": _pulling(),
+    }
     files = [File("values.yaml", document(values, title=heading(deployment, about)))]
     found = kept(deployment)
     if found:
@@ -65,7 +69,7 @@ def _hub(deployment: Deployment) -> Object:
             "Its secret goes into a file of its own that is not committed, or --set-file.",
         ),
         "networkPolicy": {"enabled": True},
-    }  # fmt: skip
+    }
 
 
 def _seats_told(deployment: Deployment) -> str:
@@ -122,12 +126,14 @@ def _mount(one: Volume) -> Yaml:
 def _claim(deployment: Deployment, one: Volume) -> Object:
     size = max(int(one.size_bytes / GIB + 0.999), 1)
     return {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta(deployment, claim_name(deployment, one)),
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": meta(deployment, claim_name(deployment, one)),
         "spec": {
             "accessModes": Noted(["ReadWriteMany"], "Notebooks on several machines read it: a class such as EFS or Filestore."),
             "resources": {"requests": {"storage": f"{size}Gi"}},
         },
-    }  # fmt: skip
+    }
 
 
 def _profiles(deployment: Deployment) -> list[Yaml]:
@@ -138,8 +144,9 @@ def _profiles(deployment: Deployment) -> list[Yaml]:
     why = "An equal part of the machine, without a tenth for the system. No limit: what is free may be used."
     override: Object = {
         "cpu_guarantee": Noted(cpu, why),
-        "mem_guarantee": f"{memory}G", "mem_limit": f"{memory}G",
-    }  # fmt: skip
+        "mem_guarantee": f"{memory}G",
+        "mem_limit": f"{memory}G",
+    }
     if resource is not None:
         seat = {resource: "1"}
         override |= {"extra_resource_guarantees": seat, "extra_resource_limits": seat}
@@ -149,19 +156,26 @@ def _profiles(deployment: Deployment) -> list[Yaml]:
         override["tolerations"] = [{"key": one.key, "operator": "Exists", "effect": one.effect} for one in taints]
     profiles: list[Yaml] = [
         {
-            "display_name": _named(deployment), "slug": "planned", "default": True,
-            "description": _described(deployment, cpu, memory), "kubespawner_override": override,
+            "display_name": _named(deployment),
+            "slug": "planned",
+            "default": True,
+            "description": _described(deployment, cpu, memory),
+            "kubespawner_override": override,
         }
-    ]  # fmt: skip
+    ]
     if resource is not None:
         plain: Object = {
-            "display_name": "No accelerator", "slug": "plain",
+            "display_name": "No accelerator",
+            "slug": "plain",
             "description": "2 CPUs, 4 GB. For reading, writing and small data: it keeps a seat free for others.",
             "kubespawner_override": {
-                "cpu_guarantee": 0.5, "cpu_limit": 2, "mem_guarantee": "2G", "mem_limit": "4G",
+                "cpu_guarantee": 0.5,
+                "cpu_limit": 2,
+                "mem_guarantee": "2G",
+                "mem_limit": "4G",
                 "node_selector": Noted({"kubernetes.io/arch": node.arch}, "The image is built for this processor."),
             },
-        }  # fmt: skip
+        }
         profiles.append(Noted(plain, "On the cluster's other nodes."))
     return profiles
 
@@ -220,10 +234,11 @@ def _scheduling(deployment: Deployment) -> Object:
         "userScheduler": {"enabled": Noted(True, "Fills one machine before the next, so that an empty one can go.")},
         "podPriority": {"enabled": True},
         "userPlaceholder": {
-            "enabled": Noted(False, "A placeholder would keep a machine with chips running for nobody."), "replicas": 0,
+            "enabled": Noted(False, "A placeholder would keep a machine with chips running for nobody."),
+            "replicas": 0,
         },
         "userPods": {"nodeAffinity": {"matchNodePurpose": Noted("ignore", "Profiles name the machines.")}},
-    }  # fmt: skip
+    }
 
 
 def _pulling() -> Object:

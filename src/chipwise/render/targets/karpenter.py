@@ -92,10 +92,11 @@ def _requirements(deployment: Deployment) -> list[Yaml]:
     region: Object = {"key": "topology.kubernetes.io/region", "operator": "In", "values": regions}
     where = "The plan's region" if len(regions) == 1 else "The plan's regions, with a cluster in each"
     return [
-        named, paid,
+        named,
+        paid,
         {"key": "kubernetes.io/arch", "operator": "In", "values": [node.arch]},
         Noted(region, f"{where}: elsewhere this pool brings nothing. Zones: those of the subnets below."),
-    ]  # fmt: skip
+    ]
 
 
 def _lifetime(deployment: Deployment) -> Object:
@@ -171,16 +172,30 @@ def node_class(deployment: Deployment) -> Object:
         spec["userData"] = Noted(locked_memory.node_config(), f"{locked_memory.WHY}\nKarpenter adds its own part.")
     spec["associatePublicIPAddress"] = False
     if meets(deployment) and deployment.machines > 1:
-        group = shell(["aws", "ec2", "create-placement-group", "--strategy", "cluster", "--region", deployment.node.region,
-                       "--group-name", deployment.name])  # fmt: skip
+        group = shell(
+            [
+                "aws",
+                "ec2",
+                "create-placement-group",
+                "--strategy",
+                "cluster",
+                "--region",
+                deployment.node.region,
+                "--group-name",
+                deployment.name,
+            ]
+        )
         spec["placementGroupSelector"] = Noted(
             {"name": deployment.name}, f"Close together in one building. Make it once:\n{group}"
         )
     disk: Object = {
-        "volumeSize": f"{machines.volume_gib(deployment)}Gi", "volumeType": "gp3", "encrypted": True,
+        "volumeSize": f"{machines.volume_gib(deployment)}Gi",
+        "volumeType": "gp3",
+        "encrypted": True,
         "throughput": Noted(500, "Images of tens of GiB are unpacked before anything starts."),
-        "iops": 4000, "deleteOnTermination": True,
-    }  # fmt: skip
+        "iops": 4000,
+        "deleteOnTermination": True,
+    }
     spec["blockDeviceMappings"] = [{"deviceName": "/dev/xvda", "rootVolume": True, "ebs": disk}]
     if machines.has_disk(deployment):
         spec["instanceStorePolicy"] = Noted("RAID0", "Images and scratch space on the machine's own NVMe disks; lost with it.")
@@ -192,8 +207,11 @@ def node_class(deployment: Deployment) -> Object:
     spec["detailedMonitoring"] = False
     spec["tags"] = dict(machines.tags(deployment))
     return {
-        "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": deployment.name}, "spec": spec,
-    }  # fmt: skip
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": deployment.name},
+        "spec": spec,
+    }
 
 
 def _image(deployment: Deployment) -> Yaml:

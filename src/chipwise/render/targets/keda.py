@@ -30,8 +30,12 @@ IDLE_S = 600  # for so long
 TRITON_METRICS = 8002  # a port beside that of the requests
 PROMETHEUS = "http://prometheus-operated.monitoring.svc:9090"
 # What engines publish about requests that wait.
-_WAITING = {"vllm": "vllm:num_requests_waiting", "tgi": "tgi_queue_size", "sglang": "sglang:num_queue_reqs",
-            "triton": "nv_inference_pending_request_count"}  # fmt: skip
+_WAITING = {
+    "vllm": "vllm:num_requests_waiting",
+    "tgi": "tgi_queue_size",
+    "sglang": "sglang:num_queue_reqs",
+    "triton": "nv_inference_pending_request_count",
+}
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -93,11 +97,10 @@ def scaled_object(deployment: Deployment) -> Object:
     hours = bool(deployment.starts and deployment.stops)
     spec: Object = {
         "scaleTargetRef": {"kind": "StatefulSet", "name": deployment.name} if live(deployment) else {"name": deployment.name},
-        "minReplicaCount": Noted(0, "Outside its hours.") if hours
-        else Noted(scaling.least, scaling.told_least),
+        "minReplicaCount": Noted(0, "Outside its hours.") if hours else Noted(scaling.least, scaling.told_least),
         "maxReplicaCount": scaling.most,
         "pollingInterval": 15,
-    }  # fmt: skip
+    }
     if hours:
         spec["cooldownPeriod"] = Noted(300, "After hours, what is being answered is answered.")
     spec["fallback"] = Noted(
@@ -150,19 +153,23 @@ def _monitoring(deployment: Deployment) -> list[Object]:
         endpoint = {"portNumber": TRITON_METRICS} | {key: value for key, value in endpoint.items() if key != "port"}
     chosen = "Where Prometheus takes monitors by label (kube-prometheus-stack: release), add that label here."
     monitor: Object = {
-        "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "metadata": Noted(meta(deployment), chosen),
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PodMonitor",
+        "metadata": Noted(meta(deployment), chosen),
         "spec": {"selector": {"matchLabels": selector(deployment)}, "podMetricsEndpoints": [Noted(endpoint, why)]},
-    }  # fmt: skip
+    }
     if not triton:
         return [monitor]
     opened: Object = {
-        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
         "metadata": meta(deployment, f"{deployment.name}-metrics"),
         "spec": {
-            "podSelector": {"matchLabels": selector(deployment)}, "policyTypes": ["Ingress"],
+            "podSelector": {"matchLabels": selector(deployment)},
+            "policyTypes": ["Ingress"],
             "ingress": [Noted({"ports": [{"protocol": "TCP", "port": TRITON_METRICS}]}, "Metrics have a port of their own.")],
         },
-    }  # fmt: skip
+    }
     return [monitor, opened]
 
 
@@ -174,14 +181,18 @@ def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
     made: list[Yaml] = [
         _prometheus("waiting", waiting[0], str(QUEUED), waiting[1]),
         _prometheus("used", used[0], str(IDLE), used[1]),
-        Noted({"type": "kubernetes-workload", "name": "copies", "metadata": {"podSelector": chosen, "value": "1"}},
-              "Pods that there are, as KEDA itself counts them."),
-    ]  # fmt: skip
+        Noted(
+            {"type": "kubernetes-workload", "name": "copies", "metadata": {"podSelector": chosen, "value": "1"}},
+            "Pods that there are, as KEDA itself counts them.",
+        ),
+    ]
     if hours:
         window: Object = {
-            "timezone": deployment.time_zone, "start": deployment.starts, "end": deployment.stops,
+            "timezone": deployment.time_zone,
+            "start": deployment.starts,
+            "end": deployment.stops,
             "desiredReplicas": Noted(str(scaling.least), "In its hours, never fewer."),
-        }  # fmt: skip
+        }
         made.append(
             Noted({"type": "cron", "name": "hours", "metadata": window}, "The hours of the workload; zero outside them.")
         )
@@ -191,9 +202,10 @@ def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
 def _prometheus(name: str, query: str, threshold: str, why: str) -> Yaml:
     metadata: Object = {
         "serverAddress": Noted(PROMETHEUS, "Of the Prometheus operator; put yours.") if name == "waiting" else PROMETHEUS,
-        "query": Noted(query, why), "threshold": threshold,
+        "query": Noted(query, why),
+        "threshold": threshold,
         "ignoreNullValues": Noted("false", "No answer is a failure, not a zero.") if name == "waiting" else "false",
-    }  # fmt: skip
+    }
     return {"type": "prometheus", "name": name, "metadata": metadata}
 
 
@@ -241,9 +253,11 @@ def _provider(deployment: Deployment) -> str:
 def trigger_authentication(deployment: Deployment) -> Object:
     why = "KEDA's own identity, with the right to read the length of this queue; no key is kept in the cluster."
     return {
-        "apiVersion": API, "kind": "TriggerAuthentication", "metadata": meta(deployment),
+        "apiVersion": API,
+        "kind": "TriggerAuthentication",
+        "metadata": meta(deployment),
         "spec": {"podIdentity": {"provider": Noted(_provider(deployment), why)}},
-    }  # fmt: skip
+    }
 
 
 def scaled_job(deployment: Deployment) -> Object:
@@ -263,17 +277,20 @@ def scaled_job(deployment: Deployment) -> Object:
     words: Yaml = [kubernetes(word) for word in on_one_machine(deployment)]
     job["template"] = template(deployment, Noted(words, takes), {"restartPolicy": "Never"})
     return {
-        "apiVersion": API, "kind": "ScaledJob", "metadata": meta(deployment),
+        "apiVersion": API,
+        "kind": "ScaledJob",
+        "metadata": meta(deployment),
         "spec": {
             "pollingInterval": 30,
             "maxReplicaCount": Noted(most, "The most that the plan has at once."),
-            "successfulJobsHistoryLimit": 5, "failedJobsHistoryLimit": 10,
+            "successfulJobsHistoryLimit": 5,
+            "failedJobsHistoryLimit": 10,
             "scalingStrategy": {"strategy": Noted("accurate", "Messages that are being worked on no longer count as waiting.")},
             "rollout": {"strategy": Noted("gradual", "A change of this file ends no running job.")},
             "triggers": [Noted(trigger, why)],
             "jobTargetRef": job,
         },
-    }  # fmt: skip
+    }
 
 
 def _queue(deployment: Deployment, each: int) -> Object:

@@ -32,9 +32,13 @@ def render(deployment: Deployment) -> list[File]:
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     rules = [
-        guards.namespace(deployment), guards.priority_class(deployment), guards.service_account(deployment),
-        guards.quota(deployment), guards.limit_range(deployment), guards.network_policy(deployment),
-    ]  # fmt: skip
+        guards.namespace(deployment),
+        guards.priority_class(deployment),
+        guards.service_account(deployment),
+        guards.quota(deployment),
+        guards.limit_range(deployment),
+        guards.network_policy(deployment),
+    ]
     work = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)

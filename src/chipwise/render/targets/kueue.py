@@ -42,9 +42,12 @@ def render(deployment: Deployment) -> list[File]:
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     rules = [
-        guards.namespace(deployment), guards.priority_class(deployment), guards.service_account(deployment),
-        guards.limit_range(deployment), guards.network_policy(deployment),
-    ]  # fmt: skip
+        guards.namespace(deployment),
+        guards.priority_class(deployment),
+        guards.service_account(deployment),
+        guards.limit_range(deployment),
+        guards.network_policy(deployment),
+    ]
     queues = [*flavors(deployment), cluster_queue(deployment), local_queue(deployment), priority(deployment)]
     work: list[Yaml] = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
@@ -142,7 +145,9 @@ def cluster_queue(deployment: Deployment) -> Object:
         listed.append(Noted(flavor, why))
     lasting = deployment.form is Form.SERVICE
     return {
-        "apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": deployment.name},
+        "apiVersion": API,
+        "kind": "ClusterQueue",
+        "metadata": {"name": deployment.name},
         "spec": {
             "cohortName": Noted(COHORT, "Queues of one cohort lend each other what they do not use."),
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace_of(deployment)}},
@@ -153,7 +158,7 @@ def cluster_queue(deployment: Deployment) -> Object:
             },
             "resourceGroups": [{"coveredResources": list(wanted), "flavors": listed}],
         },
-    }  # fmt: skip
+    }
 
 
 def _layered(deployment: Deployment) -> list[Yaml]:
@@ -199,15 +204,19 @@ def _times(quantity: str, many: int) -> str:
 
 def local_queue(deployment: Deployment) -> Object:
     return {
-        "apiVersion": API, "kind": "LocalQueue", "metadata": meta(deployment, queue_of(deployment)),
+        "apiVersion": API,
+        "kind": "LocalQueue",
+        "metadata": meta(deployment, queue_of(deployment)),
         "spec": {"clusterQueue": deployment.name},
-    }  # fmt: skip
+    }
 
 
 def priority(deployment: Deployment) -> Object:
     service = deployment.form is Form.SERVICE
     return {
-        "apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": priority_of(deployment)},
+        "apiVersion": API,
+        "kind": "WorkloadPriorityClass",
+        "metadata": {"name": priority_of(deployment)},
         "value": 100000 if service else 1000,
         "description": "Services go before jobs." if service else "Jobs wait until there is room.",
-    }  # fmt: skip
+    }

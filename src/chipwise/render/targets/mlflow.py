@@ -120,13 +120,15 @@ if __name__ == "__main__":
 def render(deployment: Deployment) -> list[File]:
     told = {_short(stage.title): _told(stage) for stage in deployment.stages or (deployment,)}
     text = script(
-        heading(deployment), _USAGE, _IMPORTS,
+        heading(deployment),
+        _USAGE,
+        _IMPORTS,
         (
             Constant("TAGS", _tags(deployment), "On every run: who it is for."),
             Constant("STAGES", told, "What the plan says of each, in seconds and dollars."),
         ),
         _PROGRAM,
-    )  # fmt: skip
+    )
     return [File("track.py", text, executable=True)]
 
 
@@ -136,8 +138,9 @@ def _short(text: str) -> str:
 
 def _tags(deployment: Deployment) -> dict[str, str]:
     return {f"chipwise.{_short(key)}": _short(value) for key, value in deployment.labels.items()} | {
-        "chipwise.workload": _short(deployment.title), "chipwise.kind": deployment.kind,
-    }  # fmt: skip
+        "chipwise.workload": _short(deployment.title),
+        "chipwise.kind": deployment.kind,
+    }
 
 
 def _told(stage: Deployment) -> dict[str, object]:
@@ -153,9 +156,15 @@ def _told(stage: Deployment) -> dict[str, object]:
 def _settings(stage: Deployment) -> dict[str, object]:
     node = stage.node
     made: dict[str, object] = {
-        "provider": node.provider, "region": node.region, "machine": node.machine, "machines": stage.machines,
-        "chip": node.chip, "chips_per_machine": node.chips, "purchase": stage.purchase, "image": _short(stage.software.image),
-    }  # fmt: skip
+        "provider": node.provider,
+        "region": node.region,
+        "machine": node.machine,
+        "machines": stage.machines,
+        "chip": node.chip,
+        "chips_per_machine": node.chips,
+        "purchase": stage.purchase,
+        "image": _short(stage.software.image),
+    }
     if stage.model is not None:
         made |= {"model": _short(stage.model.name), "precision": stage.model.precision}
     return made | {f"split.{key.replace(' ', '_')}": value for key, value in stage.split.items()}

@@ -133,20 +133,27 @@ def _storage(deployment: Deployment) -> Object:
     policy = Noted("Retain", "Checkpoints and weights outlive the cluster: delete it by hand.") if keeps else "Delete"
     if deployment.machines == 1 or size < 50 * GB:
         return {
-            "Name": "store", "MountDir": SHARED, "StorageType": "Efs",
+            "Name": "store",
+            "MountDir": SHARED,
+            "StorageType": "Efs",
             "EfsSettings": {"Encrypted": True, "EncryptionInTransit": True, "DeletionPolicy": policy},
-        }  # fmt: skip
+        }
     settings: Object = {
         "StorageCapacity": Noted(_lustre_gib(size), f"GiB; the plan's directories need {size / GIB:,.0f}."),
-        "DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125, "DataCompressionType": "LZ4",
+        "DeploymentType": "PERSISTENT_2",
+        "PerUnitStorageThroughput": 125,
+        "DataCompressionType": "LZ4",
         "DeletionPolicy": policy,
-    }  # fmt: skip
+    }
     data = deployment.volume("data")
     if data is not None and data.url is not None and _bucket(data.url):
         linked: Object = {
-            "Name": "data", "DataRepositoryPath": data.url, "FileSystemPath": "/data", "BatchImportMetaDataOnCreate": True,
+            "Name": "data",
+            "DataRepositoryPath": data.url,
+            "FileSystemPath": "/data",
+            "BatchImportMetaDataOnCreate": True,
             "AutoImportPolicy": ["NEW", "CHANGED", "DELETED"],
-        }  # fmt: skip
+        }
         settings["DataRepositoryAssociations"] = [Noted(linked, "Files appear at once and are fetched when first read.")]
     return {"Name": "store", "MountDir": SHARED, "StorageType": "FsxLustre", "FsxLustreSettings": settings}
 
@@ -189,17 +196,23 @@ def _prepare(deployment: Deployment) -> str:
         *(f"# {line}" for line in heading(deployment, "Run by root on each node as it joins.").splitlines()),
     ]
     lines += ["set -euo pipefail", "export DEBIAN_FRONTEND=noninteractive", ""]
-    lines += ["# Apptainer starts the plan's container without root and without a daemon.",
-              "add-apt-repository --yes ppa:apptainer/ppa", "apt-get update", "apt-get install --yes apptainer"]  # fmt: skip
+    lines += [
+        "# Apptainer starts the plan's container without root and without a daemon.",
+        "add-apt-repository --yes ppa:apptainer/ppa",
+        "apt-get update",
+        "apt-get install --yes apptainer",
+    ]
     if deployment.node.kind == "neuron":
         lines += [
-            "", "# The system image has no driver for Neuron chips; compiler and runtime are in the container.",
+            "",
+            "# The system image has no driver for Neuron chips; compiler and runtime are in the container.",
             "install --directory --mode=0755 /etc/apt/keyrings",
             "curl --fail --silent --show-error https://apt.repos.neuron.amazonaws.com/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB \\",
             "  | gpg --dearmor --output /etc/apt/keyrings/neuron.gpg",
             ". /etc/os-release",
             'where="https://apt.repos.neuron.amazonaws.com $VERSION_CODENAME main"',
             'echo "deb [signed-by=/etc/apt/keyrings/neuron.gpg] $where" > /etc/apt/sources.list.d/neuron.list',
-            "apt-get update", 'apt-get install --yes "linux-headers-$(uname -r)" aws-neuronx-dkms aws-neuronx-tools',
-        ]  # fmt: skip
+            "apt-get update",
+            'apt-get install --yes "linux-headers-$(uname -r)" aws-neuronx-dkms aws-neuronx-tools',
+        ]
     return "\n".join(lines) + "\n"

@@ -34,10 +34,14 @@ def render(deployment: Deployment) -> list[File]:
     many = _workers(deployment)
     launched = deployment.form is Form.JOB and ray.workers(deployment) > 1
     rules = [
-        guards.namespace(deployment), guards.priority_class(deployment), guards.service_account(deployment),
-        ray.quota(deployment, many[1]), guards.limit_range(deployment), ray.network_policy(deployment),
+        guards.namespace(deployment),
+        guards.priority_class(deployment),
+        guards.service_account(deployment),
+        ray.quota(deployment, many[1]),
+        guards.limit_range(deployment),
+        ray.network_policy(deployment),
         *guards.claims(deployment),
-    ]  # fmt: skip
+    ]
     if launched:
         rules.append(_launch_map(deployment, launcher.launcher(deployment)))
     match deployment.form:
@@ -51,7 +55,7 @@ def render(deployment: Deployment) -> list[File]:
     return [
         File("namespace.yaml", document(*rules, title=heading(deployment, first))),
         File(name, document(work, title=heading(deployment, about))),
-    ]  # fmt: skip
+    ]
 
 
 def _can(deployment: Deployment) -> None:
@@ -98,8 +102,10 @@ def _workers(deployment: Deployment) -> tuple[int, int]:
 def _cluster(deployment: Deployment, least: int, most: int, launched: bool = False) -> Object:
     extra: tuple[Yaml, ...] = ()
     if launched:
-        extra = ({"name": "launch", "mountPath": launcher.FOLDER, "readOnly": True},
-                 {"name": "launch", "configMap": {"name": f"{deployment.name}-launch"}})  # fmt: skip
+        extra = (
+            {"name": "launch", "mountPath": launcher.FOLDER, "readOnly": True},
+            {"name": "launch", "configMap": {"name": f"{deployment.name}-launch"}},
+        )
     return ray.cluster(deployment, least, most, extra)
 
 
@@ -131,9 +137,11 @@ def _job(deployment: Deployment, least: int, most: int, launched: bool) -> Objec
         return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": meta(deployment), "spec": spec}
     zone = f"CRON_TZ={deployment.time_zone} " if deployment.time_zone != "UTC" else ""
     return {
-        "apiVersion": "ray.io/v1", "kind": Noted("RayCronJob", "Alpha, from KubeRay 1.6 on (feature gate RayCronJob)."),
-        "metadata": meta(deployment), "spec": {"schedule": f"{zone}{deployment.starts}", "jobTemplate": spec},
-    }  # fmt: skip
+        "apiVersion": "ray.io/v1",
+        "kind": Noted("RayCronJob", "Alpha, from KubeRay 1.6 on (feature gate RayCronJob)."),
+        "metadata": meta(deployment),
+        "spec": {"schedule": f"{zone}{deployment.starts}", "jobTemplate": spec},
+    }
 
 
 def _on_worker(deployment: Deployment) -> Object:
@@ -152,7 +160,9 @@ def _service(deployment: Deployment, least: int, most: int) -> Object:
     serving: Object = {"applications": [_application(deployment)]}
     comes = start_seconds(deployment) + MACHINE_S
     return {
-        "apiVersion": "ray.io/v1", "kind": "RayService", "metadata": meta(deployment),
+        "apiVersion": "ray.io/v1",
+        "kind": "RayService",
+        "metadata": meta(deployment),
         "spec": {
             "deploymentUnhealthySecondThreshold": Noted(
                 comes, "The machine, the image, and the weights, which come at 150 MB/s the first time."
@@ -161,7 +171,7 @@ def _service(deployment: Deployment, least: int, most: int) -> Object:
             "serveConfigV2": document(serving),
             "rayClusterConfig": _cluster(deployment, least, most),
         },
-    }  # fmt: skip
+    }
 
 
 def _application(deployment: Deployment) -> Object:
@@ -180,23 +190,28 @@ def _application(deployment: Deployment) -> Object:
     replicas["downscale_delay_s"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
     config: Object = {
         "model_loading_config": {
-            "model_id": Noted(dns_name(model.name, 60), "What clients ask for."), "model_source": weights(model),
+            "model_id": Noted(dns_name(model.name, 60), "What clients ask for."),
+            "model_source": weights(model),
         },
         "engine_kwargs": {one.key: Noted(one.value, one.why) for one in engine_settings(deployment)},
         "deployment_config": options,
-    }  # fmt: skip
+    }
     return made | {"import_path": "ray.serve.llm:build_openai_app", "args": {"llm_configs": [config]}}
 
 
 def _standing(deployment: Deployment, least: int, most: int) -> Object:
     return {
-        "apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": meta(deployment),
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": meta(deployment),
         "spec": _cluster(deployment, least, most),
-    }  # fmt: skip
+    }
 
 
 def _launch_map(deployment: Deployment, text: str) -> Object:
     return {
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": meta(deployment, f"{deployment.name}-launch"),
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": meta(deployment, f"{deployment.name}-launch"),
         "data": {launcher.FILE: text},
-    }  # fmt: skip
+    }

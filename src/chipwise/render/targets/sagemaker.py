@@ -59,21 +59,31 @@ def _job(deployment: Deployment) -> list[File]:
     data, saved = deployment.volume("data"), deployment.volume("checkpoints")
     run = min(wanted, limit)
     constants = [
-        *named(deployment), Constant("MACHINE", machine(deployment, "training")),
+        *named(deployment),
+        Constant("MACHINE", machine(deployment, "training")),
         Constant("MACHINES", deployment.machines),
-        Constant("SPOT", deployment.spot, "Managed spot: SageMaker waits for machines, and starts again from the checkpoints."
-                 if deployment.spot else ""),
+        Constant(
+            "SPOT",
+            deployment.spot,
+            "Managed spot: SageMaker waits for machines, and starts again from the checkpoints." if deployment.spot else "",
+        ),
         Constant("MOST_SECONDS", run, "The workload's deadline." if deployment.deadline_s else "Twice the plan's latest end."),
         Constant("MOST_WAIT", run, "Running and waiting for spot machines together."),
         Constant("DISK_GIB", _disk(deployment), "For the image and what the program writes."),
-        Constant("ENTRYPOINT", entrypoint, "SageMaker mounts the data under a path of its own; the program looks in /data."
-                 if data else ""),
+        Constant(
+            "ENTRYPOINT",
+            entrypoint,
+            "SageMaker mounts the data under a path of its own; the program looks in /data." if data else "",
+        ),
         Constant("ARGUMENTS", arguments, _why_arguments(deployment)),
         Constant("ENVIRONMENT", SAGEMAKER_JOB.settings(settings(deployment))),
-        Constant("DATA", None if data is None else (data.url or ""), "Empty: data/ in the bucket that --bucket names."
-                 if data is not None and not data.url else ""),
+        Constant(
+            "DATA",
+            None if data is None else (data.url or ""),
+            "Empty: data/ in the bucket that --bucket names." if data is not None and not data.url else "",
+        ),
         Constant("CHECKPOINTS", None if saved is None else (saved.url or ""), _often(deployment)),
-    ]  # fmt: skip
+    ]
     text = script(
         heading(deployment, PRICE),
         sagemaker_program.JOB_USAGE,

@@ -34,21 +34,60 @@ WRITES = ("task.yaml",)
 Object = dict[str, Yaml]
 BUSY = 0.8  # of what a replica answers within the goals: above it one more is started
 _CLOUDS = {
-    "aws", "azure", "cudo", "do", "fluidstack", "gcp", "hyperbolic", "ibm", "lambda", "mithril", "nebius", "oci", "paperspace",
-    "primeintellect", "runpod", "scp", "seeweb", "shadeform", "vast", "verda", "yotta",
-}  # fmt: skip
+    "aws",
+    "azure",
+    "cudo",
+    "do",
+    "fluidstack",
+    "gcp",
+    "hyperbolic",
+    "ibm",
+    "lambda",
+    "mithril",
+    "nebius",
+    "oci",
+    "paperspace",
+    "primeintellect",
+    "runpod",
+    "scp",
+    "seeweb",
+    "shadeform",
+    "vast",
+    "verda",
+    "yotta",
+}
 _STORES = {"aws": "s3", "gcp": "gcs", "azure": "azure", "oci": "oci", "nebius": "nebius", "ibm": "ibm"}
 _SCHEMES = {"s3": "s3", "gs": "gcs", "az": "azure"}
 # SkyPilot's names, where they are not ours; a chip that is not here has its name in both.
 _CHIPS = {
-    "V100-16": "V100", "V100-32": "V100-32GB", "V100-PCIe": "V100", "P100-SXM2": "P100", "A100-40": "A100",
-    "A100-40-PCIe": "A100", "A100-80": "A100-80GB", "A100-80-PCIe": "A100-80GB", "H100-SXM": "H100", "H100-PCIe": "H100",
-    "H100-NVL": "H100NVL", "H200-NVL": "H200NVL", "H200-SXM": "H200", "RTX-3090": "RTX3090", "RTX-4090": "RTX4090",
-    "RTX-5090": "RTX5090", "RTX-A4000": "RTXA4000", "RTX-A5000": "RTXA5000", "RTX-A6000": "RTXA6000",
-    "RTX-4000-Ada": "RTX4000-Ada", "RTX-6000-Ada": "RTX6000-Ada", "Quadro-RTX-6000": "RTX6000",
-    "RTX-PRO-6000-SE": "RTXPRO6000", "RTX-PRO-6000-WS": "RTXPRO6000", "Radeon-Pro-V520": "Radeon Pro V520",
-    "Inferentia1": "Inferentia", "Trainium1": "Trainium",
-}  # fmt: skip
+    "V100-16": "V100",
+    "V100-32": "V100-32GB",
+    "V100-PCIe": "V100",
+    "P100-SXM2": "P100",
+    "A100-40": "A100",
+    "A100-40-PCIe": "A100",
+    "A100-80": "A100-80GB",
+    "A100-80-PCIe": "A100-80GB",
+    "H100-SXM": "H100",
+    "H100-PCIe": "H100",
+    "H100-NVL": "H100NVL",
+    "H200-NVL": "H200NVL",
+    "H200-SXM": "H200",
+    "RTX-3090": "RTX3090",
+    "RTX-4090": "RTX4090",
+    "RTX-5090": "RTX5090",
+    "RTX-A4000": "RTXA4000",
+    "RTX-A5000": "RTXA5000",
+    "RTX-A6000": "RTXA6000",
+    "RTX-4000-Ada": "RTX4000-Ada",
+    "RTX-6000-Ada": "RTX6000-Ada",
+    "Quadro-RTX-6000": "RTX6000",
+    "RTX-PRO-6000-SE": "RTXPRO6000",
+    "RTX-PRO-6000-WS": "RTXPRO6000",
+    "Radeon-Pro-V520": "Radeon Pro V520",
+    "Inferentia1": "Inferentia",
+    "Trainium1": "Trainium",
+}
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -218,7 +257,7 @@ def _service(deployment: Deployment) -> Object:
         },
         "replica_policy": policy,
         "load_balancing_policy": Noted("least_load", "Requests differ in length: count those in work, do not take turns."),
-    }  # fmt: skip
+    }
 
 
 def _setup(deployment: Deployment) -> str:
@@ -271,10 +310,13 @@ def _run(deployment: Deployment) -> str:
             f"for chip in $(seq 0 {each - 1}); do",
             f"  export PART=$(({machine} * {each} + chip))",
             f"  export CUDA_VISIBLE_DEVICES={_visible(deployment)}",
-            f"  {shard}", *folded(f"  {words[0]}", [*words[1:], "&"]),
-            '  pids+=("$!")', "done",
-            "# The job fails if any of them does.", 'for pid in "${pids[@]}"; do wait "$pid"; done',
-        ]  # fmt: skip
+            f"  {shard}",
+            *folded(f"  {words[0]}", [*words[1:], "&"]),
+            '  pids+=("$!")',
+            "done",
+            "# The job fails if any of them does.",
+            'for pid in "${pids[@]}"; do wait "$pid"; done',
+        ]
         return "\n".join(lines) + "\n"
     if not deployment.software.given and not deployment.software.engine:
         lines.append("# The usual program of its kind: put your own into program.command of the workload.")
@@ -330,6 +372,9 @@ def _submit(deployment: Deployment) -> str:
     lines = ["#!/bin/bash", *(f"# {line}" for line in heading(deployment).splitlines()), "set -euo pipefail", ""]
     counted = "MACHINE" if apart(deployment) else "RUN"
     words = [f'--name {deployment.name}-"$at"', f'--env {counted}="$at"{secrets}', "task.yaml"]
-    lines += [f"for at in $(seq 0 {_several(deployment) - 1}); do",
-              *folded("  sky jobs launch --yes --detach-run", words), "done"]  # fmt: skip
+    lines += [
+        f"for at in $(seq 0 {_several(deployment) - 1}); do",
+        *folded("  sky jobs launch --yes --detach-run", words),
+        "done",
+    ]
     return "\n".join(lines) + "\n"

@@ -44,8 +44,9 @@ def _pipeline(deployment: Deployment) -> list[File]:
             raise CannotRender(
                 f"Stage {one_line(stage.title)}: {error.message}",
                 remedy="Take --to argo for the whole, or --stage with one of: "
-                + ", ".join(one_line(one.title) for one in deployment.stages if one.form is Form.JOB) + ".",
-            ) from None  # fmt: skip
+                + ", ".join(one_line(one.title) for one in deployment.stages if one.form is Form.JOB)
+                + ".",
+            ) from None
     names = {stage.title: dns_name(stage.title) for stage in deployment.stages}
     lines = ["#!/bin/bash", *(f"# {line}" for line in heading(deployment).splitlines())]
     lines += ["# Submits all stages; each begins when those before it have ended well.", "set -euo pipefail", ""]

@@ -52,8 +52,10 @@ def _can(deployment: Deployment) -> None:
             remedy="Take --to vllm, or plan for another chip with --limit chips=[...].",
         )
     if deployment.split.get("pp", 1) > 1:
-        raise CannotRender("TGI splits a model by layers' width alone; the plan puts layers on different chips.",
-                           remedy="Take --to vllm or ray.")  # fmt: skip
+        raise CannotRender(
+            "TGI splits a model by layers' width alone; the plan puts layers on different chips.",
+            remedy="Take --to vllm or ray.",
+        )
 
 
 def _times(deployment: Deployment) -> str:
@@ -69,8 +71,9 @@ def _apart(deployment: Deployment) -> list[str]:
     each = max(deployment.chips_each, 1)
     return [
         f'index="${{INDEX:?which of the {deployment.per_machine} replicas of this machine}}"',
-        f'export CUDA_VISIBLE_DEVICES="$(seq -s, $(( index * {each} )) $(( index * {each} + {each - 1} )))"', "",
-    ]  # fmt: skip
+        f'export CUDA_VISIBLE_DEVICES="$(seq -s, $(( index * {each} )) $(( index * {each} + {each - 1} )))"',
+        "",
+    ]
 
 
 def _words(deployment: Deployment) -> list[Word]:
@@ -83,8 +86,10 @@ def _words(deployment: Deployment) -> list[Word]:
         ("--model-id", weights(model), "fetched from the hub into HF_HOME" if model.hub else "put the weights there"),
     ]
     if several:
-        words += [(f'--port "$(( {port} + index ))" --master-port "$(( 29500 + index ))"', None, ""),
-                  ('--shard-uds-path "/tmp/text-generation-$index"', None, "")]  # fmt: skip
+        words += [
+            (f'--port "$(( {port} + index ))" --master-port "$(( 29500 + index ))"', None, ""),
+            ('--shard-uds-path "/tmp/text-generation-$index"', None, ""),
+        ]
     else:
         words.append(("--port", str(port), ""))
     words.append(

@@ -22,9 +22,13 @@ LARGEST = 128
 HTTP, GRPC, METRICS = 8000, 8001, 8002
 # Format of the file: backend, name of the file, how to get one.
 _FORMATS = {
-    "onnx": ("onnxruntime", "model.onnx"), "torchscript": ("pytorch", "model.pt"), "pt": ("pytorch", "model.pt"),
-    "tensorrt": ("tensorrt", "model.plan"), "plan": ("tensorrt", "model.plan"), "openvino": ("openvino", "model.xml"),
-}  # fmt: skip
+    "onnx": ("onnxruntime", "model.onnx"),
+    "torchscript": ("pytorch", "model.pt"),
+    "pt": ("pytorch", "model.pt"),
+    "tensorrt": ("tensorrt", "model.plan"),
+    "plan": ("tensorrt", "model.plan"),
+    "openvino": ("openvino", "model.xml"),
+}
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -84,7 +88,7 @@ def _text_model(deployment: Deployment) -> list[str]:
         "model_transaction_policy { decoupled: true }",
         "# The engine takes the chips that it was told to (tensor_parallel_size in 1/model.json).",
         "instance_group [ { count: 1 kind: KIND_MODEL } ]",
-    ]  # fmt: skip
+    ]
 
 
 def wait_s(deployment: Deployment) -> float:
@@ -109,8 +113,11 @@ def _batching(deployment: Deployment) -> list[str]:
     wait, most = wait_s(deployment), largest_batch(deployment)
     goals = [seconds for goal, seconds in deployment.goals.items() if goal.startswith("latency")]
     longest = max(goals, default=wait / WAIT_PART)
-    why = "A tenth of the strictest latency goal may go into waiting for others" if goals \
-        else "No latency goal is stated, so little time may go into waiting for others"  # fmt: skip
+    why = (
+        "A tenth of the strictest latency goal may go into waiting for others"
+        if goals
+        else "No latency goal is stated, so little time may go into waiting for others"
+    )
     return [
         "# Inputs and outputs are read from the model's file, where the backend can (ONNX, TensorRT, OpenVINO).",
         "# As many as come in within the latency goal; the first dimension of the model must be free.",
@@ -125,7 +132,7 @@ def _batching(deployment: Deployment) -> list[str]:
         f"    max_queue_size: {4 * most}",
         "  }",
         "}",
-    ]  # fmt: skip
+    ]
 
 
 def _instances(deployment: Deployment) -> list[str]:
@@ -163,7 +170,7 @@ def _faster(deployment: Deployment, backend: str) -> list[str]:
         '  parameters { key: "trt_engine_cache_enable" value: "true" }',
         '  parameters { key: "trt_engine_cache_path" value: "/tmp/engines" }',
         "} ] } }",
-    ]  # fmt: skip
+    ]
 
 
 def _start(deployment: Deployment) -> str:
@@ -180,6 +187,6 @@ def _start(deployment: Deployment) -> str:
         ("--strict-readiness=true", None, "ready when every model is: the balancer sends nothing before"),
         ("--exit-on-error=true", None, "a model that does not load is a failed start, not an empty server"),
         ("--exit-timeout-secs=30", None, "requests in work are answered before it ends"),
-    ]  # fmt: skip
+    ]
     body = [*script.surroundings(deployment), 'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"', *script.command(words)]
     return script.script(heading(deployment, where), body)

@@ -82,10 +82,13 @@ def _body(deployment: Deployment, batch: bool) -> list[str]:
         f'export CUDA_VISIBLE_DEVICES="$(seq -s, "$first" $(( first + {each - 1} )))"',
     ]
     return [
-        *lines, "",
+        *lines,
+        "",
         f': "${{PART:?number of this replica, from 0 to {parts(deployment) - 1}}}"',
-        f"export PART PARTS={parts(deployment)}", *(pinned if held > 1 else []), *_shards(deployment),
-    ]  # fmt: skip
+        f"export PART PARTS={parts(deployment)}",
+        *(pinned if held > 1 else []),
+        *_shards(deployment),
+    ]
 
 
 def _shards(deployment: Deployment) -> list[str]:
@@ -94,6 +97,8 @@ def _shards(deployment: Deployment) -> list[str]:
     _, _, many, *_ = shard_arguments(deployment)
     words = shell([f"{folder}/requests", f"{folder}/answers", many])
     return [
-        "", *(f"# {line}" for line in shard_reason(deployment)),
-        f"exec sh -c {shell([PROGRAM])} batch {words} \\", '  vllm run-batch --config "$here/config.yaml" "$@"',
-    ]  # fmt: skip
+        "",
+        *(f"# {line}" for line in shard_reason(deployment)),
+        f"exec sh -c {shell([PROGRAM])} batch {words} \\",
+        '  vllm run-batch --config "$here/config.yaml" "$@"',
+    ]

@@ -30,7 +30,7 @@ def modules(deployment: Deployment) -> list[File]:
             "outputs.tf": [output("node_pool", Raw("azurerm_kubernetes_cluster_node_pool.this.name"), "Its name there.")],
         },
         "aks/",
-    )  # fmt: skip
+    )
 
 
 def _name(deployment: Deployment) -> str:
@@ -43,20 +43,26 @@ def _main(deployment: Deployment) -> list[Block]:
     many, node, taint = sizes(deployment), deployment.node, chip_taint(deployment.node)
     service = deployment.form is Form.SERVICE
     body: dict[str, Value] = {
-        "name": _name(deployment), "kubernetes_cluster_id": Raw("var.cluster_id"), "vm_size": node.machine,
-        "vnet_subnet_id": Raw("var.subnet_id"), "os_sku": "Ubuntu", "os_disk_size_gb": min(disk_gb(deployment), 2048),
+        "name": _name(deployment),
+        "kubernetes_cluster_id": Raw("var.cluster_id"),
+        "vm_size": node.machine,
+        "vnet_subnet_id": Raw("var.subnet_id"),
+        "os_sku": "Ubuntu",
+        "os_disk_size_gb": min(disk_gb(deployment), 2048),
         "auto_scaling_enabled": True,
         "min_count": many.least if service else Noted(0, "Nothing is paid for while no job runs."),
         "max_count": max(most_machines(deployment), many.usual),
         "gpu_driver": Noted("Install", "AKS brings the driver; the device plugin comes with `--to kubernetes`.")
-        if node.accelerated and node.vendor == "NVIDIA" else None,
+        if node.accelerated and node.vendor == "NVIDIA"
+        else None,
         "gpu_instance": f"MIG{node.profile.partition('.')[0]}" if node.profile and node.vendor == "NVIDIA" else None,
-    }  # fmt: skip
+    }
     if deployment.spot:
         body |= {
-            "priority": "Spot", "eviction_policy": "Delete",
+            "priority": "Spot",
+            "eviction_policy": "Delete",
             "spot_max_price": Noted(-1, "Up to the price on demand: taken away for capacity, never for price."),
-        }  # fmt: skip
+        }
     if together(deployment):
         body["proximity_placement_group_id"] = Raw("azurerm_proximity_placement_group.close.id")
     labels = {"chipwise.dev/deployment": deployment.name}
@@ -71,8 +77,17 @@ def _main(deployment: Deployment) -> list[Block]:
     body["upgrade_settings"] = None if deployment.spot else Nested({"max_surge": "1"})
     made = [resource("azurerm_kubernetes_cluster_node_pool", "this", body)]
     if together(deployment):
-        made.insert(0, resource("azurerm_proximity_placement_group", "close", {
-            "name": deployment.name, "location": node.region,
-            "resource_group_name": Raw('element(split("/", var.cluster_id), 4)'),
-        }, "Close together: the machines exchange data at every step."))  # fmt: skip
+        made.insert(
+            0,
+            resource(
+                "azurerm_proximity_placement_group",
+                "close",
+                {
+                    "name": deployment.name,
+                    "location": node.region,
+                    "resource_group_name": Raw('element(split("/", var.cluster_id), 4)'),
+                },
+                "Close together: the machines exchange data at every step.",
+            ),
+        )
     return made

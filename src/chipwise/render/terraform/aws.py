@@ -45,31 +45,40 @@ def modules(deployment: Deployment) -> list[File]:
         deployment,
         "Plain EC2 machines that run the container by themselves; the directory eks/ has the same as a node group.",
         {
-            "versions.tf": _versions(deployment), "variables.tf": _variables(deployment), "main.tf": _main(deployment),
-            "network.tf": aws_rights.network(deployment), "access.tf": aws_rights.access(deployment),
-            "storage.tf": aws_rights.storage(deployment), "outputs.tf": _outputs(deployment),
+            "versions.tf": _versions(deployment),
+            "variables.tf": _variables(deployment),
+            "main.tf": _main(deployment),
+            "network.tf": aws_rights.network(deployment),
+            "access.tf": aws_rights.access(deployment),
+            "storage.tf": aws_rights.storage(deployment),
+            "outputs.tf": _outputs(deployment),
         },
-    )  # fmt: skip
+    )
     return [*made, File("start.sh", EC2_PACKED.script(script(deployment, dialect(deployment))))]
 
 
 def dialect(deployment: Deployment) -> Dialect:
     return Dialect(
-        metadata=_METADATA, rank="RANK=$(metadata tags/instance/chipwise-rank)\n", head=_HEAD,
+        metadata=_METADATA,
+        rank="RANK=$(metadata tags/instance/chipwise-rank)\n",
+        head=_HEAD,
         sync="aws s3 sync --only-show-errors {SOURCE} {TARGET}\n",
         secret="aws secretsmanager get-secret-value --secret-id {NAME} --query SecretString --output text",
         logs='--log-driver awslogs --log-opt awslogs-region="$AWS_DEFAULT_REGION" --log-opt awslogs-group="$LOG_GROUP"',
-        notice="metadata spot/instance-action > /dev/null", notice_s=120,
+        notice="metadata spot/instance-action > /dev/null",
+        notice_s=120,
         end=_LEAVES if grouped(deployment) else "shutdown -h now # the launch template makes that the end of the machine\n",
-        docker=PULL, scheme="s3",
-    )  # fmt: skip
+        docker=PULL,
+        scheme="s3",
+    )
 
 
 def _versions(deployment: Deployment) -> list[Block]:
     provider = Block(
-        "provider", ("aws",),
+        "provider",
+        ("aws",),
         {"region": Raw("var.region"), "default_tags": Nested({"tags": Raw("local.tags")})},
-    )  # fmt: skip
+    )
     return versions("hashicorp/aws", PROVIDER, provider)
 
 
@@ -79,55 +88,80 @@ def ami(deployment: Deployment) -> str:
 
 def _variables(deployment: Deployment) -> list[Block]:
     one = "Private subnets with a way out (NAT or endpoints), for images and weights."
-    many = f"{one} The first is used: machines that work together stand in one zone." if together(deployment) else \
-        f"{one} Several zones: spot is short in one zone at a time."  # fmt: skip
+    many = (
+        f"{one} The first is used: machines that work together stand in one zone."
+        if together(deployment)
+        else f"{one} Several zones: spot is short in one zone at a time."
+    )
     made = [
         region_variable(deployment),
         variable(
-            "subnet_ids", "list(string)",
+            "subnet_ids",
+            "list(string)",
             f"{many} Networks are made by who owns them, so this module makes none.",
             check=("length(var.subnet_ids) > 0", "Give at least one subnet."),
         ),
         image_variable(deployment),
-    ]  # fmt: skip
+    ]
     node = deployment.node
     if ami(deployment):
-        made.append(variable(
-            "ami_id", "string", _about_ami(), None
-        ))  # fmt: skip
+        made.append(variable("ami_id", "string", _about_ami(), None))
     else:
-        made.append(variable(
-            "ami_id", "string", f"AMI with the driver of {node.chip} and Docker: no public parameter is known for one."
-        ))  # fmt: skip
-    made.append(variable(
-        "instance_types", "list(string)", _about_types(deployment),
-        machine_types(deployment) if grouped(deployment) else [node.machine],
-    ))  # fmt: skip
+        made.append(
+            variable(
+                "ami_id", "string", f"AMI with the driver of {node.chip} and Docker: no public parameter is known for one."
+            )
+        )
+    made.append(
+        variable(
+            "instance_types",
+            "list(string)",
+            _about_types(deployment),
+            machine_types(deployment) if grouped(deployment) else [node.machine],
+        )
+    )
     if grouped(deployment) and deployment.spot:
-        made.append(variable(
-            "on_demand_percentage", "number",
-            "Share of machines that are not spot. 100 is the way out when spot cannot be had for long.", 0,
-            check=("var.on_demand_percentage >= 0 && var.on_demand_percentage <= 100", "Between 0 and 100."),
-        ))  # fmt: skip
+        made.append(
+            variable(
+                "on_demand_percentage",
+                "number",
+                "Share of machines that are not spot. 100 is the way out when spot cannot be had for long.",
+                0,
+                check=("var.on_demand_percentage >= 0 && var.on_demand_percentage <= 100", "Between 0 and 100."),
+            )
+        )
     if deployment.form is Form.SERVICE:
         made.append(
             variable("client_security_group_ids", "list(string)", "Who may call the service: the balancer's group.", [])
         )
         made.append(variable("target_group_arns", "list(string)", "Target groups of a balancer that the machines join.", []))
-        made.append(variable(
-            "alb_resource_label", "string",
-            "app/NAME/ID/targetgroup/NAME/ID of the balancer: the group follows its requests. null: it keeps its size.", None,
-        ))  # fmt: skip
-    made.append(variable(
-        "session_manager", "bool", "Let people sign in through Session Manager. There is no SSH and no open port for it.", False
-    ))  # fmt: skip
+        made.append(
+            variable(
+                "alb_resource_label",
+                "string",
+                "app/NAME/ID/targetgroup/NAME/ID of the balancer: the group follows its requests. null: it keeps its size.",
+                None,
+            )
+        )
+    made.append(
+        variable(
+            "session_manager",
+            "bool",
+            "Let people sign in through Session Manager. There is no SSH and no open port for it.",
+            False,
+        )
+    )
     made.append(
         variable("budget_email", "string", "Who is told when the budget is nearly spent. Empty: no budget is made.", "")
     )
-    made.append(variable(
-        "budget_usd", "number", "Budget a month. null: none was stated.",
-        math.ceil(deployment.budget_usd) if deployment.budget_usd else None,
-    ))  # fmt: skip
+    made.append(
+        variable(
+            "budget_usd",
+            "number",
+            "Budget a month. null: none was stated.",
+            math.ceil(deployment.budget_usd) if deployment.budget_usd else None,
+        )
+    )
     return made
 
 
@@ -150,19 +184,27 @@ def _about_types(deployment: Deployment) -> str:
 
 def _main(deployment: Deployment) -> list[Block]:
     made: list[Block] = [
-        Block("locals", (), {
-            "name": deployment.name,
-            "tags": Noted(dict(tags(deployment)), "Activate them as cost allocation tags, or the bill does not show them."),
-            **_settings(deployment),
-        }),
+        Block(
+            "locals",
+            (),
+            {
+                "name": deployment.name,
+                "tags": Noted(dict(tags(deployment)), "Activate them as cost allocation tags, or the bill does not show them."),
+                **_settings(deployment),
+            },
+        ),
         *_image(deployment),
         _template(deployment),
-    ]  # fmt: skip
+    ]
     if together(deployment):
-        made.append(resource(
-            "aws_placement_group", "close", {"name": Raw("local.name"), "strategy": "cluster"},
-            "Close together in one zone: the machines exchange data at every step.",
-        ))  # fmt: skip
+        made.append(
+            resource(
+                "aws_placement_group",
+                "close",
+                {"name": Raw("local.name"), "strategy": "cluster"},
+                "Close together in one zone: the machines exchange data at every step.",
+            )
+        )
     if not grouped(deployment):
         return [*made, _instances(deployment)]
     return [*made, *aws_groups.blocks(deployment)]
@@ -190,11 +232,14 @@ def _image(deployment: Deployment) -> list[Block]:
     )
     return [
         data(
-            "aws_ssm_parameter", "ami", {"count": Raw("var.ami_id == null ? 1 : 0"), "name": parameter},
+            "aws_ssm_parameter",
+            "ami",
+            {"count": Raw("var.ami_id == null ? 1 : 0"), "name": parameter},
             f"The public image that {carries}.",
         ),
         resource(
-            "terraform_data", "ami",
+            "terraform_data",
+            "ami",
             {
                 "count": Raw("var.ami_id == null ? 1 : 0"),
                 "input": Raw("nonsensitive(data.aws_ssm_parameter.ami[0].value)"),
@@ -203,14 +248,20 @@ def _image(deployment: Deployment) -> list[Block]:
             "The one of the first apply: a newer image must not replace machines because something else has changed.\n"
             "To take the newest: terraform apply -replace='terraform_data.ami[0]'",
         ),
-        data("aws_ami", "this", {
-            **body,
-            "filter": Nested({
-                "name": "image-id",
-                "values": [Raw("var.ami_id != null ? var.ami_id : terraform_data.ami[0].output")],
-            }),
-        }),
-    ]  # fmt: skip
+        data(
+            "aws_ami",
+            "this",
+            {
+                **body,
+                "filter": Nested(
+                    {
+                        "name": "image-id",
+                        "values": [Raw("var.ami_id != null ? var.ami_id : terraform_data.ami[0].output")],
+                    }
+                ),
+            },
+        ),
+    ]
 
 
 def _template(deployment: Deployment) -> Block:
@@ -225,22 +276,33 @@ def _template(deployment: Deployment) -> Block:
         "instance_initiated_shutdown_behavior": "terminate",
         "vpc_security_group_ids": None if fabric(deployment) else groups,
         "iam_instance_profile": Nested({"arn": Raw("aws_iam_instance_profile.machines.arn")}),
-        "metadata_options": Nested({
-            "http_endpoint": "enabled",
-            "http_tokens": Noted("required", "IMDSv2 only: a program that fetches any URL must not reach the credentials."),
-            "http_put_response_hop_limit": _hops(deployment),
-            "instance_metadata_tags": Noted("enabled", "The script reads there which machine it is."),
-        }),
-        "block_device_mappings": Nested({
-            "device_name": Raw("data.aws_ami.this.root_device_name"),
-            "ebs": Nested({
-                "volume_type": "gp3",
-                "volume_size": Noted(disk_gb(deployment), "GiB: system and image, and what the program keeps beside it."),
-                "throughput": 500, "iops": 3000, "encrypted": True, "delete_on_termination": True,
-            }),
-        }),
+        "metadata_options": Nested(
+            {
+                "http_endpoint": "enabled",
+                "http_tokens": Noted("required", "IMDSv2 only: a program that fetches any URL must not reach the credentials."),
+                "http_put_response_hop_limit": _hops(deployment),
+                "instance_metadata_tags": Noted("enabled", "The script reads there which machine it is."),
+            }
+        ),
+        "block_device_mappings": Nested(
+            {
+                "device_name": Raw("data.aws_ami.this.root_device_name"),
+                "ebs": Nested(
+                    {
+                        "volume_type": "gp3",
+                        "volume_size": Noted(
+                            disk_gb(deployment), "GiB: system and image, and what the program keeps beside it."
+                        ),
+                        "throughput": 500,
+                        "iops": 3000,
+                        "encrypted": True,
+                        "delete_on_termination": True,
+                    }
+                ),
+            }
+        ),
         "monitoring": Nested({"enabled": True}),
-    }  # fmt: skip
+    }
     if fabric(deployment):
         body["dynamic"] = cards(deployment, groups, None if grouped(deployment) else Raw("var.subnet_ids[0]"))
     if together(deployment):
@@ -264,46 +326,71 @@ def cards(deployment: Deployment, groups: list[Raw], subnet: Raw | None) -> Valu
     """An EFA interface on each network card. The first card also carries ordinary traffic; the others need no address."""
     node, card = deployment.node, "network_interfaces.value"
     first, rest = ("interface", "efa-only") if node.first_card else ("efa", "efa-only")
-    return Noted(Nested({
-        "for_each": Raw(f"range({node.interfaces + node.first_card})"),
-        "content": Nested({
-            "network_card_index": Raw(card),
-            "device_index": Raw(f"{card} == 0 ? 0 : 1"),
-            "interface_type": Raw(f'{card} == 0 ? "{first}" : "{rest}"'),
-            "security_groups": groups, "subnet_id": subnet, "delete_on_termination": True,
-        }),
-    }, ("network_interfaces",)), f"EFA on {node.interfaces} cards; the first carries ordinary traffic too.")  # fmt: skip
+    return Noted(
+        Nested(
+            {
+                "for_each": Raw(f"range({node.interfaces + node.first_card})"),
+                "content": Nested(
+                    {
+                        "network_card_index": Raw(card),
+                        "device_index": Raw(f"{card} == 0 ? 0 : 1"),
+                        "interface_type": Raw(f'{card} == 0 ? "{first}" : "{rest}"'),
+                        "security_groups": groups,
+                        "subnet_id": subnet,
+                        "delete_on_termination": True,
+                    }
+                ),
+            },
+            ("network_interfaces",),
+        ),
+        f"EFA on {node.interfaces} cards; the first carries ordinary traffic too.",
+    )
 
 
 def _instances(deployment: Deployment) -> Block:
     body: dict[str, Value] = {
         "count": Noted(deployment.machines, "The work is split for this number.") if deployment.machines > 1 else None,
         "subnet_id": None if fabric(deployment) else Raw("var.subnet_ids[0]"),
-        "launch_template": Nested({
-            "id": Raw("aws_launch_template.machines.id"), "version": Raw("aws_launch_template.machines.latest_version"),
-        }),
-    }  # fmt: skip
+        "launch_template": Nested(
+            {
+                "id": Raw("aws_launch_template.machines.id"),
+                "version": Raw("aws_launch_template.machines.latest_version"),
+            }
+        ),
+    }
     if deployment.machines > 1:
         body["tags"] = Noted({"chipwise-rank": Raw("count.index")}, "Machine 0 is where the others meet.")
     body["depends_on"] = aws_groups.RIGHTS
     return resource(
-        "aws_instance", "machines", body,
+        "aws_instance",
+        "machines",
+        body,
         "A machine ends itself when its work is done. The next `terraform apply` would then start it anew: "
         "`terraform destroy`\nwhen you have the results.",
-    )  # fmt: skip
+    )
 
 
 def _outputs(deployment: Deployment) -> list[Block]:
     made = [output("log_group", Raw("aws_cloudwatch_log_group.this.name"), "Where the program's output goes.")]
     if kept(deployment):
-        made.append(output("bucket", Raw("aws_s3_bucket.work.id"), "What outlives the machines: " + ", ".join(
-            f"{one.name}/" for one in kept(deployment)) + "."))  # fmt: skip
+        made.append(
+            output(
+                "bucket",
+                Raw("aws_s3_bucket.work.id"),
+                "What outlives the machines: " + ", ".join(f"{one.name}/" for one in kept(deployment)) + ".",
+            )
+        )
     if grouped(deployment):
-        made.append(output(
-            "groups", Raw("aws_autoscaling_group.machines[*].name"),
-            "Auto scaling groups. To run the job again: aws autoscaling set-desired-capacity --desired-capacity 1 "
-            "--auto-scaling-group-name NAME" if deployment.form is Form.JOB else "Auto scaling groups.",
-        ))  # fmt: skip
+        made.append(
+            output(
+                "groups",
+                Raw("aws_autoscaling_group.machines[*].name"),
+                "Auto scaling groups. To run the job again: aws autoscaling set-desired-capacity --desired-capacity 1 "
+                "--auto-scaling-group-name NAME"
+                if deployment.form is Form.JOB
+                else "Auto scaling groups.",
+            )
+        )
     else:
         made.append(output("instances", Raw("aws_instance.machines[*].id"), "The machines."))
     made.append(output("security_group", Raw("aws_security_group.machines.id"), "Of the machines."))

@@ -37,20 +37,30 @@ def _group(deployment: Deployment) -> Block:
         "target_group_arns": None if job else Raw("var.target_group_arns"),
         "capacity_rebalance": True if deployment.spot and not job else None,
         "mixed_instances_policy": _mix(deployment),
-    }  # fmt: skip
+    }
     if not job:
-        body["instance_refresh"] = Nested({
-            "strategy": "Rolling",
-            "preferences": Nested({"min_healthy_percentage": 100 if many.least < 2 else 50}),
-        })  # fmt: skip
-    body["dynamic"] = Nested({
-        "for_each": Raw('merge(local.tags, { "chipwise-rank" = count.index })') if ranked else Raw("local.tags"),
-        "content": Nested({"key": Raw("tag.key"), "value": Raw("tag.value"), "propagate_at_launch": True}),
-    }, ("tag",))  # fmt: skip
+        body["instance_refresh"] = Nested(
+            {
+                "strategy": "Rolling",
+                "preferences": Nested({"min_healthy_percentage": 100 if many.least < 2 else 50}),
+            }
+        )
+    body["dynamic"] = Nested(
+        {
+            "for_each": Raw('merge(local.tags, { "chipwise-rank" = count.index })') if ranked else Raw("local.tags"),
+            "content": Nested({"key": Raw("tag.key"), "value": Raw("tag.value"), "propagate_at_launch": True}),
+        },
+        ("tag",),
+    )
     body["lifecycle"] = Nested({"ignore_changes": _left_alone(deployment)})
     body["depends_on"] = RIGHTS
-    why = "One group of one for each machine: who stands in for a lost one keeps its number, and goes on from its checkpoint." \
-        if ranked else "A lost machine is replaced and goes on from the last checkpoint." if job else ""  # fmt: skip
+    why = (
+        "One group of one for each machine: who stands in for a lost one keeps its number, and goes on from its checkpoint."
+        if ranked
+        else "A lost machine is replaced and goes on from the last checkpoint."
+        if job
+        else ""
+    )
     return resource("aws_autoscaling_group", "machines", body, why)
 
 
@@ -75,18 +85,28 @@ def _mix(deployment: Deployment) -> Nested:
     else:
         distribution["on_demand_percentage_above_base_capacity"] = Noted(100, _base(steady)) if steady else 100
     distribution["on_demand_allocation_strategy"] = "prioritized"
-    return Nested({
-        "instances_distribution": Nested(distribution),
-        "launch_template": Nested({
-            "launch_template_specification": Nested({
-                "launch_template_id": Raw("aws_launch_template.machines.id"),
-                "version": Raw("aws_launch_template.machines.latest_version"),
-            }),
-            "dynamic": Nested({
-                "for_each": Raw("var.instance_types"), "content": Nested({"instance_type": Raw("override.value")}),
-            }, ("override",)),
-        }),
-    })  # fmt: skip
+    return Nested(
+        {
+            "instances_distribution": Nested(distribution),
+            "launch_template": Nested(
+                {
+                    "launch_template_specification": Nested(
+                        {
+                            "launch_template_id": Raw("aws_launch_template.machines.id"),
+                            "version": Raw("aws_launch_template.machines.latest_version"),
+                        }
+                    ),
+                    "dynamic": Nested(
+                        {
+                            "for_each": Raw("var.instance_types"),
+                            "content": Nested({"instance_type": Raw("override.value")}),
+                        },
+                        ("override",),
+                    ),
+                }
+            ),
+        }
+    )
 
 
 def _base(steady: Sequence[Layer]) -> str:
@@ -103,17 +123,34 @@ def _schedules(deployment: Deployment) -> list[Block]:
     group = Raw(f"aws_autoscaling_group.machines{'[count.index]' if ranked else ''}.name")
     made = []
     for name, at, least, usual, most, why in (
-        ("starts", deployment.starts, 0 if job else many.least, 1 if job else many.usual, 1 if job else many.most,
-         "When the work begins." if job else "When users come."),
-        ("stops", deployment.stops, 0, 0, 0 if not job else 1, "What is not done by then waits in its checkpoint."
-         if job else "When nobody comes any more."),
-    ):  # fmt: skip
+        (
+            "starts",
+            deployment.starts,
+            0 if job else many.least,
+            1 if job else many.usual,
+            1 if job else many.most,
+            "When the work begins." if job else "When users come.",
+        ),
+        (
+            "stops",
+            deployment.stops,
+            0,
+            0,
+            0 if not job else 1,
+            "What is not done by then waits in its checkpoint." if job else "When nobody comes any more.",
+        ),
+    ):
         if at:
             body: dict[str, Value] = {
-                "count": deployment.machines if ranked else None, "scheduled_action_name": name,
-                "autoscaling_group_name": group, "recurrence": at, "time_zone": deployment.time_zone,
-                "min_size": least, "max_size": most, "desired_capacity": usual,
-            }  # fmt: skip
+                "count": deployment.machines if ranked else None,
+                "scheduled_action_name": name,
+                "autoscaling_group_name": group,
+                "recurrence": at,
+                "time_zone": deployment.time_zone,
+                "min_size": least,
+                "max_size": most,
+                "desired_capacity": usual,
+            }
             made.append(resource("aws_autoscaling_schedule", name, body, why))
     return made
 
@@ -123,21 +160,31 @@ def _scaling(deployment: Deployment) -> list[Block]:
     if scaling is None or scaling.per_replica is None or sizes(deployment).least == sizes(deployment).most:
         return []
     target = scaling.per_replica * deployment.per_machine * 60 * BUSY
-    return [resource(
-        "aws_autoscaling_policy", "requests",
-        {
-            "count": Raw("var.alb_resource_label == null ? 0 : 1"), "name": "requests",
-            "autoscaling_group_name": Raw("aws_autoscaling_group.machines.name"), "policy_type": "TargetTrackingScaling",
-            "estimated_instance_warmup": ready_s(deployment),
-            "target_tracking_configuration": Nested({
-                "target_value": Noted(
-                    float(f"{target:.3g}"),
-                    f"Requests a minute and machine: {BUSY:.0%} of what the plan says one answers within the goals.",
+    return [
+        resource(
+            "aws_autoscaling_policy",
+            "requests",
+            {
+                "count": Raw("var.alb_resource_label == null ? 0 : 1"),
+                "name": "requests",
+                "autoscaling_group_name": Raw("aws_autoscaling_group.machines.name"),
+                "policy_type": "TargetTrackingScaling",
+                "estimated_instance_warmup": ready_s(deployment),
+                "target_tracking_configuration": Nested(
+                    {
+                        "target_value": Noted(
+                            float(f"{target:.3g}"),
+                            f"Requests a minute and machine: {BUSY:.0%} of what the plan says one answers within the goals.",
+                        ),
+                        "predefined_metric_specification": Nested(
+                            {
+                                "predefined_metric_type": "ALBRequestCountPerTarget",
+                                "resource_label": Raw("var.alb_resource_label"),
+                            }
+                        ),
+                    }
                 ),
-                "predefined_metric_specification": Nested({
-                    "predefined_metric_type": "ALBRequestCountPerTarget", "resource_label": Raw("var.alb_resource_label"),
-                }),
-            }),
-        },
-        "Requests, and not the load of the processor: that of an accelerator does not show there.",
-    )]  # fmt: skip
+            },
+            "Requests, and not the load of the processor: that of an accelerator does not show there.",
+        )
+    ]

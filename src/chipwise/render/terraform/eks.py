@@ -16,10 +16,12 @@ from chipwise.render.yaml_text import Noted
 
 # AWS's names of the node images, by the variant that `joining` finds for the chip.
 _AMI_TYPES = {
-    ("NVIDIA", "amd64"): "AL2023_x86_64_NVIDIA", ("NVIDIA", "arm64"): "AL2023_ARM_64_NVIDIA",
+    ("NVIDIA", "amd64"): "AL2023_x86_64_NVIDIA",
+    ("NVIDIA", "arm64"): "AL2023_ARM_64_NVIDIA",
     ("Neuron", "amd64"): "AL2023_x86_64_NEURON",
-    ("standard", "amd64"): "AL2023_x86_64_STANDARD", ("standard", "arm64"): "AL2023_ARM_64_STANDARD",
-}  # fmt: skip
+    ("standard", "amd64"): "AL2023_x86_64_STANDARD",
+    ("standard", "arm64"): "AL2023_ARM_64_STANDARD",
+}
 _POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 
 
@@ -42,20 +44,31 @@ def modules(deployment: Deployment) -> list[File]:
         deployment,
         "A node group for the cluster that is there; what runs on it comes from `chipwise render --to kubernetes`.",
         {
-            "versions.tf": versions("hashicorp/aws", PROVIDER, Block("provider", ("aws",), {
-                "region": Raw("var.region"), "default_tags": Nested({"tags": Raw("local.tags")}),
-            })),
-            "variables.tf": _variables(deployment), "main.tf": _main(deployment),
+            "versions.tf": versions(
+                "hashicorp/aws",
+                PROVIDER,
+                Block(
+                    "provider",
+                    ("aws",),
+                    {
+                        "region": Raw("var.region"),
+                        "default_tags": Nested({"tags": Raw("local.tags")}),
+                    },
+                ),
+            ),
+            "variables.tf": _variables(deployment),
+            "main.tf": _main(deployment),
             "outputs.tf": [
                 output(
                     f"node_group_{_label(word)}" if word else "node_group",
-                    Raw(f"aws_eks_node_group.{_label(word)}.node_group_name"), "Its name in the cluster.",
+                    Raw(f"aws_eks_node_group.{_label(word)}.node_group_name"),
+                    "Its name in the cluster.",
                 )
                 for word in (part_word(deployment, part) for part in bought(deployment))
             ],
         },
         "eks/",
-    )  # fmt: skip
+    )
     return [*made, File("eks/nodes.txt", locked_memory.user_data())] if fabric(deployment) else made
 
 
@@ -65,11 +78,14 @@ def _variables(deployment: Deployment) -> list[Block]:
         region_variable(deployment),
         variable("cluster_name", "string", "The EKS cluster that the machines join."),
         variable(
-            "subnet_ids", "list(string)", f"Private subnets of the cluster for the machines.{one_zone}",
+            "subnet_ids",
+            "list(string)",
+            f"Private subnets of the cluster for the machines.{one_zone}",
             check=("length(var.subnet_ids) == 1", "Give one subnet: a placement group stands in one zone.")
-            if together(deployment) else ("length(var.subnet_ids) > 0", "Give at least one subnet."),
+            if together(deployment)
+            else ("length(var.subnet_ids) > 0", "Give at least one subnet."),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _main(deployment: Deployment) -> list[Block]:
@@ -84,15 +100,24 @@ def _main(deployment: Deployment) -> list[Block]:
         made.append(resource("aws_placement_group", "close", {"name": Raw("local.name"), "strategy": "cluster"}))
     if fabric(deployment):
         group = Raw("aws_security_group.fabric.id")
-        made.append(resource("aws_security_group", "fabric", {
-            "name_prefix": text_of(Raw("local.name"), "-"), "description": "EFA among the machines",
-            "vpc_id": Raw("data.aws_eks_cluster.this.vpc_config[0].vpc_id"),
-            "lifecycle": Nested({"create_before_destroy": True}),
-        }))  # fmt: skip
+        made.append(
+            resource(
+                "aws_security_group",
+                "fabric",
+                {
+                    "name_prefix": text_of(Raw("local.name"), "-"),
+                    "description": "EFA among the machines",
+                    "vpc_id": Raw("data.aws_eks_cluster.this.vpc_config[0].vpc_id"),
+                    "lifecycle": Nested({"create_before_destroy": True}),
+                },
+            )
+        )
         both = {
-            "security_group_id": group, "referenced_security_group_id": group, "ip_protocol": "-1",
+            "security_group_id": group,
+            "referenced_security_group_id": group,
+            "ip_protocol": "-1",
             "description": "Among the machines",
-        }  # fmt: skip
+        }
         made.append(resource("aws_vpc_security_group_ingress_rule", "fabric", both))
         made.append(resource("aws_vpc_security_group_egress_rule", "fabric", both))
     return [*made, *(_group(part, part_word(deployment, part), deployment.name) for part in bought(deployment))]
@@ -100,39 +125,70 @@ def _main(deployment: Deployment) -> list[Block]:
 
 def _role() -> list[Block]:
     return [
-        data("aws_iam_policy_document", "assume", {"statement": Nested({
-            "actions": ["sts:AssumeRole"],
-            "principals": Nested({"type": "Service", "identifiers": ["ec2.amazonaws.com"]}),
-        })}),
-        resource("aws_iam_role", "nodes", {
-            "name_prefix": text_of(Raw("substr(local.name, 0, 30)"), "-"),
-            "assume_role_policy": Raw("data.aws_iam_policy_document.assume.json"),
-        }),
-        resource("aws_iam_role_policy_attachment", "nodes", {
-            "for_each": Raw("toset([" + ", ".join(f'"{one}"' for one in _POLICIES) + "])"),
-            "role": Raw("aws_iam_role.nodes.name"),
-            "policy_arn": text_of("arn:", Raw("data.aws_partition.current.partition"), ":iam::aws:policy/", Raw("each.value")),
-        }, "What every node needs. Rights of the program belong to its own service account (Pod Identity)."),
-    ]  # fmt: skip
+        data(
+            "aws_iam_policy_document",
+            "assume",
+            {
+                "statement": Nested(
+                    {
+                        "actions": ["sts:AssumeRole"],
+                        "principals": Nested({"type": "Service", "identifiers": ["ec2.amazonaws.com"]}),
+                    }
+                )
+            },
+        ),
+        resource(
+            "aws_iam_role",
+            "nodes",
+            {
+                "name_prefix": text_of(Raw("substr(local.name, 0, 30)"), "-"),
+                "assume_role_policy": Raw("data.aws_iam_policy_document.assume.json"),
+            },
+        ),
+        resource(
+            "aws_iam_role_policy_attachment",
+            "nodes",
+            {
+                "for_each": Raw("toset([" + ", ".join(f'"{one}"' for one in _POLICIES) + "])"),
+                "role": Raw("aws_iam_role.nodes.name"),
+                "policy_arn": text_of(
+                    "arn:", Raw("data.aws_partition.current.partition"), ":iam::aws:policy/", Raw("each.value")
+                ),
+            },
+            "What every node needs. Rights of the program belong to its own service account (Pod Identity).",
+        ),
+    ]
 
 
 def _template(deployment: Deployment) -> Block:
     groups = [Raw("data.aws_eks_cluster.this.vpc_config[0].cluster_security_group_id")]
     body: dict[str, Value] = {
-        "name_prefix": text_of(Raw("local.name"), "-"), "update_default_version": True,
+        "name_prefix": text_of(Raw("local.name"), "-"),
+        "update_default_version": True,
         "vpc_security_group_ids": None if fabric(deployment) else groups,
-        "metadata_options": Nested({
-            "http_endpoint": "enabled", "http_tokens": "required",
-            "http_put_response_hop_limit": Noted(1, "Pods do not reach the node's credentials."),
-        }),
-        "block_device_mappings": Nested({
-            "device_name": Noted("/dev/xvda", "Of the AL2023 node images."),
-            "ebs": Nested({
-                "volume_type": "gp3", "volume_size": disk_gb(deployment), "throughput": 500, "iops": 3000, "encrypted": True,
-                "delete_on_termination": True,
-            }),
-        }),
-    }  # fmt: skip
+        "metadata_options": Nested(
+            {
+                "http_endpoint": "enabled",
+                "http_tokens": "required",
+                "http_put_response_hop_limit": Noted(1, "Pods do not reach the node's credentials."),
+            }
+        ),
+        "block_device_mappings": Nested(
+            {
+                "device_name": Noted("/dev/xvda", "Of the AL2023 node images."),
+                "ebs": Nested(
+                    {
+                        "volume_type": "gp3",
+                        "volume_size": disk_gb(deployment),
+                        "throughput": 500,
+                        "iops": 3000,
+                        "encrypted": True,
+                        "delete_on_termination": True,
+                    }
+                ),
+            }
+        ),
+    }
     if fabric(deployment):
         told = Noted(
             call("base64encode", Raw('file("${path.module}/nodes.txt")')), f"{locked_memory.WHY} EKS adds its own part."
@@ -157,7 +213,8 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
     taint = chip_taint(deployment.node)
     body: dict[str, Value] = {
         "cluster_name": Raw("data.aws_eks_cluster.this.name"),
-        "node_group_name_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-") if not word
+        "node_group_name_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-")
+        if not word
         else text_of(Raw("substr(local.name, 0, 24)"), f"-{word}-"),
         "node_role_arn": Raw("aws_iam_role.nodes.arn"),
         "subnet_ids": Raw("var.subnet_ids"),
@@ -165,28 +222,36 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
         "capacity_type": "SPOT" if deployment.spot else "ON_DEMAND",
         "instance_types": machine_types(deployment),
         "labels": {"app.kubernetes.io/managed-by": "chipwise", "chipwise.dev/deployment": name},
-        "launch_template": Nested({
-            "id": Raw("aws_launch_template.nodes.id"), "version": Raw("aws_launch_template.nodes.latest_version"),
-        }),
-        "scaling_config": Nested({
-            "min_size": many.least
-            if service and not deployment.stops
-            else Noted(0, "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."),
-            "desired_size": many.usual, "max_size": max(most_machines(deployment), many.usual),
-        }),
+        "launch_template": Nested(
+            {
+                "id": Raw("aws_launch_template.nodes.id"),
+                "version": Raw("aws_launch_template.nodes.latest_version"),
+            }
+        ),
+        "scaling_config": Nested(
+            {
+                "min_size": many.least
+                if service and not deployment.stops
+                else Noted(0, "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."),
+                "desired_size": many.usual,
+                "max_size": max(most_machines(deployment), many.usual),
+            }
+        ),
         "update_config": Nested({"max_unavailable": 1}),
         "node_repair_config": Nested({"enabled": True}),
-    }  # fmt: skip
+    }
     if taint is not None:
         effect = {"NoSchedule": "NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}.get(taint.effect, "PREFER_NO_SCHEDULE")
         body["taint"] = Noted(
             Nested({"key": taint.key, "value": taint.value, "effect": effect}),
             "Pods that need no accelerator stay away from machines that have one.",
         )
-    body["lifecycle"] = Nested({
-        "ignore_changes": Noted([Raw("scaling_config[0].desired_size")], "The autoscaler changes it; apply must not."),
-        "create_before_destroy": True,
-    })  # fmt: skip
+    body["lifecycle"] = Nested(
+        {
+            "ignore_changes": Noted([Raw("scaling_config[0].desired_size")], "The autoscaler changes it; apply must not."),
+            "create_before_destroy": True,
+        }
+    )
     body["depends_on"] = [Raw("aws_iam_role_policy_attachment.nodes")]
     return resource("aws_eks_node_group", _label(word), body, _layer(deployment) if word else "")
 

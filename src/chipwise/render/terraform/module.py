@@ -19,7 +19,7 @@ _SAID = {
     "access.tf": "What the machines may do: no more than their script does.",
     "storage.tf": "What outlives a machine.",
     "outputs.tf": "",
-}  # fmt: skip
+}
 
 
 def files(deployment: Deployment, about: str, parts: dict[str, Sequence[Block]], folder: str = "") -> list[File]:
@@ -35,9 +35,11 @@ def files(deployment: Deployment, about: str, parts: dict[str, Sequence[Block]],
 def versions(source: str, version: str, provider: Block, why: str = "") -> list[Block]:
     name = source.partition("/")[2]
     wanted = Block(
-        "terraform", (),
-        {"required_version": TERRAFORM, "required_providers": Nested({name: {"source": source, "version": version}})}, why,
-    )  # fmt: skip
+        "terraform",
+        (),
+        {"required_version": TERRAFORM, "required_providers": Nested({name: {"source": source, "version": version}})},
+        why,
+    )
     return [wanted, provider]
 
 
@@ -55,9 +57,10 @@ def image_variable(deployment: Deployment) -> Block:
     software = deployment.software
     if software.built:
         return variable(
-            "image", "string",
+            "image",
+            "string",
             "Container image with its registry. Build it from the Dockerfile of `chipwise render --to dockerfile` and push it.",
-        )  # fmt: skip
+        )
     about = "Container image that the machines run."
     if software.image.endswith(":latest"):
         about += " Pin it by digest after the first pull."

@@ -279,9 +279,11 @@ def _container(deployment: Deployment, dialect: Dialect, pad: str = "") -> str:
     options.append("--rm" if job else "--detach --restart unless-stopped")
     words = _words(deployment)
     return (
-        f"{pad}docker run \\\n" + "".join(f"{pad}  {one} \\\n" for one in [*options, f"--entrypoint {words[0]}"])
-        + f'{pad}  "$IMAGE" {" ".join(words[1:])}' + "\n"
-    )  # fmt: skip
+        f"{pad}docker run \\\n"
+        + "".join(f"{pad}  {one} \\\n" for one in [*options, f"--entrypoint {words[0]}"])
+        + f'{pad}  "$IMAGE" {" ".join(words[1:])}'
+        + "\n"
+    )
 
 
 def _words(deployment: Deployment) -> list[str]:

@@ -119,9 +119,12 @@ def mover(stage: Deployment, passed: Passed, inward: bool, image: str) -> Object
     }
     made["retryStrategy"] = {"limit": "5", "retryPolicy": "Always", "backoff": {"duration": "30s", "factor": "2"}}
     made["securityContext"] = {
-        "runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "fsGroup": USER,
         "seccompProfile": {"type": "RuntimeDefault"},
-    }  # fmt: skip
+    }
     made["container"] = container
     made["volumes"] = [{"name": "hand-offs", "persistentVolumeClaim": {"claimName": f"{stage.name}-hand-offs"}}]
     return made

@@ -88,7 +88,9 @@ def _account(name: str, space: str, allowed: list[Yaml]) -> Iterator[Object]:
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
     yield {"apiVersion": f"{RIGHTS}/v1", "kind": "Role", "metadata": metadata, "rules": allowed}
     yield {
-        "apiVersion": f"{RIGHTS}/v1", "kind": "RoleBinding", "metadata": metadata,
+        "apiVersion": f"{RIGHTS}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata,
         "roleRef": {"apiGroup": RIGHTS, "kind": "Role", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": space}],
-    }  # fmt: skip
+    }

@@ -83,10 +83,11 @@ def _limits(stage: Deployment) -> Object:
     if stage.deadline_s is not None:
         made["activeDeadlineSeconds"] = Noted(math.ceil(stage.deadline_s), "The stage's deadline.")
     again: Object = {
-        "limit": str(jobs.retries(stage)), "retryPolicy": "Always",
+        "limit": str(jobs.retries(stage)),
+        "retryPolicy": "Always",
         "expression": Noted(LOST, "A lost machine or a signal; a fault of the program's own is not tried again."),
         "backoff": {"duration": "30s", "factor": "2", "maxDuration": "1h"},
-    }  # fmt: skip
+    }
     return made | {"retryStrategy": again}
 
 
@@ -137,7 +138,8 @@ def _service(stage: Deployment, account: str) -> Object:
     }
     wait = MACHINE_S + scaling.least * start_seconds(stage)
     return {
-        "name": key(stage.title), "serviceAccountName": account,
+        "name": key(stage.title),
+        "serviceAccountName": account,
         "activeDeadlineSeconds": Noted(wait, "A machine comes, and replicas one after the other, with weights at 150 MB/s."),
         "resource": resource,
-    }  # fmt: skip
+    }

@@ -130,7 +130,7 @@ def test_only_places_of_the_region_are_asked_for() -> None:
         *((one, "x86_64") for one in ("g6.xlarge", "g4dn.xlarge", "gr6.4xlarge", "g6e.xlarge", "m7i-flex.large")),
         *((one, "x86_64") for one in ("p6-b200.48xlarge", "trn1.2xlarge", "u-6tb1.metal", "x2iedn.large", "c7a.large")),
     ],
-)  # fmt: skip
+)
 def test_the_architecture_stands_in_the_name_of_a_type(machine: str, kind: str) -> None:
     assert request.architecture(machine) == kind
 

@@ -110,10 +110,13 @@ def test_an_unknown_price_counts_as_the_highest_of_its_purchase() -> None:
 @pytest.mark.parametrize("word", ["GMT", "UTC"])
 def test_the_time_at_which_a_machine_ended_is_read(word: str) -> None:
     told = {
-        "InstanceId": "i-1", "State": {"Name": "terminated"}, "LaunchTime": datetime.fromtimestamp(0, UTC),
-        "StateReason": {"Code": "Server.SpotInstanceTermination", "Message": "long"}, "InstanceLifecycle": "spot",
+        "InstanceId": "i-1",
+        "State": {"Name": "terminated"},
+        "LaunchTime": datetime.fromtimestamp(0, UTC),
+        "StateReason": {"Code": "Server.SpotInstanceTermination", "Message": "long"},
+        "InstanceLifecycle": "spot",
         "StateTransitionReason": f"Service initiated (1970-01-01 01:00:00 {word})",
-    }  # fmt: skip
+    }
     found = machine(told)
     assert (found.until, found.reason, found.spot) == (3600.0, "AWS took the spot machine back", True)
     assert seen(job(), [found]).until == 3600.0

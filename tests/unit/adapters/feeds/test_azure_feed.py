@@ -24,12 +24,23 @@ H100 = "Standard_ND96isr_H100_v5"
 def item(name: str = H100, price: object = 98.32, region: str = "eastus", **changes: object) -> dict[str, Any]:
     """One row, with the fields and spellings of the documentation."""
     return {
-        "currencyCode": "USD", "tierMinimumUnits": 0.0, "retailPrice": price, "unitPrice": price, "armRegionName": region,
-        "location": "US East", "effectiveStartDate": "2026-04-01T00:00:00Z", "meterName": "ND96isr H100 v5",
-        "productName": "Virtual Machines NDsr H100 v5 Series Linux", "skuName": "ND96isrH100v5",
-        "serviceName": "Virtual Machines", "serviceFamily": "Compute", "unitOfMeasure": "1 Hour", "type": "Consumption",
-        "isPrimaryMeterRegion": True, "armSkuName": name,
-    } | changes  # fmt: skip
+        "currencyCode": "USD",
+        "tierMinimumUnits": 0.0,
+        "retailPrice": price,
+        "unitPrice": price,
+        "armRegionName": region,
+        "location": "US East",
+        "effectiveStartDate": "2026-04-01T00:00:00Z",
+        "meterName": "ND96isr H100 v5",
+        "productName": "Virtual Machines NDsr H100 v5 Series Linux",
+        "skuName": "ND96isrH100v5",
+        "serviceName": "Virtual Machines",
+        "serviceFamily": "Compute",
+        "unitOfMeasure": "1 Hour",
+        "type": "Consumption",
+        "isPrimaryMeterRegion": True,
+        "armSkuName": name,
+    } | changes
 
 
 ROWS = [

@@ -33,12 +33,14 @@ def sku(
     price = {"currencyCode": "USD", "units": str(units), "nanos": nanos}
     expression = {"usageUnit": unit, "displayQuantity": 1, "tieredRates": [{"startUsageAmount": 0, "unitPrice": price}]}
     return {
-        "name": "services/6F81-5844-456A/skus/0000-0000-0000", "skuId": "0000-0000-0000", "description": description,
+        "name": "services/6F81-5844-456A/skus/0000-0000-0000",
+        "skuId": "0000-0000-0000",
+        "description": description,
         "category": {"serviceDisplayName": "Compute Engine", "resourceGroup": group, "usageType": usage},
         "serviceRegions": ["us-central1", "us-east1"],
         "pricingInfo": [{"effectiveTime": "2026-11-01T00:00:00Z", "summary": "", "pricingExpression": expression}],
         "serviceProviderName": "Google",
-    } | changes  # fmt: skip
+    } | changes
 
 
 SKUS = [

@@ -98,9 +98,16 @@ a,L40S,1,1TiB,1,1
         fetch(tmp_path, text)
     found = {(problem.line, problem.field) for problem in caught.value.problems}
     assert found == {
-        (2, "chip"), (3, "chips"), (4, "memory"), (4, "count"), (4, "hourly cost"), (5, "name"), (6, "chip"),
-        (6, "hourly cost"), (9, "name"),
-    }  # fmt: skip
+        (2, "chip"),
+        (3, "chips"),
+        (4, "memory"),
+        (4, "count"),
+        (4, "hourly cost"),
+        (5, "name"),
+        (6, "chip"),
+        (6, "hourly cost"),
+        (9, "name"),
+    }
     assert "H100-SXM" in str(caught.value)
     assert "machines.csv:2:" in str(caught.value)
 

@@ -36,12 +36,20 @@ def make(provider: str = "aws", count: int = 3, price: float = 1.5) -> Snapshot:
     )
     offers = tuple(
         Offer(
-            provider, "p5.48xlarge" if n % 2 else "box", f"region-{n}", PURCHASES[n % len(PURCHASES)], price + n, "2026-11-15",
-            99.5 if n % 3 == 0 else None, Verdict.FLOOR if n % 2 else Verdict.FINE, "why" if n % 2 else "", "source",
+            provider,
+            "p5.48xlarge" if n % 2 else "box",
+            f"region-{n}",
+            PURCHASES[n % len(PURCHASES)],
+            price + n,
+            "2026-11-15",
+            99.5 if n % 3 == 0 else None,
+            Verdict.FLOOR if n % 2 else Verdict.FINE,
+            "why" if n % 2 else "",
+            "source",
             f"note {n}",
         )
         for n in range(count)
-    )  # fmt: skip
+    )
     regions = (Region(provider, "region-0", "Oslo", "NOR", 59.9, 10.7, 30.0, 2025),)
     return Snapshot(provider, date(2026, 11, 15), machines, offers, regions, ("one was skipped",))
 
@@ -57,13 +65,20 @@ def test_what_is_saved_is_what_is_loaded(tmp_path: Path) -> None:
 @given(
     st.lists(
         st.builds(
-            Offer, st.just("x"), st.text(max_size=8), st.text(max_size=8), st.sampled_from(Purchase), st.floats(1e-6, 1e5),
-            st.dates(date(1970, 1, 1)).map(str), st.none() | st.floats(1e-6, 1e5), st.sampled_from(Verdict),
+            Offer,
+            st.just("x"),
+            st.text(max_size=8),
+            st.text(max_size=8),
+            st.sampled_from(Purchase),
+            st.floats(1e-6, 1e5),
+            st.dates(date(1970, 1, 1)).map(str),
+            st.none() | st.floats(1e-6, 1e5),
+            st.sampled_from(Verdict),
             st.text(max_size=8),
         ),
         max_size=12,
     )
-)  # fmt: skip
+)
 def test_any_offers_survive_the_disk(tmp_path: Path, offers: list[Offer]) -> None:
     snapshot = Snapshot("x", date(2026, 1, 1), (), tuple(offers))
     snapshots.save(tmp_path, snapshot)

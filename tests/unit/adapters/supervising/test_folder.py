@@ -13,8 +13,17 @@ from chipwise.run.engine import Clear, State
 from chipwise.run.job import Attempt, Job, Phase, Spec, Where
 
 NOT_OURS = (
-    "", "{", "[]", "3", "[" * 200_000, '{"a": NaN}', '{"a": Infinity}', '{"a": 1e999}', '{"a": ' + "9" * 5000 + "}", '"\udcff"',
-)  # fmt: skip
+    "",
+    "{",
+    "[]",
+    "3",
+    "[" * 200_000,
+    '{"a": NaN}',
+    '{"a": Infinity}',
+    '{"a": 1e999}',
+    '{"a": ' + "9" * 5000 + "}",
+    '"\udcff"',
+)
 
 
 @pytest.mark.parametrize("text", NOT_OURS)

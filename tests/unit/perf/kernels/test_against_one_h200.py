@@ -18,27 +18,58 @@ PASS = 16 * POINTS  # bytes read and written
 ROWS = 4 << 20
 # (what, format, work, measured seconds, tolerance)
 MEASURED = [
-    *((f"bf16 product {n}", "bf16", hpc.gemm(n, n, n, "bf16"), us * 1e-6, 0.08)
-      for n, us in ((256, 2.66), (512, 3.24), (1024, 5.27), (1536, 11.50), (2048, 23.52), (3072, 74.0))),
-    *((f"fp64 product {n}", "fp64", hpc.gemm(n, n, n, "fp64"), 2e-12 * n**3 / tera, 0.16)
-      for n, tera in ((1024, 45.6), (2048, 58.8), (4096, 61.3), (8192, 57.1))),
-    *((f"fp32 product {n}", "fp32", hpc.gemm(n, n, n, "fp32"), 2e-12 * n**3 / tera, 0.08)
-      for n, tera in ((2048, 49.6), (4096, 50.4), (8192, 51.0))),
+    *(
+        (f"bf16 product {n}", "bf16", hpc.gemm(n, n, n, "bf16"), us * 1e-6, 0.08)
+        for n, us in ((256, 2.66), (512, 3.24), (1024, 5.27), (1536, 11.50), (2048, 23.52), (3072, 74.0))
+    ),
+    *(
+        (f"fp64 product {n}", "fp64", hpc.gemm(n, n, n, "fp64"), 2e-12 * n**3 / tera, 0.16)
+        for n, tera in ((1024, 45.6), (2048, 58.8), (4096, 61.3), (8192, 57.1))
+    ),
+    *(
+        (f"fp32 product {n}", "fp32", hpc.gemm(n, n, n, "fp32"), 2e-12 * n**3 / tera, 0.08)
+        for n, tera in ((2048, 49.6), (4096, 50.4), (8192, 51.0))
+    ),
     ("fp32 product 1024", "fp32", hpc.gemm(1024, 1024, 1024, "fp32"), 2e-12 * 1024**3 / 34.8, 0.35),
-    *((f"complex64 transform 2^{bits}", "fp32", hpc.fft(2**bits, 1, POINTS / 2**bits, "fp32"), passes * PASS / 4.1e12, bound)
-      for bits, passes, bound in ((6, 0.97, 0.16), (10, 1.0, 0.16), (13, 1.0, 0.16), (14, 1.38, 0.65), (15, 1.93, 0.2),
-                                  (16, 2.23, 0.16), (20, 2.46, 0.16), (22, 3.14, 0.16), (24, 3.42, 0.16), (26, 3.83, 0.16))),
-    *((f"complex128 transform 2^{bits}", "fp64", hpc.fft(2**bits, 1, POINTS / 2**bits), passes * 2 * PASS / 4.1e12, bound)
-      for bits, passes, bound in ((6, 1.01, 0.16), (10, 1.0, 0.16), (12, 1.0, 0.16), (13, 1.35, 0.67), (14, 2.09, 0.16),
-                                  (18, 2.21, 0.16), (20, 2.91, 0.28), (22, 3.29, 0.16), (26, 3.47, 0.16))),
-    *((f"complex64 transform {n}^3", "fp32", hpc.fft(n, 3, precision="fp32"), us * 1e-6, 0.10)
-      for n, us in ((128, 32.5), (256, 243.2), (512, 1834.4), (768, 9350.8))),
+    *(
+        (f"complex64 transform 2^{bits}", "fp32", hpc.fft(2**bits, 1, POINTS / 2**bits, "fp32"), passes * PASS / 4.1e12, bound)
+        for bits, passes, bound in (
+            (6, 0.97, 0.16),
+            (10, 1.0, 0.16),
+            (13, 1.0, 0.16),
+            (14, 1.38, 0.65),
+            (15, 1.93, 0.2),
+            (16, 2.23, 0.16),
+            (20, 2.46, 0.16),
+            (22, 3.14, 0.16),
+            (24, 3.42, 0.16),
+            (26, 3.83, 0.16),
+        )
+    ),
+    *(
+        (f"complex128 transform 2^{bits}", "fp64", hpc.fft(2**bits, 1, POINTS / 2**bits), passes * 2 * PASS / 4.1e12, bound)
+        for bits, passes, bound in (
+            (6, 1.01, 0.16),
+            (10, 1.0, 0.16),
+            (12, 1.0, 0.16),
+            (13, 1.35, 0.67),
+            (14, 2.09, 0.16),
+            (18, 2.21, 0.16),
+            (20, 2.91, 0.28),
+            (22, 3.29, 0.16),
+            (26, 3.47, 0.16),
+        )
+    ),
+    *(
+        (f"complex64 transform {n}^3", "fp32", hpc.fft(n, 3, precision="fp32"), us * 1e-6, 0.10)
+        for n, us in ((128, 32.5), (256, 243.2), (512, 1834.4), (768, 9350.8))
+    ),
     ("stencil of 7 points, 1024^3", "fp64", hpc.stencil(1024**3, 8), 16 * 1024**3 / 3694e9, 0.15),
     ("27 diagonals", "fp64", hpc.spmv(27 * ROWS, ROWS), 54 * ROWS / 462.8e9, 0.10),
     ("27 random columns a row", "fp64", hpc.spmv(27 * ROWS, ROWS, 1.0), 54 * ROWS / 149.7e9, 0.20),
     ("normals and an exponential", "fp32", hpc.monte_carlo(1e12, 10), 1e12 / 933.6e9, 0.10),
     ("Lennard-Jones, 76 neighbours", "fp32", hpc.molecular_dynamics(128**3, 76), 128**3 * 76 / 350.8e9, 0.15),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +99,19 @@ def test_against_gates_on_31_qubits(kind: str, measured: float, parts: Parts) ->
 
 
 EMERALD = Part(
-    name="64 cores", vendor="Intel", kind="cpu", architecture="Emerald Rapids", memory_bytes=5e11, bandwidth=358e9,
-    rates={"fp32": 12.3e12, "bf16": 197e12, "int8": 393e12}, power_w=350, link=2.4e10, domain=1, fabric=6e9, pcie=2.4e10,
-)  # fmt: skip
+    name="64 cores",
+    vendor="Intel",
+    kind="cpu",
+    architecture="Emerald Rapids",
+    memory_bytes=5e11,
+    bandwidth=358e9,
+    rates={"fp32": 12.3e12, "bf16": 197e12, "int8": 393e12},
+    power_w=350,
+    link=2.4e10,
+    domain=1,
+    fabric=6e9,
+    pcie=2.4e10,
+)
 
 
 @pytest.mark.parametrize(("precision", "measured"), [("fp32", 1.301e12), ("bf16", 3.62e12), ("int8", 6.53e12)])

@@ -15,9 +15,19 @@ from chipwise.perf.kernels.edge import Devices
 from chipwise.perf.part import Part, Parts
 
 MODULE = Part(
-    name="made up", vendor="-", kind="edge", architecture="-", memory_bytes=8e9, bandwidth=1e11,
-    rates={"fp32": 2e12, "fp16": 4e12, "int8": 3e13}, power_w=25, link=1e9, domain=1, fabric=1e8, pcie=4e9,
-)  # fmt: skip
+    name="made up",
+    vendor="-",
+    kind="edge",
+    architecture="-",
+    memory_bytes=8e9,
+    bandwidth=1e11,
+    rates={"fp32": 2e12, "fp16": 4e12, "int8": 3e13},
+    power_w=25,
+    link=1e9,
+    domain=1,
+    fabric=1e8,
+    pcie=4e9,
+)
 FLOP, WEIGHTS = st.floats(1e6, 1e12), st.floats(1e4, 1e9)
 
 

@@ -69,11 +69,16 @@ def test_a_device_without_a_resource_fits_only_designs_that_need_none_of_it() ->
 @pytest.mark.parametrize(
     ("name", "design", "exact"),
     [
-        ("aes-256-cbc-encrypt", "AES-256-CBC encrypt", True), ("AES-256-GCM", "AES-256-CBC decrypt", False),
-        ("crc32", "CRC32", True), ("hmac-sha1", "HMAC-SHA1", True), ("snappy-compress", "Snappy compress, one unit", True),
-        ("filter-symbols", None, False), ("sha-256", None, False), ("smith-waterman", None, False),
+        ("aes-256-cbc-encrypt", "AES-256-CBC encrypt", True),
+        ("AES-256-GCM", "AES-256-CBC decrypt", False),
+        ("crc32", "CRC32", True),
+        ("hmac-sha1", "HMAC-SHA1", True),
+        ("snappy-compress", "Snappy compress, one unit", True),
+        ("filter-symbols", None, False),
+        ("sha-256", None, False),
+        ("smith-waterman", None, False),
     ],
-)  # fmt: skip
+)
 def test_an_operation_is_matched_to_a_design_in_bytes_or_to_none(
     name: str, design: str | None, exact: bool, catalog: Catalog
 ) -> None:

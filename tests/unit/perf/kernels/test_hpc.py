@@ -21,16 +21,31 @@ from chipwise.workload.parse import load
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 CHIP = Part(
-    name="made up", vendor="-", kind="gpu", architecture="-", memory_bytes=64e9, bandwidth=2e12,
-    rates={"fp64": 1e13, "fp32": 2e13, "bf16": 3e14}, power_w=400, link=2e11, domain=8, fabric=2.5e10, pcie=2.4e10,
-)  # fmt: skip
+    name="made up",
+    vendor="-",
+    kind="gpu",
+    architecture="-",
+    memory_bytes=64e9,
+    bandwidth=2e12,
+    rates={"fp64": 1e13, "fp32": 2e13, "bf16": 3e14},
+    power_w=400,
+    link=2e11,
+    domain=8,
+    fabric=2.5e10,
+    pcie=2.4e10,
+)
 RATES, SPEEDS, SIZES = st.floats(1e11, 1e15), st.floats(1e10, 1e13), st.floats(1e3, 1e15)
 COUNTS = st.integers(1, 512)
 STEPS: list[Callable[[], hpc.Step]] = [
-    lambda: hpc.generic(1e12, 1e11), lambda: hpc.gemm(4096, 4096, 4096), lambda: hpc.fft(2**20), lambda: hpc.fft(512, 3),
-    lambda: hpc.stencil(1e9, 8), lambda: hpc.spmv(1e8, 1e7), lambda: hpc.monte_carlo(1e9, 50, 3),
+    lambda: hpc.generic(1e12, 1e11),
+    lambda: hpc.gemm(4096, 4096, 4096),
+    lambda: hpc.fft(2**20),
+    lambda: hpc.fft(512, 3),
+    lambda: hpc.stencil(1e9, 8),
+    lambda: hpc.spmv(1e8, 1e7),
+    lambda: hpc.monte_carlo(1e9, 50, 3),
     lambda: hpc.molecular_dynamics(1e6, 80, steps=100),
-]  # fmt: skip
+]
 
 
 def chip(rate: float = 1e13, bandwidth: float = 2e12, **other: float) -> Part:

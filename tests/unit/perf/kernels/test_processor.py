@@ -16,9 +16,19 @@ from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.part import Part, Parts
 
 CPU = Part(
-    name="made up", vendor="Intel", kind="cpu", architecture="-", memory_bytes=5e11, bandwidth=3e11,
-    rates={"fp32": 1e13, "bf16": 1.6e14, "int8": 3.2e14}, power_w=350, link=2.4e10, domain=1, fabric=6e9, pcie=2.4e10,
-)  # fmt: skip
+    name="made up",
+    vendor="Intel",
+    kind="cpu",
+    architecture="-",
+    memory_bytes=5e11,
+    bandwidth=3e11,
+    rates={"fp32": 1e13, "bf16": 1.6e14, "int8": 3.2e14},
+    power_w=350,
+    link=2.4e10,
+    domain=1,
+    fabric=6e9,
+    pcie=2.4e10,
+)
 SIDES, VCPUS = st.integers(1, 65536), st.integers(1, 96)
 
 

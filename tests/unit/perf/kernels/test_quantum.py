@@ -23,9 +23,19 @@ from chipwise.workload.parse import load
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 CHIP = Part(
-    name="made up", vendor="-", kind="gpu", architecture="-", memory_bytes=80 * 2.0**30, bandwidth=2e12,
-    rates={"fp64": 1e13, "fp32": 2e13}, power_w=400, link=2e11, domain=8, fabric=2.5e10, pcie=2.4e10,
-)  # fmt: skip
+    name="made up",
+    vendor="-",
+    kind="gpu",
+    architecture="-",
+    memory_bytes=80 * 2.0**30,
+    bandwidth=2e12,
+    rates={"fp64": 1e13, "fp32": 2e13},
+    power_w=400,
+    link=2e11,
+    domain=8,
+    fabric=2.5e10,
+    pcie=2.4e10,
+)
 QUBITS, SHOTS, DEPTHS = st.integers(1, 40), st.integers(1, 100_000), st.integers(1, 10_000)
 
 

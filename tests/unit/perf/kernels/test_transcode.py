@@ -29,9 +29,15 @@ def media(catalog: Catalog, parts: Parts, *names: str, cores: float = 1.0) -> Me
 
 def ada(encoders: float, decoders: float = 4.0, bandwidth: float = 3e11) -> Media:
     return Media(
-        Coded.of("nvenc-ada"), Coded.of("nvdec-ada"), column(encoders), column(decoders), column(bandwidth), column(0.0),
-        column(0.0), column(0.0),
-    )  # fmt: skip
+        Coded.of("nvenc-ada"),
+        Coded.of("nvdec-ada"),
+        column(encoders),
+        column(decoders),
+        column(bandwidth),
+        column(0.0),
+        column(0.0),
+        column(0.0),
+    )
 
 
 SOURCE = Rendition.of("h264", FULL_HD, 60)

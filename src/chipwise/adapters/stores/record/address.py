@@ -58,8 +58,10 @@ def _file(rest: str) -> File:
     synchronous = options.pop("synchronous", "decisions").lower()
     if options or synchronous not in SYNCHRONOUS:
         wrong = ", ".join(sorted(options)) or f"synchronous={synchronous}"
-        raise BadInput(f"The URL of the record has an option that is not known: {wrong[:60]}.",
-                       remedy="There is synchronous=full and synchronous=normal; `decisions` is the default.")  # fmt: skip
+        raise BadInput(
+            f"The URL of the record has an option that is not known: {wrong[:60]}.",
+            remedy="There is synchronous=full and synchronous=normal; `decisions` is the default.",
+        )
     return File(_path("/" + unquote(path).lstrip("/")), synchronous)
 
 

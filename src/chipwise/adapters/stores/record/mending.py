@@ -95,8 +95,17 @@ def _added_up(id: str, version: int, story: Sequence[tuple[Any, ...]]) -> Job:
 def _left(row: Row, version: int, story: Sequence[tuple[Any, ...]], begun: int) -> Job:
     """What its columns say, and what was asked for where that can be read. `begun`: the last attempt that the record of machine
     hours knows, which counts where the column holds a number of attempts that no job had."""
-    spec = Spec((), row.name, row.engine, row.place, needs=Needs(row.gpus, row.cpus, max(row.machines, 1)), owner=row.owner,
-                team=row.team, project=row.project, priority=row.priority)  # fmt: skip
+    spec = Spec(
+        (),
+        row.name,
+        row.engine,
+        row.place,
+        needs=Needs(row.gpus, row.cpus, max(row.machines, 1)),
+        owner=row.owner,
+        team=row.team,
+        project=row.project,
+        priority=row.priority,
+    )
     for _, _, kind, body in story[:1]:
         asked = event(0, kind, body)
         spec = asked.spec if isinstance(asked, Submitted) and asked.spec.place == row.place else spec

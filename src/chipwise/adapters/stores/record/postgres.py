@@ -186,8 +186,10 @@ def _check_server(connection: psycopg.Connection[Any], shown: str) -> None:
     if version < OLDEST:
         raise OutsideFailed(f"The record {shown} is on PostgreSQL {version // 10000}; 13 or newer is needed.")
     if encoding != "UTF8":
-        raise BadInput(f"The record {shown} is in a database with the encoding {encoding}; it needs UTF8.",
-                       remedy="Create the database with ENCODING 'UTF8'.")  # fmt: skip
+        raise BadInput(
+            f"The record {shown} is in a database with the encoding {encoding}; it needs UTF8.",
+            remedy="Create the database with ENCODING 'UTF8'.",
+        )
 
 
 def _version(connection: psycopg.Connection[Any]) -> int:

@@ -34,7 +34,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("57", TryLater, "is stopping or starting: {said}", "Try again."),
     ("58", OutsideFailed, "had trouble with its own disk: {said}", "Look at the server's log."),
     ("XX001", OutsideFailed, "is damaged: {said}", "Look at the server's log; put back a copy."),
-)  # fmt: skip
+)
 _BEFORE: tuple[tuple[tuple[str, ...], Callable[..., ChipwiseError], str, str], ...] = (
     (("password", "authentication", "pg_hba", "no password supplied"), NotAllowed, "does not let {login} in", _LOGIN),
     (("role ", "is not permitted to log in"), NotAllowed, "does not let {login} in", _LOGIN),

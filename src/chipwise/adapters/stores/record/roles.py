@@ -42,12 +42,16 @@ def _asking(name: str, arguments: str, answers: str, question: str) -> str:
 
 _ASKING = (
     _asking(
-        "is_admin", "who TEXT", "boolean",
+        "is_admin",
+        "who TEXT",
+        "boolean",
         """who = current_user OR EXISTS (SELECT 1 FROM members WHERE login = who AND role = 'admin')
            OR EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = who AND rolsuper)""",
     ),
     _asking(
-        "sees_all", "who TEXT", "boolean",
+        "sees_all",
+        "who TEXT",
+        "boolean",
         """who = current_user OR EXISTS (SELECT 1 FROM members WHERE login = who AND role = 'controller' AND place = '')
            OR is_admin(who)""",
     ),
@@ -58,11 +62,13 @@ _ASKING = (
         "places_of", "who TEXT", "SETOF TEXT", "place FROM members WHERE login = who AND role = 'controller' AND place <> ''"
     ),
     _asking(
-        "acts_for", "who TEXT, there TEXT", "boolean",
+        "acts_for",
+        "who TEXT, there TEXT",
+        "boolean",
         """EXISTS (SELECT 1 FROM members WHERE login = who AND role = 'controller' AND place IN ('', there))
            OR is_admin(who)""",
     ),
-)  # fmt: skip
+)
 
 # Questions without a row in them are in a SELECT of their own: the server asks them once and not for every row.
 _ALL = "(SELECT sees_all(current_user::text))"
@@ -164,7 +170,7 @@ GUARDS = (
       RAISE EXCEPTION 'the counter of changes only grows, one by one' {_REFUSED};
     END $$""",
     "CREATE TRIGGER guarded BEFORE UPDATE ON meta FOR EACH ROW EXECUTE FUNCTION guard_mark()",
-)  # fmt: skip
+)
 
 # The third migration: a row that is damaged could be written by nobody but an admin, so that no controller could mend it.
 _MENDED = f"""BEGIN was := OLD.body::jsonb; EXCEPTION WHEN data_exception THEN was := NULL; END;

@@ -71,18 +71,37 @@ def listed(job: Job) -> tuple[object, ...]:
     if not all(-_LARGEST <= number <= _LARGEST for number in numbers):
         raise BadInput(f"Job {job.id} asks for a number that no database holds: priority, gpus, cpus and machines end at 2^63.")
     return (
-        job.id, spec.name, job.phase.value, spec.engine, spec.place, spec.owner, spec.team, spec.project, *numbers,
-        job.submitted, last.begun if last else None, job.ended, job.reason or job.waiting,
-    )  # fmt: skip
+        job.id,
+        spec.name,
+        job.phase.value,
+        spec.engine,
+        spec.place,
+        spec.owner,
+        spec.team,
+        spec.project,
+        *numbers,
+        job.submitted,
+        last.begun if last else None,
+        job.ended,
+        job.reason or job.waiting,
+    )
 
 
 def updated(job: Job, mark: int, body: str, was: object) -> tuple[object, ...]:
     """The values of UPDATE_JOB."""
     last = job.attempt
     return (
-        job.version, mark, job.phase.value, len(job.attempts), last.begun if last else None, job.ended,
-        job.reason or job.waiting, body, job.id, was,
-    )  # fmt: skip
+        job.version,
+        mark,
+        job.phase.value,
+        len(job.attempts),
+        last.begun if last else None,
+        job.ended,
+        job.reason or job.waiting,
+        body,
+        job.id,
+        was,
+    )
 
 
 def attempts(old: Job, new: Job) -> Iterator[tuple[object, ...]]:
@@ -92,9 +111,18 @@ def attempts(old: Job, new: Job) -> Iterator[tuple[object, ...]]:
         if one.number > known or one is not old.attempts[-1]:
             where = one.where
             yield (
-                new.id, one.number, where.purchase.value, where.provider, where.region, where.machine, one.machines, one.since,
-                one.ended, where.usd_per_hour, new.gpus_of(one),
-            )  # fmt: skip
+                new.id,
+                one.number,
+                where.purchase.value,
+                where.provider,
+                where.region,
+                where.machine,
+                one.machines,
+                one.since,
+                one.ended,
+                where.usd_per_hour,
+                new.gpus_of(one),
+            )
 
 
 def row(values: tuple[Any, ...]) -> Row:

@@ -16,10 +16,18 @@ _COPY = "Put back a copy, or move it away and begin a new record; `sqlite3 FILE 
 
 # By the beginning of the code's name, the longest first.
 TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
-    ("SQLITE_BUSY", TryLater, "is held by another process for longer than {wait:g} s",
-     "Try again; `fuser FILE` tells who has it."),
-    ("SQLITE_CANTOPEN", NotAllowed, "cannot be opened, or not what SQLite keeps beside it (-wal, -shm)",
-     "Check that the file and its folder can be written by you."),
+    (
+        "SQLITE_BUSY",
+        TryLater,
+        "is held by another process for longer than {wait:g} s",
+        "Try again; `fuser FILE` tells who has it.",
+    ),
+    (
+        "SQLITE_CANTOPEN",
+        NotAllowed,
+        "cannot be opened, or not what SQLite keeps beside it (-wal, -shm)",
+        "Check that the file and its folder can be written by you.",
+    ),
     ("SQLITE_CONSTRAINT_TRIGGER", NotAllowed, "refuses: {said}", "What happened is never changed in a record."),
     ("SQLITE_CORRUPT", OutsideFailed, "is damaged or cut off", _COPY),
     ("SQLITE_FULL", OutsideFailed, "cannot grow: the disk is full", "Free some space; nothing was half written."),
@@ -30,7 +38,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("SQLITE_PROTOCOL", OutsideFailed, "lies where locks do not work", f"A record needs a local disk. {_ELSEWHERE}"),
     ("SQLITE_READONLY", NotAllowed, "can only be read", "Give yourself the right to write the file and its folder."),
     ("SQLITE_TOOBIG", BadInput, "takes no text of that length", "Keep large things in files, and their names in the record."),
-)  # fmt: skip
+)
 _SYSTEM: tuple[tuple[type[OSError], Callable[..., ChipwiseError], str], ...] = (
     (PermissionError, NotAllowed, "may not be made by you"),
     (NotADirectoryError, BadInput, "lies in something that is not a folder"),

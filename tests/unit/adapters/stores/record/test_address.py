@@ -12,11 +12,17 @@ from chipwise.adapters.stores.record.address import File, Server, read_address
 from chipwise.errors import BadInput
 
 
-@pytest.mark.parametrize(("url", "path"), [
-    ("sqlite:///var/lib/jobs.db", "/var/lib/jobs.db"), ("sqlite:////var/lib/jobs.db", "/var/lib/jobs.db"),
-    ("/var/lib/jobs.db", "/var/lib/jobs.db"), ("sqlite:///a%20b/jobs.db", "/a b/jobs.db"), ("/a:b/jobs.db", "/a:b/jobs.db"),
-    ("SQLITE:///x.db", "/x.db"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:///var/lib/jobs.db", "/var/lib/jobs.db"),
+        ("sqlite:////var/lib/jobs.db", "/var/lib/jobs.db"),
+        ("/var/lib/jobs.db", "/var/lib/jobs.db"),
+        ("sqlite:///a%20b/jobs.db", "/a b/jobs.db"),
+        ("/a:b/jobs.db", "/a:b/jobs.db"),
+        ("SQLITE:///x.db", "/x.db"),
+    ],
+)
 def test_a_file_is_named_by_url_or_path(url: str, path: str) -> None:
     assert read_address(url) == File(Path(path))
 
@@ -28,11 +34,20 @@ def test_a_relative_path_and_a_home_are_made_whole(monkeypatch: pytest.MonkeyPat
     assert read_address("~/jobs.db") == File(Path("/home/alice/jobs.db"))
 
 
-@pytest.mark.parametrize(("url", "said"), [
-    ("", "is empty"), ("sqlite://host/x.db", "three slashes"), ("sqlite:x.db", "three slashes"), ("/tmp/", "is a folder"),
-    ("mysql://h/d", "begins with 'mysql'"), ("postgresq://h/d", "Did you mean postgresql"), ("a\0b", "NUL"),
-    ("sqlite:///x.db?mode=ro", "not known: mode"), ("sqlite:///x.db?synchronous=off", "not known: synchronous=off"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "is empty"),
+        ("sqlite://host/x.db", "three slashes"),
+        ("sqlite:x.db", "three slashes"),
+        ("/tmp/", "is a folder"),
+        ("mysql://h/d", "begins with 'mysql'"),
+        ("postgresq://h/d", "Did you mean postgresql"),
+        ("a\0b", "NUL"),
+        ("sqlite:///x.db?mode=ro", "not known: mode"),
+        ("sqlite:///x.db?synchronous=off", "not known: synchronous=off"),
+    ],
+)
 def test_what_cannot_be_is_refused_with_a_sentence(url: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         read_address(url)
@@ -41,11 +56,19 @@ def test_what_cannot_be_is_refused_with_a_sentence(url: str, said: str) -> None:
 SECRETS = st.text(st.characters(exclude_characters="/?#@:[]\0 ", exclude_categories=["Cs", "Cc"]), min_size=6, max_size=20)
 
 
-@given(SECRETS.filter(lambda text: text not in "postgresql://alice@db.example:5433/jobs"), st.sampled_from([
-    "postgresql://alice:{}@db.example:5433/jobs", "postgres://alice:{}@db.example:5433/jobs?sslmode=require",
-    "postgresql://alice@db.example:5433/jobs?password={}", "postgresql://alice:{}@db.example:70000/jobs",
-    "postgresql://alice:{}@[db/jobs", "postgresql://alice@db.example:5433/jobs#{}",
-]))  # fmt: skip
+@given(
+    SECRETS.filter(lambda text: text not in "postgresql://alice@db.example:5433/jobs"),
+    st.sampled_from(
+        [
+            "postgresql://alice:{}@db.example:5433/jobs",
+            "postgres://alice:{}@db.example:5433/jobs?sslmode=require",
+            "postgresql://alice@db.example:5433/jobs?password={}",
+            "postgresql://alice:{}@db.example:70000/jobs",
+            "postgresql://alice:{}@[db/jobs",
+            "postgresql://alice@db.example:5433/jobs#{}",
+        ]
+    ),
+)
 def test_a_password_is_never_shown(secret: str, form: str) -> None:
     address = read_address(form.format(secret))
     assert isinstance(address, Server)

@@ -44,11 +44,17 @@ def test_a_record_is_for_its_owner_only(tmp_path: Path) -> None:
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in (path.parent, path.parent.parent)} == {0o700}
 
 
-@pytest.mark.parametrize("statement", [
-    "UPDATE events SET at = 0", "DELETE FROM events", "DELETE FROM jobs", "UPDATE jobs SET owner = 'eve'",
-    "INSERT OR REPLACE INTO events SELECT * FROM events",
-    "REPLACE INTO events (job, version, at, kind, body) VALUES ('job0', 1, 0, '', '')",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET at = 0",
+        "DELETE FROM events",
+        "DELETE FROM jobs",
+        "UPDATE jobs SET owner = 'eve'",
+        "INSERT OR REPLACE INTO events SELECT * FROM events",
+        "REPLACE INTO events (job, version, at, kind, body) VALUES ('job0', 1, 0, '', '')",
+    ],
+)
 def test_what_happened_cannot_be_changed_by_any_client(tmp_path: Path, statement: str) -> None:
     path = filled(tmp_path / "jobs.db", 1)
     other = sqlite3.connect(path)
@@ -244,10 +250,16 @@ x /s fuse.sshfs rw 0 0
 """
 
 
-@pytest.mark.parametrize(("path", "kind"), [
-    ("/home/alice/jobs.db", "nfs4 at /home"), ("/s/jobs.db", "fuse.sshfs at /s"), ("/home/local disk/jobs.db", None),
-    ("/homely/jobs.db", None), ("/var/jobs.db", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/home/alice/jobs.db", "nfs4 at /home"),
+        ("/s/jobs.db", "fuse.sshfs at /s"),
+        ("/home/local disk/jobs.db", None),
+        ("/homely/jobs.db", None),
+        ("/var/jobs.db", None),
+    ],
+)
 def test_a_network_file_system_is_refused(path: str, kind: str | None) -> None:
     if kind is None:
         refuse_network(Path(path), MOUNTS)
