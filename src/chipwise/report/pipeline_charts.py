@@ -93,8 +93,9 @@ def stage_times(plan: PipelinePlan) -> Chart | None:
             runs,
             unit,
             [
-                f"{one.name}: {duration(one.starts_s)} to {duration(one.ready_s)}{', then goes on' if one.per == 'month' else ''}"
-                for one in plan.stages
+                f"{stage.name}: {duration(stage.starts_s)} to {duration(stage.ready_s)}"
+                + (", then goes on" if stage.per == "month" else "")
+                for stage in plan.stages
             ],
         ),
     ]
