@@ -13,7 +13,7 @@ from random import Random
 from chipwise.adapters.engines.simulated import Simulated
 from chipwise.adapters.simulation.world import Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.api.simulating import simulate
+from chipwise.api.running.simulate import simulate
 from chipwise.run.engine import Room, Seen, Sight, State
 from chipwise.run.events import Begun, Placed, Submitted, after, first
 from chipwise.run.job import Job, Needs, Spec, Where

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psutil
 
-from chipwise.api.config import Config
 from chipwise.api.running import asking, place, submitting
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.run.job import PLACED, Needs, Spec
 from chipwise.run.loop import Controller
 from chipwise.run.record import Wanted

@@ -7,8 +7,7 @@ from time import process_time
 
 import numpy as np
 
-from chipwise.api.estimating import estimate
-from chipwise.api.wiring import open_session
+from chipwise.api.session.wiring import open_session
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.model import packaged
@@ -19,6 +18,7 @@ from chipwise.perf.predict_training import predict as train
 from chipwise.perf.rows import known_layer
 from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Transformers
+from chipwise.predictor.transformer import estimate
 from figure import Figure, cpu_here
 
 COUNT = 1_000_000
@@ -26,11 +26,11 @@ COUNT = 1_000_000
 
 def figures() -> Iterator[Figure]:
     session = open_session()
-    one = cpu_here(lambda: estimate(session, "llama-3.1-8b", on="h100", chips=8, seq=4096, micro_batch=2, fit=False), 101)
+    one = cpu_here(lambda: estimate(session.known, "llama-3.1-8b", on="h100", chips=8, seq=4096, micro_batch=2, fit=False), 101)
     yield Figure("estimate_training_cpu", one * 1e3, "ms", {"max": 1.0})
     served = cpu_here(
         lambda: estimate(
-            session, "llama-3.1-70b", on="h200", task="serve", tp=4, concurrency=64, fit=False, metrics=("tpot_ms",)
+            session.known, "llama-3.1-70b", on="h200", task="serve", tp=4, concurrency=64, fit=False, metrics=("tpot_ms",)
         ),
         101,
     )

@@ -19,8 +19,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
 from figure import CHIPWISE, ROOT, Figure, cpu_here, cpu_of
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from chipwise.api.wiring import open_session
+from chipwise.api.session.wiring import open_session
 from chipwise.calibrate.measurements import DATA, read
 from chipwise.calibrate.score import figures as score
 from chipwise.calibrate.score import predict

@@ -16,15 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from chipwise.api.fitting_in import fits as fits_verb
-from chipwise.api.pipeline_views import pipeline_view
-from chipwise.api.plan_quick import with_limits
-from chipwise.api.plan_views import plan_view
-from chipwise.api.planning_any import plan_any
-from chipwise.api.wiring import Session, open_session
-from chipwise.api.workloads import check
+from chipwise.api.catalog.check import check
+from chipwise.api.quick import with_limits
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan_any
+from chipwise.api.views.pipeline import pipeline_view
+from chipwise.api.views.plan import plan_view
 from chipwise.errors import ChipwiseError
-from chipwise.plan.decision import Plan
+from chipwise.planner.values.plan import Plan
+from chipwise.predictor.fits import fits as fits_verb
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = Path("tests/cases")  # from the root, so that messages name no folder of whoever ran it
@@ -189,7 +189,7 @@ def _fits(asked: Asked, words: Sequence[str]) -> bool:
         settings |= {"context": length} if length else {}
     try:
         view = fits_verb(
-            asked.session, str(getattr(work, "model", "")), chip, {k: v for k, v in settings.items() if v is not None}
+            asked.session.known, str(getattr(work, "model", "")), chip, {k: v for k, v in settings.items() if v is not None}
         )
     except ChipwiseError:
         return False

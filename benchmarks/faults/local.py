@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING
 import psutil
 
 from chipwise.adapters.supervising import folder, processes
-from chipwise.api.config import Config
 from chipwise.api.running import asking, controlling, submitting
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.run.job import Job, Needs, Phase, Retry, Spec
 
 if TYPE_CHECKING:

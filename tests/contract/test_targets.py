@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.rendering import files, target, target_names
+from chipwise.api.render import files, target, target_names
 from chipwise.audit.auditing import audit, kind_of
 from chipwise.render.deployment import Deployment, Volume
 from chipwise.render.file import CannotRender, File

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.rendering import files, target, target_names
+from chipwise.api.render import files, target, target_names
 from chipwise.render.deployment import Deployment, Form, Layer, Stand
 from chipwise.render.file import CannotRender
 from chipwise.render.left_out import LAYERS, REGIONS, STREAMS, with_notes

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import pytest
 
-from chipwise.api import wiring
+from chipwise.api.session import wiring
 from command import called, plain
 
 ROOT = Path(__file__).resolve().parents[2]

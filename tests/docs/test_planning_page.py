@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from chipwise.api.plan_views import SCHEMA, plan_view
-from chipwise.api.planning import plan
-from chipwise.api.wiring import open_session
+from chipwise.api.session.wiring import open_session
+from chipwise.api.verbs import plan
+from chipwise.api.views.plan import SCHEMA, plan_view
 
 ROOT = Path(__file__).resolve().parents[2]
 

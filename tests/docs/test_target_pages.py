@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.rendering import files, target, target_names
+from chipwise.api.render import files, target, target_names
 from deployments import deployment
 from fixed_deployments import CASES
 

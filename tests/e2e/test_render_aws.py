@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from aws_stand_in import AMI, Aws, started
-from chipwise.api.rendering import target
+from chipwise.api.render import target
 from chipwise.render.aws.endpoint import endpoint
 from chipwise.render.deployment import Deployment
 from deployments import deployment

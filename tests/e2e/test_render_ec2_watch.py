@@ -20,7 +20,7 @@ from unittest import mock
 import pytest
 
 from aws_stand_in import Aws, started
-from chipwise.api.rendering import target
+from chipwise.api.render import target
 from chipwise.render.deployment import Deployment
 from deployments import deployment
 

@@ -17,7 +17,7 @@ import yaml
 from playwright.sync_api import Page, sync_playwright
 
 from checks_here import definitions, place, triton_messages
-from chipwise.api.rendering import files, target
+from chipwise.api.render import files, target
 from chipwise.render.deployment import Deployment, HandOff, Stand
 from chipwise.render.file import CannotRender
 from deployments import NAMES, deployment

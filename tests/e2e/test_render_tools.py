@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.rendering import files, target
+from chipwise.api.render import files, target
 from chipwise.render.file import CannotRender, File
 from deployments import NAMES, deployment
 from fixed_deployments import CASES

@@ -14,8 +14,8 @@ import pytest
 
 import pipeline_plans
 import plans
-from chipwise.plan.decision import Plan
-from chipwise.plan.pipeline import PipelinePlan
+from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.plan import Plan
 from chipwise.report.page import page as written
 from chipwise.report.pipeline_page import pipeline_page
 

@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from chipwise.adapters.supervising import folder, processes
-from chipwise.api import wiring
 from chipwise.api.running import place, submitting
+from chipwise.api.session import wiring
 from chipwise.run.events import Placed
 from chipwise.run.job import Job, Needs, Outcome, Phase, Retry, Spec
 from chipwise.run.record import Record

@@ -205,7 +205,7 @@ def test_a_missing_config_directory_is_bad_input(chipwise: Chipwise) -> None:
 
 
 def test_our_own_mistake_ends_with_seventy_and_asks_for_a_report(tmp_path: Path) -> None:
-    code = "import chipwise.api.wiring as w, chipwise.cli.main as m, sys\nw.open_session = lambda: 1 / 0\n"
+    code = "import chipwise.api.session.wiring as w, chipwise.cli.main as m, sys\nw.open_session = lambda: 1 / 0\n"
     code += "sys.exit(m.main(['chips']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 70

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from chipwise.api import wiring
-from chipwise.api.config import read_config
-from chipwise.api.load_trace import read_trace
+from chipwise.api.session import wiring
+from chipwise.api.session.config import read_config
 from chipwise.cli.main import main
 from chipwise.errors import BadInput
 from chipwise.workload.demand import Trace
+from chipwise.workload.trace import read_trace
 
 SERVE = {"kind": "serve", "name": "s", "model": "llama-3.1-8b", "arrival": 5, "input_tokens": 500, "output_tokens": 200}
 TRAIN = {"kind": "train", "name": "t", "model": "llama-3.1-8b", "tokens": "2B", "sequence_length": 4096}

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api import planning_any, rendering
-from chipwise.api.workloads import check
+from chipwise.api import render as rendering
+from chipwise.api import verbs
+from chipwise.api.catalog.check import check
 from chipwise.cli.main import main
-from chipwise.plan.decision import Plan
-from chipwise.plan.mixing import Member, Mix
+from chipwise.planner.values.mix import Member, Mix
+from chipwise.planner.values.plan import Plan
 from deployments import EXAMPLES, session
 
 CHAT = """
@@ -81,7 +82,7 @@ def nothing_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("planned before it was told")
 
-    monkeypatch.setattr(planning_any, "plan_any_checked", fail)
+    monkeypatch.setattr(verbs, "plan_any_checked", fail)
     monkeypatch.setattr(rendering, "plan_any_checked", fail)
 
 
@@ -125,7 +126,7 @@ def test_files_that_may_be_overwritten_are_no_obstacle(tmp_path: Path) -> None:
 def test_a_mix_of_machine_types_is_told() -> None:
     path = str(EXAMPLES / "serve" / "workload.yaml")
     checked = check(session(), path, None, text=None)
-    plan = planning_any.plan_any_checked(session(), path, checked, None, 5)
+    plan = verbs.plan_any_checked(session(), path, checked, None, 5)
     assert isinstance(plan, Plan)
     two = tuple(
         Member("aws", machine, "eu-south-2", chip, 1, "on-demand", "fp8", {"tp": 1}, many, 500.0, 0.7, (), "interpolated")

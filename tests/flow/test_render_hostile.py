@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api import rendering, wiring
-from chipwise.api.config import read_config
-from chipwise.api.plan_quick import flat, with_limits
+from chipwise.api import render as rendering
+from chipwise.api.quick import flat, with_limits
+from chipwise.api.session import wiring
+from chipwise.api.session.config import read_config
 from chipwise.audit.auditing import audit
 from chipwise.cli.main import main
 from chipwise.render.deployment import Deployment

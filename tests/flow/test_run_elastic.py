@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.adapters.simulation.world import Loss, Pool, Program, World
-from chipwise.api.simulating import Play, Played, played, simulate
+from chipwise.api.running.simulate import Play, Played, played, simulate
 from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Leaving, Placed
 from chipwise.run.job import Job, Move, Needs, Outcome, Phase, Retry, Spec, Where, Why

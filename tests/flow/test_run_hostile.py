@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.stores.record import connect
-from chipwise.api.config import Config
 from chipwise.api.running import engines
 from chipwise.api.running.place import rules
 from chipwise.api.running.submitting import secrets_of
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, NotFound
 from chipwise.run.job import Spec
 from chipwise.run.queue import Rules, Share

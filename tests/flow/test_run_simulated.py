@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.adapters.simulation.world import Exit, Fails, Loss, Outage, Pool, Program, World
-from chipwise.api.played_text import lines, view
-from chipwise.api.simulating import TICK_S, Play, Played, Wishes, played, simulate, world_of
+from chipwise.api.running.simulate import TICK_S, Play, Played, Wishes, played, simulate, world_of
+from chipwise.api.running.simulated_view import lines, view
 from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Placed
 from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.rendering import files, target, target_names
+from chipwise.api.render import files, target, target_names
 from chipwise.render.file import CannotRender
 from fixed_deployments import CASES
 

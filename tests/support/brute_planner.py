@@ -1,6 +1,6 @@
 """The planner's answer found the slow way: every machine, region, count, split, batch, precision and purchase, one by one.
 
-Nothing here prunes or ranks, and nothing of `chipwise.plan` is used but the fleet (which shape a machine has) and the jobs. The
+Nothing here prunes or ranks, and nothing of the planner is used but the fleet (which shape a machine has) and the jobs. The
 space is written down again from the planner's docs; times, memory, rates and prices come from `perf` and `money` directly.
 `Wanted` is a random workload, as a file for the planner and as values for this one.
 """
@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.api.used_model import own_model
-from chipwise.api.wiring import Session
+from chipwise.api.session.wiring import Session
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import NEVER_WIN, Offer, Purchase
 from chipwise.money import spot
@@ -35,7 +34,7 @@ from chipwise.perf.memory_training import training_memory
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
-from chipwise.plan.fleet import Fleet, Shape, fleet_of
+from chipwise.planner.fleet import Fleet, Shape, fleet_of
 from chipwise.units import HOUR, MONTH, YEAR
 
 BOOT_S, WAIT_S, SAVE_BYTES_PER_S = 240.0, 600.0, 2e9
@@ -123,7 +122,7 @@ class Brute:
         self.rates = Rates(catalog.rows("interruptions"), catalog.machines)
         self.gravity = Gravity(catalog.rows("storage"), catalog.regions)
         self.tiers = Tiers(catalog.rows("storage"), tiers())
-        self.model = own_model(session)
+        self.model = session.known.model
         self._offers = list(catalog.offers)
         self.layer = cache(self._layer)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from chipwise.api import wiring
+from chipwise.api.session import wiring
 from chipwise.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]

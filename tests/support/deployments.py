@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from chipwise.api.plan_quick import read, with_limits
-from chipwise.api.rendering import Asked, deployment_of
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.quick import read, with_limits
+from chipwise.api.render import Asked, deployment_of
+from chipwise.api.session.wiring import Session, open_session
 from chipwise.render.deployment import Deployment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,8 +7,8 @@ from typing import Any
 
 import plans
 from chipwise.money.cost import Cost, Line
-from chipwise.plan.decision import Choice, Missing
-from chipwise.plan.pipeline import Alternative, Lack, Moved, PipelinePlan, Placed, Rival, Totals
+from chipwise.planner.pipeline.value import Alternative, Lack, Moved, PipelinePlan, Placed, Rival, Totals
+from chipwise.planner.values.plan import Choice, Missing
 
 HOUR = plans.HOUR
 

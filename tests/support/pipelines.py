@@ -7,13 +7,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from chipwise.api import planning_pipelines, planning_services
-from chipwise.api.planning import plan_work
-from chipwise.api.planning_any import plan_any
-from chipwise.api.planning_services import Dedicated, ServiceOffer
-from chipwise.api.wiring import Session
-from chipwise.plan.decision import Plan
-from chipwise.plan.pipeline import PipelinePlan
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan_any
+from chipwise.planner.pipeline import plan as planning_pipelines
+from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.services import offers as planning_services
+from chipwise.planner.services.offers import Dedicated, ServiceOffer
+from chipwise.planner.single import plan_work
+from chipwise.planner.values.plan import Plan
+from chipwise.predictor.known import Known
 from chipwise.workload.kinds import Common, Serve
 
 FIRST = "{kind: hpc, name: first, steps: 10, flop_per_step: 1e17, precision: fp32}"
@@ -30,17 +32,17 @@ def stages_planned_once() -> Iterator[None]:
     services: list[tuple[Serve, tuple[ServiceOffer, ...]]] = []
     offer = planning_services.services_for
 
-    def planned_once(session: Session, path: str, stage: Common, objective: str, top: int, per_use: bool) -> Plan:
+    def planned_once(known: Known, path: str, stage: Common, objective: str, top: int, per_use: bool) -> Plan:
         assert (objective, top, per_use) == ("balanced", 1, False)
         if not any(one == stage for one, _ in plans):
-            plans.append((stage, plan_work(session, path, stage, objective, top, per_use=per_use)))
+            plans.append((stage, plan_work(known, path, stage, objective, top, per_use=per_use)))
         return next(found for one, found in plans if one == stage)
 
-    def offered_once(session: Session, work: Serve, dedicated: Dedicated, path: str) -> tuple[ServiceOffer, ...]:
+    def offered_once(known: Known, work: Serve, dedicated: Dedicated, path: str) -> tuple[ServiceOffer, ...]:
         if dedicated:  # as a plan of one workload asks
-            return offer(session, work, dedicated, path)
+            return offer(known, work, dedicated, path)
         if not any(one == work for one, _ in services):
-            services.append((work, offer(session, work, dedicated, path)))
+            services.append((work, offer(known, work, dedicated, path)))
         return next(found for one, found in services if one == work)
 
     with pytest.MonkeyPatch.context() as patch:

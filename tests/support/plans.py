@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from chipwise.money.cost import Cost, Line
-from chipwise.plan.decision import Choice, Counts, Loss, Missing, Plan, Service, Turn
-from chipwise.plan.limits import Refused
+from chipwise.planner.limits import Refused
+from chipwise.planner.values.plan import Choice, Counts, Loss, Missing, Plan, Service, Turn
 
 HOUR = 3600.0
 HOSTILE = "<script>window.hurt=1</script><img src=x onerror=window.hurt=1>\"'&%{x}\u202e\x00</title></style>${1}"

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import yaml
 
-from chipwise.api import estimating
-from chipwise.api.config import read_config
-from chipwise.api.planning import plan
-from chipwise.api.predicting import predict
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import read_config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
 from chipwise.catalog.offer import PURCHASES
 from chipwise.errors import ChipwiseError
-from chipwise.plan.decision import Choice, Plan, Rows
-from chipwise.plan.fleet import Index
-from chipwise.plan.pricing import BOOT_S
+from chipwise.planner.fleet import Index
+from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.values.plan import Choice, Plan, Rows
+from chipwise.predictor import transformer as estimating
+from chipwise.predictor.predict import predict
 from sayings.judging import Number
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,11 +181,11 @@ class Bench:
         length, out = asked.lengths
         if "tp" not in choice.split or not out:
             settings = {"input_tokens": length} if length else {}
-            view = predict(self.session, asked.model, choice.chip, "serve", {**settings, "precision": choice.precision})
+            view = predict(self.session.known, asked.model, choice.chip, "serve", {**settings, "precision": choice.precision})
             rate = view["samples_per_s"]
             return rate["low"] / rate["value"], rate["high"] / rate["value"]
         found = estimating.serve(
-            self.session,
+            self.session.known,
             asked.model,
             on=choice.chip.partition(" (")[0],
             tp=float(choice.split["tp"]),

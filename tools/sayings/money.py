@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.api import tco as owning
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
-from chipwise.plan.decision import Choice
+from chipwise.planner.values.plan import Choice
 from sayings.bench import Asked, Bench, short
 from sayings.judging import Number, Outcome, Table, Varied, every, judge, outcome
 

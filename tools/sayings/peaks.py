@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from chipwise.api import estimating
 from chipwise.perf.family_training import ARITHMETIC
 from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
-from chipwise.plan.pricing import BOOT_S
+from chipwise.planner.pricing import BOOT_S
+from chipwise.predictor import transformer as estimating
 from sayings.bench import ROOT, Asked, Bench
 from sayings.judging import Outcome, Table
 from sayings.measured import Reached, chip_pairs, reached
@@ -149,7 +149,7 @@ def _flop(bench: Bench, asked: Asked, work: Mapping[str, Any], kind: str) -> flo
     seq = float(work.get("sequence_length") or 2048)
     frozen = work.get("method", "full") != "full"
     found = estimating.train(
-        bench.session,
+        bench.session.known,
         str(work["model"]),
         on="h100",
         chips=1.0,
@@ -174,7 +174,7 @@ def _generated(bench: Bench, work: Mapping[str, Any], kind: str) -> list[Reached
     room = np.array([one.memory_bytes for one in parts])
     for name, metric in (("prefill", "ttft_ms"), ("decode", "tpot_ms"), ("full", "requests_per_s")):
         asked = estimating.serve(
-            bench.session,
+            bench.session.known,
             str(work["model"]),
             on=names,
             tp=1.0,
@@ -245,7 +245,7 @@ def _limits(bench: Bench, chips: Sequence[str], context: float) -> tuple[list[tu
     for name, ways in (("llama-3.1-8b", 1.0), ("llama-3.1-70b", 8.0)):
         for chip in chips:
             asked = estimating.serve(
-                bench.session,
+                bench.session.known,
                 name,
                 on=chip,
                 tp=ways,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from chipwise.api import tco as owning
-from chipwise.plan.decision import Service
+from chipwise.planner.values.plan import Service
 from sayings.bench import MANY, Asked, Bench, Cost, chips, named, per_machine, short
 from sayings.judging import Number, Outcome, Table, Varied, every, figure, judge, middle, outcome
 from sayings.measured import precision_pairs

@@ -13,16 +13,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chipwise.api.calibration import calibrate, own_model
-    from chipwise.api.estimating import estimate
-    from chipwise.api.feeding import import_file, refresh
-    from chipwise.api.holdings import status
-    from chipwise.api.meaning import explain
-    from chipwise.api.planning import plan
-    from chipwise.api.profiling import measure
-    from chipwise.api.scoring import score
-    from chipwise.api.wiring import Session, open_session
-    from chipwise.api.workloads import check
+    from chipwise.api.catalog.check import check
+    from chipwise.api.catalog.explain import explain
+    from chipwise.api.catalog.feeds import import_file, refresh
+    from chipwise.api.measure.calibrate import calibrate
+    from chipwise.api.measure.profile import measure as profile
+    from chipwise.api.measure.score import score
+    from chipwise.api.session.wiring import Session, open_session
+    from chipwise.api.verbs import estimate, plan
+    from chipwise.api.views.holdings import status
     from chipwise.catalog.query import MachineQuery, OfferQuery, find_machines, find_offers
 
 __all__ = [
@@ -36,34 +35,34 @@ __all__ = [
     "find_machines",
     "find_offers",
     "import_file",
-    "measure",
     "open_session",
-    "own_model",
     "plan",
+    "profile",
     "refresh",
     "score",
     "status",
 ]
 
 _HOMES = {
-    "calibrate": "chipwise.api.calibration",
-    "check": "chipwise.api.workloads",
-    "estimate": "chipwise.api.estimating",
-    "explain": "chipwise.api.meaning",
+    "calibrate": "chipwise.api.measure.calibrate",
+    "check": "chipwise.api.catalog.check",
+    "estimate": "chipwise.api.verbs",
+    "explain": "chipwise.api.catalog.explain",
     "find_machines": "chipwise.catalog.query",
     "find_offers": "chipwise.catalog.query",
-    "import_file": "chipwise.api.feeding",
-    "measure": "chipwise.api.profiling",
+    "import_file": "chipwise.api.catalog.feeds",
     "MachineQuery": "chipwise.catalog.query",
     "OfferQuery": "chipwise.catalog.query",
-    "open_session": "chipwise.api.wiring",
-    "own_model": "chipwise.api.calibration",
-    "plan": "chipwise.api.planning",
-    "refresh": "chipwise.api.feeding",
-    "score": "chipwise.api.scoring",
-    "Session": "chipwise.api.wiring",
-    "status": "chipwise.api.holdings",
+    "open_session": "chipwise.api.session.wiring",
+    "plan": "chipwise.api.verbs",
+    "profile": "chipwise.api.measure.profile",
+    "refresh": "chipwise.api.catalog.feeds",
+    "score": "chipwise.api.measure.score",
+    "Session": "chipwise.api.session.wiring",
+    "status": "chipwise.api.views.holdings",
 }
+
+_NAMES = {"profile": "measure"}  # where the verb has another name at home
 
 
 def __getattr__(name: str) -> Any:
@@ -71,4 +70,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'chipwise.api' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES[name]), _NAMES.get(name, name))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api.selection import machine_query, region_keys
+from chipwise.api.catalog.selection import machine_query, region_keys
 from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.offer import MEANINGS, Offer, Purchase, Verdict
 from chipwise.catalog.query import MachineQuery, OfferQuery, find_offers
@@ -24,7 +24,7 @@ from chipwise.spelling import fold, nearest
 from chipwise.units import HOUR, YEAR
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 YEAR_HOURS = YEAR / HOUR
 STAFF_USD = 5_000.0  # a machine and year: a thirtieth of an engineer; rule of thumb, nobody publishes it

@@ -198,6 +198,18 @@ class Names:
             raise UnknownName("machine", text, self.nearest_machines(text))
         return found
 
+    def chip_within(self, name: str) -> str | None:
+        """The chip for a name as people, drivers and tables write it, of a machine, or within a longer name."""
+        if self.chips_or_none(name) is not None:
+            return self.one_chip(name).chip.name
+        machines = self.machines_or_none(name)
+        if machines and machines[0].chip:
+            return machines[0].chip
+        wanted = fold(name)
+        words = {fold(word): word for chip in self.catalog.chips.values() for word in (chip.name, chip.family)}
+        within = [key for key in words if len(key) >= 3 and key in wanted and any(sign.isdigit() for sign in key)]
+        return self.one_chip(words[max(within, key=len)]).chip.name if within else None
+
     def machines_or_none(self, text: str) -> tuple[Machine, ...] | None:
         before, mark, after = re.sub(r"[\s/:]+", "\0", text.strip(), count=1).partition("\0")
         if mark and (provider := self._providers.get(fold(before))) is not None:

@@ -20,7 +20,7 @@ def attach(ctx: click.Context, job: str) -> None:
     A job has no standard input: what is typed here does not reach it.
     """
     from chipwise.api.running import asking, jobs, stages, waiting
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.run.job import Job
 

@@ -12,7 +12,7 @@ import click
 from chipwise.cli.options import Duration, Whole
 
 if TYPE_CHECKING:
-    from chipwise.api.benching import Result
+    from chipwise.api.measure.bench import Result
 
 
 @click.command()
@@ -48,8 +48,10 @@ def bench(
       chipwise bench workload.yaml --on local:gpus=1 --steps 200 --repeat 3 --out runs.csv
       chipwise calibrate runs.csv
     """
-    from chipwise.api import benching, benching_places, benching_rows
-    from chipwise.api.wiring import open_session
+    from chipwise.api.measure import bench as benching
+    from chipwise.api.measure import places as benching_places
+    from chipwise.api.measure import rows as benching_rows
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 
@@ -66,7 +68,7 @@ def bench(
     else:
         _show(found)
     if out is not None:
-        from chipwise.api.profiling import write
+        from chipwise.api.measure.profile import write
 
         table, left_out = benching_rows.rows(session, wanted, found)
         text.say(*left_out)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.calibration import Calibration, Stored
+    from chipwise.api.measure.calibrate import Calibration
+    from chipwise.api.session.calibration import Stored
     from chipwise.calibrate.own import OwnFactors, Trial
 
 _SHOWN = 12
@@ -32,8 +33,9 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
       chipwise calibrate measured.csv --dry-run --json
       chipwise calibrate --forget
     """
-    from chipwise.api import calibration
-    from chipwise.api.wiring import open_session
+    from chipwise.api.measure import calibrate as calibration
+    from chipwise.api.session.calibration import stored
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.score import standard_input
     from chipwise.errors import BadInput, NoResult
@@ -49,7 +51,7 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
             text.show_lines(f"Forgotten: {gone}. Predictions are the packaged ones again.")
         return
     if path is None:
-        kept = calibration.stored(session)
+        kept = stored(session.config.calibration)
         if kept is None:
             raise NoResult("No calibration is stored.", remedy="chipwise calibrate MEASURED.csv makes one.")
         if as_json:

@@ -11,7 +11,7 @@ from chipwise.cli.options import CatalogName
 from chipwise.cli.progress import progress
 
 if TYPE_CHECKING:
-    from chipwise.api.feeding import Brought
+    from chipwise.api.catalog.feeds import Brought
 
 
 @click.group()
@@ -78,8 +78,8 @@ def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as
       chipwise catalog refresh azure
       GOOGLE_API_KEY=... chipwise catalog refresh gcp
     """
-    from chipwise.api.feeding import refresh as bring
-    from chipwise.api.wiring import open_session
+    from chipwise.api.catalog.feeds import refresh as bring
+    from chipwise.api.session.wiring import open_session
 
     with progress(f"refreshing {provider}") as report:
         brought = bring(open_session(), provider, region, _options(options), report)
@@ -109,8 +109,8 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
       chipwise catalog import ~/.sky/catalogs/v8
       chipwise catalog import servers.csv --option usd_per_kwh=0.19 --option lifetime_years=4
     """
-    from chipwise.api.feeding import import_file
-    from chipwise.api.wiring import open_session
+    from chipwise.api.catalog.feeds import import_file
+    from chipwise.api.session.wiring import open_session
 
     kind = kind or ("skypilot" if path.is_dir() else "inventory")
     with progress(f"importing {path.name}") as report:
@@ -122,8 +122,8 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
 @click.argument("provider", type=CatalogName("provider"))
 def forget(provider: str) -> None:
     """Remove what a refresh or an import of PROVIDER brought; the packaged facts count again."""
-    from chipwise.api.feeding import forget as remove
-    from chipwise.api.wiring import open_session
+    from chipwise.api.catalog.feeds import forget as remove
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli.text import show_lines
 
     remove(open_session(), provider)
@@ -134,8 +134,8 @@ def forget(provider: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def status(as_json: bool) -> None:
     """Show what the catalog holds and how old it is, provider by provider."""
-    from chipwise.api.holdings import status as find
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.holdings import status as find
     from chipwise.cli import text
 
     session = open_session()
@@ -184,8 +184,8 @@ def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -
       chipwise catalog show tokens llama bedrock
       chipwise catalog show interruptions p4d us-east-1 --json
     """
-    from chipwise.api.holdings import table_names, table_rows
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.holdings import table_names, table_rows
     from chipwise.cli import text
     from chipwise.errors import NoResult
 

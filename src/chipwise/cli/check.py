@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.workloads import Checked
+    from chipwise.api.catalog.check import Checked
     from chipwise.errors import Problem
 
 
@@ -35,8 +35,8 @@ def check(paths: tuple[str, ...], environment: str | None, online: bool, as_json
       chipwise check workload.yaml --environment prod --json
       chipwise check --schema > workload.schema.json
     """
-    from chipwise.api.wiring import open_session
-    from chipwise.api.workloads import check as find
+    from chipwise.api.catalog.check import check as find
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import BadInput, InvalidFile
 

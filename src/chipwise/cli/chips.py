@@ -11,7 +11,7 @@ from chipwise.catalog.chip import Chip, ChipKind, Precision
 from chipwise.cli.options import CatalogName, listing
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
     from chipwise.catalog.catalog import Catalog
 
 
@@ -40,8 +40,8 @@ def chips(
       chipwise chips h100
       chipwise chips --kind tpu --json
     """
-    from chipwise.api.views import chip_view
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.catalog import chip_view
     from chipwise.catalog.ability import abilities, rules
     from chipwise.cli import text
     from chipwise.errors import NoResult, UnknownName

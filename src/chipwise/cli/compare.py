@@ -9,9 +9,9 @@ import click
 from chipwise.cli.options import Whole
 
 if TYPE_CHECKING:
-    from chipwise.api.comparing import Comparison
-    from chipwise.plan.comparing import Cell
-    from chipwise.plan.decision import Plan
+    from chipwise.planner.explain.compare import Comparison
+    from chipwise.planner.explain.comparing import Cell
+    from chipwise.planner.values.plan import Plan
 
 _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront": "1y upfront"}
 
@@ -52,10 +52,10 @@ def compare(
       chipwise compare examples/serve/workload.yaml --by region
       chipwise compare examples/train/workload.yaml --by generation --vendor nvidia
     """
-    from chipwise.api.comparing import compare as ask
-    from chipwise.api.comparing import comparison_view
-    from chipwise.api.plan_quick import read, with_limits
-    from chipwise.api.wiring import open_session
+    from chipwise.api.quick import read, with_limits
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.verbs import compare as ask
+    from chipwise.api.views.compare import comparison_view
     from chipwise.cli import text
     from chipwise.errors import BadInput
 
@@ -174,7 +174,7 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
 def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan import RATED
-    from chipwise.plan.explaining import duration
+    from chipwise.text import duration
 
     monthly = plan.per == "month"
     rows = []

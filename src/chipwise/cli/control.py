@@ -13,6 +13,6 @@ from chipwise.cli.options import Duration
 def control(idle: float | None, place: str) -> None:
     """Carry out the jobs of this machine, or of another place, until none is left."""
     from chipwise.api.running import controlling
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
 
     controlling.control(open_session(), controlling.IDLE_S if idle is None else idle, place)

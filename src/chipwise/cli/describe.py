@@ -24,8 +24,8 @@ def describe(job: str, as_json: bool) -> None:
     What was predicted stands beside what was measured, with the ratio.
     """
     from chipwise.api.running import asking, comparing, jobs
-    from chipwise.api.running.views import job_view
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.jobs import job_view
     from chipwise.cli import text
     from chipwise.run.engine import Room
     from chipwise.run.job import Phase
@@ -126,7 +126,7 @@ def _has(job: Job) -> bool:
 
 def _holds(job: Job) -> str:
     """What it has, and of how many where it could do with more; what it asks for while it has nothing."""
-    from chipwise.api.running.views import held_view
+    from chipwise.api.views.jobs import held_view
     from chipwise.cli import text
 
     needs, held = job.spec.needs, held_view(job)

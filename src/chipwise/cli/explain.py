@@ -9,8 +9,8 @@ import click
 from chipwise.cli.options import CatalogName
 
 if TYPE_CHECKING:
-    from chipwise.api.meaning import ChipMeaning, MachineMeaning, Meaning, RegionMeaning
-    from chipwise.api.wiring import Session
+    from chipwise.api.catalog.explain import ChipMeaning, MachineMeaning, Meaning, RegionMeaning
+    from chipwise.api.session.wiring import Session
     from chipwise.catalog.fact import Fact
     from chipwise.catalog.offer import Offer
 
@@ -38,9 +38,9 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
       chipwise explain T4 --with flash-attention=2
       chipwise explain "Elastic Inference"
     """
-    from chipwise.api.meaning import ChipMeaning, MachineMeaning
-    from chipwise.api.meaning import explain as find
-    from chipwise.api.wiring import open_session
+    from chipwise.api.catalog.explain import ChipMeaning, MachineMeaning
+    from chipwise.api.catalog.explain import explain as find
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import BadInput
 
@@ -70,8 +70,8 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
 
 
 def _view(session: Session, meaning: Meaning) -> dict[str, Any]:
-    from chipwise.api import meaning as kinds
-    from chipwise.api.views import chip_view, machine_view, model_view, region_view
+    from chipwise.api.catalog import explain as kinds
+    from chipwise.api.views.catalog import chip_view, machine_view, model_view, region_view
     from chipwise.catalog.names import Retired
 
     match meaning:
@@ -133,7 +133,7 @@ def _view(session: Session, meaning: Meaning) -> dict[str, Any]:
 
 
 def _price(session: Session, offer: Offer) -> dict[str, Any]:
-    from chipwise.api.views import offer_view
+    from chipwise.api.views.catalog import offer_view
     from chipwise.catalog.query import chip_memory
 
     catalog = session.catalog
@@ -147,7 +147,7 @@ def _finding(finding: Any) -> dict[str, Any]:
 
 
 def _show(session: Session, meaning: Meaning, sources: bool) -> None:
-    from chipwise.api import meaning as kinds
+    from chipwise.api.catalog import explain as kinds
     from chipwise.catalog.names import Retired
     from chipwise.cli import text
 
@@ -194,7 +194,7 @@ def _show(session: Session, meaning: Meaning, sources: bool) -> None:
 
 def _show_findings(meaning: ChipMeaning | MachineMeaning) -> None:
     """The answer to --with alone: who asks about software does not want the data sheet."""
-    from chipwise.api.meaning import ChipMeaning
+    from chipwise.api.catalog.explain import ChipMeaning
     from chipwise.cli import text
 
     if isinstance(meaning, ChipMeaning) and meaning.said:

@@ -25,7 +25,7 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
     are listed as failed. What they left on this machine stays until it is forgotten.
     """
     from chipwise.api.running import forgetting
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import BadInput
     from chipwise.units import show_bytes
@@ -57,7 +57,7 @@ def _goes_on(phase: str) -> str:
 
 def _give_up(jobs: tuple[str, ...], dry_run: bool) -> None:
     from chipwise.api.running import giving_up
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
 
     for one in giving_up.give_up(open_session(), jobs, dry_run=dry_run):
         told = one.instead or f"{'would be given up' if dry_run else 'given up'}: {one.damaged.sentence}"

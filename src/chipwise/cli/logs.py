@@ -23,7 +23,7 @@ def logs(job: str, follow: bool, attempt: int | None, rank: int | None, tail: in
     With -f of a stage of a pipeline, what the stages before it print comes first, each under its name.
     """
     from chipwise.api.running import asking, following, jobs, stages
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import BadInput
     from chipwise.run.job import Job

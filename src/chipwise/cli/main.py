@@ -206,7 +206,7 @@ def main(args: list[str] | None = None) -> int:
 
 def _say_problems() -> None:
     """What of the user's stored data could not be used, whichever command came upon it."""
-    wiring = sys.modules.get("chipwise.api.wiring")
+    wiring = sys.modules.get("chipwise.api.session.wiring")
     if wiring is not None:
         from chipwise.cli.text import say
 

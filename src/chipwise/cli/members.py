@@ -30,7 +30,7 @@ def members(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from chipwise.api.running import membership
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
     found = membership.listed(open_session())
@@ -52,7 +52,7 @@ def members(ctx: click.Context, as_json: bool) -> None:
 def add(login: str, **what: Any) -> None:
     """Let somebody be something. The login must be one of the database's own."""
     from chipwise.api.running import membership
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
     membership.add(open_session(), login, **what)
@@ -67,7 +67,7 @@ def add(login: str, **what: Any) -> None:
 def remove(login: str, **what: Any) -> None:
     """Let somebody be it no longer."""
     from chipwise.api.running import membership
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
     membership.remove(open_session(), login, **what)

@@ -29,8 +29,8 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
       chipwise models meta-llama/Llama-3.1-8B-Instruct
       chipwise models ./my-model/config.json --json
     """
-    from chipwise.api.views import model_view
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.catalog import model_view
     from chipwise.cli import text
     from chipwise.errors import NoResult
     from chipwise.spelling import fold
@@ -78,7 +78,7 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
 
 
 def show_model(model: Model) -> None:
-    from chipwise.api.views import model_view
+    from chipwise.api.views.catalog import model_view
     from chipwise.cli import text
 
     view = model_view(model)

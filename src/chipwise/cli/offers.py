@@ -74,9 +74,9 @@ def offers(
       chipwise offers p5 --spot --region us-east-1
       chipwise offers --memory 80GB --region DEU --max-chip-price 3 --json
     """
-    from chipwise.api.selection import age_limit, machine_query, price, purchases, region_keys
-    from chipwise.api.views import offer_views
-    from chipwise.api.wiring import open_session
+    from chipwise.api.catalog.selection import age_limit, machine_query, price, purchases, region_keys
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.catalog import offer_views
     from chipwise.catalog.query import OfferQuery, find_offers
     from chipwise.cli import text
     from chipwise.errors import NoResult

@@ -24,7 +24,7 @@ class CatalogName(click.ParamType[str]):
         self.kinds = kinds
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from chipwise.api.wiring import open_session
+        from chipwise.api.session.wiring import open_session
 
         session = open_session()
         catalog = session.catalog
@@ -36,11 +36,11 @@ class CatalogName(click.ParamType[str]):
 
                     known |= dict.fromkeys([*map(str, Purchase), "reserved"])
                 case "table":
-                    from chipwise.api.holdings import table_names
+                    from chipwise.api.views.holdings import table_names
 
                     known |= dict.fromkeys(name for name, _, _ in table_names(session))
                 case "feed":
-                    from chipwise.api.feeding import REFRESHED
+                    from chipwise.api.catalog.feeds import REFRESHED
 
                     known |= dict.fromkeys(REFRESHED)
                 case "ability":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.packing import Packed, Resident, Shared
+    from chipwise.planner.several.pack import Packed, Resident, Shared
 
 
 @click.command()
@@ -26,10 +26,10 @@ def pack(workloads: tuple[str, ...], environment: str | None, limits: tuple[str,
       chipwise pack chat.yaml summaries.yaml
       chipwise pack services/*.yaml --limit clouds=[aws]
     """
-    from chipwise.api.packing import pack as ask
-    from chipwise.api.packing import packed_view
-    from chipwise.api.plan_quick import read, with_limits
-    from chipwise.api.wiring import open_session
+    from chipwise.api.quick import read, with_limits
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.verbs import pack as ask
+    from chipwise.api.views.pack import packed_view
     from chipwise.cli import text
 
     contents = [with_limits(read(path), path, limits) if limits else None for path in workloads]

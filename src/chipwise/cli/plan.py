@@ -12,9 +12,9 @@ from chipwise.cli.options import AboveZero, Whole
 from chipwise.units import show_number
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
-    from chipwise.plan.decision import Choice, Loss, Plan
-    from chipwise.plan.pipeline import PipelinePlan
+    from chipwise.api.session.wiring import Session
+    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.values.plan import Choice, Loss, Plan
     from chipwise.workload.kinds import Common
 
 _QUICK = {
@@ -99,15 +99,16 @@ def plan(
       chipwise plan examples/serve/workload.yaml --render kubernetes --out deploy
       chipwise plan llama-3.1-70b --serve --rps 10 --input 1000 --output 300 --ttft 800ms --tpot 50ms
     """
-    from chipwise.api.plan_quick import read, text_of, with_limits
-    from chipwise.api.planning_any import plan_any_checked, refuse_pipeline
-    from chipwise.api.wiring import open_session
-    from chipwise.api.workloads import check
+    from chipwise.api.catalog.check import check
+    from chipwise.api.quick import read, text_of, with_limits
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.verbs import plan_any_checked
     from chipwise.cli import text
-    from chipwise.plan.decision import Plan
+    from chipwise.planner.plan import refuse_pipeline
+    from chipwise.planner.values.plan import Plan
 
     if html is not None:  # told before the work, not after
-        from chipwise.api import reporting
+        from chipwise.api import report as reporting
 
         reporting.check(html, workload)
     _check_targets(targets, out)
@@ -123,7 +124,7 @@ def plan(
     one_work = {"--why": why, "--mix": settings["mix"], "--all": every}
     checked = check(session, name, settings["environment"], text=text_of_it)
     if out is not None:
-        from chipwise.api.rendering import check_out
+        from chipwise.api.render import check_out
 
         check_out(out, targets, checked.workload)
     if asked := [option for option, value in one_work.items() if value]:
@@ -145,13 +146,13 @@ def plan(
 
         found = with_mix(session, name, found, settings["environment"], text_of_it)
     if html is not None:
-        from chipwise.api.rooflines import roofline_of_work
+        from chipwise.planner.explain.roofline import roofline_of
 
-        reporting.write(found, html, session.today, roofline_of_work(session, checked.workload, found))
+        reporting.write(found, html, session.today, roofline_of(session.known, checked.workload, found))
         found = replace(found, choices=found.choices[:top])
     if as_json:
-        from chipwise.api.mix_views import mixed_view
-        from chipwise.api.plan_views import plan_view
+        from chipwise.api.views.mix import mixed_view
+        from chipwise.api.views.plan import plan_view
 
         text.show_json(plan_view(found) | mixed_view(found))
     else:
@@ -171,7 +172,7 @@ def plan(
 def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
     """What is wrong with them is told before the work, not after."""
     if targets or out is not None:
-        from chipwise.api.rendering import check_out, target
+        from chipwise.api.render import check_out, target
         from chipwise.errors import BadInput
 
         if not targets or out is None:
@@ -182,7 +183,7 @@ def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
 
 
 def _render(session: Session, work: Common, found: Plan | PipelinePlan, targets: tuple[str, ...], out: Path) -> None:
-    from chipwise.api import rendering
+    from chipwise.api import render as rendering
     from chipwise.cli import text
 
     written = rendering.write(out, rendering.render_plan(session, work, found, tuple(dict.fromkeys(targets))))
@@ -206,7 +207,7 @@ def _refuse_both(workload: str, quick: set[str]) -> None:
 
 def _show(found: Plan, why: str | None, short: bool = False) -> None:
     from chipwise.cli import text
-    from chipwise.plan.explaining import brief, sentence
+    from chipwise.planner.explain.words import brief, sentence
 
     text.show_title(f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}")
     if found.winner is None:
@@ -234,8 +235,8 @@ def _show(found: Plan, why: str | None, short: bool = False) -> None:
 def _show_explanation(found: Plan, why: str | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
-    from chipwise.plan import quotas
-    from chipwise.plan.explaining import emissions, running
+    from chipwise.planner import quotas
+    from chipwise.planner.explain.words import emissions, running
 
     assert found.winner is not None
     text.show_lines("", "Where the money goes:")
@@ -268,7 +269,8 @@ def _show_explanation(found: Plan, why: str | None) -> None:
 
 def _show_services(found: Plan) -> None:
     from chipwise.cli import text
-    from chipwise.plan.explaining import no_service, usd
+    from chipwise.planner.explain.words import no_service
+    from chipwise.text import usd
 
     able = [one for one in found.services if not one.refused]
     text.show_lines("", "Paid per use instead of per machine:")
@@ -282,7 +284,7 @@ def _show_services(found: Plan) -> None:
 
 
 def _row(rank: int, one: Choice, per: str) -> list[str]:
-    from chipwise.plan.explaining import duration
+    from chipwise.text import duration
 
     many = f"{one.machines}x " if one.machines > 1 else ""
     held = f"{one.seats:,}" if one.seats is not None else f"{one.rate or 0:.3g}"
@@ -318,7 +320,7 @@ def _show_why(found: Plan, name: str) -> None:
 
 
 def _lost(one: Loss) -> str:
-    from chipwise.plan.explaining import watts
+    from chipwise.planner.explain.words import watts
 
     return f"{one.family}: {one.why}" + (f"; draws {watts(one.choice)}" if one.choice is not None else "")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chipwise.plan.decision import Plan
-    from chipwise.plan.loading import LoadPlan
-    from chipwise.plan.placing import Placement
+    from chipwise.planner.values.load import LoadPlan
+    from chipwise.planner.values.placement import Placement
+    from chipwise.planner.values.plan import Plan
 
 
 def show_load(found: Plan) -> None:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from chipwise.cli import text
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
-    from chipwise.plan.decision import Plan
-    from chipwise.plan.mixing import Member, Mix
-    from chipwise.plan.sizing import Band
+    from chipwise.api.session.wiring import Session
+    from chipwise.planner.values.mix import Band, Member, Mix
+    from chipwise.planner.values.plan import Plan
 
 _WHOLE = 0.9995  # of a bucket
 
 
 def with_mix(session: Session, path: str, found: Plan, environment: str | None, content: str | None) -> Plan:
     """The plan with the cheapest mix of machine types; `content` stands for the file."""
-    from chipwise.api.planning_mix import mix
+    from chipwise.api.verbs import mix
 
     return replace(found, mix=mix(session, path, environment, content))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chipwise.cli import text
-from chipwise.plan.explaining import duration, usd
-from chipwise.plan.pipeline import Moved, PipelinePlan, Placed, Totals, why, without
+from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed, Totals, why, without
+from chipwise.text import duration, usd
 from chipwise.units import show_bytes
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
@@ -13,7 +13,7 @@ _PATHS |= {"to own site": "to a site of your own", "own site": "from a site of y
 
 def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
     if as_json:
-        from chipwise.api.pipeline_views import pipeline_view
+        from chipwise.api.views.pipeline import pipeline_view
 
         text.show_json(pipeline_view(found))
         return

@@ -65,8 +65,8 @@ def predict(model: str, on: str, train: bool, serve: bool, as_json: bool, **sett
       chipwise predict llama-3.1-70b --serve --on h200 --tp 4 --ttft 800ms --tpot 50ms
       chipwise predict examples/serve/workload.yaml --on l40s
     """
-    from chipwise.api.predicting import predict as ask
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.verbs import predict as ask
     from chipwise.cli import text
     from chipwise.errors import BadInput
 

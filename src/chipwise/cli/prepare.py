@@ -26,7 +26,7 @@ def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_
       chipwise prepare --policy > policy.json
     """
     from chipwise.api.running import preparing
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
     given = {name: value for name, value in given.items() if value}

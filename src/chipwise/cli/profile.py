@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.profiling import Line, Profiled
+    from chipwise.api.measure.profile import Line
+    from chipwise.api.session.profiles import Profiled
 
 _NEWEST = "-"  # --show without a name
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -54,8 +55,8 @@ def profile(
       chipwise profile --quick --picture roofline.svg
       chipwise profile --show h200
     """
-    from chipwise.api import profiling
-    from chipwise.api.wiring import open_session
+    from chipwise.api.measure import profile as profiling
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.progress import progress
     from chipwise.errors import BadInput
@@ -90,7 +91,7 @@ def profile(
 
 
 def _show(found: Profiled, measured: bool) -> None:
-    from chipwise.api.profiling import lines
+    from chipwise.api.measure.profile import lines
     from chipwise.cli import text
 
     profile = found.profile

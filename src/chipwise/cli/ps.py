@@ -37,8 +37,8 @@ def ps(
       chipwise ps --all --phase failed --team vision
     """
     from chipwise.api.running import controlling, place, waiting
-    from chipwise.api.running.views import row_view
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.jobs import row_view
     from chipwise.cli import text
     from chipwise.errors import UnknownName
     from chipwise.run.job import LIVE, Phase

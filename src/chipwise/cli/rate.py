@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.rating import Rated
-    from chipwise.plan.rating import Rating
+    from chipwise.planner.explain.rate import Rated
+    from chipwise.planner.explain.rating import Rating
 
 _TITLES = {"performance": "speed", "cost": "cost", "energy": "energy", "frameworks": "software", "ease": "ease"}
 
@@ -40,10 +40,10 @@ def rate(
       chipwise rate examples/serve/workload.yaml --why
       chipwise rate examples/train/workload.yaml examples/serve/workload.yaml --json
     """
-    from chipwise.api.plan_quick import read, with_limits
-    from chipwise.api.rating import SCHEMA, rated_view
-    from chipwise.api.rating import rate as ask
-    from chipwise.api.wiring import open_session
+    from chipwise.api.quick import read, with_limits
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.verbs import rate as ask
+    from chipwise.api.views.rate import SCHEMA, rated_view
     from chipwise.cli import text
     from chipwise.cli.compare import show_nothing
 
@@ -66,7 +66,7 @@ def rate(
 def _show(found: Rated, why: bool) -> None:
     from chipwise.cli import text
     from chipwise.cli.compare import show_unable
-    from chipwise.plan.rating import COLUMNS
+    from chipwise.planner.explain.rating import COLUMNS
 
     plan = found.plan
     text.show_title(f"{plan.workload}: {plan.kind}, stars by hardware family")
@@ -104,7 +104,7 @@ def _show(found: Rated, why: bool) -> None:
 
 def _show_why(one: Rating) -> None:
     from chipwise.cli import text
-    from chipwise.plan.rating import COLUMNS
+    from chipwise.planner.explain.rating import COLUMNS
 
     text.show_lines("", f"{one.family}:")
     pairs = []

@@ -24,7 +24,7 @@ def reap(ctx: click.Context, /, engine: str | None, dry_run: bool, as_json: bool
       chipwise reap --engine ec2
     """
     from chipwise.api.running import reaping
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
     done = reaping.reap(open_session(), engine, dry_run=dry_run)

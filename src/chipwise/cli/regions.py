@@ -36,8 +36,8 @@ def regions(
       chipwise regions SWE
       chipwise regions --max-carbon 50 --json
     """
-    from chipwise.api.views import region_view
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.catalog import region_view
     from chipwise.cli import text
     from chipwise.errors import NoResult
 

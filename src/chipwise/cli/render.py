@@ -11,7 +11,7 @@ import click
 from chipwise.cli.options import Whole
 
 if TYPE_CHECKING:
-    from chipwise.api.rendering import Asked
+    from chipwise.api.render import Asked
     from chipwise.render.file import File
 
 
@@ -42,8 +42,8 @@ def render(
       chipwise render examples/serve/workload.yaml --to kubernetes
       chipwise render examples/train/workload.yaml --to karpenter --limit clouds=[aws] --out deploy
     """
-    from chipwise.api import rendering
-    from chipwise.api.wiring import open_session
+    from chipwise.api import render as rendering
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import BadInput
 
@@ -66,15 +66,15 @@ def render(
 
 
 def _asked(workload: str, settings: dict[str, Any]) -> Asked:
-    from chipwise.api.plan_quick import read, with_limits
-    from chipwise.api.rendering import Asked
+    from chipwise.api.quick import read, with_limits
+    from chipwise.api.render import Asked
 
     text = with_limits(read(workload), workload, settings["limits"]) if settings["limits"] else None
     return Asked(settings["environment"], text, settings["objective"], settings["choice"], settings["stage"])
 
 
 def _give(made: dict[str, list[File]], out: Path | None, force: bool, as_json: bool) -> None:
-    from chipwise.api import rendering
+    from chipwise.api import render as rendering
     from chipwise.cli import text
 
     if out is not None:

@@ -14,7 +14,7 @@ def retry(jobs: tuple[str, ...]) -> None:
     stages of its newest run that failed or were stopped, in their order.
     """
     from chipwise.api.running import asking
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.run.job import Wish
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chipwise.api.running.asking import Held
-    from chipwise.api.simulating import Played
-    from chipwise.api.wiring import Session
+    from chipwise.api.running.simulate import Played
+    from chipwise.api.session.wiring import Session
     from chipwise.run.job import Job
 
 
@@ -83,7 +83,7 @@ def run(
       chipwise run workload.yaml --engine kubernetes --namespace train
     """
     from chipwise.api.running import asking
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
     asked = asking.Asked(words=words, is_command=bool(ctx.meta.get("command")), **given)
@@ -93,7 +93,7 @@ def run(
         return
     jobs = asking.run(session, asked, text.say)
     if as_json:
-        from chipwise.api.running.views import job_view
+        from chipwise.api.views.jobs import job_view
 
         text.show_json([job_view(job) for job in jobs])
         return
@@ -108,7 +108,7 @@ def run(
 
 
 def _simulated(played: Played, as_json: bool) -> None:
-    from chipwise.api import played_text
+    from chipwise.api.running import simulated_view as played_text
     from chipwise.cli import text
 
     if as_json:

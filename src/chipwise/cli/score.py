@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.scoring import Score
+    from chipwise.api.measure.score import Score
     from chipwise.calibrate.score import Figures
 
 _SHOWN = 8  # names of a column, and reasons; --json has all
@@ -36,9 +36,9 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
       chipwise score measured.csv --out predictions.csv
       chipwise score measured.csv --leave-out group --json
     """
-    from chipwise.api.scoring import Ask, predictions, view
-    from chipwise.api.scoring import score as find
-    from chipwise.api.wiring import open_session
+    from chipwise.api.measure.score import Ask, predictions, view
+    from chipwise.api.measure.score import score as find
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 
@@ -51,7 +51,7 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
         with progress("fitting without them") as report:
             found = find(session, path, typed, ask, report)
     if out is not None:
-        from chipwise.api.profiling import write
+        from chipwise.api.measure.profile import write
 
         write(out, predictions(found))
     if as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 
 @click.command()
@@ -21,7 +21,7 @@ def stop(jobs: tuple[str, ...], now: bool, wait: bool) -> None:
     stands for all stages that are not over, of the newest run that has any.
     """
     from chipwise.api.running import asking
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.run.job import Wish
 

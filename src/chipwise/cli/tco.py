@@ -119,9 +119,9 @@ def tco(chip: str, as_json: bool, **given: Any) -> None:
       chipwise tco h100 --against p5.48xlarge --country Texas --staff 8000
       chipwise tco l40s --chips 4 --power-price 0.20 --pue 1.3 --json
     """
+    from chipwise.api.session.wiring import open_session
     from chipwise.api.tco import Asked
     from chipwise.api.tco import tco as ask
-    from chipwise.api.wiring import open_session
     from chipwise.cli import text
 
     names = {
@@ -138,7 +138,7 @@ def tco(chip: str, as_json: bool, **given: Any) -> None:
     }
     found = ask(open_session(), Asked(chip, **{names.get(name, name): value for name, value in given.items()}))
     if as_json:
-        from chipwise.api.tco_views import tco_view
+        from chipwise.api.views.tco import tco_view
 
         text.show_json(tco_view(found))
         return

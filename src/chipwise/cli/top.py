@@ -29,7 +29,7 @@ def top(every: float, once: bool, as_json: bool) -> None:
     from rich.live import Live
 
     from chipwise.api.running import asking, watching
-    from chipwise.api.wiring import open_session
+    from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
     with asking.opened(open_session()) as held:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.plan.decision import Choice, Plan
-from chipwise.plan.explaining import sentence
-from chipwise.plan.pipeline import PipelinePlan
+from chipwise.planner.explain.words import sentence
+from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.plan import Choice, Plan
 from chipwise.render.boot_images import boot_images
 from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
 from chipwise.render.file import CannotRender

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.machine import Machine
-from chipwise.plan.decision import Choice
+from chipwise.planner.values.plan import Choice
 from chipwise.render.deployment import Node
 from chipwise.render.platforms import first_card
 from chipwise.workload.kinds import Common

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.plan.decision import Choice, Plan
-from chipwise.plan.loading import LoadPlan
+from chipwise.planner.values.load import LoadPlan
+from chipwise.planner.values.plan import Choice, Plan
 from chipwise.render.deployment import Layer, Scaling, Service
 from chipwise.render.sold import usd
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chipwise.plan.decision import Choice
-from chipwise.plan.pipeline import Placed
+from chipwise.planner.pipeline.value import Placed
+from chipwise.planner.values.plan import Choice
 from chipwise.render.deployment import Deployment, Service
 from chipwise.render.file import CannotRender
 from chipwise.render.sold import usd

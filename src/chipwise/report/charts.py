@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from chipwise.plan.decision import Choice, Plan
+from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import label
 from chipwise.report.words import chips, full, listed, many, money, rated, short
 from chipwise.units import DAY, HOUR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.plan.decision import Plan
+from chipwise.planner.values.plan import Plan
 from chipwise.report.markup import tag, text
 from chipwise.report.questions import Question
 from chipwise.report.words import full, money

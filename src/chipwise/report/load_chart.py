@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chipwise.plan.decision import Plan
-from chipwise.plan.loading import LoadPlan
+from chipwise.planner.values.load import LoadPlan
+from chipwise.planner.values.plan import Plan
 from chipwise.report.charts import Chart
 from chipwise.report.markup import label, tag, text
 from chipwise.report.tables import simple

@@ -14,15 +14,16 @@ from importlib import import_module
 from pathlib import Path
 
 from chipwise.errors import MissingExtra
-from chipwise.plan import quotas
-from chipwise.plan.decision import Choice, Plan
-from chipwise.plan.explaining import emissions, running, sentence
+from chipwise.planner import quotas
+from chipwise.planner.explain.roofline import Roofline
+from chipwise.planner.explain.words import emissions, running, sentence
+from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.charts import TOP, Chart, costs, memory, pareto
 from chipwise.report.flowchart import flowchart
 from chipwise.report.load_chart import duration, load_table, load_told, regions_table
 from chipwise.report.markup import data, tag, text
 from chipwise.report.questions import questions
-from chipwise.report.roofline import Roofline, roofline
+from chipwise.report.roofline import roofline
 from chipwise.report.roofline import told as roofline_told
 from chipwise.report.tables import cost_lines, losses, matrix, pairs, ranking, refusals, services, simple
 from chipwise.report.words import rated

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from chipwise.plan.explaining import duration
-from chipwise.plan.pipeline import PipelinePlan, Placed, Totals, without
+from chipwise.planner.pipeline.value import PipelinePlan, Placed, Totals, without
 from chipwise.report.charts import _COLOURS, _INK, _QUIET, Chart, _axis, _bars, _beside, _carbon, _layout, _said, _tone
 from chipwise.report.markup import label
 from chipwise.report.words import mass, money, short
+from chipwise.text import duration
 from chipwise.units import DAY, HOUR
 
 _SIGNS = {"time": "triangle-up", "cost": "square", "carbon": "diamond", "balanced": "hexagon"}

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from datetime import date
 
-from chipwise.plan.explaining import duration
-from chipwise.plan.pipeline import Alternative, PipelinePlan, Placed, Totals, by_use, what, why, without
+from chipwise.planner.pipeline.value import Alternative, PipelinePlan, Placed, Totals, by_use, what, why, without
 from chipwise.report.markup import tag, text
 from chipwise.report.page import document, drawn, section
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.stage_flow import moved_told, stage_flow, width_of
 from chipwise.report.tables import pairs, simple
 from chipwise.report.words import chips, listed, many, mass, money
+from chipwise.text import duration
 
 
 def pipeline_page(plan: PipelinePlan, today: date) -> str:

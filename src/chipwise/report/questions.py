@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chipwise.plan.decision import Choice, Loss, Missing, Plan
-from chipwise.plan.explaining import no_service
+from chipwise.planner.explain.words import no_service
+from chipwise.planner.values.plan import Choice, Loss, Missing, Plan
 from chipwise.report.words import full, many, money, numbers
 
 _NOT_OFFERED = "no offer within"  # as a loss without a choice begins where limits left no offer

@@ -8,9 +8,9 @@ arithmetic, one far below both for something else: links, launches, the host.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from chipwise.planner.explain.roofline import Point, Roof, Roofline
 from chipwise.report.charts import Chart, Trace, _layout
 from chipwise.report.markup import label
 
@@ -19,47 +19,6 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up")
 _MARKS = 6  # on an axis, at most: more would stand aslant on a narrow screen
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-@dataclass(frozen=True, slots=True)
-class Roof:
-    flop_per_s: float
-    bytes_per_s: float
-
-    @property
-    def ridge(self) -> float:
-        """FLOP per byte from which on arithmetic is the limit."""
-        return self.flop_per_s / self.bytes_per_s
-
-    def at(self, intensity: float) -> float:
-        return min(self.flop_per_s, self.bytes_per_s * intensity)
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Some of the work: what it computes, moves and takes on one chip."""
-
-    name: str
-    flop: float
-    moved_bytes: float
-    seconds: float
-
-    @property
-    def intensity(self) -> float:
-        return self.flop / self.moved_bytes
-
-    @property
-    def flop_per_s(self) -> float:
-        return self.flop / self.seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Roofline:
-    chip: str
-    precision: str
-    nominal: Roof
-    reached: Roof
-    points: tuple[Point, ...]
 
 
 def roofline(found: Roofline | None) -> Chart | None:

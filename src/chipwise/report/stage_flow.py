@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.plan.explaining import duration
-from chipwise.plan.pipeline import Moved, PipelinePlan, Placed
+from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed
 from chipwise.report.markup import tag, text
 from chipwise.report.words import chips, listed, many, mass, money, short
+from chipwise.text import duration
 from chipwise.units import show_bytes
 
 WIDE, HIGH = 330, 122  # of a box, in pixels

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chipwise.plan.decision import Choice, Plan
-from chipwise.plan.explaining import duration, single
+from chipwise.planner.explain.words import single
+from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import tag, text
 from chipwise.report.words import amount, chips, listed, many, mass, money, rated
+from chipwise.text import duration
 
 FIRST = 25  # rows that are shown, and printed, before somebody asks for all
 PER_USE = 8  # services that are listed

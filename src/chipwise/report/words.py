@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from chipwise.plan.decision import Choice, Plan
-from chipwise.plan.explaining import RATES, duration, usd
+from chipwise.planner.explain.words import RATES
+from chipwise.planner.values.plan import Choice, Plan
+from chipwise.text import duration, usd
 
 _LONGEST = 24  # letters of a name on an axis
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.stores.record import connect
-from chipwise.api.config import Config
 from chipwise.api.running import place
 from chipwise.api.running.held import Held
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.run.record import Record
 
 

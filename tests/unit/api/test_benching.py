@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api import benching, benching_places, benching_rows, measured
-from chipwise.api.benching import Result, Run
-from chipwise.api.benching_places import Place, Wanted
-from chipwise.api.config import Config
+from chipwise.api.measure import bench as benching
+from chipwise.api.measure import measured
+from chipwise.api.measure import places as benching_places
+from chipwise.api.measure import rows as benching_rows
+from chipwise.api.measure.bench import Result, Run
+from chipwise.api.measure.places import Place, Wanted
 from chipwise.api.running import asking, predicting
 from chipwise.api.running.predicting import Held, Unknown
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.calibrate.guesses import guesses
 from chipwise.calibrate.score import predict
 from chipwise.errors import BadInput, ChipwiseError, UnknownName

@@ -13,9 +13,9 @@ import pytest
 
 from chipwise.adapters.stores.record import connect
 from chipwise.adapters.supervising import folder
-from chipwise.api.config import Config
 from chipwise.api.running import controlling, place
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.errors import NotAllowed
 from chipwise.run.events import Over
 from chipwise.run.job import Phase, Spec
@@ -96,8 +96,8 @@ def test_a_list_of_jobs_of_this_machine_imports_no_other_engine(session: Session
     """`ps` sees to it that a controller lives: what it imports for that is most of what it takes."""
     folders = f"Path({str(session.config.config_dir)!r}), Path({str(session.config.data_dir)!r})"
     code = (
-        "import sys; from datetime import date; from pathlib import Path; from chipwise.api.config import Config\n"
-        "from chipwise.api.running import controlling, place, waiting; from chipwise.api.wiring import Session\n"
+        "import sys; from datetime import date; from pathlib import Path; from chipwise.api.session.config import Config\n"
+        "from chipwise.api.running import controlling, place, waiting; from chipwise.api.session.wiring import Session\n"
         f"controlling.home(Session(Config({folders}), date.today(), []), '')\n"
         "print([one for one in ('pydantic', 'lightkube', 'boto3', 'numpy') if one in sys.modules])"
     )

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.config import Config
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
 from chipwise.catalog.compatibility import Answer, check, components
-from chipwise.plan.decision import Plan
+from chipwise.planner.values.plan import Plan
 from chipwise.workload.program import Engine
 
 SERVE = "kind: serve\nname: s\nmodel: resnet-50\narrival: 200 req/s\n"

@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from chipwise.api.estimating import Served, Trained, estimate
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
 from chipwise.errors import BadInput
+from chipwise.predictor.transformer import Served, Trained, estimate
 
 
 @cache
@@ -19,13 +19,13 @@ def session() -> Session:
 
 
 def trained(**settings: object) -> Trained:
-    found = estimate(session(), "llama-3.1-8b", **{"on": "h100", **settings})  # type: ignore[arg-type]
+    found = estimate(session().known, "llama-3.1-8b", **{"on": "h100", **settings})  # type: ignore[arg-type]
     assert isinstance(found, Trained)
     return found
 
 
 def served(**settings: object) -> Served:
-    found = estimate(session(), "llama-3.1-70b", **{"on": "h200", "task": "serve", **settings})  # type: ignore[arg-type]
+    found = estimate(session().known, "llama-3.1-70b", **{"on": "h200", "task": "serve", **settings})  # type: ignore[arg-type]
     assert isinstance(found, Served)
     return found
 
@@ -115,10 +115,12 @@ def test_bad_input_to_serving_names_the_argument(settings: dict[str, object], to
 
 
 def test_attention_by_sequence_splits_no_heads() -> None:
-    found = estimate(session(), "deepseek-v3", on="h200", task="serve", tp=256, attention_dp=256, concurrency=512, fit=False)
+    found = estimate(
+        session().known, "deepseek-v3", on="h200", task="serve", tp=256, attention_dp=256, concurrency=512, fit=False
+    )
     assert isinstance(found, Served)
     with pytest.raises(BadInput, match="128 attention heads"):
-        estimate(session(), "deepseek-v3", on="h200", task="serve", tp=256, concurrency=512)
+        estimate(session().known, "deepseek-v3", on="h200", task="serve", tp=256, concurrency=512)
 
 
 def test_arrays_answer_with_and_without_cuda_graphs_as_one_by_one() -> None:

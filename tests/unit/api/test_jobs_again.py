@@ -11,7 +11,7 @@ import pytest
 
 from chipwise.api.running import asking, following, forgetting, giving_up, place, stages, waiting
 from chipwise.api.running.held import Held
-from chipwise.api.wiring import Session
+from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, NotFound
 from chipwise.run.events import Again, Over, Placed
 from chipwise.run.job import Job, Phase, Spec, Where, Wish

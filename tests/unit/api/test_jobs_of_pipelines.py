@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.api.running import asking, jobs, place, submitting, wanted
 from chipwise.api.running.held import Held
-from chipwise.api.wiring import Session
+from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, UnknownName
 from chipwise.run.events import Over
 from chipwise.run.job import Job, Phase, Spec, Wish

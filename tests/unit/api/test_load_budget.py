@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.config import Config
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session
-from chipwise.plan.decision import Plan
-from chipwise.plan.explaining import sentence
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
+from chipwise.planner.explain.words import sentence
+from chipwise.planner.values.plan import Plan
 
 CHAT = """kind: serve
 name: chat

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from chipwise.api.pipeline_views import pipeline_view
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session, open_session
-from chipwise.plan.pipeline import PipelinePlan
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
+from chipwise.api.views.pipeline import pipeline_view
+from chipwise.planner.pipeline.value import PipelinePlan
 from pipelines import FIRST, pipeline, planned, stages_planned_once
 
 

@@ -11,16 +11,16 @@ from time import process_time
 
 import pytest
 
-from chipwise.api.config import Config
-from chipwise.api.load_place import NETWORK_SHARE
-from chipwise.api.load_trace import LONGEST_LINE, read_trace
-from chipwise.api.planning import plan
-from chipwise.api.planning_load import load_plan
-from chipwise.api.wiring import Session
-from chipwise.api.workloads import check
+from chipwise.api.catalog.check import check
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
 from chipwise.errors import BadInput
-from chipwise.plan.decision import Plan
+from chipwise.planner.load.plan import load_plan
+from chipwise.planner.load.regions import NETWORK_SHARE
+from chipwise.planner.values.plan import Plan
 from chipwise.workload.demand import Trace, TraceFormat
+from chipwise.workload.trace import LONGEST_LINE, read_trace
 
 CHAT = """kind: serve
 name: chat
@@ -168,7 +168,7 @@ def test_a_steady_load_costs_what_the_plan_says_and_takes_no_time(session: Sessi
     took = []
     for _ in range(9):
         start = process_time()
-        load_plan(session, work, found, "chat.yaml")
+        load_plan(session.known, work, found, "chat.yaml")
         took.append(process_time() - start)
     assert min(took) < 0.010
 

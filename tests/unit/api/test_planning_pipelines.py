@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api import stage_candidates
-from chipwise.api.hand_offs import Flow, Ways, flows_of, tables
-from chipwise.api.pipeline_views import pipeline_view
-from chipwise.api.planning import plan
-from chipwise.api.planning_any import plan_any, plan_any_checked
-from chipwise.api.wiring import Session, open_session
-from chipwise.api.workloads import check
+from chipwise.api.catalog.check import check
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan, plan_any, plan_any_checked
+from chipwise.api.views.pipeline import pipeline_view
 from chipwise.errors import BadInput, InvalidFile
 from chipwise.money.transfer import Gravity
-from chipwise.plan.pipeline import PipelinePlan
+from chipwise.planner.pipeline import candidates as stage_candidates
+from chipwise.planner.pipeline.hand_offs import Flow, Ways, flows_of, tables
+from chipwise.planner.pipeline.value import PipelinePlan
 from chipwise.workload.parse import parse
 from chipwise.workload.pipeline import Pipeline
 from pipelines import EU, FIRST, SECOND, SERVICE, checked, pipeline, planned, stages_planned_once

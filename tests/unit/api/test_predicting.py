@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.api.batching import Curve
-from chipwise.api.config import Config
-from chipwise.api.options import check_numbers
-from chipwise.api.predicting import predict
-from chipwise.api.predicting_kinds.ask import by_samples
-from chipwise.api.predicting_samples import able_chip, predict_samples, steadiness_view
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
 from chipwise.perf.steadiness import table
+from chipwise.predictor.batching import Curve
+from chipwise.predictor.kinds.ask import by_samples
+from chipwise.predictor.options import check_numbers
+from chipwise.predictor.predict import predict
+from chipwise.predictor.samples import able_chip, predict_samples, steadiness_view
 
 rates = st.floats(1.0, 2000.0)
 shares = st.floats(0.05, 0.999)
@@ -30,7 +30,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def asked(session: Session, model: str, on: str, task: str, **settings: Any) -> dict[str, Any]:
-    return predict(session, model, on, task, settings)
+    return predict(session.known, model, on, task, settings)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_tables_larger_than_the_chip_do_not_fit(session: Session) -> None:
 
 
 def test_a_device_in_a_smaller_power_mode_is_slower_and_draws_less(session: Session) -> None:
-    full, saving = (predict_samples(session, "resnet-50", "jetson-orin-nano", {"power_watts": w}) for w in (25.0, 10.0))
+    full, saving = (predict_samples(session.known, "resnet-50", "jetson-orin-nano", {"power_watts": w}) for w in (25.0, 10.0))
     assert saving["samples_per_s"]["value"] < full["samples_per_s"]["value"]
     assert saving["power_per_chip"]["chip_w"] <= 10.0
     assert saving["steadiness"]["kind"] == "edge"
@@ -108,13 +108,13 @@ def test_a_refusal_names_what_is_wrong(
     session: Session, model: str, on: str, task: str | None, settings: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(BadInput) as refused:
-        predict(session, model, on, task, settings)
+        predict(session.known, model, on, task, settings)
     assert said in str(refused.value)
 
 
 def test_a_refused_kind_of_chip_comes_with_chips_that_can(session: Session) -> None:
     with pytest.raises(BadInput, match=r"H100-SXM, L4"):
-        able_chip(session, "coral-edge-tpu", "train")
+        able_chip(session.known, "coral-edge-tpu", "train")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0, 1.5, 1e30])

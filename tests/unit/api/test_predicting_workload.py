@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chipwise.api.config import Config
-from chipwise.api.predicting_workload import predict_workload
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import predict
 from chipwise.errors import BadInput, UnknownName
 from chipwise.perf.steadiness import table
 
@@ -23,12 +23,12 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def example(session: Session, name: str, on: str, **settings: Any) -> View:
-    return predict_workload(session, str(ROOT / "examples" / name / "workload.yaml"), on, settings)
+    return predict(session, str(ROOT / "examples" / name / "workload.yaml"), on, None, settings)
 
 
 def written(session: Session, folder: Path, text: str, on: str, **settings: Any) -> View:
     (folder / "w.yaml").write_text(f"name: w\n{text}", encoding="utf-8")
-    return predict_workload(session, str(folder / "w.yaml"), on, settings)
+    return predict(session, str(folder / "w.yaml"), on, None, settings)
 
 
 # --- training

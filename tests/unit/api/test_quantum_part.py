@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.config import Config
-from chipwise.api.plan_views import plan_view
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session
-from chipwise.plan.decision import Plan
-from chipwise.plan.explaining import brief, running, sentence
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
+from chipwise.api.views.plan import plan_view
+from chipwise.planner.explain.words import brief, running, sentence
+from chipwise.planner.values.plan import Plan
 
 OWN = "simulated on the chip"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chipwise.api import workloads
+from chipwise.api.catalog import check as workloads
 from chipwise.cli.plan import plan
 from chipwise.workload.parse import Look, Parsed, load_with_lines
 

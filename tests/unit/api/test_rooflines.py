@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.planning import plan
-from chipwise.api.rooflines import roofline_of
-from chipwise.api.wiring import open_session
-from chipwise.plan.decision import Plan
-from chipwise.report.roofline import Roofline
+from chipwise.api.catalog.check import check
+from chipwise.api.session.wiring import open_session
+from chipwise.api.verbs import plan
+from chipwise.planner.explain.roofline import Roofline, roofline_of
+from chipwise.planner.values.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[3]
 SESSION = open_session()
@@ -21,7 +21,7 @@ SESSION = open_session()
 def found(name: str) -> tuple[Plan, Roofline | None]:
     path = str(ROOT / name)
     made = plan(SESSION, path, top=1)
-    return made, roofline_of(SESSION, path, made)
+    return made, roofline_of(SESSION.known, check(SESSION, path).workload, made)
 
 
 DRAWN = (

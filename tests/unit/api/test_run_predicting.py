@@ -10,11 +10,11 @@ import pytest
 
 from chipwise.adapters import this_machine
 from chipwise.adapters.this_machine import Processor
-from chipwise.api.config import Config
+from chipwise.api.catalog.check import check
 from chipwise.api.running import predicting
 from chipwise.api.running.predicting import Held, Unknown
-from chipwise.api.wiring import Session
-from chipwise.api.workloads import check
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.run.job import Needs, Spec, Work
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline
@@ -139,7 +139,7 @@ def test_a_kind_without_a_model_for_the_chip_is_a_reason(session: Session) -> No
 
 
 def test_a_prediction_that_breaks_stops_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chipwise.api.predicting_kinds import one_work
+    from chipwise.predictor import work as one_work
 
     def broken(*_: object) -> dict[str, object]:
         raise ZeroDivisionError("oops")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.api.stage_limits import joined_limits
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
 from chipwise.errors import BadInput
+from chipwise.planner.pipeline.limits import joined_limits
 from chipwise.workload.goals import Limits
 
 
@@ -18,7 +18,7 @@ def session() -> Session:
 def test_lists_of_both_are_intersected_by_what_names_mean(session: Session) -> None:
     whole = Limits(clouds=("aws", "gcp"), residency=("EU",), chips=("h100", "a100"), precision=("bf16", "fp8"))
     own = Limits(clouds=("amazon",), residency=("Germany", "USA"), chips=("H100-SXM",), precision=("fp8",))
-    found = joined_limits(session, whole, own, "s")
+    found = joined_limits(session.known, whole, own, "s")
     assert found.clouds == ("aws",)
     assert found.residency == ("DEU",)
     assert found.chips == ("H100-SXM",)
@@ -26,20 +26,20 @@ def test_lists_of_both_are_intersected_by_what_names_mean(session: Session) -> N
 
 
 def test_regions_are_intersected_with_their_cloud(session: Session) -> None:
-    found = joined_limits(session, Limits(regions=("eu-west-1", "eu-north-1")), Limits(regions=("aws:eu-north-1",)), "s")
+    found = joined_limits(session.known, Limits(regions=("eu-west-1", "eu-north-1")), Limits(regions=("aws:eu-north-1",)), "s")
     assert found.regions == ("aws:eu-north-1",)
 
 
 def test_the_stricter_of_both_holds(session: Session) -> None:
     whole = Limits(power_watts=500, interruptible=True, chip_count={"min": 2, "max": 64}, quotas={"h100": 8, "a100": 4})
     own = Limits(power_watts=300, interruptible=False, chip_count={"min": 4}, quotas={"h100": 16}, compliance=("hipaa",))
-    found = joined_limits(session, whole, own, "s")
+    found = joined_limits(session.known, whole, own, "s")
     assert found.power_watts == 300
     assert found.interruptible is False
     assert (found.chip_count.min, found.chip_count.max) == (4, 64)
     assert dict(found.quotas) == {"h100": 8, "a100": 4}
     assert found.compliance == ("hipaa",)
-    both = joined_limits(session, Limits(avoid={"clouds": "ovh"}), Limits(avoid={"clouds": "gcp", "chips": "t4"}), "s")
+    both = joined_limits(session.known, Limits(avoid={"clouds": "ovh"}), Limits(avoid={"clouds": "gcp", "chips": "t4"}), "s")
     assert both.avoid.clouds == ("ovh", "gcp")
     assert both.avoid.chips == ("t4",)
 
@@ -66,13 +66,13 @@ SET = {
 @pytest.mark.parametrize("name", sorted(Limits.model_fields))
 def test_every_limit_of_either_holds(session: Session, name: str) -> None:
     one, none = Limits.model_validate({name: SET[name]}), Limits()
-    for found in (joined_limits(session, one, none, "s"), joined_limits(session, none, one, "s")):
+    for found in (joined_limits(session.known, one, none, "s"), joined_limits(session.known, none, one, "s")):
         assert getattr(found, name) == getattr(one, name)
-    assert joined_limits(session, none, none, "s") == none
+    assert joined_limits(session.known, none, none, "s") == none
 
 
 def test_limits_that_exclude_each_other_are_told_with_stage_and_field(session: Session) -> None:
     with pytest.raises(BadInput, match=r"limits.clouds of stage s allows gcp, and that of the pipeline aws"):
-        joined_limits(session, Limits(clouds=("aws",)), Limits(clouds=("gcp",)), "s")
+        joined_limits(session.known, Limits(clouds=("aws",)), Limits(clouds=("gcp",)), "s")
     with pytest.raises(BadInput, match=r"limits\.chip_count of stage s"):
-        joined_limits(session, Limits(chip_count={"max": 2}), Limits(chip_count={"min": 4}), "s")
+        joined_limits(session.known, Limits(chip_count={"max": 2}), Limits(chip_count={"min": 4}), "s")

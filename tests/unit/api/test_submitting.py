@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.engines.local import Local
-from chipwise.api.config import Config
 from chipwise.api.running import place, submitting
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
 from chipwise.run.job import Needs, Spec
 from chipwise.run.queue import Rules, Share

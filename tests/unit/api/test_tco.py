@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.api.config import Config
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.api.tco import YEAR_HOURS, Asked, tco
-from chipwise.api.tco_views import tco_view
-from chipwise.api.wiring import Session
+from chipwise.api.views.tco import tco_view
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
 from chipwise.money.tco import sensitivity

@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.api.running import asking, planned, wanted
 from chipwise.api.running.engines import Reach
-from chipwise.api.wiring import Session
+from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
 from chipwise.run.job import Needs, Spec
 

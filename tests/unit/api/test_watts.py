@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.config import Config
-from chipwise.api.plan_views import plan_view
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
+from chipwise.api.views.plan import plan_view
 from chipwise.money.carbon import Grids
-from chipwise.plan.decision import Plan
-from chipwise.plan.explaining import brief, running
+from chipwise.planner.explain.words import brief, running
+from chipwise.planner.values.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.auditing import audit as audit_path
+from chipwise.api.audit import audit as audit_path
 from chipwise.audit.auditing import MOST_TERRAFORM, audit
 from chipwise.audit.source import Unreadable
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.api.benching import Result, Run
-from chipwise.api.benching_places import Place
+from chipwise.api.measure.bench import Result, Run
+from chipwise.api.measure.places import Place
 from chipwise.api.running.predicting import Unknown
 from chipwise.cli.bench import _show
 

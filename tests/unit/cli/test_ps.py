@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from chipwise.adapters.stores.record import connect
-from chipwise.api.config import Config
 from chipwise.api.running import place, waiting
-from chipwise.api.wiring import Session
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
 from chipwise.cli.ps import ps
 from chipwise.run.events import Again, Begun, Ended, Over, Placed
 from chipwise.run.job import Job, Outcome, Phase, Spec, Where

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chipwise.api.estimating import Trained, train
-from chipwise.api.planning import plan
-from chipwise.api.predicting_workload import predict_workload
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
+from chipwise.api.verbs import predict as predict_file
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import column
 from chipwise.perf.memory_training import training_memory
 from chipwise.perf.setup import TrainingSetup
 from chipwise.perf.training import flop_per_token
 from chipwise.perf.transformer import Transformers, layer_of, pair_layer
+from chipwise.predictor.transformer import Trained, train
 from chipwise.workload.model import registry
 from chipwise.workload.model.shape import EncoderDecoderShape
 
@@ -159,7 +159,7 @@ def test_against_published_t5x_runs(
 ) -> None:
     """None of them is fitted in this form: each lies within the interval, and the formula within a factor of two."""
     found = train(
-        session,
+        session.known,
         name,
         on=chip,
         chips=chips,
@@ -178,11 +178,11 @@ def test_against_published_t5x_runs(
 
 
 def one(session: Session, name: str = "t5-large", **other: Any) -> Trained:
-    return train(session, name, on="h100", **({"seq": 512, "target": 128, "micro_batch": 8} | other))
+    return train(session.known, name, on="h100", **({"seq": 512, "target": 128, "micro_batch": 8} | other))
 
 
 def test_the_interval_is_wide_and_says_that_it_is_a_formula(session: Session) -> None:
-    pairs, plain = one(session), train(session, "llama-3.2-1b", on="h100", seq=512, micro_batch=8)
+    pairs, plain = one(session), train(session.known, "llama-3.2-1b", on="h100", seq=512, micro_batch=8)
     spans = [found.step.high[0] / found.step.low[0] for found in (pairs, plain)]
     assert spans[0] > spans[1]
     assert pairs.step.provenance.at(0) == "formula"
@@ -196,7 +196,7 @@ def test_many_lengths_at_once_are_as_one_at_a_time(session: Session) -> None:
 
 
 def test_lengths_that_nobody_states_are_told(session: Session) -> None:
-    text, sound = (train(session, name, on="h100") for name in ("t5-base", "whisper-small"))
+    text, sound = (train(session.known, name, on="h100") for name in ("t5-base", "whisper-small"))
     assert text.ask.setup.seq[0] == 512 + 128
     assert sound.ask.setup.seq[0] == 1500 + 448
     for found in (text, sound):
@@ -206,7 +206,7 @@ def test_lengths_that_nobody_states_are_told(session: Session) -> None:
 
 def test_a_target_of_its_own_is_for_encoder_decoders(session: Session) -> None:
     with pytest.raises(BadInput, match="target_length"):
-        train(session, "llama-3.1-8b", on="h100", target=128)
+        train(session.known, "llama-3.1-8b", on="h100", target=128)
     with pytest.raises(BadInput, match="target_length"):
         plan(session, "w.yaml", text="kind: train\nname: a\nmodel: resnet-50\nsamples: 1M\ntarget_length: 5\n")
 
@@ -243,9 +243,17 @@ def test_fine_tuning_of_whisper_is_planned(session: Session, method: str) -> Non
 def test_a_file_is_predicted_as_its_options_are(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text(f"{T5}samples: 10M\n", encoding="utf-8")
-    view = predict_workload(session, str(path), "h100", {"chips": 8, "micro_batch": 32})
+    view = predict_file(session, str(path), "h100", None, {"chips": 8, "micro_batch": 32})
     plain = train(
-        session, "flan-t5-large", on="h100", chips=8, micro_batch=32, global_batch=2048, seq=512, target=128, precision="bf16"
+        session.known,
+        "flan-t5-large",
+        on="h100",
+        chips=8,
+        micro_batch=32,
+        global_batch=2048,
+        seq=512,
+        target=128,
+        precision="bf16",
     )
     assert view["setup"]["seq"] == 640
     assert view["step_time"]["value"] == pytest.approx(plain.step.value[0])

@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 
 from brute_planner import Brute, Wanted, random_generation, random_training
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
 from chipwise.perf.arrays import Array
 from chipwise.perf.model import packaged
-from chipwise.plan import learning, splits
-from chipwise.plan.decision import Plan
-from chipwise.plan.ranking import Values, front
+from chipwise.planner.ranking import Values, front
+from chipwise.planner.training import search as learning
+from chipwise.planner.training import splits
+from chipwise.planner.values.plan import Plan
 from chipwise.workload.goals import Objective
 
 SMALL = {

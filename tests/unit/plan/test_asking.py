@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import plans
-from chipwise.api.plan_asked import asked_of
-from chipwise.api.planning import plan
-from chipwise.api.wiring import open_session
-from chipwise.api.workloads import check
-from chipwise.plan.asking import BUDGET, LATENCY, PARALLEL, SCALING, Asked, answers
-from chipwise.plan.decision import Loss, Missing, Plan
+from chipwise.api.catalog.check import check
+from chipwise.api.session.wiring import open_session
+from chipwise.api.verbs import plan
+from chipwise.planner.explain.asked import asked_of
+from chipwise.planner.explain.asking import BUDGET, LATENCY, PARALLEL, SCALING, Asked, answers
+from chipwise.planner.values.plan import Loss, Missing, Plan
 
 ROOT = Path(__file__).resolve().parents[3]
 SESSION = open_session()
@@ -128,7 +128,7 @@ def test_a_schedule_that_pauses_leaves_less_time(tmp_path: Path) -> None:
     paused = text + 'schedule: {kind: business-hours, time_zone: Europe/Berlin, start: "08:00", end: "20:00"}\n'
     file = tmp_path / "workload.yaml"
     file.write_text(paused, encoding="utf-8")
-    asked = asked_of(SESSION, check(SESSION, str(file)).workload, "job")
+    asked = asked_of(SESSION.known, check(SESSION, str(file)).workload, "job")
     assert asked.deadline_s == pytest.approx(72 * 3600 * 60 / 168)
     assert asked.splits == 0.998
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.plan.beside import crowds
+from chipwise.planner.pipeline.beside import crowds
 
 JOBS = (False,) * 4
 

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.api.comparing import Comparison, compare
-from chipwise.api.wiring import open_session
+from chipwise.api.session.wiring import open_session
+from chipwise.api.verbs import compare
 from chipwise.money.cost import Cost, Line
-from chipwise.plan.comparing import leaders
-from chipwise.plan.decision import Choice, Rows
-from chipwise.plan.ranking import TIE, Values, order
+from chipwise.planner.explain.compare import Comparison
+from chipwise.planner.explain.comparing import leaders
+from chipwise.planner.ranking import TIE, Values, order
+from chipwise.planner.values.plan import Choice, Rows
 
 SESSION = open_session()
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.api.wiring import Session, open_session
-from chipwise.plan.devices import PROVIDER, Use, with_devices
-from chipwise.plan.fleet import Fleet, Shape, fleet_of, placed
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.planner.fleet import Fleet, Shape, fleet_of, placed
+from chipwise.planner.kinds.edge_catalog import PROVIDER, Use, with_devices
 from chipwise.units import GIB, HOUR, YEAR
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api.planning import plan
-from chipwise.api.wiring import open_session
-from chipwise.plan.decision import Plan
+from chipwise.api.session.wiring import open_session
+from chipwise.api.verbs import plan
+from chipwise.planner.values.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.plan.grouped import MANY, first_least, least_by, runs_of, unbeaten
+from chipwise.planner.pipeline.grouped import MANY, first_least, least_by, runs_of, unbeaten
 
 
 def by_comparing(values: list[list[float]], group: list[int], ties: list[float]) -> list[int]:
@@ -41,7 +41,7 @@ def test_a_sweep_before_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPat
         values = np.round(values, 1)
     group, ties = np.minimum(draw.integers(0, 40, many), 7), draw.integers(0, 3, many).astype(float)
     swept = unbeaten(values, group, (ties,))
-    monkeypatch.setattr("chipwise.plan.grouped.MANY", many)
+    monkeypatch.setattr("chipwise.planner.pipeline.grouped.MANY", many)
     assert swept.tolist() == unbeaten(values, group, (ties,)).tolist()
     assert 8 <= len(swept) < many / 4
 

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 import yaml
 
-from chipwise.api.plan_ground import budget_usd, goals_of
-from chipwise.api.plan_rules import FEATURES, required, rules_of
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session, open_session
-from chipwise.api.workloads import check
+from chipwise.api.catalog.check import check
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
 from chipwise.catalog import compatibility
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.errors import BadInput, UnknownName
-from chipwise.plan import quotas
-from chipwise.plan.assembling import Goals
-from chipwise.plan.decision import Plan
-from chipwise.plan.explaining import duration
-from chipwise.plan.explaining import usd as shown_usd
-from chipwise.plan.limits import Rules
-from chipwise.plan.pricing import Priced
+from chipwise.planner import quotas
+from chipwise.planner.assemble import Goals
+from chipwise.planner.ground import budget_usd, goals_of
+from chipwise.planner.limits import Rules
+from chipwise.planner.pricing import Priced
+from chipwise.planner.rules import FEATURES, required, rules_of
+from chipwise.planner.values.plan import Plan
+from chipwise.text import duration
+from chipwise.text import usd as shown_usd
 from chipwise.units import DAY, HOUR, MONTH
 
 TRAIN: dict[str, Any] = {
@@ -88,27 +88,27 @@ def planned(base: dict[str, Any], top: int = 50, **changes: Any) -> Plan:
     ],
 )
 def test_a_chip_runs_what_is_required_or_is_refused_with_the_reason(need: str, runs: str, does_not: str) -> None:
-    (found,) = required(session(), [need])
+    (found,) = required(session().known, [need])
     assert runs not in found.chips
     assert len(found.chips[does_not]) > 10
 
 
 def test_versions_that_are_fixed_are_judged_together() -> None:
-    torch, cuda = required(session(), ["pytorch==2.9", "cuda==11.8"])  # not offered together
+    torch, cuda = required(session().known, ["pytorch==2.9", "cuda==11.8"])  # not offered together
     assert "H100-SXM" in torch.chips
     assert "H100-SXM" not in cuda.chips
-    (alone,) = required(session(), ["pytorch==2.9"])
+    (alone,) = required(session().known, ["pytorch==2.9"])
     assert "H100-SXM" not in alone.chips
 
 
 def test_what_comes_with_the_default_build_refuses_nobody_whom_another_build_serves() -> None:
-    (found,) = required(session(), ["jax"])  # its default wheel is for CUDA 13, which Volta does not run
+    (found,) = required(session().known, ["jax"])  # its default wheel is for CUDA 13, which Volta does not run
     assert "V100-16" not in found.chips
     assert "Another build" in found.doubts["V100-16"]
 
 
 def test_links_and_fabrics_are_those_of_machines() -> None:
-    nvlink, rdma = required(session(), ["nvlink", "rdma"])
+    nvlink, rdma = required(session().known, ["nvlink", "rdma"])
     assert ("aws", "p5.48xlarge") not in nvlink.machines
     assert "no NVLink" in nvlink.machines["aws", "g5.48xlarge"]
     assert "one chip" in nvlink.machines["gcp", "a3-highgpu-1g"]
@@ -130,14 +130,14 @@ def test_links_and_fabrics_are_those_of_machines() -> None:
 )
 def test_an_unknown_name_is_refused_with_the_nearest(texts: list[str], told: str) -> None:
     with pytest.raises(BadInput, match=r"limits\.requires") as raised:
-        required(session(), texts)
+        required(session().known, texts)
     assert told in str(raised.value)
     assert len(str(raised.value)) < 600
 
 
 def test_every_feature_and_component_can_be_required() -> None:
     for name in (*FEATURES, *compatibility.components(session().catalog.data)):
-        (found,) = required(session(), [name])
+        (found,) = required(session().known, [name])
         assert len(found.chips) < len(session().catalog.chips), name
         assert found.chips or found.machines or name == "driver", name
 
@@ -217,7 +217,7 @@ def test_slices_count_by_their_share() -> None:
 
 def test_refusals_are_counted_by_offer_as_plain_loops_count_them() -> None:
     rules = rules_of(
-        session(),
+        session().known,
         check(session(), "x", text=yaml.safe_dump({**TRAIN, "limits": {"quotas": {"h100": 8, "gcp:l4": 2}}})).workload.limits,
     )
     rows = planned(TRAIN, limits={"chips": ["H100", "L4"]}).rows
@@ -463,7 +463,7 @@ def test_a_limit_that_leaves_no_offer_is_told_with_what_lifting_it_leaves() -> N
 
 def test_unknown_names_are_of_the_same_kind_as_elsewhere() -> None:
     with pytest.raises(UnknownName):
-        required(session(), ["tensorrtllmm"])
+        required(session().known, ["tensorrtllmm"])
 
 
 def test_nothing_is_held_where_there_are_no_quotas() -> None:
@@ -474,6 +474,6 @@ def test_nothing_is_held_where_there_are_no_quotas() -> None:
 
 
 def test_geforce_cards_are_refused_where_the_driver_must_be_licensed_for_data_centres() -> None:
-    (rule,) = required(session(), ["data-center-licence"])
+    (rule,) = required(session().known, ["data-center-licence"])
     assert {"RTX-4090", "RTX-3090", "RTX-5090"} <= set(rule.chips)
     assert not {"RTX-A6000", "RTX-6000-Ada", "RTX-PRO-6000-SE", "L4", "H100-SXM", "MI300X"} & set(rule.chips)

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api.config import Config
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session
-from chipwise.plan.decision import Plan
-from chipwise.plan.fleet import Fleet, fleet_of, linked, placed
-from chipwise.plan.learning import hardware_of
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
+from chipwise.planner.fleet import Fleet, fleet_of, linked, placed
+from chipwise.planner.training.search import hardware_of
+from chipwise.planner.values.plan import Plan
 
 TRAIN = """kind: train
 name: t

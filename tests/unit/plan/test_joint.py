@@ -11,9 +11,9 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
-from chipwise.plan import joint as joint_plan
-from chipwise.plan.beside import SharedQuota, crowds
-from chipwise.plan.joint import HandOff, Joint, Stage, Wanted, beyond, reckon, single_region, solve, swapped
+from chipwise.planner.pipeline import joint as joint_plan
+from chipwise.planner.pipeline.beside import SharedQuota, crowds
+from chipwise.planner.pipeline.joint import HandOff, Joint, Stage, Wanted, beyond, reckon, single_region, solve, swapped
 
 OBJECTIVES = ("cost", "time", "carbon", "balanced")
 Totals = tuple[float, float, float, float]  # usd, seconds, kg, charged

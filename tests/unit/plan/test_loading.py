@@ -11,15 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.money.layering import Option
-from chipwise.plan.advising import advise
-from chipwise.plan.loading import (
+from chipwise.planner.load.advice import advise
+from chipwise.planner.load.curve import (
     WEEKS,
     Answering,
     Base,
     Kind,
     LoadCurve,
     carry,
-    dispersion,
     hours_of,
     machines_of,
     pattern_of,
@@ -29,6 +28,7 @@ from chipwise.plan.loading import (
     up_share,
 )
 from chipwise.workload.schedule import Always, Bursts, BusinessHours, Cron, Day, MarketHours
+from chipwise.workload.trace import dispersion
 
 OFFICE = BusinessHours(time_zone="Europe/Berlin", start=time(8), end=time(18))
 NIGHTLY = Cron(expression="0 2 * * *", runs_for=3600.0)

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from chipwise.api.planning import plan
-from chipwise.api.planning_mix import mix
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import mix, plan
 from chipwise.errors import BadInput, MissingExtra
-from chipwise.plan.mixing import Needs, Types, bound, cheapest, cheapest_single, single, solve, worthwhile
+from chipwise.planner.several.mixing import Needs, Types, bound, cheapest, cheapest_single, single, solve, worthwhile
 
 MOST = 6  # machines that a type alone needs at most
 TEXT = """kind: serve

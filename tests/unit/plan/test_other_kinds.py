@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session, open_session
-from chipwise.plan.decision import Plan
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
+from chipwise.planner.values.plan import Plan
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 

@@ -10,11 +10,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from chipwise.api.packing import pack as pack_files
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import pack as pack_files
 from chipwise.catalog.sharing import mig_profiles
 from chipwise.errors import BadInput, NoResult
-from chipwise.plan.packing import (
+from chipwise.planner.several.packing import (
     ALONE,
     EXACT,
     IN_SLICES,
@@ -30,7 +30,7 @@ from chipwise.plan.packing import (
     pack,
     placed,
 )
-from chipwise.plan.sharing import profiles_of
+from chipwise.planner.several.sharing import profiles_of
 from chipwise.units import GIB
 
 SEVENTHS = (

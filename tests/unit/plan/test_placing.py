@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.plan.placing import FAR_SHARE, RELAXED, SIZES, Origin, Placement, Site, Unit, place, round_trip_s
+from chipwise.planner.load.placing import FAR_SHARE, RELAXED, SIZES, Origin, Site, Unit, place, round_trip_s
+from chipwise.planner.values.placement import Placement
 
 places = st.tuples(st.floats(-60.0, 60.0), st.floats(-179.0, 179.0))
 units = st.lists(

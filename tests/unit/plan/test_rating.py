@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.api.rating import Rated, rate
-from chipwise.api.wiring import open_session
-from chipwise.plan.rating import COLUMNS, MOST, fifths, framework_support, halvings
+from chipwise.api.session.wiring import open_session
+from chipwise.api.verbs import rate
+from chipwise.planner.explain.rate import Rated
+from chipwise.planner.explain.rating import COLUMNS, MOST, fifths, framework_support, halvings
 
 SESSION = open_session()
 ROOT = Path(__file__).resolve().parents[3]

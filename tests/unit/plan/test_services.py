@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.api import planning_services
-from chipwise.api.config import Config
-from chipwise.api.planning import plan
-from chipwise.api.planning_services import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
-from chipwise.api.wiring import Session
-from chipwise.api.workloads import check
+from chipwise.api.catalog.check import check
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
 from chipwise.errors import BadInput
+from chipwise.planner.services import offers as planning_services
+from chipwise.planner.services.offers import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
 from chipwise.workload.kinds import Serve
 
 CASES = Path(__file__).resolve().parents[2] / "cases"
@@ -37,7 +37,7 @@ def case(name: str) -> Serve:
 
 
 def found(work: Serve, dedicated: Any = MACHINE) -> tuple[ServiceOffer, ...]:
-    return services_for(SESSION, work, dedicated)
+    return services_for(SESSION.known, work, dedicated)
 
 
 def by_name(offers: tuple[ServiceOffer, ...]) -> dict[tuple[str, str, str, str], ServiceOffer]:
@@ -199,7 +199,7 @@ def test_the_plans_choice_is_what_services_are_held_against() -> None:
     path = str(CASES / "chat-8b-low.yaml")
     choice = plan(SESSION, path).winner
     assert choice is not None
-    offers = services_for(SESSION, case("chat-8b-low"), choice, path)
+    offers = services_for(SESSION.known, case("chat-8b-low"), choice, path)
     compared = [one for one in offers if one.break_even is not None]
     assert compared
     assert all(one.told_break_even for one in compared)
@@ -222,8 +222,8 @@ def test_values_are_frozen() -> None:
 
 @pytest.mark.parametrize("name", ["chat-8b-low", "chat-8b-busy"])
 def test_what_is_left_out_is_dearer_than_what_is_listed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    listed = [one for one in services_for(SESSION, case(name)) if one.kind == SERVERLESS and one.allowed]
+    listed = [one for one in services_for(SESSION.known, case(name)) if one.kind == SERVERLESS and one.allowed]
     monkeypatch.setattr(planning_services, "LISTED", 10**6)
-    every = [one for one in services_for(SESSION, case(name)) if one.kind == SERVERLESS and one.allowed]
+    every = [one for one in services_for(SESSION.known, case(name)) if one.kind == SERVERLESS and one.allowed]
     cheapest = sorted(one.usd or 0.0 for one in every)[:LISTED]
     assert sorted(one.usd or 0.0 for one in listed)[: len(cheapest)] == cheapest

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.plan.sizing import CELLS, Band, Bucket, bands, grid, held, recorded, spread
+from chipwise.planner.generation.sizing import CELLS, bands, grid, held, recorded, spread
+from chipwise.planner.values.mix import Band, Bucket
 from chipwise.workload.demand import Length
 
 LENGTHS = st.builds(

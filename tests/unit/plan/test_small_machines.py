@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from brute_planner import Brute, Wanted
-from chipwise.api.plan_ground import ground_for
-from chipwise.api.planning import plan
-from chipwise.api.used_model import own_model
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
 from chipwise.perf.transformer import layer_of
-from chipwise.plan import generation
+from chipwise.planner.generation import search as generation
+from chipwise.planner.ground import ground_for
 
 SMALL: dict[str, Any] = {
     "kind": "serve",
@@ -40,7 +39,7 @@ def wanted(**change: Any) -> Wanted:
 
 
 def processors(session: Session) -> list[str]:
-    fleet = ground_for(session, wide=True).fleet
+    fleet = ground_for(session.known, wide=True).fleet
     return sorted({one.chip for at, one in enumerate(fleet.shapes) if fleet.part(at).kind == "cpu"})
 
 
@@ -75,7 +74,7 @@ def test_a_small_model_may_run_on_a_processor_and_on_a_slice(session: Session, t
 def test_rows_that_are_not_predicted_would_keep_no_goal(
     session: Session, model: str, prompt: int, answer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet = ground_for(session, wide=True).fleet
+    fleet = ground_for(session.known, wide=True).fleet
     found = session.find_model(model, online=False)
     shape: Any = found.shape
     shapes = [at for at in range(len(fleet.shapes)) if fleet.part(at).kind not in ("fpga", "edge")]
@@ -96,9 +95,9 @@ def test_rows_that_are_not_predicted_would_keep_no_goal(
             goals=goals,
             rate=1.0,
         )
-        fast = generation.search(job, fleet, own_model(session), shapes, (1, 512))
+        fast = generation.search(job, fleet, session.known.model, shapes, (1, 512))
         with monkeypatch.context() as patched:
             patched.setattr(generation, "_hopeless", lambda job, ask: np.zeros(len(ask), dtype=bool))
-            slow = generation.search(job, fleet, own_model(session), shapes, (1, 512))
+            slow = generation.search(job, fleet, session.known.model, shapes, (1, 512))
         assert (fast.tried <= slow.tried).all()
         np.testing.assert_allclose(fast.rate, slow.rate, rtol=1e-9)

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.api.planning import plan
-from chipwise.api.planning_kinds.tables import held, trained
-from chipwise.api.planning_kinds.ways import COUNT, MEMORY, Cannot
-from chipwise.api.predicting_samples import Sampled, predict_samples, resolve
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import column
 from chipwise.perf.collective import LINK_EFFICIENCY, LINK_HALF_BYTES, LINK_LATENCY_S
 from chipwise.perf.networks import net_of
 from chipwise.perf.vision import bases, compose, exchanged_bytes
-from chipwise.plan.decision import Plan
-from chipwise.plan.explaining import brief
-from chipwise.plan.fleet import Shape
+from chipwise.planner.explain.words import brief
+from chipwise.planner.fleet import Shape
+from chipwise.planner.kinds.tables import held, trained
+from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
+from chipwise.planner.values.plan import Plan
+from chipwise.predictor.samples import Sampled, predict_samples, resolve
 from chipwise.units import GIB
 from chipwise.workload.model import registry
 
@@ -61,7 +61,7 @@ def session() -> Session:
 
 
 def asked(session: Session, on: str = "a100-80", **other: Any) -> Sampled:
-    return resolve(session, "dlrm-v2", on, {"task": "serve", "precision": "fp32"} | other)
+    return resolve(session.known, "dlrm-v2", on, {"task": "serve", "precision": "fp32"} | other)
 
 
 def planned(session: Session, text: str) -> Plan:
@@ -86,7 +86,7 @@ def test_a_chip_holds_its_share_of_the_tables_and_all_of_the_rest(session: Sessi
     assert shared["tables"] == 4 * tables / 4
     assert shared["weights"] == 4 * DENSE
     assert shared["activations"] == whole.memory(1.0)["activations"]
-    learnt = resolve(session, "dlrm-v2", "a100-80", {"task": "train", "chips": 16.0}).memory(1.0)
+    learnt = resolve(session.known, "dlrm-v2", "a100-80", {"task": "train", "chips": 16.0}).memory(1.0)
     assert learnt["tables"] == 16 * tables / 16
     assert learnt["weights and states"] == 16 * DENSE
 
@@ -110,20 +110,22 @@ def test_the_exchange_is_two_all_to_alls_and_in_training_a_third(session: Sessio
     made = bases(served)
     assert made["exchange"][0] == pytest.approx(one_way(names) + one_way(pooled), rel=1e-9)
     assert compose(served, made)["communication"][0] == pytest.approx(made["exchange"][0])
-    learning = replace(resolve(session, "dlrm-v2", "a100-80", {"task": "train", "chips": 4.0, "precision": "fp32"}), node=8.0)
+    learning = replace(
+        resolve(session.known, "dlrm-v2", "a100-80", {"task": "train", "chips": 4.0, "precision": "fp32"}), node=8.0
+    )
     step = bases(family_vision.pass_of([learning.case(batch, "latency_ms")]))
     assert step["exchange"][0] == pytest.approx(one_way(names) + 2 * one_way(pooled), rel=1e-9)
 
 
 def test_nothing_is_exchanged_where_each_chip_has_all(session: Session) -> None:
     for model in ("dlrm-v2", "resnet-50"):
-        ask = resolve(session, model, "h200", {"task": "serve"})
+        ask = resolve(session.known, model, "h200", {"task": "serve"})
         assert ask.table_ways == 1
         assert bases(family_vision.pass_of([ask.case(64.0, "latency_ms")]))["exchange"][0] == 0
 
 
 def test_an_exchange_between_machines_takes_longer_than_inside_one(session: Session) -> None:
-    ask = resolve(session, "dlrm-v2", "a100-80", {"task": "train", "chips": 8.0})
+    ask = resolve(session.known, "dlrm-v2", "a100-80", {"task": "train", "chips": 8.0})
     near, far = (
         bases(family_vision.pass_of([replace(ask, node=node).case(512.0, "latency_ms")]))["exchange"][0] for node in (8.0, 1.0)
     )
@@ -174,7 +176,9 @@ def test_a_chip_that_holds_all_is_left_alone(session: Session) -> None:
 
 
 def test_training_over_machines_needs_a_network_that_is_stated(session: Session) -> None:
-    ask = replace(resolve(session, "dlrm-v2", "a100-80", {"task": "train"}), part=replace(session.parts["A100-80"], domain=8))
+    ask = replace(
+        resolve(session.known, "dlrm-v2", "a100-80", {"task": "train"}), part=replace(session.parts["A100-80"], domain=8)
+    )
     stated = Shape("A100-80", 8, 25e9, 80 * GIB)
     found = trained(ask, stated, [1.0, 2.0, 4.0])
     assert not isinstance(found, Cannot)
@@ -191,7 +195,9 @@ def test_training_over_machines_needs_a_network_that_is_stated(session: Session)
 
 
 def test_chips_that_share_tables_answer_together(session: Session) -> None:
-    view = predict_samples(session, "dlrm-v2", "a100-80", {"task": "serve", "precision": "fp32", "chips": 4.0, "batch": 512.0})
+    view = predict_samples(
+        session.known, "dlrm-v2", "a100-80", {"task": "serve", "precision": "fp32", "chips": 4.0, "batch": 512.0}
+    )
     assert view["fit"]["fits"]
     assert view["copies"] == 2
     assert view["memory"]["lines_bytes"]["tables"] == pytest.approx(4 * asked(session).tables / 2)

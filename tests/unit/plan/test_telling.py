@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.api.plan_views import plan_view
-from chipwise.api.planning import plan
-from chipwise.api.rendering import target
-from chipwise.api.wiring import Session, open_session
+from chipwise.api.render import target
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
+from chipwise.api.views.plan import plan_view
 from chipwise.cli.plan import _kg, _row, _usd
 from chipwise.errors import ChipwiseError
-from chipwise.plan.decision import Plan
-from chipwise.plan.explaining import brief, emissions, hourly, mass, no_service, running, sentence, usd
-from chipwise.plan.quotas import notes
+from chipwise.planner.explain.words import brief, emissions, no_service, running, sentence
+from chipwise.planner.quotas import notes
+from chipwise.planner.values.plan import Plan
+from chipwise.text import hourly, mass, usd
 from chipwise.units import show_number
 
 NOTEBOOKS = "kind: interactive\nname: a\npeople: 12\nmemory: 16GB\nlimits: {clouds: [aws]%s}\n"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.planning import plan
-from chipwise.api.wiring import Session, open_session
-from chipwise.plan.decision import Plan
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
+from chipwise.planner.values.plan import Plan
 
 SERVE: dict[str, Any] = {
     "kind": "serve",

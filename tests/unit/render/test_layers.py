@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from chipwise.api.planning_any import plan_any_checked
-from chipwise.api.rendering import files, target
-from chipwise.api.workloads import check
+from chipwise.api.catalog.check import check
+from chipwise.api.render import files, target
+from chipwise.api.verbs import plan_any_checked
 from chipwise.money.layering import Layer as Paid
-from chipwise.plan.decision import Plan
+from chipwise.planner.values.plan import Plan
 from chipwise.render.deployment import Deployment, Layer
 from chipwise.render.describing import describe
 from chipwise.render.layout import bought, most_machines, part_word

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chipwise.api.rendering import files, target
+from chipwise.api.render import files, target
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.launch import shards
 from chipwise.render.launch.starting import part_command

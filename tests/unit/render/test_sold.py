@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.rendering import files, target
+from chipwise.api.render import files, target
 from chipwise.render.deployment import Deployment, Service
 from chipwise.render.file import CannotRender
 from chipwise.render.heading import heading

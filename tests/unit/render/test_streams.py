@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.rendering import files, target
+from chipwise.api.render import files, target
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender
 from chipwise.render.launch import streams

@@ -8,7 +8,7 @@ import pytest
 
 import plans
 from chipwise.money.layering import Layer
-from chipwise.plan.loading import LoadPlan, MachineHours
+from chipwise.planner.values.load import LoadPlan, MachineHours
 from chipwise.report.load_chart import duration, load_table
 
 LOAD = LoadPlan(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import plans
 from chipwise.errors import MissingExtra
-from chipwise.plan.decision import Missing, Plan
+from chipwise.planner.values.plan import Missing, Plan
 from chipwise.report import page as pages
 from chipwise.report.markup import data, label, tag, text
 

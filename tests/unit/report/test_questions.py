@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import plans
-from chipwise.plan.decision import Missing, Plan
+from chipwise.planner.values.plan import Missing, Plan
 from chipwise.report.questions import questions
 
 

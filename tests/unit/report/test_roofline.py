@@ -10,8 +10,9 @@ from datetime import date
 import pytest
 
 import plans
+from chipwise.planner.explain.roofline import Point, Roof, Roofline
 from chipwise.report import page as pages
-from chipwise.report.roofline import Point, Roof, Roofline, roofline, told
+from chipwise.report.roofline import roofline, told
 
 FOUND = Roofline(
     "H100-SXM",

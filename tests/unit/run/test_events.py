@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.adapters.simulation.world import Exit, Loss, Program, World
-from chipwise.api.simulating import Wishes, simulate
+from chipwise.api.running.simulate import Wishes, simulate
 from chipwise.run.events import (
     Again,
     Begun,

@@ -16,8 +16,8 @@ from chipwise.errors import BadInput
 from chipwise.run.job import Job, Phase, Spec, Wish
 
 if TYPE_CHECKING:
-    from chipwise.api.simulating import Played
-    from chipwise.api.wiring import Session
+    from chipwise.api.running.simulate import Played
+    from chipwise.api.session.wiring import Session
 
 
 def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line: None) -> list[Job]:
@@ -74,7 +74,7 @@ def _sends(folder: str, size: int) -> str:
 def simulate(session: Session, asked: Asked, seed: int) -> Played:
     """What would happen, by a virtual clock: a workload on the machines of its plan, the stages of a pipeline in their order,
     a command for its expected time."""
-    from chipwise.api import simulating
+    from chipwise.api.running import simulate as simulating
     from chipwise.api.running.planned import Planned, with_plans
 
     engines = [

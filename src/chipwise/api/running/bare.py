@@ -15,7 +15,7 @@ from chipwise.errors import BadInput, UnknownName
 from chipwise.run.job import Spec, Where
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 BOUGHT = (Purchase.SPOT, Purchase.ON_DEMAND)  # a promise of years changes the price of a machine, not how it is asked for
 

@@ -21,7 +21,7 @@ from chipwise.run.loop import Controller, Turn
 from chipwise.run.record import Unread, Wanted
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
     from chipwise.run.record import Record
 
 TURN_S = {"ec2": 5.0, "kubernetes": 0.5}  # a look at EC2 is requests; one at a cluster reads what watches brought

@@ -7,24 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api import rendering
-from chipwise.api.plan_quick import read, with_limits
-from chipwise.api.planning_any import plan_any_checked
+from chipwise.api import render as rendering
+from chipwise.api.catalog.check import check
+from chipwise.api.quick import read, with_limits
 from chipwise.api.running.bare import BOUGHT, priced
 from chipwise.api.running.engines import OnEc2, OnKubernetes, Reach
 from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as, with_least
 from chipwise.api.running.workloads import IMAGE
-from chipwise.api.workloads import check
+from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
-from chipwise.plan.decision import Plan
+from chipwise.planner.values.plan import Plan
 from chipwise.render.cluster.work import work
 from chipwise.render.deployment import Form
 from chipwise.render.layout import meets
 from chipwise.run.job import Needs, Spec, Where
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
     from chipwise.render.deployment import Deployment
 
 Queues = Callable[[str, str], str]  # of a cluster: the queue for a team, where one was asked for or not

@@ -31,7 +31,7 @@ from chipwise.workload.source import FileKind, read_text, read_yaml
 if TYPE_CHECKING:
     from chipwise.adapters.engines.ec2 import Config, Ec2
     from chipwise.adapters.engines.kubernetes import Kubernetes
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 LOCAL = "local"
 FILE = FileKind("engines", "Each engine is a name with its fields; see docs/running/engines.md.", 100_000)

@@ -19,7 +19,7 @@ from chipwise.run.record import Unread
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 
 NOTHING = "nothing of it is on this machine"

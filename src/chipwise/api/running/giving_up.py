@@ -20,7 +20,7 @@ from chipwise.run.job import Phase, Wish
 from chipwise.run.record import Damaged, Stale, Unread
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 ENDS_WITHIN_S = 120.0
 LOOKS_S = 0.3

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chipwise.adapters.engines.kubernetes import Kubernetes
     from chipwise.adapters.engines.local import Local
     from chipwise.api.running.engines import Reach
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
     from chipwise.run.queue import Rules
     from chipwise.run.record import Record
 

@@ -11,7 +11,7 @@ from chipwise.errors import NotFound
 
 if TYPE_CHECKING:
     from chipwise.adapters.stores.record.members import Member, Members
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from chipwise.run.queue import Rules, Share
 
 if TYPE_CHECKING:
     from chipwise.adapters.engines.local import Local
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
     from chipwise.run.record import Record
 
 URL = "CHIPWISE_RECORD"

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chipwise.api.planning_any import plan_any_checked
-from chipwise.api.workloads import check
+from chipwise.api.catalog.check import check
+from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
-from chipwise.plan.decision import Choice, Plan
-from chipwise.plan.pipeline import PipelinePlan, Placed, by_use
-from chipwise.plan.pricing import BOOT_S
+from chipwise.planner.pipeline.value import PipelinePlan, Placed, by_use
+from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.values.plan import Choice, Plan
 from chipwise.run.comparing import steps_of
 from chipwise.run.job import Needs, Spec, Where
 from chipwise.units import show_spent, show_took
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 LOOKED_AT = 50
 PLACES = 6

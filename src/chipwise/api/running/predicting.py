@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api.wiring import Session
+from chipwise.api.session.wiring import Session
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import ChipwiseError
@@ -23,7 +23,8 @@ from chipwise.run.job import Needs, Spec, Where, Work
 from chipwise.workload.kinds import Batch, Common, Hpc, Learning, Render, Transcode
 
 if TYPE_CHECKING:
-    from chipwise.workload.model.registry import Model
+    from chipwise.predictor.known import Known, Models
+from chipwise.workload.model.registry import Model, Registry
 
 CHIP = "CHIPWISE_CHIP"
 ACCELERATORS = ("gpu", "tpu", "neuron", "gaudi", "npu", "edge")
@@ -47,12 +48,18 @@ class Unknown:
     reason: str
 
 
-@dataclass(frozen=True)
-class _Apart(Session):
-    """A session of its own: models are not fetched for a prediction that nobody waits for, and parts may be shares."""
+@dataclass(frozen=True, slots=True)
+class _Offline:
+    """Models that are at hand: none is fetched for a prediction that nobody waits for."""
 
-    def find_model(self, name: str, online: bool = True) -> Model:
-        return Session.find_model(self, name, online=False)
+    models: Models
+
+    @property
+    def registry(self) -> Registry:
+        return self.models.registry
+
+    def find(self, name: str, online: bool = True) -> Model:
+        return self.models.find(name, online=False)
 
 
 def with_prediction(session: Session, path: str, work: Common, spec: Spec) -> Spec:
@@ -115,7 +122,6 @@ def on_machine(session: Session, name: str, machines: int = 1, usd_per_hour: flo
 
 def _of_gpus(session: Session, needs: Needs) -> Held | Unknown:
     from chipwise.adapters.this_machine import gpu_names
-    from chipwise.api.measured import find_chip
 
     chip = _said(session, ACCELERATORS)
     if chip is None:
@@ -124,7 +130,7 @@ def _of_gpus(session: Session, needs: Needs) -> Held | Unknown:
             return Unknown(f"no driver says what its GPUs are; {CHIP} may name the chip")
         if len(names) > 1:
             return Unknown(f"its GPUs differ ({', '.join(names)}); {CHIP} may name the one that is meant")
-        chip = find_chip(session, names[0])
+        chip = session.names.chip_within(names[0])
         if chip is None or session.catalog.chips[chip].kind.value not in ACCELERATORS:
             return Unknown(f"the GPU {names[0]} is not in the catalog; {CHIP} may name one that is like it")
     return Held(chip, float(needs.gpus), usd_per_hour=_cost(session, chip, needs))
@@ -183,12 +189,12 @@ def predict(session: Session, path: str, work: Common, held: Held | Unknown) -> 
     """Figures by name, each with its interval where it has one; only `why_not` where nothing can be predicted."""
     if isinstance(held, Unknown):
         return {"why_not": held.reason}
-    from chipwise.api.predicting_kinds.ask import Ask, kind_of
-    from chipwise.api.predicting_kinds.one_work import predict_work
+    from chipwise.predictor.kinds.ask import Ask, kind_of
+    from chipwise.predictor.work import predict_work
 
     try:
         given = {"chips": held.chips} if held.chips > 1 else {}
-        view = predict_work(Ask(_apart(session, held), path, held.chip, given), work)
+        view = predict_work(Ask(_apart(session.known, held), path, held.chip, given), work)
         found = figures(view, work_of(work), held)
         if "seconds" not in found and "throughput" not in found:
             return {"why_not": f"a workload of the kind {kind_of(work)} has neither an end nor a speed"}
@@ -238,13 +244,12 @@ def _provenance(view: Mapping[str, Any]) -> str:
     return str(view.get("provenance", "formula"))
 
 
-def _apart(session: Session, held: Held) -> Session:
-    made = _Apart(session.config, session.today, [])
-    for name in ("catalog", "names", "parts", "models", "stored"):
-        vars(made)[name] = getattr(session, name)  # what is loaded stays loaded
-    if held.share < 1.0 and session.catalog.chips[held.chip].kind is ChipKind.CPU:
-        whole = session.parts[held.chip]
+def _apart(known: Known, held: Held) -> Known:
+    """Without a hub and, where the job holds a share of a processor, with that share as the part."""
+    models = _Offline(known.models)
+    if held.share < 1.0 and known.catalog.chips[held.chip].kind is ChipKind.CPU:
+        whole = known.parts[held.chip]
         rates = {name: rate * held.share for name, rate in whole.rates.items()}
         less = replace(whole, rates=rates, bandwidth=whole.bandwidth * held.share, power_w=whole.power_w * held.share)
-        vars(made)["parts"] = session.parts.joined([less])
-    return made
+        return known.changed(models=models, parts=known.parts.joined([less]))
+    return known.changed(models=models)

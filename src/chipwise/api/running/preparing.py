@@ -11,7 +11,7 @@ from chipwise.errors import BadInput
 
 if TYPE_CHECKING:
     from chipwise.adapters.engines.ec2 import Config, There
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 
 WHY = "public_address: the default network has no NAT gateway, and without an address a machine would not reach S3"

@@ -18,7 +18,7 @@ from chipwise.run.record import Wanted
 if TYPE_CHECKING:
     from chipwise.adapters.engines.ec2 import Ec2
     from chipwise.adapters.engines.kubernetes import Kubernetes
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from chipwise.run.story import waits
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Held
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
     from chipwise.run.record import Record
 
 MOST = 50  # rows: each is read

@@ -18,7 +18,7 @@ from chipwise.units import show_took
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
     from chipwise.api.running.held import Held
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 
 LONGEST = 200  # characters of a name, team, project or label

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipwise.api.catalog.check import check
 from chipwise.api.running.predicting import with_prediction, work_of
 from chipwise.api.running.submitting import new_id
-from chipwise.api.workloads import check
 from chipwise.errors import BadInput
 from chipwise.run.job import Spec
 from chipwise.workload.goals import Period
@@ -19,7 +19,7 @@ from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.program import Program
 
 if TYPE_CHECKING:
-    from chipwise.api.wiring import Session
+    from chipwise.api.session.wiring import Session
 
 IMAGE = "CHIPWISE_IMAGE"  # how a machine of EC2 is told in which container a command runs
 SERVES = ("serve", "stream", "interactive")  # kinds that run until somebody stops them

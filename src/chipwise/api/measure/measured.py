@@ -1,0 +1,70 @@
+"""Files of measurements at the door: read within bounds, their chips resolved by the catalog's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipwise.api.session.wiring import Session
+from chipwise.calibrate.families import find_part
+from chipwise.calibrate.measurements import LARGEST, Table, parse
+from chipwise.errors import BadInput, InvalidFile, Problem
+from chipwise.perf.part import Parts
+from chipwise.perf.rows import Row
+from chipwise.spelling import fold
+
+_MOST_BYTES = 4 * int(LARGEST)  # UTF-8 takes at most four for a character
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A file as it is written and as it is read. `rows` name a chip the model knows wherever the catalog could tell."""
+
+    name: str
+    text: str
+    table: Table
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+def read(session: Session, path: str, typed: bytes | None) -> Measured:
+    """`typed` is standard input, already read; else the file at `path` is."""
+    name = path if typed is None else "standard input"
+    text = _text(name, _bytes(Path(path)) if typed is None else typed)
+    table = parse(text, name)
+    rows, notes = _resolved(table.rows, session.parts, session)
+    return Measured(name, text, table, rows, notes)
+
+
+def _bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe may never end, nor even begin
+        raise BadInput(f"{path} is not a file.", remedy="Give a file, or a dash and pipe it in: ... | chipwise score -")
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES + 1)
+
+
+def _text(name: str, data: bytes) -> str:
+    if len(data) > _MOST_BYTES:
+        raise InvalidFile(name, [Problem("", f"more than {_MOST_BYTES / 1e6:.0f} MB", None, f"at most {LARGEST / 1e6:.0f} MB")])
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidFile(name, [Problem("", "not a text file in UTF-8", None, "CSV or JSON lines")]) from error
+
+
+def _resolved(rows: Sequence[Row], parts: Parts, session: Session) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """Rows whose chip only the catalog's names can tell get its `chip_key`; what was taken for what is said."""
+    taken: dict[str, str | None] = {}
+    found = []
+    for row in rows:
+        if find_part(row, parts) is None:
+            name = row.text("chip")
+            if name not in taken:
+                taken[name] = session.names.chip_within(name)
+            chip = taken[name]
+            found.append(Row({**row.cells, "chip_key": chip}) if chip is not None and parts.find(chip) else row)
+        else:
+            found.append(row)
+    notes = [f"{name} is taken as {chip}." for name, chip in taken.items() if chip is not None and fold(name) != fold(chip)]
+    return tuple(found), tuple(notes)

@@ -1,0 +1,102 @@
+"""What `bench` is asked: where the same work is to run, how often and for how long. Checked before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipwise.api.catalog.check import check
+from chipwise.api.running.workloads import SERVES
+from chipwise.errors import BadInput
+from chipwise.workload.kinds import Common
+from chipwise.workload.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
+
+SIMULATED = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where it is to run: `--on` as it was written, and what that says."""
+
+    text: str
+    engine: str
+    gpus: int | None = None
+    cpus: int | None = None
+    context: str | None = None  # of a kubeconfig
+    machine: str | None = None  # of a cloud
+
+    @property
+    def simulated(self) -> bool:
+        return self.engine == SIMULATED
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    path: str
+    work: Common
+    places: tuple[Place, ...]
+    repeat: int = 1
+    steps: int | None = None
+    longest: float | None = None
+    environment: str | None = None
+
+
+def place(session: Session, text: str) -> Place:
+    """local, local:gpus=1,cpus=2; kubernetes, kubernetes:CONTEXT; ec2:INSTANCE_TYPE; simulated; or a name of engines.yaml."""
+    name, colon, detail = text.partition(":")
+    if not name.strip() or (colon and not detail):
+        raise BadInput(f"--on {text[:60]!r} names no place.", remedy="Write local, local:gpus=1 or ec2:INSTANCE_TYPE.")
+    if name == SIMULATED:
+        if detail:
+            raise BadInput(f"--on {text[:60]}: a simulation takes the machines of the plan.", remedy="Write simulated.")
+        return Place(text, name)
+    from chipwise.api.running.engines import reach
+
+    if name == "local":
+        devices = _devices(text, detail)
+        return Place(text, name, devices.get("gpus"), devices.get("cpus"))
+    kind = reach(session, name).kind
+    if kind == "ec2":
+        if detail and session.names.machines_or_none(detail) is None:
+            near = ", ".join(session.names.nearest_machines(detail))
+            raise BadInput(f"--on {text[:60]}: no machine is called {detail[:60]!r}.", remedy=f"Near it: {near}.")
+        return Place(text, name, machine=detail or None)
+    return Place(text, name, context=detail or None)
+
+
+def _devices(text: str, detail: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in filter(None, detail.split(",")):
+        key, _, value = one.partition("=")
+        least = {"gpus": 0, "cpus": 1}.get(key.strip())
+        if least is None or not value.strip().isdecimal() or not least <= int(value) <= 4096:
+            raise BadInput(f"--on {text[:60]}: {one[:40]!r} says no devices.", remedy="Write local:gpus=1 or local:cpus=2.")
+        found[key.strip()] = int(value)
+    return found
+
+
+def checked(session: Session, path: str, environment: str | None) -> Common:
+    """The work, if it can be timed at all."""
+    work = check(session, path, environment).workload
+    if isinstance(work, Pipeline):
+        raise BadInput(f"{path} is a pipeline.", remedy="Give one of its stages as a workload of its own.")
+    if getattr(work, "kind", "") in SERVES:
+        raise BadInput(
+            f"{path}: {work.name} runs until somebody stops it, so there is nothing to time.",
+            remedy="Give a batch of its requests as a workload of the kind batch.",
+        )
+    if work.program is None or work.program.command is None:
+        raise BadInput(
+            f"{path}: {work.name} does not say what to run.", remedy="Add program: {command: [python, train.py]} to it."
+        )
+    return work
+
+
+def places(session: Session, on: Sequence[str]) -> tuple[Place, ...]:
+    if len(set(on)) != len(on):
+        raise BadInput("A place is there twice.", remedy="Write --repeat 2 to run everywhere twice.")
+    return tuple(place(session, one) for one in on)

@@ -1,0 +1,221 @@
+"""What a benchmark found, as values for --json and as rows that `chipwise calibrate` and `chipwise score` read.
+
+Only what was measured becomes a row, and only what those two have a model for. A row says how the work was run as far as the
+workload file and the prediction say it, so that both ask the same question: a factor that is fitted is then the chip's own.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from chipwise.api.running import predicting
+from chipwise.errors import BadInput
+from chipwise.predictor.kinds.ask import Ask, by_samples, kind_of, known_model
+from chipwise.run.comparing import number
+from chipwise.workload.kinds import Batch, Common, Finetune, Learning
+from chipwise.workload.model.layers import Attention
+from chipwise.workload.model.shape import DecoderShape, Shape
+
+if TYPE_CHECKING:
+    from chipwise.api.measure.bench import Result
+    from chipwise.api.measure.places import Wanted
+    from chipwise.api.session.wiring import Session
+
+COLUMNS = (
+    "model",
+    "task",
+    "chip",
+    "chips",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "dp_or_fsdp",
+    "framework",
+    "engine",
+    "precision",
+    "precision_weights",
+    "seq_len",
+    "micro_batch",
+    "global_batch_sequences",
+    "activation_checkpointing",
+    "input_len",
+    "output_len",
+    "params_b",
+    "layers",
+    "hidden",
+    "ffn_hidden",
+    "heads",
+    "kv_heads",
+    "vocab",
+    "metric_name",
+    "metric_value",
+    "spread",
+    "group",
+    "notes",
+)
+Row = dict[str, object]
+
+
+def view(one: Result) -> dict[str, Any]:
+    held = one.held
+    return {
+        "on": one.place.text,
+        "engine": one.place.engine,
+        "formula": one.formula,
+        "unit": one.unit,
+        "chip": held.chip if isinstance(held, predicting.Held) else None,
+        "chips": held.chips if isinstance(held, predicting.Held) else None,
+        "share": held.share if isinstance(held, predicting.Held) else None,
+        "speed": one.speed,
+        "speeds": one.speeds,
+        "spread": one.spread,
+        "predicted": one.expected,
+        "low": number(one.predicted.get("throughput_low")),
+        "high": number(one.predicted.get("throughput_high")),
+        "provenance": one.predicted.get("provenance"),
+        "why_not_predicted": one.predicted.get("why_not"),
+        "ratio": one.ratio,
+        "usd_per_unit": one.usd_per_unit,
+        "seconds": one.seconds,
+        "attempts": one.attempts,
+        "why_not_measured": one.why or None,
+        "runs": [
+            {
+                "job": run.job,
+                "speed": run.speed,
+                "seconds": run.seconds,
+                "steps": run.steps,
+                "attempts": run.attempts,
+                "usd": run.usd,
+                "usd_per_hour": run.usd_per_hour,
+                "jobs_beside": run.beside,
+                "why_not_measured": run.why or None,
+            }
+            for run in one.runs
+        ],
+    }
+
+
+def check_rows(session: Session, wanted: Wanted) -> None:
+    """Refuses a file that could hold no row, before anything runs."""
+    if all(one.simulated for one in wanted.places):
+        raise BadInput("What is simulated was not measured: there is nothing to write.", remedy="Leave --out out.")
+    if _described(session, wanted.path, wanted.work) is None:
+        raise BadInput(
+            f"calibrate fits training and the answers of language models, and {wanted.work.name} is of the kind"
+            f" {kind_of(wanted.work)}.",
+            remedy="Leave --out out; --json has all figures.",
+        )
+
+
+def rows(session: Session, wanted: Wanted, results: Sequence[Result]) -> tuple[str, list[str]]:
+    """A CSV, which is empty where there is no row, and why places are not in it."""
+    described = _described(session, wanted.path, wanted.work)
+    assert described is not None, "check_rows was asked before"
+    found: list[Row] = []
+    left_out: list[str] = []
+    for one in results:
+        if reason := _unfit(one):
+            left_out.append(f"{one.place.text} is not in the file: {reason}.")
+            continue
+        assert isinstance(one.held, predicting.Held)
+        assert one.speed is not None
+        metric, per_chip = described["metric_name"], described["metric_name"] == "tokens_per_s_per_chip"
+        found.append(
+            described
+            | _as_run(one)
+            | {
+                "chip": one.held.chip,
+                "chips": f"{one.held.chips:g}",
+                "metric_name": metric,
+                "metric_value": f"{one.speed / (one.held.chips if per_chip else 1.0):.6g}",
+                "spread": "" if one.spread is None else f"{one.spread:.4g}",
+                "notes": f"chipwise bench {one.place.text}, {len(one.speeds)} runs, {session.today.isoformat()}",
+            }
+        )
+    if not found:
+        return "", left_out
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return text.getvalue(), left_out
+
+
+def _unfit(one: Result) -> str:
+    if one.formula:
+        return "it is a formula, and nobody ran it"
+    if one.speed is None:
+        return "it was not measured"
+    if isinstance(one.held, predicting.Unknown):
+        return one.held.reason
+    if one.held.share < 1.0:
+        return f"it held {one.held.share:.1%} of a {one.held.chip}, and a row is about whole chips"
+    return ""
+
+
+def _as_run(one: Result) -> Row:
+    """What the prediction assumed where the file leaves it open."""
+    told = one.predicted.get("as_run")
+    assumed: dict[str, object] = dict(told) if isinstance(told, dict) else {}
+    zero = {0.0: "DDP", 2.0: "ZeRO-2", 3.0: "FSDP"}.get(number(assumed.pop("zero_stage", None)) or 0.0)
+    if zero is not None and isinstance(one.held, predicting.Held) and one.held.chips > 1:
+        assumed["zero"] = zero
+    names = {
+        "tp": "tp",
+        "pp": "pp",
+        "cp": "cp",
+        "ep": "ep",
+        "zero": "dp_or_fsdp",
+        "micro_batch": "micro_batch",
+        "global_batch": "global_batch_sequences",
+        "seq": "seq_len",
+        "framework": "framework",
+        "engine": "engine",
+        "recompute": "activation_checkpointing",
+    }
+    return {
+        column: f"{value:g}" if isinstance(value, int | float) else str(value)
+        for name, column in names.items()
+        if (value := assumed.get(name)) not in (None, "")
+    }
+
+
+def _described(session: Session, path: str, work: Common) -> Row | None:
+    """What was run, in the columns of a measurement; None where nobody fits such work."""
+    if not isinstance(work, Learning | Batch):
+        return None
+    _, model, shape = known_model(Ask(session.known, path, "", {}), work)
+    known: Row = {"model": model.partition(" (")[0]} | (_shape(shape) if not isinstance(work.model, str) else {})
+    if isinstance(work, Batch):
+        if by_samples(shape, "serve"):
+            return None
+        lengths = {"input_len": work.input_tokens, "output_len": work.output_tokens}
+        known |= {name: f"{one.mean:g}" for name, one in lengths.items() if one is not None}
+        precision = work.precision.value if work.precision is not None else ""
+        return known | {"task": "llm-offline", "precision_weights": precision, "metric_name": "requests_per_s"}
+    method = work.method.value if isinstance(work, Finetune) else "full"
+    task = method if method != "full" else "finetune" if isinstance(work, Finetune) else "pretrain"
+    known |= {"task": task, "precision": work.precision.value}
+    if by_samples(shape, "train"):
+        return known | {"task": "train", "global_batch_sequences": work.batch_samples or "", "metric_name": "samples_per_s"}
+    return known | {"metric_name": "tokens_per_s_per_chip" if work.tokens is not None else "samples_per_s"}
+
+
+def _shape(shape: Shape) -> Row:
+    """Of a model that only this file knows."""
+    found: Row = {"params_b": f"{shape.parameters / 1e9:.9g}"}
+    if isinstance(shape, DecoderShape) and isinstance(shape.attention, Attention):
+        found |= {
+            "layers": shape.layers,
+            "hidden": shape.hidden,
+            "ffn_hidden": shape.mlp.width,
+            "heads": shape.attention.heads,
+            "kv_heads": shape.attention.kv_heads,
+            "vocab": shape.vocab,
+        }
+    return found

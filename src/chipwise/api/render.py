@@ -1,0 +1,233 @@
+"""The verb `render`: a workload, its plan and a target give files. Nothing outside is asked; nothing is written but files."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.api.catalog.check import check
+from chipwise.api.verbs import plan_any_checked
+from chipwise.errors import BadInput, NoResult, UnknownName
+from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.plan import Choice, Plan, Service
+from chipwise.render import targets
+from chipwise.render.deployment import Deployment
+from chipwise.render.describing import describe, describe_pipeline
+from chipwise.render.file import CannotRender, File
+from chipwise.render.left_out import with_notes
+from chipwise.render.sold import WRITERS, writer
+from chipwise.spelling import nearest
+from chipwise.workload.kinds import Common
+from chipwise.workload.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
+    from chipwise.workload.model.registry import Model
+
+GROUP = "chipwise.targets"  # entry points by which other packages add a target
+SPELLED = {"k8s": "kubernetes", "docker": "dockerfile", "tf": "terraform"}  # what people type for a target
+SERVERLESS = "serverless"  # the target of services that are paid per use
+LOOKED_AT = 50  # choices among which alternatives for a fleet are sought
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to render: which of the plan's choices, which stage of a pipeline."""
+
+    environment: str | None = None
+    text: str | None = None  # stands for the file
+    objective: str | None = None
+    rank: int | None = None  # None: the plan's first, and a service where the plan takes one and the target writes it
+    stage: str | None = None
+    out: Path | None = None  # where files are to go, which is looked at before anything is planned
+    force: bool = False
+
+
+@cache
+def target_names() -> tuple[str, ...]:
+    """As the user types them."""
+    own = [module.name.replace("_", "-") for module in pkgutil.iter_modules(targets.__path__)]
+    return tuple(sorted({*own, *(entry.name for entry in entry_points(group=GROUP))}))
+
+
+def target(name: str) -> ModuleType:
+    name = SPELLED.get(name, name)
+    if name not in target_names():
+        raise UnknownName("target", name, nearest(name, target_names()), remedy="`chipwise render --list` shows all.")
+    if name.replace("-", "_") in {module.name for module in pkgutil.iter_modules(targets.__path__)}:
+        return import_module(f"chipwise.render.targets.{name.replace('-', '_')}")
+    found = next(iter(entry_points(group=GROUP, name=name)))
+    module = found.load()
+    assert isinstance(module, ModuleType)
+    return module
+
+
+def fits(name: str) -> str:
+    """What a target can express, in one line."""
+    return str(getattr(target(name), "FITS", ""))
+
+
+def deployment_of(session: Session, path: str, asked: Asked | None = None) -> Deployment:
+    """Plans the workload and says what is to be deployed."""
+    asked = asked or Asked()
+    work, found = _planned(session, path, asked, ())
+    return deployment_from(session, work, found, asked)
+
+
+def _planned(session: Session, path: str, asked: Asked, names: Sequence[str]) -> tuple[Common, Plan | PipelinePlan]:
+    checked = check(session, path, asked.environment, text=asked.text)
+    if asked.out is not None:
+        check_out(asked.out, names, checked.workload, asked.force)
+    return checked.workload, plan_any_checked(session, path, checked, asked.objective, max(asked.rank or 1, LOOKED_AT))
+
+
+def deployment_from(
+    session: Session, work: Common, found: Plan | PipelinePlan, asked: Asked | None = None, name: str = ""
+) -> Deployment:
+    """What a plan that is there already deploys, by the target of that name."""
+    asked = asked or Asked()
+    if isinstance(found, Plan):
+        if asked.stage is not None:
+            raise BadInput(f"{work.name} is no pipeline, so it has no stage {asked.stage!r}.", remedy="Leave --stage out.")
+        sold = _sold(found) if name == SERVERLESS and asked.rank is None else None
+        return describe(work, found, session.catalog, _model(session, work), sold or _choice(found, asked.rank or 1))
+    if not found.fits:
+        raise _nothing(found.workload)
+    assert isinstance(work, Pipeline)
+    models = {stage.name: _model(session, stage) for stage in work.stages}
+    whole = describe_pipeline(work, found, session.catalog, models)
+    return whole if asked.stage is None else _stage(whole, asked.stage)
+
+
+def render(
+    session: Session, path: str, names: Sequence[str], asked: Asked | None = None, tell: Callable[[str], None] | None = None
+) -> dict[str, list[File]]:
+    """Files by target. Raises where one of them cannot express the plan: then no file is made. `tell` hears where the plan
+    takes something else than what is written."""
+    modules = {name: target(name) for name in names}  # an unknown name is told before anything is planned
+    asked = asked or Asked()
+    work, found = _planned(session, path, asked, names)
+    if tell is not None and asked.rank is None and isinstance(found, Plan) and found.service and found.winner:
+        for line in _instead(found.service, found.winner, names):
+            tell(line)
+    return {name: files(name, module, deployment_from(session, work, found, asked, name)) for name, module in modules.items()}
+
+
+def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, names: Sequence[str]) -> dict[str, list[File]]:
+    """As `render`, of a plan that is there already."""
+    return {name: files(name, target(name), deployment_from(session, work, found, name=name)) for name in names}
+
+
+def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
+    found: list[File] = module.render(with_notes(deployment, getattr(module, "EXPRESSES", ())))
+    if not found:
+        raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
+    return found
+
+
+def fitting(session: Session, path: str, asked: Asked | None = None) -> dict[str, list[File] | str]:
+    """Every target: its files, or why it cannot express the plan."""
+    try:
+        deployment = deployment_of(session, path, asked)
+    except CannotRender as error:  # nothing that we know runs it there: all targets lack the same
+        return {name: str(error) for name in target_names()}
+    found: dict[str, list[File] | str] = {}
+    for name in target_names():
+        try:
+            found[name] = files(name, target(name), deployment)
+        except CannotRender as error:
+            found[name] = str(error)
+    return found
+
+
+def check_out(folder: Path, names: Sequence[str], work: Common | None = None, force: bool = False) -> None:
+    """Tells what stands in the way of writing there, as far as it is known before there is a plan: without the workload whether
+    it can be written to, with it also which of the files are there that every target of these writes."""
+    from chipwise.adapters.stores import whole_set
+
+    whole_set.check(folder)
+    if work is None or force or isinstance(work, Pipeline):
+        return
+    several = len(set(names)) > 1
+    sure = [f"{name}/{path}" if several else path for name in names for path in getattr(target(name), "WRITES", ())]
+    whole_set.refuse(folder, sure, force)
+
+
+def write(folder: Path, rendered: dict[str, list[File]], force: bool = False) -> list[str]:
+    """All files or none. Several targets get a directory each."""
+    from chipwise.adapters.stores import whole_set
+
+    several = len(rendered) > 1
+    every = [replace(file, path=f"{name}/{file.path}") if several else file for name, made in rendered.items() for file in made]
+    whole_set.check(folder)
+    whole_set.write(folder, [(file.path, file.text, file.executable) for file in every], force)
+    return [file.path for file in every]
+
+
+def _instead(service: Service, best: Choice, names: Sequence[str]) -> Iterator[str]:
+    """What the plan takes is no machine: that is not to be missed."""
+    if WRITERS.get(service.name) == SERVERLESS and set(names) == {SERVERLESS}:
+        return
+    paid = "by the token" if service.kind != "serverless" else "per use"
+    hardware = f" ({service.hardware})" if service.hardware else ""
+    how = writer(service.kind, service.name)
+    yield f"The plan takes {service.title}{hardware}, paid {paid}: ${service.usd:,.2f} a month. {how}"
+    if set(names) == {SERVERLESS}:
+        return  # files of another service, whose heading has its own price
+    yield (
+        f"These files are of its best machines, {best.machines} x {best.where}, ${best.usd:,.2f} a month;"
+        " --choice 1 says that this is meant."
+    )
+
+
+def _sold(plan: Plan) -> Choice | None:
+    """The best machine with the chip of the serverless service that the plan takes: files of the service are made from it."""
+    service, rows = plan.service, plan.rows
+    if service is None or WRITERS.get(service.name) != SERVERLESS or rows is None:
+        return None
+    machines = rows.fleet.catalog.machines
+    alike = [
+        one.provider == service.provider and ((one.chip or "") in service.chips if service.chips else not one.chips)
+        for one in machines
+    ]
+    kept = rows.ranked[: rows.kept]
+    at = np.flatnonzero(np.array(alike, dtype=bool)[rows.priced.machine[kept]])
+    return rows.choice(int(kept[at[0]])) if len(at) else None
+
+
+def _choice(plan: Plan, rank: int) -> Choice:
+    if plan.winner is None:
+        raise _nothing(plan.workload)
+    if rank > len(plan.choices):
+        raise BadInput(
+            f"There are {len(plan.choices)} choices, and number {rank} was asked for.", remedy="Take a smaller --choice."
+        )
+    return plan.choices[rank - 1]
+
+
+def _nothing(workload: str) -> NoResult:
+    return NoResult(
+        "Nothing fits, so there is nothing to render.", remedy=f"chipwise plan says what was missing for {workload}."
+    )
+
+
+def _stage(whole: Deployment, name: str) -> Deployment:
+    known = {one.title: one for one in whole.stages}
+    if name not in known:
+        raise UnknownName("stage", name, nearest(name, known))
+    return known[name]
+
+
+def _model(session: Session, work: Common) -> Model | None:
+    """A model by name; one that is described inline has no name that could be fetched."""
+    named = getattr(work, "model", None)
+    return session.find_model(named) if isinstance(named, str) else None

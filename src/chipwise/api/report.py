@@ -1,0 +1,39 @@
+"""A plan as one HTML file, written whole or not at all."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from chipwise.errors import BadInput
+from chipwise.planner.explain.roofline import Roofline
+from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.plan import Plan
+
+TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
+
+
+def check(path: Path, workload: str) -> None:
+    """Raises what `write` would raise for reasons that are known beforehand."""
+    from chipwise.report.page import plotly_script
+
+    if path.is_dir() or not path.parent.is_dir():
+        raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in a directory that is there.")
+    if path.exists() and Path(workload).exists() and path.samefile(workload):
+        raise BadInput(f"{path} is the workload's own file.", remedy="Give the report another name.")
+    plotly_script()
+
+
+def write_pipeline(plan: PipelinePlan, path: Path, today: date) -> None:
+    from chipwise.adapters.stores import whole
+    from chipwise.report.pipeline_page import pipeline_page
+
+    whole.write(path, pipeline_page(plan, today))
+
+
+def write(plan: Plan, path: Path, today: date, limits: Roofline | None = None) -> None:
+    """`limits` is the winner's roofline, where it has one (`api.rooflines`)."""
+    from chipwise.adapters.stores import whole
+    from chipwise.report.page import page
+
+    whole.write(path, page(plan, today, limits))

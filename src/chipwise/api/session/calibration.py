@@ -1,0 +1,122 @@
+"""A stored calibration, and the performance model that uses it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, fields
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from chipwise import __version__
+from chipwise.api.session.config import Config
+from chipwise.api.session.profiles import offsets
+from chipwise.calibrate import own
+from chipwise.calibrate.calibrated import calibrated
+from chipwise.calibrate.fingerprint import fingerprint
+from chipwise.calibrate.own import Cell, OwnFactors, Trial
+from chipwise.errors import InvalidFile, Problem
+from chipwise.perf.model import Model, packaged
+from chipwise.perf.part import Parts
+
+_LARGEST = 16_000_000  # bytes; a calibration of thousands of runs has some hundred kB
+FORMAT = 1
+
+
+_REMEDY = "Remove it with: chipwise calibrate --forget, and calibrate again."
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A calibration as it lies in the data directory."""
+
+    date: str
+    file: str
+    rows: int
+    chipwise: str
+    factors_digest: str
+    factors: OwnFactors
+    trial: Trial | None
+
+
+def stored(path: Path) -> Stored | None:
+    """The calibration in the data directory; None where there is none, InvalidFile where it cannot be read."""
+    if path.exists() and not path.is_file():
+        raise _damaged(path, "it is not a file")
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST + 1).decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise _damaged(path, "it is not text") from error
+    if len(text) > _LARGEST:
+        raise _damaged(path, "it is too long")
+    try:
+        return _unpacked(json.loads(text))
+    except (ArithmeticError, AttributeError, ValueError, TypeError, LookupError, RecursionError) as error:
+        why = f"{type(error).__name__}: {str(error)[:120]}"
+        raise _damaged(path, why) from error
+
+
+def _damaged(path: Path, why: str) -> InvalidFile:
+    return InvalidFile(str(path), [Problem("", f"this stored calibration cannot be read ({why})")], remedy=_REMEDY)
+
+
+def _unpacked(found: Any) -> Stored:
+    if found["format"] != FORMAT:
+        raise ValueError(f"its format is {found['format']!r}, and this version reads {FORMAT}")
+    cells = tuple(_cell(one) for one in found["cells"])
+    spread = {_text(name): _number(value) for name, value in found["spread"].items()}
+    held = found["held_out"]
+    trial = None
+    if held is not None:
+        numbers = {name: _number(held[name]) for name in ("median_before", "median_after", "mean_before", "mean_after")}
+        trial = Trial(groups=int(_number(held["groups"])), **numbers, spread=spread)
+    versions = found["versions"]
+    return Stored(
+        date.fromisoformat(found["date"]).isoformat(),
+        _text(found["file"]),
+        int(_number(found["rows"])),
+        _text(versions["chipwise"]),
+        _text(versions["factors"]),
+        OwnFactors(cells, found["cautious"] is True, spread),
+        trial,
+    )
+
+
+def _cell(found: Any) -> Cell:
+    if set(found) != {field.name for field in fields(Cell)}:
+        raise ValueError(f"a cell has the fields {', '.join(sorted(map(str, found)))[:80]}")
+    family, chip, software, model = (_text(found[name]) for name in ("family", "chip", "software", "model"))
+    rows, weight, residual = (_number(found[name]) for name in ("rows", "weight", "residual"))
+    if weight < 0 or rows < 1 or abs(residual) > 2 * own.FARTHEST:
+        raise ValueError(f"a cell of {chip[:40]} has numbers that cannot be")
+    return Cell(family, chip, software, model, int(rows), weight, residual)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]!r} is not text")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 1e9:
+        raise TypeError(f"{str(value)[:40]!r} is not a number that can be")
+    return float(value)
+
+
+def own_model(config: Config, parts: Parts, problems: list[str]) -> Model:
+    """The packaged model with the user's runs and profiles on top; the packaged one itself where there are none.
+
+    What cannot be used, or is out of date, is added to `problems`."""
+    calibration = stored(config.calibration)
+    if calibration is not None and calibration.factors_digest != fingerprint():
+        problems.append(
+            f"Your calibration of {calibration.date} was made with other factors than chipwise {__version__} has."
+            f" Run: chipwise calibrate {calibration.file}"
+        )
+    factors = calibration.factors if calibration else None
+    return calibrated(packaged(), factors, offsets(config.profiles, parts, problems))

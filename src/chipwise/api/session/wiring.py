@@ -1,0 +1,136 @@
+"""Puts the parts together: the packaged catalog, the user's own files, what the feeds brought.
+
+Adapters are imported by this layer only, each when it is first needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from chipwise.api.session.config import Config, read_config
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.feed import Snapshot
+from chipwise.catalog.names import Names
+from chipwise.catalog.offer import day_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chipwise.catalog.chip import Chip
+    from chipwise.catalog.machine import Machine
+    from chipwise.catalog.offer import Offer
+    from chipwise.catalog.region import Region
+    from chipwise.perf.model import Model as SpeedModel
+    from chipwise.perf.part import Parts
+    from chipwise.predictor.known import Known
+    from chipwise.workload.model.registry import Model, Registry
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one command or one program works with. `problems` tells what of the user's data could not be read."""
+
+    config: Config
+    today: date
+    problems: list[str]
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The packaged catalog, what the feeds brought, and the user's own files, the later over the earlier."""
+        from chipwise.catalog.load import load
+
+        if not any(self.config.catalog_dir.glob("*.y*ml")):
+            brought = self._brought(())
+            return load((), brought.machines, brought.regions, brought.offers)
+        from chipwise.api.session.own import join, read, read_chips
+
+        files = read(self.config.catalog_dir)
+        chips = read_chips(files)
+        return join(files, chips, self._brought(chips), self.today)
+
+    @cached_property
+    def stored(self) -> tuple[Snapshot, ...]:
+        """The snapshots of the data directory, read once; of a file that cannot be read, `problems` tells."""
+        if not self.config.feeds_dir.exists():
+            return ()
+        from chipwise.adapters.stores import snapshots
+
+        found, problems = snapshots.load(self.config.feeds_dir)
+        self.problems.extend(problems)
+        return tuple(found)
+
+    def _brought(self, chips: Sequence[Chip]) -> Snapshot:
+        """The rows of all stored snapshots, as one, that pass the integrity suite; of what does not, `problems` tells."""
+        if not self.stored:
+            return Snapshot("", self.today, (), ())
+        from chipwise.catalog.integrity import sound
+        from chipwise.catalog.load import load
+
+        packaged = load(chips, prices=False)
+        machines: list[Machine] = []
+        regions: list[Region] = []
+        offers: list[Offer] = []
+        for snapshot in sorted(self.stored, key=lambda one: one.taken):
+            good, refused = sound(snapshot, packaged.chips, packaged.machine_index)
+            if refused:
+                told = f"{len(refused)} rows of the stored prices of {snapshot.provider} are passed over: {refused[0]}."
+                self.problems.append(f"{told} Refresh or import them again.")
+            machines.extend(good.machines)
+            regions.extend(good.regions)
+            offers.extend(good.offers)
+        return Snapshot("", self.today, tuple(machines), tuple(offers), tuple(regions))
+
+    @property
+    def year_ago(self) -> int:
+        """The day (yyyymmdd) from which on a price counts as fresh where the cheapest is named."""
+        return day_number(self.today - timedelta(days=365))
+
+    @cached_property
+    def names(self) -> Names:
+        return Names(self.catalog)
+
+    @cached_property
+    def known(self) -> Known:
+        """What planning and prediction may know."""
+        from chipwise.api.session.model import Models
+        from chipwise.predictor.known import Known
+
+        return Known(self.catalog, self.names, Models(lambda: self.models), self.today, self._speed_model)
+
+    def _speed_model(self) -> SpeedModel:
+        """Most users have measured nothing, and what reads measurements is much to load."""
+        from chipwise.perf.model import packaged
+
+        if not self.config.calibration.exists() and not self.config.profiles.exists():
+            return packaged()
+        from chipwise.api.session.calibration import own_model
+
+        return own_model(self.config, self.parts, self.problems)
+
+    @property
+    def parts(self) -> Parts:
+        return self.known.parts
+
+    @cached_property
+    def models(self) -> Registry:
+        from chipwise.workload.model.registry import load
+
+        return load(tuple(sorted(self.config.models_dir.glob("*.y*ml"))))
+
+    def find_model(self, name: str, online: bool = True) -> Model:
+        """A model by registry name, by a config.json on disk, or, where `name` is a hub id nobody knows, from the hub."""
+        return self.known.find_model(name, online)
+
+
+OPENED: list[Session] = []  # by this process: whoever shows results asks them for problems at the end
+
+
+def open_session() -> Session:
+    from chipwise.adapters.clock import today
+
+    session = Session(read_config(), today(), [])
+    OPENED.append(session)
+    return session

@@ -1,0 +1,129 @@
+"""The verbs that plan and predict: each reads and checks the workload, and hands it to the planner or the predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.api.catalog.check import Checked, check
+from chipwise.errors import BadInput
+from chipwise.planner.plan import TOP, plan_workload, refuse_pipeline
+from chipwise.planner.values.plan import Plan
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
+    from chipwise.perf.setup import Values
+    from chipwise.planner.explain.compare import Comparison
+    from chipwise.planner.explain.rate import Rated
+    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.several.pack import Packed
+    from chipwise.planner.values.mix import Mix
+    from chipwise.predictor.transformer import Served, Trained
+    from chipwise.predictor.views import View
+
+
+def plan(
+    session: Session,
+    path: str,
+    objective: str | None = None,
+    top: int = TOP,
+    environment: str | None = None,
+    text: str | None = None,
+) -> Plan:
+    """Of one workload. `objective` over the file's own; `text` stands for the file."""
+    checked = check(session, path, environment, text=text)
+    refuse_pipeline(checked.workload, path, ["This"])
+    answer = plan_any_checked(session, path, checked, objective, top)
+    assert isinstance(answer, Plan)
+    return answer
+
+
+def plan_any(
+    session: Session,
+    path: str,
+    objective: str | None = None,
+    top: int = TOP,
+    environment: str | None = None,
+    text: str | None = None,
+) -> Plan | PipelinePlan:
+    """What `plan` gives; of a pipeline its stages, planned together."""
+    return plan_any_checked(session, path, check(session, path, environment, text=text), objective, top)
+
+
+def plan_any_checked(
+    session: Session, path: str, checked: Checked, objective: str | None = None, top: int = TOP, reported: bool = False
+) -> Plan | PipelinePlan:
+    """Of a file that was read already: whoever needs the workload besides its plan reads it once."""
+    return plan_workload(session.known, path, checked.workload, objective, top, checked.notes, reported)
+
+
+def predict(session: Session, model: str, on: str, task: str | None, settings: Mapping[str, Any]) -> View:
+    """Of a model with options, or of a workload file with options that win over it."""
+    if not model.endswith((".yaml", ".yml")):
+        from chipwise.predictor.predict import predict as predict_named
+
+        return predict_named(session.known, model, on, task, dict(settings))
+    from chipwise.predictor.workload import predict_workload
+
+    checked = check(session, model)
+    view = predict_workload(session.known, model, checked.workload, on, settings, task)
+    return {**view, "notes": [*view["notes"], *checked.notes]}
+
+
+def estimate(
+    session: Session, model: str, *, on: str | Sequence[str], task: str = "train", **settings: Values
+) -> Trained | Served:
+    """A model with settings, each a number or a column of numbers: one prediction or a million."""
+    from chipwise.predictor.transformer import estimate as estimate_columns
+
+    return estimate_columns(session.known, model, on=on, task=task, **settings)
+
+
+def compare(
+    session: Session,
+    path: str,
+    by: str = "provider",
+    vendor: str | None = None,
+    environment: str | None = None,
+    text: str | None = None,
+) -> Comparison:
+    """Candidates side by side, by cost, whatever the file's objective is."""
+    from chipwise.planner.explain import compare as comparing
+
+    wanted = comparing.known_vendor(session.known, vendor) if vendor else None
+    return comparing.compare(session.known, plan(session, path, "cost", 1, environment, text), by, wanted)
+
+
+def rate(session: Session, path: str, environment: str | None = None, text: str | None = None) -> Rated:
+    """Stars by hardware family."""
+    from chipwise.planner.explain import rate as rating
+
+    return rating.rate(session.known, plan(session, path, "cost", 1, environment, text))
+
+
+def mix(session: Session, path: str, environment: str | None = None, text: str | None = None) -> Mix:
+    """The cheapest mix of machine types for a service."""
+    from chipwise.planner.several import mix as mixing
+
+    return mixing.mix(session.known, path, check(session, path, environment, text=text).workload)
+
+
+def pack(
+    session: Session, paths: Sequence[str], environment: str | None = None, texts: Sequence[str | None] | None = None
+) -> Packed:
+    """Several small services on few chips; `texts` stand for the files."""
+    from chipwise.planner.several import pack as packing
+
+    if not paths:
+        raise BadInput("There is nothing to pack.", remedy="Name workload files: chipwise pack a.yaml b.yaml")
+    files = [Path(path).resolve() for path in paths]
+    twice = next((path for index, path in enumerate(paths) if files[index] in files[:index]), None)
+    if twice is not None:
+        remedy = "For two copies of a model say so in its file: replicas: {min: 2}."
+        raise BadInput(f"{twice} is given twice.", remedy=remedy)
+    contents = texts or [None] * len(paths)
+    services = [
+        (path, check(session, path, environment, text=text).workload) for path, text in zip(paths, contents, strict=True)
+    ]
+    return packing.pack(session.known, services)

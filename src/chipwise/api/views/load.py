@@ -1,0 +1,85 @@
+"""A plan's load over time and its regions as plain data, for `chipwise plan --json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chipwise.planner.values.load import LoadPlan
+from chipwise.planner.values.placement import Placement
+from chipwise.planner.values.plan import Plan
+
+View = dict[str, Any]
+
+
+def load_views(plan: Plan) -> View:
+    """The keys `load` and `placement`; None where the plan has none."""
+    return {
+        "load": load_view(plan.load) if plan.load else None,
+        "placement": placement_view(plan.placement) if plan.placement else None,
+    }
+
+
+def load_view(load: LoadPlan) -> View:
+    hours = load.machine_hours
+    return {
+        "pattern": load.pattern,
+        "unit": load.unit,
+        "mean": load.mean,
+        "busiest": load.busiest,
+        "peak": load.peak,
+        "hours_per_week": load.hours_per_week,
+        "provider": load.provider,
+        "machine": load.machine,
+        "region": load.region,
+        "chip": load.chip,
+        "per_machine": load.per_machine,
+        "replicas": {"mean": load.replicas_mean, "peak": load.replicas_peak},
+        "machines": {"mean": load.machines_mean, "peak": load.machines_peak},
+        "machine_hours": {"static": hours.static, "scheduled": hours.scheduled, "autoscaled": hours.autoscaled},
+        "usd": load.usd,
+        "layers": [
+            {
+                "name": one.name,
+                "machines": one.machines,
+                "hours_used": one.hours_used,
+                "hours_paid": one.hours_paid,
+                "utilisation": one.utilisation,
+                "usd": one.usd,
+            }
+            for one in load.layers
+        ],
+        "alone": [{"name": one.name, "usd": one.usd, "why": one.why or None} for one in load.alone],
+        "duration_curve": [{"machines": machines, "hours": hours} for machines, hours in load.steps],
+        "recommendation": load.recommendation,
+        "changed": load.changed or None,
+        "tried": load.tried,
+        "assumed": list(load.assumed),
+    }
+
+
+def placement_view(placement: Placement) -> View:
+    return {
+        "regions": [
+            {
+                "provider": one.provider,
+                "region": one.region,
+                "country": one.country,
+                "machine": one.machine,
+                "machines": one.machines,
+                "requests_per_s": one.rate,
+                "share": one.share,
+                "usd": one.usd,
+                "farthest_s": one.farthest_s,
+            }
+            for one in placement.stands
+        ],
+        "usd": placement.usd if placement.stands else None,
+        "single_region_usd": placement.single_usd,
+        "round_trip_limit_s": placement.limit_s,
+        "limit_basis": placement.basis,
+        "losses": [{"region": one.region, "round_trip_s": one.farthest_s, "carried": one.carried} for one in placement.losses],
+        "tried": placement.tried,
+        "regions_known": placement.sites,
+        "missing": placement.missing or None,
+        "assumed": list(placement.assumed),
+    }

@@ -1,0 +1,46 @@
+"""Packed services as plain data: what `chipwise pack --json` prints."""
+
+from __future__ import annotations
+
+from chipwise.api.views.plan import View
+from chipwise.planner.several.pack import Packed, Shared
+
+SCHEMA = 1
+
+
+def packed_view(found: Packed) -> View:
+    """What `chipwise pack --json` prints."""
+    return {
+        "schema": SCHEMA,
+        "usd": found.usd,
+        "apart_usd": found.apart_usd,
+        "saving_usd": found.apart_usd - found.usd,
+        "proven": found.proven,
+        "machines": [_shared_view(shared) for shared in found.machines],
+        "apart": [_shared_view(shared) for shared in found.apart],
+        "notes": list(found.notes),
+    }
+
+
+def _shared_view(shared: Shared) -> View:
+    return {
+        "provider": shared.provider,
+        "machine": shared.machine,
+        "region": shared.region,
+        "chip": shared.chip,
+        "memory_bytes": shared.memory_bytes,
+        "purchase": shared.purchase,
+        "how": shared.how,
+        "usd": shared.usd,
+        "models": [
+            {
+                "name": resident.name,
+                "path": resident.path,
+                "precision": resident.precision,
+                "share": resident.share,
+                "profile": resident.profile or None,
+                "memory_bytes": resident.memory_bytes,
+            }
+            for resident in shared.residents
+        ],
+    }

@@ -1,0 +1,103 @@
+"""A plan as plain data: what `chipwise plan --json` prints. `schema` rises when a key changes its meaning or goes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from chipwise.api.views.load import load_views
+from chipwise.planner import quotas
+from chipwise.planner.values.plan import Choice, Emitted, Loss, Plan
+
+SCHEMA = 1
+View = dict[str, Any]
+
+
+def plan_view(plan: Plan) -> View:
+    return {
+        "schema": SCHEMA,
+        "workload": plan.workload,
+        "kind": plan.kind,
+        "objective": plan.objective,
+        "per": plan.per,
+        "fits": plan.winner is not None,
+        "winner": choice_view(plan.winner) if plan.winner else None,
+        "choices": [choice_view(one) for one in plan.choices],
+        "front": [choice_view(one) for one in plan.front],
+        "losses": [_loss_view(one) for one in plan.losses],
+        "refused": [{"rule": one.rule, "offers": one.offers, "example": one.example} for one in plan.refused],
+        "missing": [{"what": one.what, "how_much": one.how_much, "remedy": one.remedy} for one in plan.missing],
+        "answers": [{"question": one.question, "told": one.told} for one in plan.answers],
+        "turns": [{"what": one.what, "told": one.told} for one in plan.turns],
+        "services": [
+            {
+                "kind": one.kind,
+                "provider": one.provider,
+                "name": one.name,
+                "hardware": one.hardware,
+                "usd": one.usd,
+                "cold_share": one.cold_share,
+                "break_even": one.break_even,
+                "assumed": list(one.assumed),
+                "refused": list(one.refused),
+            }
+            for one in plan.services
+        ],
+        "service_is_cheaper": plan.service is not None,
+        "considered": plan.counts.considered,
+        "pruned": plan.counts.pruned,
+        "estimated": plan.counts.estimated,
+        "emitted": _emitted_view(plan.emitted) if plan.emitted else None,
+        "notes": [*plan.notes, *quotas.notes(plan)],
+        **load_views(plan),
+    }
+
+
+def choice_view(choice: Choice) -> View:
+    return {
+        "provider": choice.provider,
+        "machine": choice.machine,
+        "region": choice.region,
+        "country": choice.country,
+        "chip": choice.chip,
+        "family": choice.family,
+        "chips_per_machine": choice.chips,
+        "machines": choice.machines,
+        "purchase": choice.purchase,
+        "precision": choice.precision,
+        "split": dict(choice.split),
+        "seconds": {"value": choice.seconds, "low": choice.low_s, "high": choice.high_s, "p90": choice.p90_s},
+        "usd": choice.usd,
+        "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],
+        "usd_per_unit": choice.usd_per_unit,
+        "unit": choice.unit,
+        "co2e_kg": choice.kg,
+        "requests_per_s": choice.rate,
+        "requests_per_s_range": choice.rate and [choice.rate / choice.rate_spread, choice.rate * choice.rate_spread],
+        "replicas": choice.replicas,
+        "memory_share": choice.memory_share,
+        "provenance": choice.provenance,
+        "price_of": choice.price_of,
+        "interruptions": choice.interruptions,
+        "checkpoint_every_s": choice.checkpoint_s or None,
+        "storage": choice.storage or None,
+        "feeding": asdict(choice.feeding) if choice.feeding else None,
+        "latency_s": dict(choice.latency),
+        "watts": {"machine": choice.machine_watts, "all": choice.watts, "stated": choice.watts_stated},
+        "quantum": asdict(choice.quantum) if choice.quantum else None,
+        "layered_usd": choice.layered_usd,
+    }
+
+
+def _loss_view(loss: Loss) -> View:
+    return {"family": loss.family, "why": loss.why, "choice": choice_view(loss.choice) if loss.choice else None}
+
+
+def _emitted_view(emitted: Emitted) -> View:
+    return {
+        "kg": emitted.kg,
+        "lines": [{"name": one.name, "kg": one.kg, "how": one.how} for one in emitted.lines],
+        "basis": list(emitted.basis),
+        "g_per_unit": emitted.g_per_unit,
+        "greener": [one._asdict() for one in emitted.greener],
+    }

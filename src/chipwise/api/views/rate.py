@@ -1,0 +1,36 @@
+"""Ratings as plain data: what `chipwise rate --json` prints."""
+
+from __future__ import annotations
+
+from chipwise.api.views.plan import View, choice_view
+from chipwise.planner.explain.rate import Rated
+from chipwise.planner.explain.rating import Rating
+
+SCHEMA = 1
+
+
+def rated_view(found: Rated) -> View:
+    """One workload of what `chipwise rate --json` prints."""
+    return {
+        "workload": found.plan.workload,
+        "kind": found.plan.kind,
+        "per": found.plan.per,
+        "families": [rating_view(one) for one in found.ratings],
+        "unrated": [{"family": family, "why": why} for family, why in found.unrated],
+        "missing": [{"what": one.what, "how_much": one.how_much, "remedy": one.remedy} for one in found.plan.missing],
+        "notes": list(found.plan.notes),
+    }
+
+
+def rating_view(rating: Rating) -> View:
+    return {
+        "family": rating.family,
+        "missed": rating.missed or None,
+        **{
+            name: {"stars": one.stars, "value": one.value, "unit": one.unit, "how": one.how}
+            for name, one in rating.figures.items()
+        },
+        "support": [{"component": one.component, "counts": one.counts, "reason": one.reason} for one in rating.support],
+        "questions": [{"asked": one.asked, "yes": one.yes, "told": one.told} for one in rating.questions],
+        "choice": choice_view(rating.best),
+    }

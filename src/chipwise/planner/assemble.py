@@ -1,0 +1,436 @@
+"""From priced rows to a plan: goals held against them, storage for those that may win, order, families, and what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from chipwise.catalog.offer import PURCHASES, iso_day
+from chipwise.money.cost import Cost, Line
+from chipwise.money.storage import StorageChoice, Tiers
+from chipwise.perf.arrays import Array
+from chipwise.perf.part import Part
+from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.limits import Mask, Refused, Rules, shown
+from chipwise.planner.pricing import Priced
+from chipwise.planner.quotas import Held, above, held
+from chipwise.planner.ranking import Values, first_of, front, order, score
+from chipwise.planner.reasons import why_lost
+from chipwise.planner.values.plan import Choice, Counts, Feeding, Loss, Missing, Plan, QuantumPart, Rows
+from chipwise.text import duration, hourly, usd
+from chipwise.units import DAY, HOUR, MONTH, YEAR, show_number
+
+NOT_OFFERED = "no offer within the limits"
+NO_RULES = Rules()
+REFINED = 200  # rows that may win and get their storage chosen; more follow while a row without it is cheaper
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a way of running adds to a choice, by its row."""
+
+    precision: str
+    split: dict[str, int]
+    memory_share: float | None
+    provenance: str
+    rate: float | None = None
+    replicas: int | None = None
+    lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
+    latency: Mapping[str, float] | None = None  # seconds at the asked load
+    rate_spread: float = 1.0
+    quantum: QuantumPart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """What every choice must keep, and what to make small."""
+
+    objective: str = "cost"
+    deadline_s: float | None = None
+    budget_usd: float | None = None  # of the job, of a month, or of a period of `budget_s`
+    budget_s: float = math.inf
+    throughput: float | None = None  # items a second on average, from start to end
+    items: float = 0.0  # of the job
+    item: str = "item"
+    rules: Rules = NO_RULES  # quotas are held against candidates here, offers were before
+
+    def spent(self, usd: Array, seconds: Array) -> Array:
+        """In the dearest period: the cost is spread evenly over the time from start to end, and a job shorter than the period
+        pays all of it in one. A commitment that outlasts the job is charged to the job's own time, which errs on the dear
+        side."""
+        return np.asarray(usd * np.minimum(self.budget_s / np.maximum(seconds, 1e-9), 1.0))
+
+    def affords(self, usd: Array, seconds: Array) -> Mask:
+        fine: Mask = self.spent(usd, seconds) <= (math.inf if self.budget_usd is None else self.budget_usd)
+        return fine
+
+    @property
+    def period(self) -> str:
+        names = {HOUR: " an hour", DAY: " a day", MONTH: " a month", YEAR: " a year"}
+        return names.get(self.budget_s, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The data that must be fed, if there is any."""
+
+    tiers: Tiers
+    size_bytes: float
+    bytes_per_unit: float  # of the data per unit of work
+    passes: float
+    files: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What all choices of a plan have in common."""
+
+    workload: str
+    kind: str
+    per: str
+    units: float  # of work in a job or month
+    unit: str
+    goals: Goals
+    stored: Stored | None = None
+    layered: Callable[[Rows], Array] | None = None  # USD by row over the load's curve, which a budget is held against
+
+
+def family_of(part: Part) -> str:
+    names = {
+        "tpu": "Google TPU",
+        "neuron": f"AWS {part.name.rstrip('0123456789')}",
+        "gaudi": "Intel Gaudi",
+        "cpu": "CPU",
+        "fpga": "FPGA",
+        "edge": f"edge {part.name.split('-')[0]}",
+    }
+    return names.get(part.kind) or f"{part.vendor} {part.architecture}"
+
+
+def assemble(
+    case: Case,
+    fleet: Fleet,
+    priced: Priced,
+    describe: Callable[[int], Described],
+    refused: Sequence[Refused],
+    missing: Sequence[Missing],
+    counts: Counts,
+    top: int,
+    unable: Mapping[str, str] | None = None,
+) -> Plan:
+    """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
+    have no way at all."""
+    maker = _Maker(case, fleet, priced, describe)
+    if case.layered is not None and case.goals.budget_usd is not None and len(priced):
+        maker.layered = case.layered(maker.rows(np.arange(len(priced)), len(priced)))
+    fine, late = _within(case, fleet, priced, maker.layered)
+    values = Values(priced.usd, priced.seconds, priced.kg, priced.high_s / np.maximum(priced.low_s, 1e-9), priced.machines)
+    ranked = order(values, case.goals.objective)
+    good, rest = ranked[fine[ranked]], ranked[~fine[ranked]]
+    if case.stored is not None and len(good):
+        good, dear = maker.stored(good, values)
+        rest = np.concatenate([dear, rest])
+        late = late if len(good) else maker.too_dear(dear, values)
+    shown, optimal = _distinct(priced, good)[: max(top, 1)], good[front(_rows(values, good))]
+    if case.stored is not None and len(good):  # storage may make one of them dearer than another
+        optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)
+        optimal = optimal[front(maker.in_all(optimal, values))]
+    families = fleet.shape_of[priced.machine]
+    labels = [family_of(fleet.part(at)) for at in range(len(fleet.shapes))]
+    codes = {name: at for at, name in enumerate(dict.fromkeys(labels))}
+    group = np.array([codes[name] for name in labels], dtype=np.intp)[families]
+    leaders = first_of(group, np.concatenate([good, rest]))
+    maker.foresee(np.concatenate([shown, leaders, optimal]))
+    choices, best = [maker.choice(at) for at in shown], [maker.choice(at) for at in leaders.tolist()]
+    losses = []
+    if choices:
+        own = choices[0].family
+        losses = [
+            Loss(one.family, one, _verdict(case, fleet, one) or why_lost(choices[0], one, case.goals.objective, case.per))
+            for one in best
+            if one.family != own
+        ]
+    seen = {one.family for one in best}
+    reasons = unable or {}
+    losses += [Loss(name, None, reasons.get(name, NOT_OFFERED)) for name in codes if name not in seen]
+    chosen = [maker.choice(at) for at in optimal.tolist()]
+    return Plan(
+        case.workload,
+        case.kind,
+        case.goals.objective,
+        case.per,
+        tuple(choices),
+        tuple(chosen),
+        tuple(losses),
+        tuple(refused),
+        tuple(missing) if choices else (*missing, *late),
+        counts,
+        rows=maker.rows(np.concatenate([good, rest]), len(good)),
+    )
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A goal against all rows: what each comes to, what is allowed, and how a miss and its remedy are told."""
+
+    what: str
+    value: Array
+    limit: float
+    tell: Callable[[int], tuple[str, str]]
+
+    @property
+    def fine(self) -> Mask:
+        found: Mask = self.value <= self.limit
+        return found
+
+
+def _tests(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> list[_Test]:
+    goals, seconds = case.goals, priced.seconds
+    found = []
+    if (deadline := goals.deadline_s) is not None:
+
+        def late(at: int) -> tuple[str, str]:
+            return f"takes {duration(float(seconds[at]))}", f"deadline {duration(float(seconds[at]) - deadline)} later"
+
+        found.append(_Test("deadline", seconds, deadline, late))
+    if (rate := goals.throughput) is not None:
+
+        def slow(at: int) -> tuple[str, str]:
+            does = f"{goals.items / float(seconds[at]):,.4g} {goals.item}s/s"
+            return f"does {does} of {rate:,.4g}", f"a throughput of {does}"
+
+        found.append(_Test("throughput", seconds, goals.items / rate, slow))
+    if (budget := goals.budget_usd) is not None:
+        spent = goals.spent(priced.usd, seconds) if layered is None else layered
+
+        def dear(at: int) -> tuple[str, str]:
+            over, how = float(spent[at]) - budget, "" if layered is None else " over the load's curve"
+            return f"costs {usd(float(spent[at]))}{goals.period}{how}", f"budget {usd(over)}{goals.period} higher"
+
+        found.append(_Test("budget", spent, budget, dear))
+    for quota in held(fleet, priced, goals.rules):
+
+        def above(at: int, quota: Held = quota) -> tuple[str, str]:
+            return quota.miss(float(quota.needed[at])), quota.remedy(float(quota.needed[at]))
+
+        found.append(_Test("quota", quota.needed, quota.most, above))
+    return found
+
+
+def _within(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> tuple[Mask, tuple[Missing, ...]]:
+    """Rows that keep everything; and, should there be none, the smallest changes after which there would be one.
+
+    A change of one goal alone comes first: of the rows that keep all others, the one nearest to it. Where no single change
+    helps, the row that is least off, by the product of its excesses, tells all that it misses.
+    """
+    tests = _tests(case, fleet, priced, layered)
+    masks = [one.fine for one in tests]
+    fine = np.logical_and.reduce([np.ones(len(priced), dtype=bool), *masks])
+    if fine.any() or not len(priced):
+        return fine, ()
+    misses = np.sum([~mask for mask in masks], axis=0)
+
+    def told(test: _Test, at: int, together: str = "") -> Missing:
+        how, remedy = test.tell(at)
+        return Missing(test.what, f"the nearest, {_where(fleet, priced, at)}, {how}", remedy + together)
+
+    alone = []
+    for test, mask in zip(tests, masks, strict=True):
+        rows = np.flatnonzero(~mask & (misses == 1))
+        if len(rows):
+            alone.append(told(test, int(rows[np.argmin(test.value[rows])])))
+    if alone:
+        return fine, tuple(alone)
+    excess = np.sum([np.log(np.maximum(one.value / max(one.limit, 0.5), 1.0)) for one in tests], axis=0)
+    at = int(np.argmin(excess))
+    missed = [test for test, mask in zip(tests, masks, strict=True) if not mask[at]]
+    return fine, tuple(told(test, at, ", with all of these changes at once") for test in missed)
+
+
+def _where(fleet: Fleet, priced: Priced, at: int) -> str:
+    many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
+    return f"{many}{shown(fleet.catalog, int(priced.offer[at]))}"
+
+
+def _verdict(case: Case, fleet: Fleet, choice: Choice) -> str:
+    goals = case.goals
+    if goals.deadline_s is not None and choice.seconds > goals.deadline_s:
+        return f"misses the deadline of {duration(goals.deadline_s)}: {duration(choice.seconds)}"
+    if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
+        does = goals.items / max(choice.seconds, 1e-9)
+        return f"misses the throughput of {goals.throughput:,.4g} {goals.item}s/s: {does:,.4g}"
+    spent = choice.layered_usd or float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
+    if goals.budget_usd is not None and spent > goals.budget_usd:
+        return f"exceeds the budget of {usd(goals.budget_usd)}{goals.period}: {usd(spent)}"
+    return above(fleet, choice, goals.rules)
+
+
+def _device(told: Described) -> str:
+    return told.quantum.device if told.quantum is not None else ""
+
+
+def _feeding(held: StorageChoice) -> Feeding:
+    return Feeding(held.workers, held.prefetch, held.compression, held.resident, held.feeds, held.why)
+
+
+def _distinct(priced: Priced, ranked: Index) -> list[int]:
+    """The best row of every machine type and purchase option at most: the same machine in thirty regions is one answer."""
+    key = priced.machine[ranked] * len(PURCHASES) + priced.purchase[ranked]
+    _, first = np.unique(key, return_index=True)
+    return [int(at) for at in ranked[np.sort(first)]]
+
+
+def _rows(values: Values, at: Index) -> Values:
+    return Values(values.usd[at], values.seconds[at], values.kg[at], values.doubt[at], values.machines[at])
+
+
+class _Maker:
+    """Makes choices of rows, each once."""
+
+    def __init__(self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described]) -> None:
+        self.case, self.fleet, self.priced, self.describe = case, fleet, priced, describe
+        self.kept: dict[int, StorageChoice] = {}
+        self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
+        self.tails: dict[int, float] = {}
+        self.layered: Array | None = None  # USD by row, where a budget is held against the load's curve
+
+    def rows(self, ranked: Index, kept: int) -> Rows:
+        case, way = self.case, self.priced.way
+        return Rows(
+            self.fleet,
+            self.priced,
+            ranked,
+            kept,
+            case.units,
+            self.choice,
+            partial(_verdict, case, self.fleet),
+            lambda at: self.describe(int(way[at])).precision,
+            lambda at: _device(self.describe(int(way[at]))),
+            self.storage_of if case.stored is not None else None,
+        )
+
+    def foresee(self, rows: Index) -> None:
+        """How bad one run in ten is, for many rows at once."""
+        picked = np.array(sorted(set(rows.tolist())), dtype=np.intp)
+        self.tails.update(zip(picked.tolist(), self.priced.tails.of(picked).tolist(), strict=True))
+
+    def _tail(self, at: int) -> float:
+        if at not in self.tails:
+            self.foresee(np.array([at]))
+        return self.tails[at]
+
+    def stored(self, ranked: Index, values: Values) -> tuple[Index, Index]:
+        """With storage reckoned for the best rows, until no row behind them can pass the best; and what it makes too dear."""
+        objective = self.case.goals.objective
+        bare = score(_rows(values, ranked), objective)
+        for end in range(REFINED, len(ranked) + REFINED, REFINED):
+            some = ranked[:end]
+            total = self.in_all(some, values)
+            fine = self.case.goals.affords(total.usd, total.seconds)
+            if fine.any() and (end >= len(ranked) or bare[end] >= score(total, objective)[fine].min()):
+                break
+        inside = np.flatnonzero(fine)
+        best = some[inside[order(_rows(total, inside), objective)]]
+        return (np.concatenate([best, ranked[len(some) :]]) if len(best) else best), some[~fine]
+
+    def too_dear(self, rows: Index, values: Values) -> tuple[Missing, ...]:
+        """What all rows miss that only their storage puts above the budget."""
+        goals, total = self.case.goals, self.in_all(rows, values)
+        spent = goals.spent(total.usd, total.seconds)
+        at, least = int(rows[np.argmin(spent)]), float(spent.min())
+        how = f"the nearest, {_where(self.fleet, self.priced, at)}, costs {usd(least)}{goals.period} with storage"
+        return (Missing("budget", how, f"budget {usd(least - (goals.budget_usd or 0.0))}{goals.period} higher"),)
+
+    def in_all(self, rows: Index, values: Values) -> Values:
+        """What rows are compared by, with storage."""
+        for at in rows[np.isnan(self.storage_usd[rows])].tolist():
+            self.storage_usd[at] = self.storage_of(at)
+        picked = _rows(values, rows)
+        return replace(picked, usd=picked.usd + self.storage_usd[rows])
+
+    def storage_of(self, at: int) -> float:
+        if at in self.kept:
+            return self.kept[at].usd
+        stored = self.case.stored
+        assert stored is not None
+        machine = self.fleet.catalog.machines[self.priced.machine[at]]
+        region = self.fleet.catalog.regions[self.priced.region[at]]
+        hours = float(self.priced.seconds[at]) / 3600.0
+        needed = stored.bytes_per_unit * self.case.units / max(float(self.priced.seconds[at]), 1.0)
+        found = stored.tiers.choose(
+            machine.provider,
+            region.name,
+            stored.size_bytes,
+            needed,
+            int(self.priced.machines[at]),
+            hours,
+            machine.disk_bytes,
+            machine.memory_bytes,
+            stored.passes,
+            stored.size_bytes / stored.files if stored.files else None,
+        )
+        self.kept[at] = found
+        return found.usd
+
+    def choice(self, at: int) -> Choice:
+        priced, catalog = self.priced, self.fleet.catalog
+        machine, region = catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
+        shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[at]]]
+        each, many = catalog.offers.price[priced.offer[at]], int(priced.machines[at])
+        if self.case.stored is not None and at not in self.kept:
+            self.storage_of(at)
+        held = self.kept.get(at)
+        compute = float(priced.compute_usd[at])
+        hours = show_number(compute / max(each * many, 1e-9), 4)
+        how = f"{hours} h x {many} x {hourly(each)}/h"
+        told = self.describe(int(priced.way[at]))
+        cost = Cost.of(
+            (
+                Line("compute", compute, how),
+                Line("restarts", float(priced.restart_usd[at]), f"{priced.interruptions[at]:.1f} interruptions expected"),
+                Line("transfer", float(priced.transfer_usd[at])),
+                *(held.lines if held else ()),
+                *told.lines,
+            )
+        )
+        made = Choice(
+            provider=machine.provider,
+            machine=machine.name,
+            region=region.name,
+            country=region.country,
+            chip=shape.part,
+            family=family_of(self.fleet.parts[shape.part]),
+            chips=shape.chips,
+            machines=many,
+            purchase=str(PURCHASES[priced.purchase[at]]),
+            precision=told.precision,
+            split=told.split,
+            seconds=float(priced.seconds[at]),
+            low_s=float(priced.low_s[at]),
+            high_s=float(priced.high_s[at]),
+            p90_s=self._tail(at),
+            cost=cost,
+            usd_per_unit=cost.usd / max(self.case.units, 1e-9),
+            unit=self.case.unit,
+            kg=float(priced.kg[at]),
+            rate=told.rate,
+            replicas=told.replicas,
+            memory_share=told.memory_share,
+            provenance=told.provenance,
+            price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
+            interruptions=float(priced.interruptions[at]),
+            checkpoint_s=float(priced.checkpoint_s[at]),
+            storage=held.tier if held else "",
+            feeding=_feeding(held) if held else None,
+            latency=told.latency or {},
+            rate_spread=told.rate_spread,
+            watts=float(priced.power_w[at]),
+            watts_stated=self.fleet.parts[shape.part].power_stated,
+            quantum=told.quantum,
+            layered_usd=None if self.layered is None else float(self.layered[at]),
+        )
+        return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

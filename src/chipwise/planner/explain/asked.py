@@ -1,0 +1,50 @@
+"""What a workload asks of its plan, as plain numbers: deadline, budget, latency goals, load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chipwise.planner.explain.asking import Asked
+from chipwise.planner.ground import PERIODS, budget_usd, running_s
+from chipwise.workload.kinds import Common, Hpc, Interactive, Serve, Stream, Transcode
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+
+def asked_of(known: Known, work: Common, per: str) -> Asked:
+    """`per` is what the plan's money is of. Of a job, a budget per hour, day, month or year limits how fast money is spent."""
+    goals = {
+        f"{kind} p{percentile:g}": seconds
+        for kind in ("ttft", "tpot", "latency")
+        if (stated := getattr(work.goals, kind)) is not None
+        for percentile, seconds in stated.limits
+    }
+    rate, at_once = _load(work)
+    budget = work.goals.budget
+    period = PERIODS.get(budget.per) if budget is not None and per == "job" else None
+    return Asked(
+        running_s(known, work),
+        budget.usd if budget is not None and period else budget_usd(work, per == "month"),
+        str(budget.per) if budget is not None and period else "",
+        period or 0.0,
+        goals,
+        rate,
+        at_once,
+        work.parallel if isinstance(work, Hpc) else 1.0,
+    )
+
+
+def _load(work: Common) -> tuple[float | None, float | None]:
+    """(a rate, callers or people at once)."""
+    match work:
+        case Serve():
+            rate = work.arrival.rate
+            return (None if rate is None else rate * (work.devices or 1)), work.arrival.concurrency
+        case Interactive():
+            return None, work.at_once or work.people
+        case Transcode() if work.streams is not None:
+            return float(work.streams), None
+        case Stream():
+            return work.messages or (work.bandwidth or 0.0) / (work.message_size or 1000.0), None
+    return None, None

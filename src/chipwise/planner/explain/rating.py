@@ -1,0 +1,252 @@
+"""Stars for every hardware family that can do a workload, each with the number behind it.
+
+    performance  work per chip, the best of the family's candidates
+    cost         USD per unit of work of the family's cheapest plan that keeps the goals; none: no stars
+    energy       kWh per unit of work, the least of the family's candidates: chips and hosts, without cooling; no stars where
+                 nobody states the power of a chip
+    frameworks   share of the frameworks and engines for this kind of workload that run on the chip of the cheapest plan
+    ease         how many of five questions are answered with yes (`_ease`)
+
+Two rules make stars of numbers, and nothing is set by hand:
+- `halvings`, for performance, cost and energy: five for the best family, and one less for every halving against it, to the
+  nearest; at least one. 71% of the best still has five, 36% four, 18% three, 9% two.
+- `fifths`, for shares: one star for every fifth that is begun; at least one.
+
+A framework counts in full where its rules state that it runs, half where nothing we read speaks for or against it, and not at
+all where a rule refuses. Limits of the workload hold: a family that is not on offer within them has no stars.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.compatibility import Answer, check, rules
+from chipwise.catalog.offer import PURCHASES, Purchase
+from chipwise.perf.arrays import Array
+from chipwise.perf.model import FORMULA
+from chipwise.planner.assemble import family_of
+from chipwise.planner.explain.comparing import leaders
+from chipwise.planner.explain.words import PORTING
+from chipwise.planner.fleet import Index
+from chipwise.planner.values.plan import Choice, Rows
+from chipwise.text import duration
+from chipwise.units import HOUR
+
+MOST = 5
+COLUMNS = ("performance", "cost", "energy", "frameworks", "ease")
+_LEARNING = ("pytorch", "jax", "tensorflow", "flash-attention", "transformer-engine")
+_ANSWERING = ("vllm", "sglang", "tensorrt-llm", "tgi", "pytorch", "jax")
+_OTHER = ("pytorch", "jax", "tensorflow")
+FRAMEWORKS = {"train": _LEARNING, "finetune": _LEARNING, "serve": _ANSWERING, "batch": _ANSWERING}
+_LESS = {"performance": False, "cost": True, "energy": True}  # whether less is better
+_COUNTED = {1.0: "runs", 0.5: "not stated", 0.0: "refused"}
+PROVIDERS = 2  # from so many on, leaving one is possible
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number, what it is of, and its stars; None where nobody can tell."""
+
+    value: float | None
+    unit: str
+    how: str
+    stars: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    component: str
+    counts: float  # 1 stated, 1/2 nothing said, 0 refused
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    asked: str
+    yes: bool
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    family: str
+    best: Choice  # the cheapest plan of the family
+    missed: str  # the goal that it misses; empty: none
+    figures: Mapping[str, Figure]  # by `COLUMNS`
+    support: tuple[Support, ...]
+    questions: tuple[Question, ...]
+
+    @property
+    def stars(self) -> int:
+        return sum(one.stars or 0 for one in self.figures.values())
+
+
+def halvings(value: float, best: float) -> int:
+    """`best` is at least `value`, both above zero."""
+    return max(MOST - round(math.log2(best / value)), 1)
+
+
+def fifths(share: float) -> int:
+    return min(max(math.ceil(share * MOST - 1e-9), 1), MOST)
+
+
+def rate(rows: Rows, kwh: Array, kind: str, per: str) -> list[Rating]:
+    """Families that keep the goals first, then those with most stars; of as many, the cheaper."""
+    group, names = _families(rows)
+    keeps = np.zeros(len(rows.priced), dtype=bool)
+    keeps[rows.ranked[: rows.kept]] = True
+    found = []
+    for code, (at, choice) in leaders(rows, group).items():
+        mine = np.flatnonzero(group == code)
+        missed = "" if keeps[at] else rows.verdict(choice) or "misses the goals"
+        chip = rows.fleet.catalog.chips[str(rows.fleet.catalog.machines[rows.priced.machine[at]].chip)]
+        support = framework_support(chip, FRAMEWORKS.get(kind, _OTHER), rows.fleet.catalog.data)
+        questions = _ease(rows, mine, keeps, choice, support)
+        figures = {
+            "performance": _performance(rows, mine, per),
+            "cost": _cost(choice, per, missed),
+            "energy": _energy(rows, mine, kwh, per, choice.unit),
+            "frameworks": _frameworks(chip, support),
+            "ease": _questions(questions),
+        }
+        found.append(Rating(names[code], choice, missed, figures, support, questions))
+    return sorted(starred(found), key=lambda one: (bool(one.missed), -one.stars, one.best.usd))
+
+
+def starred(ratings: Sequence[Rating]) -> list[Rating]:
+    """With stars for the numbers that are compared with the best family's."""
+    best: dict[str, float] = {}
+    for name, less in _LESS.items():
+        values = [value for one in ratings if (value := one.figures[name].value)]
+        if values:
+            best[name] = min(values) if less else max(values)
+
+    def given(name: str, figure: Figure) -> Figure:
+        if name not in best or not figure.value:
+            return figure
+        pair = (best[name], figure.value) if _LESS[name] else (figure.value, best[name])
+        return replace(figure, stars=halvings(*pair))
+
+    return [replace(one, figures={name: given(name, each) for name, each in one.figures.items()}) for one in ratings]
+
+
+def _families(rows: Rows) -> tuple[Index, list[str]]:
+    """The family of every candidate as a position in the names."""
+    labels = [family_of(rows.fleet.part(at)) for at in range(len(rows.fleet.shapes))]
+    codes = {name: at for at, name in enumerate(dict.fromkeys(labels))}
+    by_shape = np.array([codes[name] for name in labels], dtype=np.intp)
+    return by_shape[rows.fleet.shape_of[rows.priced.machine]], list(codes)
+
+
+def _performance(rows: Rows, mine: Index, per: str) -> Figure:
+    """Requests per second and chip where a rate is known; else work per hour of a chip, starting and waiting included."""
+    priced, fleet = rows.priced, rows.fleet
+    if per == "month":
+        _, first = np.unique(priced.way[mine], return_index=True)
+        rated = [(one.rate / _working(one), one) for at in first if (one := rows.choice(int(mine[at]))).rate]
+        if rated:
+            value, one = max(rated, key=lambda pair: pair[0])
+            return Figure(value, "requests/s per chip", f"{_working(one)} {one.chip} in {one.precision} do {one.rate:.4g}")
+    chips = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[mine]]]
+    hourly = rows.units / np.maximum(priced.seconds[mine] * chips * priced.machines[mine], 1e-9) * HOUR
+    at = int(np.argmax(hourly))
+    one = rows.choice(int(mine[at]))
+    took = f"{one.chips * one.machines} {one.chip} in {one.precision} take {duration(one.seconds)}"
+    return Figure(float(hourly[at]), f"{one.unit} per chip-hour", took)
+
+
+def _working(one: Choice) -> int:
+    """Chips that answer: of a machine that is larger than its replicas, some do nothing."""
+    per_replica = one.split.get("tp", 1) * one.split.get("pp", 1) * one.split.get("tables", 1)
+    return max(per_replica * one.replicas if one.replicas else one.chips * one.machines, 1)
+
+
+def _cost(one: Choice, per: str, missed: str) -> Figure:
+    """A plan that misses the goals has no price to compare: it has no stars."""
+    if missed:
+        return Figure(None, f"USD per {one.unit}", f"{missed} ({one.machines} x {one.where}, {one.purchase})")
+    told = f"${one.usd:,.2f} a {per} on {one.machines} x {one.where}, {one.purchase}"
+    return Figure(one.usd_per_unit, f"USD per {one.unit}", told)
+
+
+def _energy(rows: Rows, mine: Index, kwh: Array, per: str, unit: str) -> Figure:
+    known = mine[np.isfinite(kwh[mine])]
+    if not len(known):
+        return Figure(None, f"kWh per {unit}", "nobody we read states the power of its chips")
+    at = int(known[np.argmin(kwh[known])])
+    one = rows.choice(at)
+    told = f"{kwh[at]:,.4g} kWh a {per} on {one.machines} x {one.chips} {one.chip}"
+    return Figure(float(kwh[at]) / max(rows.units, 1e-9), f"kWh per {unit}", told)
+
+
+def framework_support(chip: Chip, frameworks: Sequence[str], data: Path) -> tuple[Support, ...]:
+    """The newest version of each on a chip. What a rule states for the chip's kind or vendor is stated."""
+    found = []
+    for name in frameworks:
+        finding = check(chip, {name: ""}, data)[0]
+        named = {"kind": str(chip.kind), "vendor": chip.vendor}
+        stating = [rule for rule in rules(data) if rule.component == name and named.get(rule.needs) in rule.values.split()]
+        if finding.answer is Answer.UNSTATED and stating and not finding.sources:  # no rule spoke against the chip
+            found.append(Support(name, 1.0, f"{stating[0].reason}."))
+        else:
+            counts = {Answer.FINE: 1.0, Answer.UNSTATED: 0.5, Answer.REFUSED: 0.0}[finding.answer]
+            found.append(Support(name, counts, finding.reason))
+    return tuple(found)
+
+
+def _frameworks(chip: Chip, support: Sequence[Support]) -> Figure:
+    share = sum(one.counts for one in support) / len(support)
+    told = ", ".join(f"{one.component} {_COUNTED[one.counts]}" for one in support)
+    return Figure(share, "of the frameworks", f"on {chip.name}: {told}", fifths(share))
+
+
+def _ease(
+    rows: Rows, mine: Index, keeps: NDArray[np.bool_], choice: Choice, support: Sequence[Support]
+) -> tuple[Question, ...]:
+    """Five questions, answered from the plan's candidates and the tables."""
+    priced = rows.priced
+    good = mine[keeps[mine]]
+    words = choice.family.split()
+    porting = PORTING.get(words[-1]) or PORTING.get(words[0], "")
+    native = any(one.component == "pytorch" and one.counts == 1.0 for one in support)
+    alone = good[priced.machines[good] == 1]
+    steady = good[priced.purchase[good] != PURCHASES.index(Purchase.SPOT)]
+    demand = mine[priced.purchase[mine] == PURCHASES.index(Purchase.ON_DEMAND)]
+    sellers = sorted({rows.fleet.catalog.machines[at].provider for at in set(priced.machine[demand].tolist())})
+    measured = choice.provenance != FORMULA
+    return (
+        Question(
+            "PyTorch code runs as it is",
+            native and not porting,
+            porting or ("PyTorch is stated to run" if native else "no source we read states that PyTorch runs"),
+        ),
+        Question(
+            "one machine is enough",
+            len(alone) > 0,
+            rows.choice(int(alone[0])).machine if len(alone) else "no single machine keeps the goals",
+        ),
+        Question(
+            "nothing has to survive interruptions",
+            len(steady) > 0,
+            "goals are kept without spot machines" if len(steady) else "only spot machines keep the goals, or none",
+        ),
+        Question(
+            f"sold on demand by {PROVIDERS} providers or more",
+            len(sellers) >= PROVIDERS,
+            ", ".join(sellers) if sellers else "by nobody within the limits",
+        ),
+        Question("its speed rests on measurements", measured, f"the estimate is {choice.provenance}"),
+    )
+
+
+def _questions(questions: Sequence[Question]) -> Figure:
+    met = sum(one.yes for one in questions)
+    told = "; ".join(f"{'yes' if one.yes else 'no'}: {one.asked}" for one in questions)
+    return Figure(met / len(questions), "of the questions", told, fifths(met / len(questions)))

@@ -1,0 +1,242 @@
+"""Plans of serving language models, online and offline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.errors import BadInput
+from chipwise.perf.arrays import Array
+from chipwise.perf.part import Part
+from chipwise.perf.rows import model_key
+from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
+from chipwise.perf.transformer import layer_of
+from chipwise.planner import missing
+from chipwise.planner.assemble import Case, Described, assemble, family_of
+from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Index
+from chipwise.planner.generation import search as generation
+from chipwise.planner.generation.missing import beyond, limits_of_serving, refused_beyond
+from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
+from chipwise.planner.limits import Allowed, allowed
+from chipwise.planner.load.budget import layered_of
+from chipwise.planner.load.plan import arrivals
+from chipwise.planner.load.regions import network_s
+from chipwise.planner.pricing import Work, price, tally
+from chipwise.planner.rules import rules_of
+from chipwise.planner.values.plan import Counts, Plan
+from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.units import MONTH
+from chipwise.workload.goals import Precision
+from chipwise.workload.kinds import Batch, Serve
+from chipwise.workload.model.shape import DecoderShape
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+HOST = 1.2  # a machine's power over that of its accelerators
+_NO_ENGINE = ("fpga", "edge")  # kinds of parts that no serving engine for language models runs on
+_WEEKS = MONTH / (7 * 86400.0)
+
+
+def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known, generation.ServingJob]:
+    """What is asked of every machine; and what is known, with the model."""
+    found, name, shape = known_model(Ask(known, path, "", {}), work)
+    if not isinstance(shape, DecoderShape):
+        raise BadInput(f"Serving {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
+    if work.input_tokens is None or work.output_tokens is None:
+        lacking = [one for one in ("input_tokens", "output_tokens") if getattr(work, one) is None]
+        raise BadInput(
+            f"{path}: {' and '.join(lacking)} must be given to plan with {name}, which writes its answers token by token.",
+            remedy="Give their mean, such as output_tokens: 300; 1 where only the prompt is read, as to classify it.",
+        )
+    rate, concurrency = _arrivals(known, path, work)
+    travels = network_s(work)  # machines must be faster by what the round trip takes
+    goals = {
+        (kind, min(percentile / 100, 0.9999)): limit - (travels if kind != "tpot" else 0.0)
+        for kind in ("ttft", "tpot", "latency")
+        if (stated := getattr(work.goals, kind)) is not None
+        for percentile, limit in stated.limits
+    }
+    job = generation.ServingJob(
+        model=model_key(name),
+        layer=layer_of(shape),
+        input_len=work.input_tokens.mean,
+        output_len=work.output_tokens.mean,
+        prefix_len=work.shared_prefix_tokens or 0.0,
+        precisions=_formats(work),
+        kv_precision=_cache_format(work),
+        goals=goals,
+        rate=rate,
+        concurrency=concurrency,
+        longest=_longest(work),
+        least_replicas=float(max(work.replicas.min or 1, 1)) if isinstance(work, Serve) else 1.0,
+        most_replicas=float(work.replicas.max or math.inf) if isinstance(work, Serve) else math.inf,
+        least_rate=work.goals.throughput or 0.0 if isinstance(work, Serve) else 0.0,
+    )
+    return found, job
+
+
+def _formats(work: Serve | Batch) -> tuple[str, ...]:
+    """Of the weights. Among those that limits allow, the ones that no engine has are passed over."""
+    if work.precision is not None:
+        return _served("precision", (str(work.precision),), WEIGHT_BITS)
+    return _served("limits.precision", tuple(map(str, work.limits.precision)) or ("bf16", "fp8"), WEIGHT_BITS)
+
+
+def _cache_format(work: Serve | Batch) -> str | None:
+    asked = work.kv_precision if isinstance(work, Serve) else None
+    return _served("kv_precision", (str(asked),), KV_BITS)[0] if asked is not None else None
+
+
+def _served(field: str, asked: tuple[str, ...], bits: Mapping[str, float]) -> tuple[str, ...]:
+    known = tuple(one for one in asked if one in bits)
+    if not known:
+        formats = ", ".join(one for one in Precision if one in bits)
+        raise BadInput(f"{field}: no engine serves language models in {' or '.join(asked)}.", remedy=f"Allowed: {formats}.")
+    return known
+
+
+def generation_shapes(ground: PlanGround, work: Serve | Batch, known: Known) -> tuple[Allowed, Index]:
+    """Offers that may be used, and their shapes that an engine for language models runs on."""
+    rules = rules_of(known, work.limits)
+    online = isinstance(work, Serve)
+    if online and rules.interruptible is None:  # people wait for answers: machines that vanish must be asked for
+        rules = replace(rules, interruptible=False)
+    ok = allowed(ground.fleet, rules)
+    shapes = shapes_offered(ground.fleet, ok.offers)
+    able = np.array([ground.fleet.part(at).kind not in _NO_ENGINE for at in shapes.tolist()], dtype=bool)
+    return ok, shapes[able]
+
+
+def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str | None, top: int) -> Plan:
+    found, job = generation_job(known, path, work)
+    ground = ground_for(found, wide=True)
+    online, travels = isinstance(work, Serve), network_s(work)
+    ok, shapes = generation_shapes(ground, work, found)
+    rules = rules_of(found, work.limits)
+    most = work.limits.chip_count.max or MOST_CHIPS
+    rows = generation.search(job, ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
+    best = generation.best(rows, online)
+    chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
+    power = np.array([_drawn(ground.fleet.part(at)) for at in range(len(ground.fleet.shapes))])[rows.shape]
+    if isinstance(work, Serve):
+        replicas = rows.replicas
+        seconds = np.full(len(best), serving_hours(work) * 3600.0)
+        shape_at, many = rows.shape[best], rows.machines[best]
+        low = high = seconds
+        back = best
+    else:
+        assert isinstance(work, Batch)
+        counts = np.array(COUNTS, dtype=np.float64)
+        replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
+        back = np.repeat(best, len(counts))
+        many = np.tile(counts, len(best))
+        across = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1))[back]  # machines of one replica
+        fine = (many * chips[back] <= most) & (many % across == 0)
+        back, many = back[fine], many[fine]
+        shape_at = rows.shape[back]
+        seconds = work.items / (rows.per_machine[back] * many)
+        low, high = seconds / rows.spread[back], seconds * rows.spread[back]
+    data = work.data
+    way = Work(
+        shape_at,
+        many,
+        seconds,
+        low,
+        high,
+        power[back] * chips[back] * many,
+        apart=(rows.tp * rows.pp <= chips)[back],
+        monthly=online,
+    )
+    priced = price(way, ok.offers, ground.market, None, data.place if data else None, data.size if data and data.place else 0.0)
+
+    @cache
+    def latencies() -> dict[str, Array]:
+        found_s = generation.at_load(job, ground.fleet, found.model, rows, best) if online else {}
+        return {
+            f"{kind} p{100 * share:g}": values + (travels if kind != "tpot" else 0.0)
+            for (kind, share), values in found_s.items()
+        }
+
+    def describe(at: int) -> Described:
+        row = int(back[at])
+        inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
+        held = int(replicas[row]) if online else inside * int(many[at])
+        split = {"tp": int(rows.tp[row]), "pp": int(rows.pp[row]), "replicas": held}
+        latency = {name: float(values[at]) for name, values in latencies().items()}  # online, `at` counts rows of `best`
+        return Described(
+            rows.precision.at(row),
+            split,
+            None,
+            rows.provenance.at(row),
+            float(rows.rate[row]),
+            held,
+            latency=latency,
+            rate_spread=float(rows.spread[row]),
+        )
+
+    tokens = job.input_len + job.output_len
+    mean = work.arrival.rate if isinstance(work, Serve) else None  # machines are for the peak, tokens come at the mean
+    arriving = mean or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)
+    units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
+    case = Case(
+        work.name,
+        work.kind,
+        "month" if online else "job",
+        units / 1e6,
+        "million tokens",
+        asked_goals(found, work, rules, objective, online),
+        None if online else stored(ground.tiers, work, units / 1e6),
+        layered_of(found, work, path),
+    )
+    each = rows.counts if online else np.array([sum(n * k <= most for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
+    held = (rows.tried > 0).astype(np.intp)
+    over = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)
+    considered, estimated = (tally(ground.fleet, ok.offers, over, one) for one in (each, held if online else held * each))
+    counted = Counts(considered, considered - estimated, estimated)
+    looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
+    lacks = missing.none_offered(ok, rules, ground.fleet) or (
+        limits_of_serving(job, rows, looked)
+        if len(rows.shape)
+        else missing.no_way(ground.fleet, looked.shapes, job.precisions, looked.chips)
+    )
+    over_many = beyond(job, rows, ground.fleet, most)
+    unable = {
+        family_of(part): "no engine for language models runs on it" for part in ground.fleet.parts if part.kind in _NO_ENGINE
+    } | missing.unable(ground.fleet, shapes, rows.shape, np.where(rows.fits > 0, 0.0, rows.short), over_many)
+    refused = (*ok.refused, *refused_beyond(ground.fleet, ok.offers, over_many, job))
+    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, unable)
+
+
+def _arrivals(known: Known, path: str, work: Serve | Batch) -> tuple[float, float]:
+    """Requests per second at the peak, or callers at once; offline neither."""
+    if isinstance(work, Batch):
+        return 0.0, 0.0
+    if work.arrival.concurrency is not None:
+        return 0.0, float(work.arrival.concurrency)
+    return arrivals(known, work, path).curve.peak, 0.0
+
+
+def _longest(work: Serve | Batch) -> float:
+    """Tokens of the longest sequence that must be accepted."""
+    assert work.input_tokens is not None
+    assert work.output_tokens is not None
+    stated = getattr(work, "context", None)
+    return float(
+        stated or (work.input_tokens.max or work.input_tokens.mean) + (work.output_tokens.max or work.output_tokens.mean)
+    )
+
+
+def serving_hours(work: Serve) -> float:
+    """Of a month, in which it is on."""
+    return float(work.schedule.hours_per_week or 168.0) * _WEEKS
+
+
+def _drawn(part: Part) -> float:
+    """Watts of a machine for each of its chips: a processor is most of its machine."""
+    return part.power_w * (1.0 if part.kind == "cpu" else HOST)

@@ -1,0 +1,325 @@
+"""The best way to serve on every shape: splits and precisions, each at the highest rate that keeps the goals.
+
+One row per shape and precision. A replica of tp x pp chips answers so many requests a second while every latency goal holds;
+the number of replicas follows from the asked rate, the number of machines from how many replicas one machine holds. Of a
+shape's splits the one that needs the fewest machines is kept, of those the one that leaves most room.
+
+Rows that no load can save are not predicted: where reading the weights once for a token, or multiplying one prompt with
+them, takes longer than a goal allows even at 95% of the nominal bandwidth and peak (`family_inference.FLOORS`, below which
+no prediction goes). That is what most processors and small slices of a chip fail by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.memory_serving import kv_bytes, kv_room, serving_memory
+from chipwise.perf.model import Model
+from chipwise.perf.part import Part
+from chipwise.perf.predict_serving import Generation, highest_rate, percentiles, predict, replica, slots, usual_engines
+from chipwise.perf.setup import ServingSetup
+from chipwise.perf.transformer import Layer, Transformers
+from chipwise.planner.fleet import Fleet, Index, Shape, machines_for
+from chipwise.planner.limits import Mask
+
+WIDEST_TENSOR = 8
+BUSY = 0.8  # of what a replica can answer at most, where no latency goal says when it is full
+AT_BEST = 0.96  # of nominal bandwidth and peak: a hair above what predictions are floored at
+
+
+@dataclass(frozen=True, slots=True)
+class ServingJob:
+    model: str
+    layer: Layer
+    input_len: float
+    output_len: float
+    prefix_len: float
+    precisions: tuple[str, ...]
+    kv_precision: str | None
+    goals: Mapping[tuple[str, float], float]  # ("ttft", 0.9) -> seconds
+    rate: float  # requests per second at the peak; 0: as many as possible (offline)
+    concurrency: float = 0.0  # callers who each wait for their answer, instead of a rate
+    longest: float = 0.0  # tokens of one sequence that must fit; 0: the mean one
+    least_replicas: float = 1.0
+    most_replicas: float = np.inf
+    least_rate: float = 0.0  # requests per second that must be possible, whatever arrives
+
+
+@dataclass(frozen=True)
+class Serving:
+    """One row per shape, precision and split."""
+
+    shape: Index
+    precision: Coded
+    tp: Array
+    pp: Array
+    engine: Coded
+    fits: Array  # 1: the weights and one sequence
+    short: Array  # bytes per chip that are missing
+    rate: Array  # requests per second of one replica within the goals; 0: no rate keeps them
+    replicas: Array
+    machines: Array
+    spread: Array  # high over value, of the time per token
+    per_machine: Array  # requests per second; a replica over several machines counts in parts
+    counts: Index  # numbers of machines that the limits leave to choose from
+    provenance: Coded  # how near to measurements
+    tried: Array  # 1: predicted; 0: left out, because it does not fit or no load keeps the goals
+    alone: Array  # `rate`, also where so many replicas or chips are not allowed
+
+
+def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Serving:
+    """`chip_limits` are the fewest and most chips at one time."""
+    reach = fleet.shape_reach()
+    rows = [
+        (at, precision, tp, pp)
+        for at in shapes
+        for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[at], float(reach[at])))
+        if _runs(fleet.part(at), precision) and max(fleet.shapes[at].chips, tp * pp) <= chip_limits[1]
+    ]
+    if not rows:
+        none = np.zeros(0)
+        empty = np.zeros(0, dtype=np.intp)
+        return Serving(
+            empty,
+            Coded((), empty),
+            none,
+            none,
+            Coded.of(""),
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            none,
+            empty,
+            Coded.of(""),
+            none,
+            none,
+        )
+    shape = np.array([row[0] for row in rows], dtype=np.intp)
+    precision = Coded.of([row[1] for row in rows])
+    tp, pp = (np.array([row[place] for row in rows], dtype=np.float64) for place in (2, 3))
+    ask = ask_of(job, fleet, shape, precision, tp, pp)
+    capacity = np.array([one.memory_bytes for one in fleet.shapes])[shape]
+    one = ask.setup.change(batch=column(1.0))
+    if job.longest > job.input_len + job.output_len:
+        one = one.change(input_len=column(max(job.longest - job.output_len, 1.0)))
+    room = kv_room(serving_memory(ask.model, one), one, capacity)  # below zero where not even the weights fit
+    short = np.maximum(kv_bytes(ask.model, one) - room, 0.0)
+    fits = short <= 0
+    rate, spread, at_once = np.zeros(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
+    tried = fits & ~_hopeless(job, ask)
+    held = np.flatnonzero(tried)
+    provenance = Coded(("",), np.zeros(len(rows), dtype=np.intp))
+    if len(held):
+        first, alike = _replicas(ask, tp, pp, shape, held)
+        some = ask_of(job, fleet, shape[first], Coded(precision.names, precision.index[first]), tp[first], pp[first])
+        *found, near = _capacity(job, some, model)
+        rate[held], spread[held], at_once[held] = (np.broadcast_to(one, first.shape)[alike] for one in found)
+        provenance.index[held] = 1 + np.broadcast_to(near.index, first.shape)[alike]
+        provenance = Coded(("", *near.names), provenance.index)
+    chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[shape]
+    asked, able = (job.concurrency, at_once) if job.concurrency else (job.rate, rate)
+    replicas = np.ceil(asked / np.maximum(able, 1e-9) - 1e-9) if asked else np.ones(len(rows))
+    replicas = np.maximum(np.where(able > 0, replicas, 1.0), job.least_replicas)
+    if job.least_rate:
+        replicas = np.maximum(replicas, np.where(rate > 0, np.ceil(job.least_rate / np.maximum(rate, 1e-9) - 1e-9), 1.0))
+    machines = machines_for(chips, tp * pp, replicas)
+    alone = rate
+    rate = np.where((machines * chips <= chip_limits[1]) & (replicas <= job.most_replicas), rate, 0.0)
+    return Serving(
+        shape,
+        precision,
+        tp,
+        pp,
+        ask.setup.engine,
+        fits.astype(float),
+        short,
+        rate,
+        replicas,
+        np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
+        spread,
+        rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
+        np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
+        provenance,
+        tried.astype(float),
+        alone,
+    )
+
+
+def _replicas(ask: Generation, tp: Array, pp: Array, shape: Index, rows: Index) -> tuple[Index, Index]:
+    """(one of each kind, the kind of each row): a replica within fast links is the same whatever machine it is in."""
+    beyond = np.where(tp * pp > ask.hardware.domain, 1 + shape, 0)
+    columns = (ask.hardware.part.index, ask.setup.precision_weights.index, tp.astype(np.intp), pp.astype(np.intp), beyond)
+    key = np.zeros(len(rows), dtype=np.intp)
+    for one in columns:
+        key = key * (int(one.max()) + 1) + one[rows]
+    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
+    return rows[first], alike
+
+
+def _hopeless(job: ServingJob, ask: Generation) -> Mask:
+    """Rows that miss a goal whatever the load: one request alone takes too long at the fastest that the hardware could be.
+
+    A median or higher percentile of a time per token, or of a whole answer, is no less than the time of a step, and a step
+    reads every weight that one token meets; a first token waits for its prompt. Stages follow each other, so that only the
+    tensor split makes one request faster.
+    """
+    run = replica(ask)
+    met = run.model.layers * run.model.weights_met(column(1.0))
+    token = met * run.weight_bytes / (run.tp * run.bandwidth * AT_BEST)
+    fresh = max(job.input_len - job.prefix_len, 1.0)
+    worked = run.model.layers * (run.model.attention_weights + run.model.mlp_weights)
+    first = 2.0 * fresh * worked / (run.tp * run.peak * AT_BEST)
+    least = {"ttft": first, "tpot": token, "latency": first + max(job.output_len - 1.0, 0.0) * token}
+    lost = np.zeros(len(ask), dtype=bool)
+    for (name, share), limit in job.goals.items():
+        if name == "ttft" or share >= 0.5:
+            lost |= least[name] > limit
+    return lost
+
+
+def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]]:
+    """`reach` is the most machines that one replica can be spread over."""
+    layer, chips = job.layer, shape.chips
+    if not shape.whole:  # slices do not reach each other, and a processor's sockets count as one
+        return [(1, 1)]
+    widths = [t for t in (1, 2, 4, 8, 16) if t <= min(WIDEST_TENSOR, chips) and layer.heads % t == 0 and layer.hidden % t == 0]
+    depths = [p for p in (1, 2, 4) if p <= layer.layers]
+    inside = [(tp, pp) for tp, pp in product(widths, depths) if tp * pp <= chips]
+    # Over several machines only in stages, each as wide as a machine: what one machine holds is better served by it.
+    across = [(widths[-1], pp) for pp in depths if widths and widths[-1] * pp > chips >= 4 and chips == widths[-1]]
+    return inside + [(tp, pp) for tp, pp in across if -(-tp * pp // chips) <= reach]
+
+
+def _runs(part: Part, precision: str) -> bool:
+    return precision in ("int8", "int4", "fp32") or part.has(precision)
+
+
+def ask_of(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Array, pp: Array) -> Generation:
+    parts = _used(Coded.of([one.part for one in fleet.shapes]), shape)
+    node = np.array([float(one.chips) for one in fleet.shapes])
+    fabric = np.array([one.fabric for one in fleet.shapes])
+    hardware = Hardware.of(parts, fleet.parts.by_name, node[shape], fabric[shape])
+    cache = job.kv_precision or "bf16"
+    setup = ServingSetup.of(
+        batch=1.0,
+        input_len=job.input_len,
+        output_len=job.output_len,
+        prefix_len=job.prefix_len,
+        tp=tp,
+        pp=pp,
+        precision_weights=precision,
+        precision_kv=cache,
+        engine=usual_engines(hardware),
+    )
+    return Generation(
+        Transformers.of([job.layer]),
+        Coded.of(job.model),
+        hardware,
+        setup,
+        Coded.of("full"),
+        column(0.0),
+        column(1.0),
+        column(1.0),
+    )
+
+
+def _used(names: Coded, rows: Index) -> Coded:
+    """The rows with only the names that they have: every prediction looks all names up, and most shapes are processors."""
+    index = names.index[rows]
+    there = np.flatnonzero(np.bincount(index, minlength=len(names.names)))
+    place = np.zeros(len(names.names), dtype=np.intp)
+    place[there] = np.arange(len(there))
+    return Coded(tuple(names.names[at] for at in there.tolist()), place[index])
+
+
+def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Coded]:
+    """Requests per second of one replica, how much slower it may be at the interval's end, callers at once, provenance."""
+    full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
+    most = full.value * BUSY
+    spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), most.shape)
+    if job.concurrency:
+        held = most_at_once(job, ask, model)
+        closed = replace(ask, setup=ask.setup.change(batch=np.maximum(held, 1.0)), scenario=Coded.of("closed"))
+        rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
+        return np.where(held > 0, rate, 0.0), spread, held, full.provenance
+    if not job.goals:
+        return most if job.rate else full.value, spread, np.zeros(1), full.provenance
+    kept = highest_rate(ask, model, dict(job.goals))
+    return np.minimum(kept, most), spread, np.zeros(1), full.provenance
+
+
+def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
+    """Callers that one replica answers within the goals, none of them queued; 0: not even one."""
+    room = np.broadcast_to(np.minimum(slots(ask), job.concurrency), (len(ask),))
+    if not job.goals:
+        return room
+    shares = sorted({share for _, share in job.goals})
+
+    def fine(held: Array) -> Mask:
+        trial = replace(ask, setup=ask.setup.change(batch=held), scenario=Coded.of("closed"))
+        found = predict(trial, model, ("ttft_ms", "tpot_ms"))
+        took = percentiles(found["ttft_ms"], found["tpot_ms"], trial, shares)
+        met: Mask = np.logical_and.reduce([took[name][share] <= limit for (name, share), limit in job.goals.items()])
+        return met
+
+    low, high = np.zeros(len(room)), np.floor(room)
+    if np.all(fine(np.maximum(high, 1.0))):
+        return np.asarray(high, dtype=np.float64)
+    low = np.where(fine(np.ones(len(room))), 1.0, 0.0)
+    for _ in range(int(np.ceil(np.log2(max(float(high.max()), 2.0)))) + 1):
+        middle = np.maximum(np.floor((low + high) / 2), 1.0)
+        good = fine(middle) & (low > 0)
+        low, high = np.where(good, np.maximum(middle, low), low), np.where(good, high, np.maximum(middle - 1, low))
+    return np.asarray(low, dtype=np.float64)
+
+
+def best(found: Serving, online: bool) -> Index:
+    """Of every shape and precision the row that needs the fewest machines, of those the one with most room; offline the one
+    that gets most out of a machine."""
+    able = np.flatnonzero((found.fits > 0) & (found.rate > 0))
+    room = found.rate[able] * found.replicas[able]
+    first, second = (found.machines[able], -room) if online else (-found.per_machine[able], found.machines[able])
+    order = able[np.lexsort((second, first, found.precision.index[able], found.shape[able]))]
+    keys = np.stack([found.shape[order], found.precision.index[order]], axis=1)
+    if not len(keys):
+        return order
+    fresh = np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)])
+    chosen: Index = order[fresh]
+    return chosen
+
+
+def lone(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> dict[tuple[str, float], Array]:
+    """Seconds of every goal for a request that is alone on its replica, of some rows: no load does better."""
+    return _took(replace(_some(job, fleet, rows, at), scenario=Coded.of("closed")), model, tuple(job.goals))
+
+
+def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> dict[tuple[str, float], Array]:
+    """Seconds of every goal at the asked load, shared by a row's replicas; where there is no goal, medians."""
+    ask, many = _some(job, fleet, rows, at), np.maximum(rows.replicas[at], 1.0)
+    if job.concurrency:
+        ask = replace(ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / many, 1.0)), scenario=Coded.of("closed"))
+    else:
+        ask = replace(ask, rate=np.maximum(job.rate / many, 1e-6), scenario=Coded.of("open"))
+    return _took(ask, model, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)))
+
+
+def _some(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Generation:
+    precision = Coded(rows.precision.names, rows.precision.index[at])
+    return ask_of(job, fleet, rows.shape[at], precision, rows.tp[at], rows.pp[at])
+
+
+def _took(ask: Generation, model: Model, goals: Sequence[tuple[str, float]]) -> dict[tuple[str, float], Array]:
+    if not goals:
+        return {}
+    found = predict(ask, model, ("ttft_ms", "tpot_ms"))
+    took = percentiles(found["ttft_ms"], found["tpot_ms"], ask, sorted({share for _, share in goals}))
+    return {(name, share): np.broadcast_to(took[name][share], (len(ask),)) for name, share in goals}

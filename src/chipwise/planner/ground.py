@@ -1,0 +1,176 @@
+"""What plans of every kind stand on: the market beside the offers, what may be spent, and the data that must be fed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.errors import BadInput
+from chipwise.money.carbon import Grids
+from chipwise.money.interruption import Rates
+from chipwise.money.storage import Tiers
+from chipwise.money.transfer import Gravity
+from chipwise.perf.feeding import tiers
+from chipwise.planner import quotas
+from chipwise.planner.assemble import Goals, Stored
+from chipwise.planner.fleet import Fleet, Index, fleet_of
+from chipwise.planner.limits import Rules
+from chipwise.planner.pricing import Market
+from chipwise.planner.values.plan import Plan
+from chipwise.predictor.kinds.ask import Ask
+from chipwise.predictor.kinds.goals import stretch, time_limits
+from chipwise.units import DAY, HOUR, MONTH, YEAR
+from chipwise.workload.data import Access
+from chipwise.workload.goals import Period
+from chipwise.workload.kinds import Batch, Common, Learning, Render, Serve
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+PERIODS = {Period.HOUR: HOUR, Period.DAY: DAY, Period.MONTH: MONTH, Period.YEAR: YEAR}  # in seconds; TOTAL has none
+
+
+@dataclass(frozen=True, slots=True)
+class PlanGround:
+    """What every plan of a session stands on."""
+
+    fleet: Fleet
+    market: Market
+    tiers: Tiers
+
+
+def market_of(fleet: Fleet) -> Market:
+    catalog = fleet.catalog
+    return Market(
+        fleet,
+        Rates(catalog.rows("interruptions"), catalog.machines),
+        Gravity(catalog.rows("storage"), catalog.regions),
+        Grids(catalog.regions, catalog.rows("energy")),
+    )
+
+
+def tiers_of(catalog: Catalog) -> Tiers:
+    return Tiers(catalog.rows("storage"), tiers())
+
+
+def budget_usd(work: Common, monthly: bool) -> float | None:
+    """Of the job or, where a month is planned, of a month. None also where a job has a budget per hour, day, month or year:
+    that limits how fast money is spent, not how much (`goals_of`)."""
+    budget = work.goals.budget
+    if budget is None:
+        return None
+    seconds = PERIODS.get(budget.per)
+    if not monthly:
+        return budget.usd if seconds is None else None
+    return budget.usd if seconds is None else budget.usd * MONTH / seconds
+
+
+def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | None, monthly: bool) -> Goals:
+    """What every choice must keep. Of a job, a budget per period is kept in every period of its run; what goes on for a month
+    has its rate in `arrival`, so a throughput is a goal of jobs alone."""
+    budget, count = work.goals.budget, None if monthly else items_of(work)
+    period = PERIODS.get(budget.per) if budget is not None and not monthly else None
+    return Goals(
+        objective,
+        deadline_s,
+        budget.usd if budget is not None and period is not None else budget_usd(work, monthly),
+        math.inf if period is None else period,
+        work.goals.throughput if count is not None else None,
+        *(count or (0.0, "item")),
+        rules=rules,
+    )
+
+
+def items_of(work: Common) -> tuple[float, str] | None:
+    """What a throughput counts, and how many there are in all; None: the kind has none."""
+    match work:
+        case Learning(tokens=float() | int() as tokens):
+            return tokens * work.epochs, "token"
+        case Learning(samples=float() | int() as samples):
+            return samples * work.epochs, "sample"
+        case Batch():
+            return float(work.items), "item"
+        case Render():
+            return float(work.frames), "frame"
+    return None
+
+
+def slowest_s(work: Common) -> float | None:
+    """Seconds in which a job must be done to reach its throughput."""
+    count = items_of(work)
+    return None if count is None or work.goals.throughput is None else count[0] / work.goals.throughput
+
+
+def running_s(known: Known, work: Common) -> float | None:
+    """Seconds of running until it must be done; a schedule that pauses leaves fewer of them."""
+    limits = [limit for _, limit in time_limits(Ask(known, "", "", {}), work)]
+    return min(limits) / stretch(work) if limits else None
+
+
+def check_moment(known: Known, work: Common) -> None:
+    """`finish_by` counts from the start of today, in UTC: a moment before is no deadline but a mistake."""
+    moment = work.goals.finish_by
+    if moment is not None and moment <= datetime.combine(known.today, time(), UTC):
+        raise BadInput(
+            f"goals.finish_by: {moment.isoformat(timespec='minutes')} is past; today is {known.today}.",
+            remedy="Give a moment to come, such as 2027-03-31T18:00+02:00, or a deadline such as 72h.",
+        )
+
+
+def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Plan:
+    """What limits left to say of a plan: quotas, doubts about what must run, and goals that nothing was held against."""
+    plan = quotas.told(plan, rules)
+    notes = []
+    if plan.winner is not None:
+        chip = plan.winner.chip.partition(" (")[0]
+        notes += [f"Not sure: {one.doubts[chip]}" for one in rules.requires if chip in one.doubts]
+    if work.goals.finish_by is not None and plan.per == "job":
+        notes.append(f"goals.finish_by is counted from the start of {known.today}, UTC.")
+    if plan.per == "month":
+        ends = [name for name in ("deadline", "finish_by") if getattr(work.goals, name) is not None]
+        notes += [f"goals.{name} is not held against anything: this goes on, month after month." for name in ends]
+    if work.goals.throughput is not None and plan.per == "month" and not (isinstance(work, Serve) and work.input_tokens):
+        notes.append("goals.throughput is not held against anything here: what arrives says how much must be done.")
+    elif work.goals.throughput is not None and plan.per == "job" and items_of(work) is None:
+        notes.append("goals.throughput is not held against anything: this kind counts no items. Give a deadline instead.")
+    return replace(plan, notes=(*plan.notes, *notes))
+
+
+def stored(tiers: Tiers, work: Common, units: float) -> Stored | None:
+    """The workload's data, if it names any, over so many units of work."""
+    data = work.data
+    if data is None:
+        return None
+    passes = float(getattr(work, "epochs", 1.0)) if data.access is Access.EPOCHS else 1.0
+    return Stored(tiers, data.size, data.size * passes / max(units, 1e-9), passes, data.files)
+
+
+def ground_for(known: Known, wide: bool = False) -> PlanGround:
+    """`wide`: with processors and slices of chips, which serve small models and train none."""
+    key = ("plan", "wide ground" if wide else "ground")
+    ground = known.memo.get(key)
+    if ground is None:
+        ground = known.memo[key] = _lay_ground(known, wide)
+    found: PlanGround = ground
+    return found
+
+
+def _lay_ground(known: Known, wide: bool) -> PlanGround:
+    fleet = fleet_of(known.catalog, known.parts, wide)
+    return PlanGround(fleet, market_of(fleet), tiers_of(known.catalog))
+
+
+def asked_goals(known: Known, work: Common, rules: Rules, objective: str | None, per_month: bool) -> Goals:
+    deadline = None if per_month else running_s(known, work)
+    return goals_of(work, rules, objective or str(work.goals.objective), deadline, per_month)
+
+
+def shapes_offered(fleet: Fleet, offers: Index) -> Index:
+    """Each once. (`np.unique` alone would import what 25 ms of a cold start go into.)"""
+    shape = fleet.shape_of[np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]]
+    return np.flatnonzero(np.bincount(shape, minlength=len(fleet.shapes)))

@@ -1,0 +1,77 @@
+"""Plans for everything but transformers on whole accelerators: a file for each family of work, `ways` for what they share.
+
+Each file loads when its kind is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.errors import BadInput
+from chipwise.planner.limits import Rules
+from chipwise.planner.values.plan import Plan
+from chipwise.predictor.kinds.ask import Ask, by_samples, kind_of, known_model
+from chipwise.workload.goals import Where
+from chipwise.workload.kinds import Batch, Common, Hpc, Hybrid, Interactive, Learning, Render, Serve, Stream, Transcode
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+_ALWAYS = (Hpc, Render, Transcode, Stream, Hybrid, Interactive)
+
+
+def handles(known: Known, path: str, work: Common) -> bool:
+    """Whether it is planned here; transformers over tokens and pipelines are not."""
+    if isinstance(work, Serve) and _at_the_edge(work):
+        return True
+    if isinstance(work, Learning | Serve | Batch):
+        shape = known_model(Ask(known, path, "", {}), work)[2]
+        return by_samples(shape, "train" if isinstance(work, Learning) else "serve")
+    return isinstance(work, _ALWAYS)
+
+
+def _goes_on(work: Common) -> bool:
+    """What has no end: notebooks, live video and streams. Serving sees to it itself."""
+    return isinstance(work, Interactive | Stream) or (isinstance(work, Transcode) and work.duration is None)
+
+
+def _at_the_edge(work: Serve) -> bool:
+    return work.devices is not None or Where.EDGE in work.limits.where
+
+
+def plan_other(known: Known, path: str, work: Common, rules: Rules, objective: str | None = None, top: int = 10) -> Plan:
+    """`rules` are the workload's limits in the catalog's names."""
+    from chipwise.planner.kinds.ways import Question
+
+    if rules.interruptible is None and _goes_on(work):  # people and viewers are there: machines that vanish must be asked for
+        rules = replace(rules, interruptible=False)
+    question = Question(known, path, work, rules, objective, top)
+    match work:
+        case Hpc() | Render():
+            from chipwise.planner.kinds import hpc_render as computing
+
+            return computing.plan_hpc(question, work) if isinstance(work, Hpc) else computing.plan_render(question, work)
+        case Transcode() | Stream():
+            from chipwise.planner.kinds import video_streams as flowing
+
+            return flowing.plan_stream(question, work) if isinstance(work, Stream) else flowing.plan_transcode(question, work)
+        case Hybrid():
+            from chipwise.planner.kinds.circuits import plan_hybrid
+
+            return plan_hybrid(question, work)
+        case Interactive():
+            from chipwise.planner.kinds.notebooks import plan_interactive
+
+            return plan_interactive(question, work)
+        case Serve() if _at_the_edge(work):
+            from chipwise.planner.kinds.devices import plan_devices
+
+            return plan_devices(question, work)
+        case Serve() | Batch() | Learning():
+            from chipwise.planner.kinds import samples
+
+            if isinstance(work, Learning):
+                return samples.plan_learning(question, work)
+            return samples.plan_serving(question, work) if isinstance(work, Serve) else samples.plan_batch(question, work)
+    raise BadInput(f"{work.name}: work of the kind {kind_of(work)} is not planned yet.", remedy=f"chipwise predict {path}")

@@ -1,0 +1,226 @@
+"""Quantum circuits and classical work in turns: a machine by the hour, and a quantum processor by tasks and shots.
+
+A file that names a device gets that one; else every device with enough qubits and a price competes, and so does simulating
+the circuits on the machine's own chip, or by a managed state-vector simulator, which is taken to be as fast as that machine.
+What a device costs is a line of each candidate's cost; which one it is and what it costs is its `QuantumPart`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from chipwise.catalog.tables import QuantumPrice
+from chipwise.money.cost import Line
+from chipwise.perf.kernels import hpc, quantum
+from chipwise.perf.kernels.chips import Chips
+from chipwise.perf.kernels.work import Terms
+from chipwise.planner.kinds.ways import MEMORY, Cannot, Ground, Question, Table, Way, Ways, ground_of, plan_ways, unable
+from chipwise.planner.ranking import first_of
+from chipwise.planner.values.plan import Choice, Loss, Plan, QuantumPart
+from chipwise.predictor.kinds.ask import Ask
+from chipwise.predictor.kinds.hybrid import quantum_device
+from chipwise.predictor.samples import able_chip
+from chipwise.text import duration, usd
+from chipwise.units import GIB
+from chipwise.workload.kinds import Hybrid
+
+OWN = "simulated on the chip"
+STATE_VECTOR = "state vector"  # in the notes of a managed simulator whose work is modelled
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What can run the circuits: what all iterations cost there, and seconds of one."""
+
+    name: str
+    lines: tuple[Line, ...]
+    each: Terms | None  # None: simulated, by the speed of the classical chip
+    usd_per_minute: float = 0.0  # of a simulator that is rented
+    managed: bool = True
+
+
+@dataclass(slots=True)
+class _Tried:
+    """Which device each way has, in the order of ways; and the largest state that a machine holds."""
+
+    devices: list[Device] = field(default_factory=list)
+    largest_bytes: float = 0.0
+
+
+def plan_hybrid(question: Question, work: Hybrid) -> Plan:
+    ground = ground_of(question.known, question.rules)
+    devices, losses = _devices(question, ground, work)
+    table = Table(
+        "hybrid",
+        "job",
+        float(work.iterations),
+        "iteration",
+        notes=("The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.",),
+    )
+    tried = _Tried()
+    made = plan_ways(question, ground, table, lambda at: _turns(question, ground, work, devices, at, tried))
+    return replace(made, losses=(*made.losses, *_others(made, work, devices, tried), *losses))
+
+
+def _others(plan: Plan, work: Hybrid, devices: Sequence[Device], tried: _Tried) -> list[Loss]:
+    """The best choice with every other device, and why it lost; a simulator that no machine holds tells how much it lacks."""
+    winner, rows = plan.winner, plan.rows
+    if winner is None or winner.quantum is None or rows is None:
+        return []
+    place = {device.name: at for at, device in enumerate(devices)}
+    of_way = np.array([place[device.name] for device in tried.devices], dtype=np.intp)
+    found = []
+    for at in first_of(of_way[rows.priced.way], rows.ranked).tolist():
+        one = rows.choice(at)
+        assert one.quantum is not None
+        if one.quantum.device != winner.quantum.device:
+            found.append(Loss(one.quantum.device, one, rows.verdict(one) or _against(winner, one)))
+    seen = {winner.quantum.device, *(loss.family for loss in found)}
+    state = float(quantum.state_bytes(work.quantum.qubits)[0]) / GIB
+    told = (
+        f"the simulator cannot hold {work.quantum.qubits} qubits: the state needs {_gib(state)} GiB, and the largest machine "
+    )
+    told += f"holds {_gib(tried.largest_bytes / GIB)}"
+    return found + [Loss(one.name, None, told) for one in devices if one.name not in seen]
+
+
+def _gib(value: float) -> str:
+    return f"{value:,.0f}" if 1 <= value < 1e12 else f"{value:.3g}"
+
+
+def _against(winner: Choice, one: Choice) -> str:
+    assert one.quantum is not None
+    kind = "QPU" if one.quantum.kind == "qpu" else "simulator"
+    times = one.usd / max(winner.usd, 1e-9)
+    more = f"{times:,.0f} times as much" if times >= 10 else f"{times:.2g} times as much"
+    return (
+        f"{kind}: {usd(one.usd)} a job against {usd(winner.usd)}, {more} ({usd(one.quantum.usd)} for circuits), and "
+        f"{duration(one.seconds)} against {duration(winner.seconds)}"
+    )
+
+
+def _devices(question: Question, ground: Ground, work: Hybrid) -> tuple[list[Device], list[Loss]]:
+    """Those that can, and why the others cannot."""
+    named = quantum_device(Ask(question.known, question.path, "", {}), work)
+    rows: Sequence[QuantumPrice] = [named] if named is not None else ground.fleet.catalog.rows("quantum")
+    able, losses = [], []
+    circuits = quantum.Circuits.from_quantum(work.quantum)
+    for row in rows:
+        name = f"{row.provider} {row.device}"
+        if row.kind == "note" or (named is None and row.kind == "simulator" and row.usd_per_minute is None):
+            continue  # a simulator that costs nothing runs on the machine: that is `OWN`
+        why = _refused(question, ground, row, work) or (_unmodelled(row) if named is None else "")
+        price = quantum.price(row, circuits, work.iterations)
+        if row.kind == "simulator" and (named is not None or not why):
+            able.append(Device(name, (), None, row.usd_per_minute or 0.0))
+        elif why or price is None:
+            losses.append(Loss(name, None, why or "no price by task, shot or minute is known"))
+        else:
+            each = quantum.run(circuits, quantum.TIMINGS[quantum.technology(row)], batches=1.0 / work.iterations)
+            lines = tuple(
+                Line(f"{name} {what}", float(dollars[0]), _how(what, row, work))
+                for what, dollars in zip(price.names, price.usd, strict=True)
+                if dollars[0]
+            )
+            able.append(Device(name, lines, each))
+    if named is None:
+        able.append(Device(OWN, (), None, managed=False))
+    return able, losses
+
+
+def _unmodelled(row: QuantumPrice) -> str:
+    """Why nothing is known of a managed simulator's time, by which it is paid; empty where there is a model."""
+    if row.kind != "simulator" or STATE_VECTOR in row.fact.notes.lower():
+        return ""
+    return f"how long it takes is not modelled ({row.fact.notes.partition(';')[0]})"
+
+
+def _how(name: str, row: QuantumPrice, work: Hybrid) -> str:
+    tasks = work.iterations * work.quantum.circuits
+    if name == "tasks":
+        return f"{tasks:,} x ${row.usd_per_task:g}"
+    return f"{tasks * work.quantum.shots:,} x ${row.usd_per_shot:g}" if name == "shots" else ""
+
+
+def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid) -> str:
+    """Why a device may not be used; empty where it may."""
+    rules = question.rules
+    provider = row.provider.split()[0]
+    country = next((one.country for one in ground.fleet.catalog.regions if one.key == (provider, row.region)), None)
+    if "analog" in row.fact.notes.lower():
+        return "analogue only: it runs no circuits of gates"
+    if row.qubits is None or row.qubits < work.quantum.qubits:
+        held = "is a simulator of" if row.kind == "simulator" else "has"
+        return f"{held} {row.qubits:g} qubits, {work.quantum.qubits} needed" if row.qubits else "how many qubits is not known"
+    if (rules.providers is not None and provider not in rules.providers) or provider in rules.avoided_providers:
+        return f"sold by {row.provider}, which the limits leave out"
+    if (rules.countries is not None and country not in rules.countries) or (country and country in rules.avoided_countries):
+        return f"stands in {country or 'an unknown country'}, which the limits leave out"
+    return ""
+
+
+def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[Device], at: int, tried: _Tried) -> Ways:
+    """One machine: the classical part is one chip's work, and circuits wait for each other."""
+    shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+    if (cannot := unable(part, "hybrid")) is not None:
+        return cannot
+    needed = work.classical.memory or 0.0
+    if needed > part.memory_bytes:
+        return Cannot(
+            f"{part.name} has {part.memory_bytes / GIB:.0f} GiB of the {needed / GIB:.0f} needed",
+            needed / part.memory_bytes,
+            MEMORY,
+        )
+    precision = work.classical.precision.value
+    chips, rate = Chips.of([part], precision), None
+    if work.classical.measured is not None:
+        measured_on = able_chip(question.known, work.classical.measured.on, "hybrid")
+        rate = float(Chips.of([question.known.parts[measured_on.name]], precision).rate[0])
+    circuits = quantum.Circuits.from_quantum(work.quantum)
+    room = hpc.USABLE_MEMORY * part.memory_bytes * 2 ** int(math.log2(shape.chips))
+    tried.largest_bytes = max(tried.largest_bytes, room)
+    found, too_large = [], None
+    for device in devices:
+        each, lines = device.each, device.lines
+        if each is None:
+            if not quantum.fits(chips, work.quantum.qubits, shape.chips)[0]:
+                state = float(quantum.state_bytes(work.quantum.qubits)[0])
+                told = f"the state of {work.quantum.qubits} qubits takes {state / GIB:,.3g} GiB"
+                too_large = Cannot(
+                    f"{told}, more than {shape.chips} {part.name} hold", state / (part.memory_bytes * shape.chips), MEMORY
+                )
+                continue
+            each = quantum.simulate(chips, circuits, float(shape.chips))
+            minutes = float(each.total[0]) * work.iterations / 60
+            if device.usd_per_minute:
+                how = f"{minutes:,.1f} min x ${device.usd_per_minute:g}, as fast as this machine would be"
+                lines = (Line(f"{device.name} minutes", minutes * device.usd_per_minute, how),)
+        terms = quantum.hybrid(work, each, chips, rate)
+        part_of_it = QuantumPart(
+            device.name,
+            "qpu" if device.each is not None else "simulator",
+            device.managed,
+            work.quantum.qubits,
+            work.iterations * work.quantum.circuits,
+            work.quantum.shots,
+            math.fsum(line.usd for line in lines),
+            float(each.total[0]) * work.iterations,
+        )
+        found.append(
+            Way(
+                at,
+                1,
+                float(terms.total[0]),
+                float(terms.low[0]),
+                float(terms.high[0]),
+                precision,
+                lines=lines,
+                quantum=part_of_it,
+            )
+        )
+        tried.devices.append(device)
+    return found or too_large or Cannot("no quantum device is left, and the circuits cannot be simulated on it")

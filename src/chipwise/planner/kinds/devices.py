@@ -1,0 +1,143 @@
+"""Serving on small devices: one or more at every place, bought and paid for over three years.
+
+`devices` in a file counts places, each with the file's arrival of its own. Where limits.where also allows a cloud, machines
+there compete with the sum of all places' requests (models counted by samples only); the way there and back is not timed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from chipwise.errors import BadInput
+from chipwise.planner.assemble import family_of
+from chipwise.planner.fleet import fleet_of
+from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
+from chipwise.planner.kinds.samples import rate_of, serving_ways
+from chipwise.planner.kinds.ways import (
+    FORMAT,
+    MEMORY,
+    TIME,
+    Cannot,
+    Ground,
+    Question,
+    Table,
+    Way,
+    Ways,
+    ground_on,
+    plan_ways,
+)
+from chipwise.planner.limits import Allowed, allowed
+from chipwise.planner.values.plan import Plan
+from chipwise.predictor.kinds.answering import load_of
+from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
+from chipwise.predictor.kinds.device import answer_on_device, check_mode
+from chipwise.predictor.kinds.latencies import wanted_goals
+from chipwise.units import HOUR
+from chipwise.workload.goals import Where
+from chipwise.workload.kinds import Serve
+
+BUSY = 0.9  # of a device's time, where answers come one after the other
+
+
+def plan_devices(question: Question, work: Serve) -> Plan:
+    known, model, shape = known_model(Ask(question.known, question.path, "", {}), work)
+    question = replace(question, known=known)
+    sampled = by_samples(shape, "serve")
+    joined = with_devices(known.catalog, Use(question.month_s / HOUR, work.limits.power_watts))
+    ground = _ground(question, work, joined, elsewhere=sampled)
+    load, notes = load_of(Ask(known, question.path, "", {}), work)
+    goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
+    each, places = rate_of(work, load, goals), float(work.devices or 1)
+    one = serving_ways(question, ground, work, model, each) if sampled else _answers(question, ground, work, model, each)
+    elsewhere = serving_ways(question, ground, work, model, each * places) if sampled else one
+
+    def ways_of(at: int) -> Ways:
+        chip = ground.fleet.catalog.chips[ground.fleet.shapes[at].chip]
+        if ground.fleet.part(at).kind != "edge":
+            return elsewhere(at)
+        try:
+            check_mode(Ask(known, question.path, chip.name, {}), work, chip)
+        except BadInput as error:
+            return Cannot(error.message.removeprefix("limits.power_watts: ").rstrip("."))
+        least, allowed_w = joined.least_w.get(chip.name, 0.0), work.limits.power_watts or math.inf
+        if least > allowed_w:
+            return Cannot(
+                f"{chip.name} and its board draw {least:g} W, and {allowed_w:g} W are allowed", least / allowed_w, FORMAT
+            )
+        found = one(at)
+        if isinstance(found, Cannot):
+            return found
+        watts = joined.drawn_w.get(chip.name)
+        return [
+            replace(
+                way,
+                machines=int(way.machines * places),
+                replicas=int(way.machines * places),
+                watts=watts,
+                split={"devices a place": way.machines},
+            )
+            for way in found
+        ]
+
+    told = ["Edge devices: rules of thumb throughout; measure before buying many. Housing, camera and repair are not priced."]
+    if not sampled and len(work.limits.where) > 1:
+        told.append("Language models on machines elsewhere were not compared; leave out devices and `edge` to plan them.")
+    units = each * places * question.month_s / 1e6
+    return plan_ways(question, ground, Table("serve", "month", units, "million requests", notes=(*notes, *told)), ways_of)
+
+
+def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) -> Ground:
+    """The catalog and the devices. Limits on places and clouds are not for devices: they stand where the work is."""
+    known = question.known
+    catalog, unpriced = joined.catalog, joined.unpriced
+    fleet = fleet_of(catalog, known.parts, wide=True)
+    named, avoided = question.rules.chips, question.rules.avoided_chips
+    machine = np.frombuffer(catalog.offers.machine, dtype=np.int32)
+    here = [
+        at
+        for at in range(len(known.catalog.offers), len(catalog.offers))
+        if ((chip := catalog.machines[machine[at]].chip) is not None)
+        and (named is None or chip in named)
+        and chip not in avoided
+        and fleet.shape_of[machine[at]] >= 0
+    ]
+    ok = Allowed(np.zeros(0, dtype=np.intp), ())
+    if elsewhere and set(work.limits.where) - {Where.EDGE}:
+        ok = allowed(fleet_of(known.catalog, known.parts, wide=True), question.rules)
+    offers = np.concatenate([ok.offers, np.array(here, dtype=np.intp)])
+    reasons = {family_of(known.parts[chip]): f"nobody states what {chip} costs" for chip in unpriced}
+    away = "stands elsewhere; limits.where asks for the edge"
+    other = {family_of(fleet.part(at)): away for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"}
+    return ground_on(known, fleet, Allowed(offers, ok.refused), (other if not len(ok.offers) else {}) | reasons)
+
+
+def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
+    """A language model, one answer at a time."""
+    month = question.month_s
+
+    def ways_of(at: int) -> Ways:
+        chip = ground.fleet.shapes[at].chip
+        if ground.fleet.part(at).kind != "edge":
+            return Cannot("stands elsewhere; limits.where asks for the edge")
+        ask = Ask(ground.known, question.path, chip, {})
+        settings, _ = load_of(ask, work)
+        try:
+            view = answer_on_device(ask, work, model, settings)
+        except BadInput as error:
+            return Cannot(error.message.rstrip("."))
+        if not view["fits"]:
+            return Cannot(view["notes"][-1].removeprefix("It does not fit: ").rstrip("."), passed=MEMORY)
+        late = [one for one in view.get("goals", []) if not one["met"]]
+        if late:
+            worst = max(late, key=lambda one: one["predicted_s"] / one["limit_s"])
+            told = f"{worst['goal']} is {worst['predicted_s'] * 1e3:,.0f} ms, above {worst['limit_s'] * 1e3:,.0f} ms"
+            return Cannot(told, worst["predicted_s"] / worst["limit_s"], TIME)
+        took = float(view["time_s"]["value"])
+        machines = max(math.ceil(rate * took / BUSY - 1e-9), 1)
+        return [Way(at, machines, month, month, month, str(view["precision"]), rate=BUSY / took, replicas=machines)]
+
+    return ways_of

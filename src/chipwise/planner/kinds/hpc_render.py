@@ -1,0 +1,158 @@
+"""Numerical work and rendering over chips and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from chipwise.perf.arrays import Array, column
+from chipwise.perf.kernels import hpc, render
+from chipwise.perf.kernels.chips import Chips
+from chipwise.perf.part import Part
+from chipwise.planner.fleet import placed
+from chipwise.planner.kinds.ways import (
+    COUNT,
+    MEMORY,
+    Cannot,
+    Ground,
+    Question,
+    Table,
+    Way,
+    Ways,
+    ground_of,
+    machine_counts,
+    plan_ways,
+    reading_s,
+    remarked,
+    unable,
+    worthwhile,
+)
+from chipwise.planner.pricing import Checkpoint
+from chipwise.planner.values.plan import Choice, Plan
+from chipwise.predictor.samples import able_chip
+from chipwise.units import GIB
+from chipwise.workload.kinds import Hpc, Render
+
+EMULATED = 0.2  # of the FP32 rate: below it double precision is there for correctness, not for speed
+
+
+def plan_hpc(question: Question, work: Hpc) -> Plan:
+    ground = ground_of(question.known, question.rules)
+    state = Checkpoint(work.working_set or 0.0)
+    table = Table("hpc", "job", float(work.runs), "run", apart=False, checkpoint=state, notes=_hpc_notes(work))
+    made = plan_ways(question, ground, table, lambda at: _hpc_ways(question, ground, work, at))
+    return remarked(made, _double(ground)) if work.precision.value == "fp64" else made
+
+
+def _hpc_notes(work: Hpc) -> tuple[str, ...]:
+    sent = work.communication.bytes_per_step
+    return ("Each chip sends as much per step as the file says, whatever the number of chips.",) if sent else ()
+
+
+def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
+    """Over each number of machines: all chips on one run after the other, or groups of chips with a run each."""
+    shape, part = ground.fleet.shapes[at], placed(ground.fleet, at)
+    if (cannot := unable(part, "hpc")) is not None:
+        return cannot
+    counts = machine_counts(question, shape.chips)
+    room, needed = hpc.USABLE_MEMORY * part.memory_bytes, work.working_set or 0.0
+    able = counts[counts * shape.chips * room >= needed]
+    if not len(able):
+        most = float(counts[-1]) * shape.chips if len(counts) else 0.0
+        if not most:
+            return Cannot(f"no number of machines with {shape.chips} chips each is within limits.chip_count", passed=COUNT)
+        told = f"{most:g} {part.name} hold {most * room / GIB:,.0f} GiB of the {needed / GIB:,.0f} GiB"
+        return Cannot(told, needed / (most * room), MEMORY)
+    chips = able * shape.chips
+    best, low, high, groups = _fastest(work, part, chips, room)
+    reading = reading_s(question, ground, at, able)  # behind the work, so the longer of the two counts
+    best, low, high = (np.maximum(one, reading) for one in (best, low, high))
+    kept = worthwhile(question, best)
+    share = needed * groups / (chips * part.memory_bytes) if needed else None
+    return [
+        Way(
+            at,
+            int(able[row]),
+            float(best[row]),
+            float(low[row]),
+            float(high[row]),
+            work.precision.value,
+            {"runs at once": int(groups[row]), "chips a run": int(chips[row] // groups[row])},
+            None if share is None else float(share[row]),
+        )
+        for row in range(kept)
+    ]
+
+
+def _fastest(work: Hpc, part: Part, chips: Array, room: float) -> tuple[Array, Array, Array, Array]:
+    """Seconds on so many chips, their low and high, and over how many runs side by side; of equals the fewest.
+
+    All divisions are asked for at once: a question about one row costs as much as one about hundreds.
+    """
+    sides = np.arange(1.0, min(work.runs, chips.max()) + 1)
+    fine = (chips % sides[:, None] == 0) & (chips / sides[:, None] * room >= (work.working_set or 0.0))
+    side, row = np.nonzero(fine)
+    terms = hpc.job(work, [part], chips[row] / sides[side], at_once=sides[side])
+    told = np.full((3, *fine.shape), np.inf)
+    told[:, side, row] = terms.total, terms.low, terms.high
+    first = np.argmin(told[0], axis=0)
+    best, low, high = told[:, first, np.arange(len(chips))]
+    return best, low, high, sides[first]
+
+
+def _double(ground: Ground) -> Callable[[Choice], str]:
+    def remark(choice: Choice) -> str:
+        part = ground.fleet.parts[choice.chip]
+        rate, single = float(Chips.of([part], "fp64").rate[0]), part.rate("fp32")
+        if rate >= EMULATED * single:
+            return ""
+        return f"{choice.chip} does {rate / 1e12:.2g} TFLOP/s in double precision, of {single / 1e12:.0f} in single"
+
+    return remark
+
+
+def plan_render(question: Question, work: Render) -> Plan:
+    known = question.known
+    ground = ground_of(known, question.rules)
+    timed, notes = None, []
+    if work.measured is not None:
+        timed_on = able_chip(known, work.measured.on, "render")
+        timed = render.Timed(render.Renderers.of([timed_on], [known.parts[timed_on.name]]), column(work.measured.takes))
+    else:
+        notes.append("No frame was timed: the cost of a sample is a guess; give measured: {on: CHIP, takes: SECONDS}.")
+    engine, scene = render.engine_of(work), work.scene or 0.0
+    table = Table("render", "job", float(work.frames), "frame", checkpoint=None, notes=tuple(notes))
+
+    def ways_of(at: int) -> Ways:
+        shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+        if (cannot := unable(part, "render")) is not None:
+            return cannot
+        on = render.Renderers.of([ground.fleet.catalog.chips[shape.chip]], [part])
+        if not render.fits(on, scene, engine)[0]:
+            room = render.USABLE_MEMORY * part.memory_bytes
+            told = (
+                f"the scene takes {scene / GIB:.0f} GiB, {part.name} has room for {room / GIB:.0f}, and {engine} does not page"
+            )
+            return Cannot(told, scene / room, MEMORY)
+        counts = machine_counts(question, shape.chips)
+        if not len(counts):
+            return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+        counts = counts[counts * shape.chips <= work.frames] if work.frames >= counts[0] * shape.chips else counts[:1]
+        terms = render.job(work, on, counts * shape.chips, timed)
+        share = min(scene / part.memory_bytes, 1.0) if scene else None
+        return [
+            Way(
+                at,
+                int(counts[row]),
+                float(terms.total[row]),
+                float(terms.low[row]),
+                float(terms.high[row]),
+                "fp32",
+                {"frames at once": int(counts[row]) * shape.chips},
+                share,
+            )
+            for row in range(worthwhile(question, terms.total))
+        ]
+
+    return plan_ways(question, ground, table, ways_of)

@@ -1,0 +1,93 @@
+"""People at notebooks: seats by memory, on whole chips, in slices of them, or in turns."""
+
+from __future__ import annotations
+
+import math
+
+from chipwise.catalog.sharing import mig_profiles
+from chipwise.planner.kinds.ways import (
+    COUNT,
+    MEMORY,
+    Cannot,
+    Ground,
+    Question,
+    Table,
+    Way,
+    Ways,
+    ground_of,
+    plan_ways,
+    unable,
+)
+from chipwise.planner.values.plan import Plan
+from chipwise.units import GIB, HOUR
+from chipwise.workload.kinds import Interactive, Sharing
+
+
+def plan_interactive(question: Question, work: Interactive) -> Plan:
+    ground = ground_of(question.known, question.rules)
+    seats = float(work.at_once or work.people)
+    notes = ["Counted by memory; how fast a notebook is depends on what people run."]
+    if work.data is not None:
+        notes.append("Keeping the data for the month is not in the cost; bringing it there is.")
+    table = Table("interactive", "month", seats * question.month_s / HOUR, "seat hour", notes=tuple(notes))
+    return plan_ways(question, ground, table, lambda at: _seats(question, ground, work, at))
+
+
+def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Ways:
+    shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+    if (cannot := unable(part, "interactive")) is not None:
+        return cannot
+    if shape.share < 1 and work.sharing is Sharing.NONE:
+        return Cannot(f"{part.name} is a slice, and sharing is not allowed")
+    each = max(math.ceil(work.memory / part.memory_bytes - 1e-9), 1)  # chips of one person
+    if each > 1 and (shape.share < 1 or each > shape.chips):
+        told = f"{shape.chips} {part.name} give {shape.chips * part.memory_bytes / GIB:.0f} GiB"
+        return Cannot(
+            f"{told}, and each needs {work.memory / GIB:.0f}", work.memory / (shape.chips * part.memory_bytes), MEMORY
+        )
+    held, profile = 1, ""
+    if each == 1 and shape.share == 1 and work.sharing is Sharing.SLICES:
+        held, profile = _sliced(ground, work, shape.chip)
+    elif each == 1 and work.sharing is Sharing.TIME:
+        held = max(int(part.memory_bytes // work.memory), 1)
+    seats = float(work.at_once or work.people)
+    inside = shape.chips // each * held
+    machines = math.ceil(seats / inside)
+    limit = question.work.limits.chip_count.max
+    if limit is not None and machines * shape.chips > limit:
+        return Cannot(
+            f"{seats:g} seats take {machines * shape.chips} chips, above the {limit} allowed",
+            machines * shape.chips / limit,
+            COUNT,
+        )
+    slower = 1.0 + (held - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
+    split = {"seats a chip": held} if each == 1 else {"chips a seat": each}
+    if slower > 1:
+        split["slower by percent"] = round((slower - 1) * 100)
+    month = question.month_s
+    return [
+        Way(
+            at,
+            machines,
+            month,
+            month,
+            month,
+            profile,
+            split,
+            min(work.memory * held / (part.memory_bytes * each), 1.0),
+            replicas=None,
+        )
+    ]
+
+
+def _sliced(ground: Ground, work: Interactive, chip: str) -> tuple[int, str]:
+    """Slices of a chip that are large enough, the most of them; a chip that cannot be cut is one seat."""
+    fitting = [
+        one
+        for one in mig_profiles(ground.fleet.catalog.data)
+        if one.chip == chip and (one.memory_gb or 0) * GIB >= work.memory and one.instances
+    ]
+    if not fitting:
+        return 1, ""
+    best = max(fitting, key=lambda one: one.instances or 0)
+    return int(best.instances or 1), best.profile

@@ -1,0 +1,337 @@
+"""Models that are counted by samples: trained, served or run over a pile, on whole chips, slices and processors.
+
+Serving: a chip answers so many requests a second while the latency goals hold (`Curve.highest_rate`), or 80% of what it can
+at most where there are none. Training: copies side by side; where the batch of a copy has no room it is passed in pieces.
+A recommender whose tables no chip holds alone is split over the chips of a machine, in training of the job (`tables`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from chipwise.errors import BadInput
+from chipwise.perf import family_vision
+from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.feeding import Feeding, feed
+from chipwise.perf.model import FORMULA, Estimate
+from chipwise.planner.fleet import Shape as MachineShape
+from chipwise.planner.fleet import placed
+from chipwise.planner.kinds.tables import held, noted, split_of, trained
+from chipwise.planner.kinds.ways import (
+    COUNT,
+    FORMAT,
+    TIME,
+    Cannot,
+    Ground,
+    Question,
+    Table,
+    Way,
+    Ways,
+    ground_of,
+    machine_counts,
+    plan_ways,
+    reading_s,
+    unable,
+    worthwhile,
+)
+from chipwise.planner.pricing import Checkpoint
+from chipwise.planner.values.plan import Plan
+from chipwise.predictor.kinds.answering import load_of
+from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.predictor.kinds.latencies import wanted_goals
+from chipwise.predictor.pairs import pairs_of
+from chipwise.predictor.samples import Sampled, resolve, sample_curve
+from chipwise.workload.kinds import Batch, Learning, Serve
+from chipwise.workload.model.shape import ConvShape, Shape, VisionShape
+from chipwise.workload.schedule import Bursts
+
+BUSY = 0.8  # of what a chip can answer at most, where no latency goal says when it is full
+HALVINGS = 18  # of the span of rates: to a tenth of a percent
+WORKERS = 8.0  # vCPUs of a chip that prepare its data
+_OF_A_SAMPLE = ("input_tokens", "output_tokens", "precision")
+STEP_BATCH = 256.0  # samples a copy takes per step where the file does not say
+
+
+def asked(question: Question, ground: Ground, model: str, settings: Mapping[str, Any]) -> Callable[[int], Sampled | Cannot]:
+    """What is asked of a shape's chip, if it can do it. Names are resolved once per chip of the catalog."""
+
+    @cache
+    def of_chip(chip: str) -> Sampled | Cannot:
+        part, wanted = ground.known.parts[chip], settings.get("precision", "fp32")
+        if (cannot := unable(part, settings["task"])) is not None:
+            return cannot
+        if wanted != "fp32" and not part.has(wanted):
+            return Cannot(f"no {wanted} arithmetic is stated for {chip}; {', '.join(part.rates)} are", passed=FORMAT)
+        try:
+            return resolve(ground.known, model, chip, settings)
+        except BadInput as error:
+            return Cannot(error.message.rstrip("."))
+
+    def of_shape(at: int) -> Sampled | Cannot:
+        found = of_chip(ground.fleet.shapes[at].chip)
+        if isinstance(found, Cannot):
+            return found
+        ask = replace(found, part=placed(ground.fleet, at))
+        if ask.task == "train" and ask.tables:
+            return ask  # it depends on the number of machines
+        return held(ask, ground.fleet.shapes[at].chips)
+
+    return of_shape
+
+
+def rate_of(work: Serve, settings: Mapping[str, Any], goals: Mapping[float, float]) -> float:
+    """Requests per second; callers who each wait for an answer ask again as soon as the goals allow."""
+    if "rate" in settings:
+        return float(settings["rate"])
+    many = float(settings.get("concurrency", work.arrival.concurrency or 1))
+    return many / min(goals.values()) if goals else 0.0
+
+
+def plan_serving(question: Question, work: Serve) -> Plan:
+    known, model, _ = known_model(Ask(question.known, question.path, "", {}), work)
+    question = replace(question, known=known)
+    ground = ground_of(known, _steady(question).rules)
+    load, notes = load_of(Ask(known, question.path, "", {}), work)
+    goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
+    peak = work.schedule.times if isinstance(work.schedule, Bursts) else 1.0
+    if peak > 1:
+        notes.append(f"Machines are counted for the bursts, {peak:g} times the mean rate, and stay on between them.")
+    rate = rate_of(work, load, goals) * (work.devices or 1)
+    table = Table("serve", "month", rate * question.month_s / 1e6, "million requests", notes=tuple(notes))
+    return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak)))
+
+
+def _steady(question: Question) -> Question:
+    """People wait for answers: machines that vanish must be asked for."""
+    if question.rules.interruptible is not None:
+        return question
+    return replace(question, rules=replace(question.rules, interruptible=False))
+
+
+def serving_ways(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
+    """`rate` in all: each machine takes its part of it."""
+    load, _ = load_of(Ask(ground.known, question.path, "", {}), work)
+    settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
+    settings |= {"task": "serve", "power_watts": work.limits.power_watts}
+    of_shape = asked(question, ground, model, settings)
+    goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
+    burst, month, least = work.arrival.burstiness, question.month_s, work.replicas.min or 1
+    speeds: dict[tuple[str, float], tuple[float, float]] = {}
+
+    def ways_of(at: int) -> Ways:
+        shape = ground.fleet.shapes[at]
+        ask = of_shape(at)
+        if isinstance(ask, Cannot):
+            return ask
+        place = (ask.part.name, ask.together)
+        if place not in speeds:
+            curve = sample_curve(ask)
+            fastest = float(np.min(curve.seconds))
+            speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.most, fastest)
+        each, fastest = speeds[place]
+        if goals and each <= 1e-3:  # without goals a sample may take as long as it does
+            limit = min(goals.values())
+            return Cannot(
+                f"a single sample takes {fastest * 1e3:.3g} ms, and {limit * 1e3:g} ms are allowed", fastest / limit, TIME
+            )
+        copies = max(math.ceil(rate / each - 1e-9), least)
+        if work.replicas.max is not None and copies > work.replicas.max:
+            return Cannot(f"{copies} replicas are needed, {work.replicas.max} allowed", copies / work.replicas.max, COUNT)
+        chips, most_copies = copies * int(ask.together), shape.chips // int(ask.together)  # copies on one machine
+        machines = math.ceil(copies / most_copies)
+        if question.work.limits.chip_count.max is not None and machines * shape.chips > question.work.limits.chip_count.max:
+            most = question.work.limits.chip_count.max
+            return Cannot(f"{chips} {ask.part.name} are needed, {most} allowed", chips / most, COUNT)
+        share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
+        return [
+            Way(
+                at,
+                machines,
+                month,
+                month,
+                month,
+                ask.precision,
+                {"replicas": machines * most_copies} | split_of(ask),
+                share,
+                _provenance(ask),
+                rate=each,
+                replicas=machines * most_copies,
+            )
+        ]
+
+    return ways_of
+
+
+def _provenance(ask: Sampled) -> str:
+    return "interpolated" if ask.alike and ask.part.kind != "edge" else FORMULA
+
+
+def plan_batch(question: Question, work: Batch) -> Plan:
+    known, model, _ = known_model(Ask(question.known, question.path, "", {}), work)
+    question = replace(question, known=known)
+    ground = ground_of(known, question.rules)
+    load, notes = load_of(Ask(known, question.path, "", {}), work)
+    settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
+    of_shape = asked(question, ground, model, settings | {"task": "serve"})
+    speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
+
+    def ways_of(at: int) -> Ways:
+        shape = ground.fleet.shapes[at]
+        ask = of_shape(at)
+        if isinstance(ask, Cannot):
+            return ask
+        counts = machine_counts(question, shape.chips)
+        if not len(counts):
+            return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+        place = (ask.part.name, ask.together)
+        if place not in speeds:
+            curve = sample_curve(ask)
+            batch = float(curve.batches[int(np.argmax(curve.batches / curve.seconds))])
+            rate = ask.passes([batch / ask.together], "samples_per_s")
+            speeds[place] = (float(rate.value[0]), float(rate.low[0]), float(rate.high[0]))
+        value, low, high = speeds[place]
+        copies = shape.chips // int(ask.together)  # on one machine
+        each_s, reading = work.items / (copies * counts), reading_s(question, ground, at, counts)
+        seconds, least, most = (np.maximum(each_s / rate, reading) for rate in (value, high, low))
+        return [
+            Way(
+                at,
+                int(counts[row]),
+                float(seconds[row]),
+                float(least[row]),
+                float(most[row]),
+                ask.precision,
+                {"replicas": int(counts[row]) * copies} | split_of(ask),
+                None,
+                _provenance(ask),
+                rate=value,
+                replicas=int(counts[row]) * copies,
+            )
+            for row in range(worthwhile(question, seconds))
+        ]
+
+    table = Table("batch", "job", work.items / 1e6, "million items", notes=tuple(notes))
+    return noted(plan_ways(question, ground, table, ways_of))
+
+
+def plan_learning(question: Question, work: Learning) -> Plan:
+    known, model, shape_of_model = known_model(Ask(question.known, question.path, "", {}), work)
+    if work.samples is None:
+        raise BadInput(f"tokens: {model} learns from samples.", remedy="Write samples: and their number instead of tokens:.")
+    pairs_of(known.find_model(model), None, work.target_length)  # refuses a length that would change nothing
+    question = replace(question, known=known)
+    ground = ground_of(known, question.rules)
+    settings: dict[str, Any] = {"task": "train"}
+    if "precision" in work.model_fields_set:
+        settings["precision"] = work.precision.value
+    of_shape = asked(question, ground, model, settings)
+    total = work.samples * work.epochs
+
+    tried = {at: _passes(question, work, of_shape(at), ground.fleet.shapes[at]) for at in ground.shapes}
+    # Asked at once for all shapes: a question about one row costs as much as one about hundreds.
+    passes: list[tuple[Sampled, float]] = []
+    first: dict[int, int] = {}  # row of a shape in it
+    for at, these in tried.items():
+        first[at] = len(passes)
+        passes += [] if isinstance(these, Cannot) else these
+    found = _estimated(passes) if passes else None
+
+    def ways_of(at: int) -> Ways:
+        mine = tried[at]
+        if isinstance(mine, Cannot):
+            return mine
+        assert found is not None  # somebody has passes
+        shape, ask = ground.fleet.shapes[at], mine[0][0]
+        rows = slice(first[at], first[at] + len(mine))
+        value, low, high = (one[rows] for one in (found.value, found.low, found.high))
+        chips = np.array([one.chips for one, _ in mine])
+        slower = _slower(work, ask, shape_of_model, chips / value, float(shape.chips))
+        seconds = total / value * slower
+        return [
+            Way(
+                at,
+                int(one.chips) // shape.chips,
+                float(seconds[row]),
+                float(total / high[row] * slower[row]),
+                float(total / low[row] * slower[row]),
+                one.precision,
+                {"dp": int(one.chips), "batch": int(size)} | split_of(one),
+                sum(one.memory(size).values()) / one.part.memory_bytes,
+                found.provenance.at(first[at] + row) if one.alike else FORMULA,
+            )
+            for row, (one, size) in enumerate(mine[: worthwhile(question, seconds)])
+        ]
+
+    table = Table(
+        str(getattr(work, "kind", "train")),
+        "job",
+        total / 1e6,
+        "million samples",
+        apart=False,
+        checkpoint=Checkpoint(14.0 * shape_of_model.parameters, every_s=work.checkpoint_every),
+    )
+    made = noted(plan_ways(question, ground, table, ways_of))
+    if work.data is None or not isinstance(shape_of_model, ConvShape | VisionShape):
+        return made
+    return replace(made, notes=(*made.notes, f"{WORKERS:g} vCPUs a chip decode the pictures; that is in the time."))
+
+
+def _passes(
+    question: Question, work: Learning, ask: Sampled | Cannot, shape: MachineShape
+) -> list[tuple[Sampled, float]] | Cannot:
+    """For each number of machines that can train it, the samples that a copy takes in one pass."""
+    if isinstance(ask, Cannot):
+        return ask
+    counts = machine_counts(question, shape.chips)
+    cores = 2.0 if ask.part.kind == "neuron" else 1.0
+    if work.batch_samples is not None:
+        counts = counts[counts * shape.chips * cores <= work.batch_samples]
+    if not len(counts):
+        return Cannot(f"{shape.chips} chips a machine leave no number within limits.chip_count and the batch", passed=COUNT)
+    asks = trained(ask, shape, counts.tolist())
+    if isinstance(asks, Cannot):
+        return asks
+    return [(one, _roomy(one, (work.batch_samples or STEP_BATCH * one.chips) / (one.chips * cores))) for one in asks]
+
+
+def _estimated(passes: Sequence[tuple[Sampled, float]]) -> Estimate:
+    ask = passes[0][0]  # the model and what was measured of it are the same for all
+    asked_of = family_vision.question_of([one.case(size, "samples_per_s") for one, size in passes])
+    return ask.fitted.estimate("vision", asked_of, Coded.of("vision" if ask.alike else "never measured"))
+
+
+def _roomy(ask: Sampled, size: float) -> float:
+    """The batch of one pass: as asked, or halved until it has room."""
+    while size > 1 and not ask.fits(size):
+        size /= 2
+    return max(size, 1.0)
+
+
+def _slower(work: Learning, ask: Sampled, shape: Shape, chip_seconds: Array, node: float) -> Array:
+    """How much longer it takes because pictures must be decoded; storage is chosen to keep up, and is paid for."""
+    data = work.data
+    if data is None or not work.samples or not isinstance(shape, ConvShape | VisionShape):
+        return np.ones(len(chip_seconds))
+    taken = np.asarray(chip_seconds * STEP_BATCH)  # seconds that one chip takes for so many samples
+    asked_of = Feeding(
+        compute_s=taken,
+        samples=np.full(len(taken), STEP_BATCH * node),
+        sample_bytes=column(data.size / work.samples),
+        device_bytes=column(6.0 * float(shape.image_size) ** 2),
+        kind=Coded.of("jpeg"),
+        tier=Coded.of("local-nvme"),
+        workers=column(WORKERS * node),
+        streams=column(WORKERS * node),
+        objects=column(0.0),
+        chips=column(node),
+        link=column(ask.part.pcie),
+        dataset_bytes=column(data.size),
+        local_disk=column(0.0),
+    )
+    return np.maximum(feed(asked_of).step_s / taken, 1.0)

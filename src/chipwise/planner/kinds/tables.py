@@ -1,0 +1,83 @@
+"""Embedding tables over the chips of machines: which chips hold a recommender together, and what a plan says of it.
+
+To answer, the fewest chips of one machine that hold the tables work as one copy: an exchange between machines in every pass
+would cost more than it saves. In training the tables are split over all chips of the job; over several machines only where
+their network is stated, or where the chips' own links reach from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chipwise.planner.fleet import Shape, linked
+from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
+from chipwise.planner.values.plan import Plan
+from chipwise.predictor.samples import ROOM, Sampled, shared_tables
+from chipwise.units import GIB
+
+STATES = (
+    "Adam's 16 bytes are counted for every entry of the tables in training; row-wise optimisers, as many recommenders have, "
+    "need about a quarter of that."
+)
+
+
+def lacking(ask: Sampled) -> Cannot | None:
+    """Too little memory for a single sample."""
+    needed, room = sum(ask.memory(1.0).values()), ROOM * ask.part.memory_bytes
+    if needed <= room:
+        return None
+    over = f" a chip with its tables over {ask.table_ways:g}" if ask.table_ways > 1 else ""
+    return Cannot(
+        f"{ask.model} takes {needed / GIB:.3g} GiB{over}, {ask.part.name} has room for {room / GIB:.3g}", needed / room, MEMORY
+    )
+
+
+def held(ask: Sampled, chips: int) -> Sampled | Cannot:
+    """On one chip where it holds all; else one copy over the fewest chips of a machine that hold its tables together."""
+    if ask.fits(1.0) or not ask.tables or ask.part.kind == "edge":
+        return lacking(ask) or ask
+    shared = [replace(ask.split(many), chips=float(many)) for many in range(2, chips + 1) if chips % many == 0]
+    found = next((one for one in shared if one.fits(1.0)), None)
+    if found is not None:
+        return found
+    nearest = lacking(shared[-1] if shared else ask)
+    assert nearest is not None
+    return nearest
+
+
+def trained(ask: Sampled, shape: Shape, machines: Sequence[float]) -> list[Sampled] | Cannot:
+    """One for each number of machines on which it can be trained; numbers that are too few for the tables are left out."""
+    spread = [
+        replace(
+            ask, chips=float(many * shape.chips), node=float(shape.chips), table_ways=many * shape.chips if ask.tables else 1.0
+        )
+        for many in machines
+        if not ask.tables or many == 1 or _joined(ask, shape, many)
+    ]
+    if not spread:
+        return Cannot("its tables are split over all chips, and the network between its machines is not stated", passed=COUNT)
+    fitting = [one for one in spread if one.fits(1.0)]
+    if fitting:
+        return fitting
+    nearest = lacking(spread[-1])
+    assert nearest is not None
+    return nearest
+
+
+def _joined(ask: Sampled, shape: Shape, machines: float) -> bool:
+    return shape.fabric > 0 or linked(ask.part, shape.chips) >= machines * shape.chips
+
+
+def split_of(ask: Sampled) -> dict[str, int]:
+    return {"tables": int(ask.table_ways)} if ask.table_ways > 1 else {}
+
+
+def noted(plan: Plan) -> Plan:
+    """A plan that tells where its tables lie, and that nobody measured their exchange."""
+    ways = plan.winner.split.get("tables", 1) if plan.winner is not None else 1
+    if ways < 2:
+        return plan
+    return replace(
+        plan, notes=(*plan.notes, shared_tables(ways), *((STATES,) if plan.per == "job" and plan.kind != "batch" else ()))
+    )

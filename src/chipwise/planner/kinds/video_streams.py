@@ -1,0 +1,143 @@
+"""Video and streams: what flows in must flow out, so machines are counted by it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from chipwise.perf.kernels import fpga, transcode
+from chipwise.perf.kernels.processor import Processors
+from chipwise.perf.kernels.work import Terms
+from chipwise.planner.kinds.ways import (
+    COUNT,
+    FORMAT,
+    MEMORY,
+    TIME,
+    Cannot,
+    Ground,
+    Question,
+    Table,
+    Way,
+    Ways,
+    ground_of,
+    machine_counts,
+    plan_ways,
+    worthwhile,
+)
+from chipwise.planner.values.plan import Plan
+from chipwise.units import HOUR
+from chipwise.workload.kinds import Stream, Transcode
+
+
+def plan_transcode(question: Question, work: Transcode) -> Plan:
+    ground = ground_of(question.known, question.rules)
+    if work.duration is not None:
+        table = Table("transcode", "job", work.duration / HOUR, "hour of video")
+        return plan_ways(question, ground, table, lambda at: _archive(question, ground, work, at))
+    streams = float(work.streams or 1)
+    notes = [f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."]
+    if work.goals.latency is not None:
+        notes.append("goals.latency is not held against anything: how long an encoder keeps a frame is its settings' matter.")
+    table = Table("transcode", "month", streams * question.month_s / HOUR, "stream hour", notes=tuple(notes))
+    return plan_ways(question, ground, table, lambda at: _live(question, ground, work, at))
+
+
+def _busy(ground: Ground, work: Transcode, at: int) -> Terms | Cannot:
+    """Seconds of one chip of the shape for a second of one stream."""
+    shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+    chip = ground.fleet.catalog.chips[shape.chip]
+    source, outputs = transcode.ladder_of(work)
+    cores = 1.0
+    if part.kind == "cpu":
+        whole = Processors.of([ground.known.parts[shape.chip]], "fp32", ground.fleet.catalog.rows("cpus"))
+        cores = max(shape.share * float(whole.cores[0]), 1.0)
+    media = transcode.Media.of([chip], [part], cores)
+    each = transcode.busy(media, source, outputs)
+    if not np.isfinite(each.total[0]):
+        formats = f"{source.codec} to {', '.join(dict.fromkeys(out.codec for out in outputs))}"
+        have = f"encoders: {media.encoders[0]:g}, decoders: {media.decoders[0]:g}"
+        return Cannot(f"{chip.name} has no engines for {formats} ({have})", passed=FORMAT)
+    return each if part.kind == "cpu" else each.times(1.0 / shape.share)  # a slice has its share of the engines' time
+
+
+def _live(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
+    each = _busy(ground, work, at)
+    if isinstance(each, Cannot):
+        return each
+    shape, streams = ground.fleet.shapes[at], float(work.streams or 1)
+    chips = float(transcode.chips_needed(each, streams)[0])
+    machines = math.ceil(chips / shape.chips)
+    limit = question.work.limits.chip_count.max
+    if limit is not None and machines * shape.chips > limit:
+        return Cannot(f"{streams:g} streams keep {chips:g} {shape.part} busy, above the {limit} allowed", chips / limit, COUNT)
+    month = question.month_s
+    carried = float(transcode.streams_per_chip(each)[0])
+    return [
+        Way(at, machines, month, month, month, "", {"streams a chip": int(carried)}, rate=streams / machines, replicas=machines)
+    ]
+
+
+def _archive(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
+    each = _busy(ground, work, at)
+    if isinstance(each, Cannot):
+        return each
+    chips = ground.fleet.shapes[at].chips
+    counts = machine_counts(question, chips)
+    if not len(counts):
+        return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+    terms = transcode.archive(each, work.duration or 1.0, counts * chips)
+    return [
+        Way(at, int(counts[row]), float(terms.total[row]), float(terms.low[row]), float(terms.high[row]))
+        for row in range(worthwhile(question, terms.total))
+    ]
+
+
+def plan_stream(question: Question, work: Stream) -> Plan:
+    ground = ground_of(question.known, question.rules)
+    rows = {row.name: row for row in ground.fleet.catalog.rows("fpgas")}
+    wanted = work.messages or (work.bandwidth or 0.0) / (work.message_size or 1000.0)
+    month = question.month_s
+    operators = ground.fleet.catalog.rows("fpga_throughput")
+    guessed = [name for name in work.operations if fpga.match(name, operators).known is None]
+    notes = ["A pipeline below its full rate has no queue: all percentiles are the same."]
+    if guessed:
+        notes.append(f"No published design for {', '.join(guessed)}: one beat of 64 bytes per clock is assumed.")
+    table = Table("stream", "month", wanted * month / 1e6, "million messages at the peak", notes=tuple(notes))
+    stated = work.goals.latency.limits if work.goals.latency is not None else ()
+
+    def ways_of(at: int) -> Ways:
+        shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+        if shape.chip not in rows:
+            return Cannot(f"holds no chain of circuits; FPGAs do: {', '.join(rows)}")
+        flow = fpga.flow(work, fpga.Fabric.of([rows[shape.chip]]), operators)
+        shares = {name: float(getattr(flow.fit, name)[0]) for name in ("luts", "dsps", "memory")}
+        fullest = max(shares, key=lambda name: shares[name])
+        if shares[fullest] > 1:
+            told = f"takes {shares[fullest]:.0%} of the {fullest} that the shell and routing leave of {part.name}"
+            return Cannot(f"the design does not fit: it {told}", shares[fullest], MEMORY)
+        took, least = float(flow.latency.total[0]), float(flow.latency.low[0])
+        late = [(percentile, limit) for percentile, limit in stated if least > limit]
+        if late:
+            told = f"a message takes {took * 1e6:.1f} us ({least * 1e6:.1f} at best)"
+            return Cannot(f"{told}, above p{late[0][0]:g} of {late[0][1] * 1e6:g} us", least / late[0][1], TIME)
+        needed = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
+        machines = math.ceil(needed / shape.chips)
+        rate = 1.0 / float(flow.message.total[0]) * shape.chips
+        split = {"devices": int(needed), "latency ns": round(took * 1e9)}
+        return [Way(at, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines)]
+
+    return _doubted(plan_ways(question, ground, table, ways_of), stated)
+
+
+def _doubted(plan: Plan, stated: Sequence[tuple[float, float]]) -> Plan:
+    """A goal that the winner's estimate misses and its interval may still keep: depths differ from design to design."""
+    took = plan.winner.split["latency ns"] / 1e9 if plan.winner is not None else 0.0
+    late = [(percentile, limit) for percentile, limit in stated if took > limit]
+    if not late:
+        return plan
+    told = f"A message is estimated to take {took * 1e6:.1f} us, above p{late[0][0]:g} of {late[0][1] * 1e6:g} us"
+    why = "the depth of a design is a rule of thumb and the goal is within its interval: time a synthesised one first."
+    return replace(plan, notes=(f"{told}; {why}", *plan.notes))

@@ -1,0 +1,326 @@
+"""What all kinds of work have in common when they are planned: ways to do it on a shape, or why it cannot; then the table.
+
+A kind is a function from a shape to its ways, or to `Cannot`. Everything behind it is the planner's own: limits, prices,
+spot, transfer, carbon, order, families, losses. Of a family without any way the nearest miss is told, with its number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.money.cost import Line
+from chipwise.money.storage import Tiers
+from chipwise.perf.arrays import Array
+from chipwise.perf.part import Part
+from chipwise.planner.assemble import Case, Described, assemble, family_of
+from chipwise.planner.fleet import COUNTS, MOST_CHIPS, SLOWEST_FABRIC, Fleet, fleet_of
+from chipwise.planner.ground import goals_of, market_of, slowest_s, stored, tiers_of
+from chipwise.planner.limits import Allowed, Rules, allowed, easing
+from chipwise.planner.pricing import Checkpoint, Market, Work, price
+from chipwise.planner.values.plan import Choice, Counts, Missing, Plan, QuantumPart, Rows
+from chipwise.predictor.kinds.ask import Ask
+from chipwise.predictor.kinds.goals import stretch, time_limits
+from chipwise.predictor.samples import ABLE
+from chipwise.text import duration
+from chipwise.units import HOUR, MONTH, WEEK
+from chipwise.workload.kinds import Common
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+HOST = 1.2  # a machine's power over that of its accelerators
+LESS = 0.9  # of the time of the count before: from there on more machines are not worth a row
+FASTEST_READ = 12.5e9  # bytes/s of one machine from storage: 100 Gbit/s, whatever joins the chips
+BEYOND = 2  # counts that are kept after the first that is in time: spot machines need longer
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """So many machines of a shape. Seconds of the whole job, or of a month's use."""
+
+    shape: int
+    machines: int
+    seconds: float
+    low: float
+    high: float
+    precision: str = ""
+    split: Mapping[str, int] = field(default_factory=dict)
+    memory_share: float | None = None
+    provenance: str = "formula"
+    rate: float | None = None  # of one replica
+    replicas: int | None = None
+    watts: float | None = None  # of one chip; None: what its sheet says
+    lines: tuple[Line, ...] = ()  # bought besides machines
+    quantum: QuantumPart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cannot:
+    """Why a shape has no way: how many tests it passed before, and how far it misses this one, as a factor above 1."""
+
+    why: str
+    off: float = math.inf
+    passed: int = 0  # KIND, FORMAT, MEMORY, TIME or COUNT
+
+    @property
+    def distance(self) -> tuple[int, float]:
+        """Smaller is nearer to a way: what fails at the last test tells more than what fails at the first."""
+        return -self.passed, self.off
+
+
+Ways = Sequence[Way] | Cannot
+KIND, FORMAT, MEMORY, TIME, COUNT = range(5)  # tests in their order: kind of chip, arithmetic, memory, latency, number
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a plan stands on: the wide fleet, the market, and what the limits leave of both."""
+
+    known: Known
+    fleet: Fleet
+    market: Market
+    tiers: Tiers
+    ok: Allowed
+    unable: Mapping[str, str] = field(default_factory=dict)  # families without an offer, where more is known than that
+
+    @property
+    def shapes(self) -> list[int]:
+        machine = np.frombuffer(self.fleet.catalog.offers.machine, dtype=np.int32)[self.ok.offers]
+        return [int(at) for at in np.unique(self.fleet.shape_of[machine])]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of every kind alike."""
+
+    known: Known
+    path: str
+    work: Common
+    rules: Rules
+    objective: str | None
+    top: int
+
+    @property
+    def aim(self) -> str:
+        return self.objective or str(self.work.goals.objective)
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Seconds of running until it must be done; a schedule that pauses leaves fewer of them."""
+        limits = [limit for _, limit in time_limits(Ask(self.known, self.path, "", {}), self.work)]
+        return min(limits) / stretch(self.work) if limits else None
+
+    @property
+    def month_s(self) -> float:
+        """Seconds of a month in which it is on."""
+        return float(self.work.schedule.hours_per_week or 168.0) * HOUR * MONTH / WEEK
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How a kind's answer is counted."""
+
+    kind: str
+    per: str  # job or month
+    units: float
+    unit: str
+    apart: bool = True  # machines need no network between them
+    checkpoint: Checkpoint | None = None
+    notes: tuple[str, ...] = ()
+
+
+def ground_of(known: Known, rules: Rules) -> Ground:
+    fleet = fleet_of(known.catalog, known.parts, wide=True)
+    return ground_on(known, fleet, allowed(fleet, rules))
+
+
+def ground_on(known: Known, fleet: Fleet, ok: Allowed, unable: Mapping[str, str] | None = None) -> Ground:
+    return Ground(known, fleet, market_of(fleet), tiers_of(fleet.catalog), ok, unable or {})
+
+
+def unable(part: Part, work: str) -> Cannot | None:
+    """A part whose kind does no such work."""
+    kinds = ABLE[work]
+    if part.kind in kinds and (part.trains or work not in ("train", "hpc")):
+        return None
+    return Cannot(f"{part.kind} chips do none of it; {', '.join(kinds)} do")
+
+
+def machine_counts(question: Question, chips: int) -> Array:
+    """Numbers of machines that the limits allow, with `chips` chips each."""
+    limit = question.work.limits.chip_count
+    many = np.array(COUNTS, dtype=np.float64)
+    fine = (many * chips >= (limit.min or 1)) & (many * chips <= min(limit.max or MOST_CHIPS, MOST_CHIPS))
+    return many[fine]
+
+
+def worthwhile(question: Question, seconds: Array) -> int:
+    """How many of the counts are worth a row: until it is in time where cost counts, and while more machines help."""
+    goal = min(filter(None, (question.deadline_s, slowest_s(question.work))), default=None)
+    last = len(seconds)
+    if question.aim in ("cost", "carbon"):
+        in_time = np.flatnonzero(seconds <= goal) if goal is not None else np.array([0])
+        last = int(in_time[0]) + 1 + BEYOND if len(in_time) else last
+    useless = np.flatnonzero(seconds[1:] > LESS * seconds[:-1])
+    return max(min(last, int(useless[0]) + 1 if len(useless) else last, len(seconds)), 1)
+
+
+def reading_s(question: Question, ground: Ground, at: int, machines: Array) -> Array:
+    """Seconds until the data has come over the network of so many machines; 0 where there is none to bring."""
+    data, shape = question.work.data, ground.fleet.shapes[at]
+    if data is None or not data.place:
+        return np.zeros(len(machines))
+    network = min(shape.fabric * shape.chips or SLOWEST_FABRIC, FASTEST_READ)
+    return np.asarray(data.size / (network * machines))
+
+
+def plan_ways(question: Question, ground: Ground, table: Table, ways_of: Callable[[int], Ways]) -> Plan:
+    ways: list[Way] = []
+    missed: dict[str, Cannot] = {}
+    tried = 0
+    for at in ground.shapes:
+        tried += 1
+        found = ways_of(at)
+        if isinstance(found, Cannot):
+            family = family_of(ground.fleet.part(at))
+            if family not in missed or found.distance < missed[family].distance:
+                missed[family] = found
+        else:
+            ways += found
+    return _assembled(question, ground, table, ways, missed, tried)
+
+
+def _assembled(
+    question: Question, ground: Ground, table: Table, ways: Sequence[Way], missed: Mapping[str, Cannot], tried: int
+) -> Plan:
+    fleet, data = ground.fleet, question.work.data
+    parts = [fleet.part(way.shape) for way in ways]
+    power = [
+        (way.watts or part.power_w)
+        * fleet.shapes[way.shape].chips
+        * way.machines
+        * (1.0 if part.kind in ("cpu", "edge") else HOST)
+        for way, part in zip(ways, parts, strict=True)
+    ]
+
+    def column(name: str) -> Array:
+        return np.array([getattr(way, name) for way in ways], dtype=np.float64)
+
+    work = Work(
+        np.array([way.shape for way in ways], dtype=np.intp),
+        column("machines"),
+        column("seconds"),
+        column("low"),
+        column("high"),
+        np.array(power),
+        table.apart,
+        np.array([math.fsum(line.usd for line in way.lines) for way in ways], dtype=np.float64),
+        monthly=table.per == "month",
+    )
+    moved = data.size if data is not None and data.place else 0.0
+    priced = price(work, ground.ok.offers, ground.market, table.checkpoint, data.place if data else None, moved)
+
+    def describe(at: int) -> Described:
+        way = ways[at]
+        return Described(
+            way.precision,
+            dict(way.split),
+            way.memory_share,
+            way.provenance,
+            way.rate,
+            way.replicas,
+            way.lines,
+            quantum=way.quantum,
+        )
+
+    monthly = table.per == "month"
+    # Every row of a month lasts the month: among those that keep the goals, cost decides where time was asked for.
+    aim = "cost" if monthly and question.aim == "time" else question.aim
+    case = Case(
+        question.work.name,
+        table.kind,
+        table.per,
+        table.units,
+        table.unit,
+        goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly),
+        None if monthly else stored(ground.tiers, question.work, table.units),
+        _layered(question) if monthly else None,
+    )
+    counts = Counts(len(priced) + tried, tried - len({way.shape for way in ways}), len(ways))
+    reasons = {**_apart(ground, ways), **ground.unable, **{family: one.why for family, one in missed.items()}}
+    made = assemble(
+        case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons
+    )
+    return replace(made, objective=question.aim, notes=(*made.notes, *_notes(question, table, aim)))
+
+
+def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, str]:
+    """Families that do it on several machines at once only; told where no offer of them can be joined."""
+    fewest: dict[str, int] = {}
+    for way in ways:
+        family = family_of(ground.fleet.part(way.shape))
+        fewest[family] = min(way.machines, fewest.get(family, way.machines))
+    told = "machines at least, and the network between them is not stated or too slow"
+    return {family: f"{many} {told}" for family, many in fewest.items() if many > 1}
+
+
+def _layered(question: Question) -> Callable[[Rows], Array] | None:
+    from chipwise.planner.load.budget import layered_of
+
+    return layered_of(question.known, question.work, question.path)
+
+
+_LACKS = {
+    KIND: ("a chip that can", "other chips, or none named in limits.chips"),
+    FORMAT: ("precision", "another precision or format, or other chips"),
+    MEMORY: ("memory", "a larger chip, more chips, or a smaller precision or problem"),
+    TIME: ("latency", "a looser goal, a faster chip or a smaller precision"),
+    COUNT: ("chips", "a higher limit, or less to do at once"),
+}
+
+
+def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) -> list[Missing]:
+    if ways:
+        return []
+    if not missed:
+        last = ground.ok.refused[-1] if ground.ok.refused else None
+        told = f"the last {last.offers:,} were refused as {last.rule!r}" if last else "the catalog has none"
+        return [
+            Missing(
+                "offers",
+                f"no offer is left: {told}",
+                f"{own}, or no limits.where" if (own := easing(last)) else "a looser limit",
+            )
+        ]
+    family, nearest = min(missed.items(), key=lambda item: item[1].distance)
+    what, remedy = _LACKS[nearest.passed]
+    return [Missing(what, f"the nearest is {family}: {nearest.why}", remedy)]
+
+
+def _notes(question: Question, table: Table, aim: str) -> tuple[str, ...]:
+    found = list(table.notes)
+    pause = stretch(question.work)
+    if table.per == "job" and pause > 1 and question.deadline_s is not None:
+        found.append(
+            f"It runs {question.work.schedule.hours_per_week:g} hours a week: {duration(question.deadline_s)} of running are "
+            f"left of the {duration(question.deadline_s * pause)} until it must be done."
+        )
+    if aim != question.aim:
+        found.append("All rows keep the goals all month long; among them the cheaper wins.")
+    return tuple(found)
+
+
+def remarked(plan: Plan, remark: Callable[[Choice], str]) -> Plan:
+    """Losses with a remark on the chip that lost; an empty one adds nothing."""
+    return replace(
+        plan,
+        losses=tuple(
+            replace(loss, why=f"{loss.why}; {told}") if loss.choice is not None and (told := remark(loss.choice)) else loss
+            for loss in plan.losses
+        ),
+    )

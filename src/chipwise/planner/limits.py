@@ -1,0 +1,180 @@
+"""Hard limits first: which offers a workload may use, and of every rule how much it took away.
+
+Rules are applied one after the other to columns of offers; each says how many it refused and shows one of them. Names are
+resolved before (`Rules`), so that nothing here knows how people spell a cloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
+from chipwise.catalog.region import readable
+from chipwise.planner.fleet import Fleet, Index
+
+Mask = NDArray[np.bool_]
+RENTED = "rented"  # the rule that leaves own machines only
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """Something that must run or be there: which chips and machines it refuses, each with the reason."""
+
+    rule: str  # as in "flash-attention>=2 does not run there"
+    chips: Mapping[str, str]  # refused, by the catalog's name
+    machines: Mapping[tuple[str, str], str] = field(default_factory=dict)  # refused, whatever their chip
+    doubts: Mapping[str, str] = field(default_factory=dict)  # chips that pass although no source states that it runs
+
+    def why(self, machine: Machine) -> str | None:
+        """None: fine there."""
+        return self.chips.get(machine.chip or "") or self.machines.get(machine.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A quota of the user's own: most chips of a kind at one time, everywhere, at a provider or in a region."""
+
+    told: str  # as the user named it
+    chips: frozenset[str]
+    most: int
+    provider: str | None = None
+    regions: frozenset[tuple[str, str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a workload's limits come to in the catalog's own names; None limits nothing."""
+
+    providers: frozenset[str] | None = None
+    avoided_providers: frozenset[str] = frozenset()
+    regions: frozenset[tuple[str, str]] | None = None
+    avoided_regions: frozenset[tuple[str, str]] = frozenset()
+    countries: frozenset[str] | None = None  # countries and residency together, ISO alpha-3
+    avoided_countries: frozenset[str] = frozenset()
+    compliant: Mapping[str, frozenset[str]] | None = None  # by programme: providers known to take part
+    chips: frozenset[str] | None = None
+    avoided_chips: frozenset[str] = frozenset()
+    interruptible: bool | None = None
+    owned: bool = True  # whether own machines may be used
+    rented: bool = True
+    edge: bool = True
+    power_w: float | None = None  # most that one machine may draw
+    requires: tuple[Required, ...] = ()
+    quotas: tuple[Granted, ...] = ()  # of candidates, not of offers: see `quotas.py`
+    default_quotas: bool = False  # whether what a provider grants unasked is a limit too
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A rule, how many offers it refused that no rule before had, and one of them."""
+
+    rule: str
+    offers: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    offers: Index  # positions in the catalog's offers
+    refused: tuple[Refused, ...]
+
+
+def allowed(fleet: Fleet, rules: Rules) -> Allowed:
+    catalog, offers = fleet.catalog, fleet.catalog.offers
+    machine = np.frombuffer(offers.machine, dtype=np.int32)
+    region = np.frombuffer(offers.region, dtype=np.int32)
+    purchase = np.frombuffer(offers.purchase, dtype=np.int8)
+    verdict = np.frombuffer(offers.verdict, dtype=np.int8)
+    kept = np.ones(len(offers), dtype=bool)
+    told: list[Refused] = []
+
+    def rule(name: str, fine: Mask, why: Callable[[int], str] | None = None) -> None:
+        nonlocal kept
+        gone = np.flatnonzero(kept & ~fine)
+        if len(gone):
+            first = int(gone[0])
+            told.append(Refused(name, len(gone), shown(catalog, first) + (f": {why(first)}" if why is not None else "")))
+            kept = kept & fine
+
+    machines = catalog.machines
+    rule("not a real offer", np.array([one not in NEVER_WIN for one in VERDICTS])[verdict])
+    rule("retired", ~np.array([one.retired for one in machines])[machine])
+    rule("no speed known", (fleet.shape_of >= 0)[machine])
+    for name, fine in _machine_rules(fleet, rules).items():
+        rule(name, fine[machine])
+    for one in rules.requires:
+        why = [one.why(each) for each in machines]
+        rule(one.rule, np.array([each is None for each in why])[machine], lambda at, of=why: str(of[machine[at]]))  # type: ignore[misc]
+    for name, fine in _region_rules(catalog, rules).items():
+        rule(name, fine[region])
+    spot = np.array([one is Purchase.SPOT for one in PURCHASES])[purchase]
+    if rules.interruptible is False:
+        rule("may be interrupted", ~spot)
+    owned = np.array([one is Purchase.OWNED for one in PURCHASES])[purchase]
+    if not rules.owned:
+        rule("owned", ~owned)
+    if not rules.rented:
+        rule(RENTED, owned)
+    return Allowed(np.flatnonzero(kept), tuple(told))
+
+
+def easing(refused: Refused | None) -> str:
+    """What would help where this rule took the last offer away; empty: nothing more than a looser limit."""
+    if refused is None or refused.rule != RENTED:
+        return ""
+    return "your own machines in the catalog (`chipwise catalog import servers.csv`)"
+
+
+def _machine_rules(fleet: Fleet, rules: Rules) -> dict[str, Mask]:
+    machines = fleet.catalog.machines
+
+    def each(test: Callable[[str, str], bool]) -> Mask:
+        return np.array([test(one.provider, one.chip or "") for one in machines])
+
+    found: dict[str, Mask] = {}
+    if rules.providers is not None:
+        wanted = rules.providers
+        found["cloud not asked for"] = each(lambda provider, _: provider in wanted)
+    if rules.avoided_providers:
+        found["cloud avoided"] = each(lambda provider, _: provider not in rules.avoided_providers)
+    if rules.chips is not None:
+        chips = rules.chips
+        found["chip not asked for"] = each(lambda _, chip: chip in chips)
+    if rules.avoided_chips:
+        found["chip avoided"] = each(lambda _, chip: chip not in rules.avoided_chips)
+    for programme, providers in (rules.compliant or {}).items():
+        found[f"not known to take part in {programme}"] = each(lambda provider, _, known=providers: provider in known)  # type: ignore[misc]
+    if rules.power_w is not None:
+        limit = rules.power_w
+        drawn = [
+            fleet.part(shape).power_w * fleet.shapes[shape].chips if shape >= 0 else 0.0 for shape in fleet.shape_of.tolist()
+        ]
+        found[f"draws more than {limit:g} W"] = np.array(drawn) <= limit
+    return found
+
+
+def _region_rules(catalog: Catalog, rules: Rules) -> dict[str, Mask]:
+    regions = catalog.regions
+    found: dict[str, Mask] = {}
+    if rules.regions is not None:
+        wanted = rules.regions
+        found["region not asked for"] = np.array([one.key in wanted for one in regions])
+    if rules.avoided_regions:
+        found["region avoided"] = np.array([one.key not in rules.avoided_regions for one in regions])
+    if rules.countries is not None:
+        inside = rules.countries
+        found["country not allowed, or not known"] = np.array([one.country in inside for one in regions])
+    if rules.avoided_countries:
+        found["country avoided"] = np.array([one.country not in rules.avoided_countries for one in regions])
+    return found
+
+
+def shown(catalog: Catalog, offer: int) -> str:
+    one = catalog.offers[offer]
+    return f"{one.provider} {one.machine} in {readable(one.region)}, {one.purchase}"

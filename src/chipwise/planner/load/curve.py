@@ -1,0 +1,279 @@
+"""Load over time: how many machines in each hour, and the cheapest layering of ways to pay for them.
+
+A `LoadCurve` is a week: the mean rate of each step while the schedule is on, and the hours without any load. Within a step
+arrivals come by chance. What chance of the Poisson kind does is in the latency estimate already; arrivals that vary more
+(burstiness c above 1, the coefficient of variation of the times between them) have c^2 times the variance of counts, so the
+rate that machines are counted for is, of a step with the rate r,
+
+    r + z sqrt((c^2 - 1) r / w)      z = 2.33: 99 of 100 windows stay below; w = 60 s, which queues can bridge
+
+Machines follow the rate where an autoscaler can: it needs `REACT_S` to boot a machine and load a model. Steps shorter than
+`SHORT_S` count with their neighbours, as machines start a step early and stop a step late. Bursts shorter than `REACT_S` cannot
+be followed: machines for the peak stay on. Starting itself is not paid for here.
+
+People at notebooks (`sessions`): each works in stretches of about an hour (assumed) and is idle in between, for a share 1 - b
+of the time; stretches of idle time g are exponential, and a session that was idle for T is stopped, so it is up for the share
+b + (1 - b) (1 - exp(-T / g)). Of n people the number of sessions up is binomial.
+
+The load is carried by machines of one kind, or by owned ones as the base and rented ones above it, tried for every number of
+owned ones. `money.layering` finds the cheapest layers exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, exp, lgamma, log
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from chipwise.catalog.region import readable
+from chipwise.money.layering import Layer, Layering, Load, Option, layer
+from chipwise.planner.fleet import machines_for
+from chipwise.planner.values.load import MachineHours
+from chipwise.units import HOUR, MONTH, WEEK
+from chipwise.workload.schedule import HOURS_PER_WEEK, Always, Bursts, BusinessHours, Cron, MarketHours
+from chipwise.workload.trace import WINDOW_S, Floats
+
+Z = 2.33
+REACT_S = 300.0
+SHORT_S = 900.0
+STRETCH_S = HOUR  # that somebody works at a notebook without a break: assumed
+BURSTY = 1.5  # peak over mean from which a load is no longer continuous
+MOST_OWNED = 64  # numbers of owned machines that are tried
+WEEKS = MONTH / WEEK
+
+Timetable = Always | BusinessHours | MarketHours | Cron | Bursts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadCurve:
+    """Steps of a week while the schedule is on. `rate` is in `unit`: requests/s, callers, people."""
+
+    rate: Floats
+    hours: Floats
+    off_hours: float = 0.0
+    burstiness: float = 1.0
+    followed: bool = True  # False: bursts come faster than machines
+    short: bool = False  # steps that an autoscaler cannot follow one by one, in order of time
+    unit: str = "requests/s"
+
+    @property
+    def on_hours(self) -> float:
+        return float(self.hours.sum())
+
+    @property
+    def mean(self) -> float:
+        """While the schedule is on."""
+        return float(self.rate @ self.hours / self.hours.sum())
+
+    @property
+    def busiest(self) -> float:
+        """The highest mean of a step."""
+        return float(self.rate.max())
+
+    @property
+    def planned(self) -> Floats:
+        """Of each step the rate that machines are counted for."""
+        extra = max(self.burstiness**2 - 1.0, 0.0)
+        return np.asarray(self.rate + Z * np.sqrt(extra * self.rate / WINDOW_S), dtype=np.float64)
+
+    @property
+    def peak(self) -> float:
+        return float(self.planned.max())
+
+    @property
+    def flat(self) -> bool:
+        """Machines never change while the schedule is on."""
+        return not self.followed or float(self.rate.min()) == float(self.rate.max())
+
+
+def steady(rate: float, schedule: Timetable, burstiness: float = 1.0, unit: str = "requests/s") -> LoadCurve:
+    """A mean rate while the schedule is on; with bursts, `rate` is the mean over them and the time between."""
+    on = _on_hours(schedule)
+    if not isinstance(schedule, Bursts):
+        return LoadCurve(np.array([rate]), np.array([on]), HOURS_PER_WEEK - on, burstiness, unit=unit)
+    share = schedule.lasts / schedule.every
+    usual = rate / (1.0 + (schedule.times - 1.0) * share)
+    return LoadCurve(
+        np.array([usual, usual * schedule.times]),
+        np.array([(1.0 - share) * on, share * on]),
+        HOURS_PER_WEEK - on,
+        burstiness,
+        followed=min(schedule.lasts, schedule.every - schedule.lasts) >= REACT_S,
+        unit=unit,
+    )
+
+
+def recorded(rates: ArrayLike, step_s: float, schedule: Timetable, burstiness: float) -> LoadCurve:
+    """Recorded rates of equal steps stand for all the time that the schedule is on."""
+    rate = np.asarray(rates, dtype=np.float64)
+    on = _on_hours(schedule)
+    return LoadCurve(rate, np.full(len(rate), on / len(rate)), HOURS_PER_WEEK - on, burstiness, short=step_s < SHORT_S)
+
+
+def sessions(people: int, busy: float, idle_after_s: float | None, schedule: Timetable) -> LoadCurve:
+    """Sessions that are up at once; without a time after which idle ones stop, all of them."""
+    on = _on_hours(schedule)
+    up = up_share(busy, idle_after_s)
+    counts = np.arange(people + 1, dtype=np.float64)
+    if up >= 1:
+        return LoadCurve(np.array([float(people)]), np.array([on]), HOURS_PER_WEEK - on, unit="people")
+    whole = lgamma(people + 1)
+    chance = np.array(
+        [
+            exp(whole - lgamma(k + 1) - lgamma(people - k + 1) + k * log(up) + (people - k) * log(1 - up))
+            for k in range(people + 1)
+        ]
+    )
+    kept = (chance > 1e-9) | (counts == people)  # nobody pays for a hundred-thousandth of a second; but all may come
+    hours = np.maximum(chance[kept], 1e-12)
+    return LoadCurve(counts[kept], hours / hours.sum() * on, HOURS_PER_WEEK - on, unit="people")
+
+
+def up_share(busy: float, idle_after_s: float | None) -> float:
+    """Of the time in which somebody might work, the share that the session is up."""
+    if idle_after_s is None or busy >= 1:
+        return 1.0
+    gap = STRETCH_S * (1.0 - busy) / busy
+    return float(busy + (1.0 - busy) * (1.0 - exp(-idle_after_s / gap)))
+
+
+def _on_hours(schedule: Timetable) -> float:
+    return float(schedule.hours_per_week or HOURS_PER_WEEK)
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """What one machine does: replicas of `width` chips, each answering `per_replica` of the curve's unit within the goals."""
+
+    per_replica: float
+    chips: int
+    width: int
+    least_replicas: int = 1
+
+    def replicas(self, rates: Floats) -> Floats:
+        return np.maximum(np.ceil(rates / max(self.per_replica, 1e-12) - 1e-9), float(self.least_replicas))
+
+    def machines(self, rates: Floats) -> Floats:
+        return machines_for(np.array(float(self.chips)), np.array(float(self.width)), self.replicas(rates))
+
+    @property
+    def per_machine(self) -> float:
+        inside = max(self.chips // self.width, 1)
+        return self.per_replica * inside / max(ceil(self.width / self.chips), 1)
+
+
+def machines_of(curve: LoadCurve, answering: Answering) -> Floats:
+    """Machines that are up in each step, under an autoscaler."""
+    return _up(curve, answering.machines(curve.planned))
+
+
+def _up(curve: LoadCurve, needed: Floats) -> Floats:
+    if not curve.followed:
+        return np.full(len(needed), needed.max())
+    if not curve.short or len(needed) < 2:
+        return needed
+    edged = np.concatenate([needed[:1], needed, needed[-1:]])
+    return np.asarray(np.maximum(np.maximum(edged[:-2], edged[1:-1]), edged[2:]), dtype=np.float64)
+
+
+def load_of(curve: LoadCurve, machines: Floats) -> Load:
+    """A month of it; hours without load count, for a commitment is paid in them too."""
+    pairs = [*zip(machines.tolist(), (curve.hours * WEEKS).tolist(), strict=True)]
+    return Load.of_pairs([*pairs, (0.0, curve.off_hours * WEEKS)] if curve.off_hours > 1e-9 else pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Machines of one kind in one place, and what can be paid for them."""
+
+    provider: str
+    machine: str
+    region: str
+    chip: str
+    answering: Answering
+    options: tuple[Option, ...]
+    terms: tuple[tuple[str, str], ...] = ()  # option and what is promised for it
+
+    @property
+    def where(self) -> str:
+        return f"{self.provider} {self.machine} in {readable(self.region)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Machines that somebody owns: paid for every hour, whether they work or not."""
+
+    where: str
+    answering: Answering
+    usd_per_hour: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """A curve on one kind of machine, with owned ones as the base where there are any."""
+
+    kind: Kind
+    load: Load  # of rented machines
+    layering: Layering
+    base: Layer | None = None
+
+    @property
+    def usd(self) -> float:
+        return self.layering.usd + (self.base.usd if self.base else 0.0)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        return ((self.base,) if self.base else ()) + self.layering.layers
+
+
+def carry(curve: LoadCurve, kind: Kind, base: Base | None = None) -> Carried:
+    """The cheapest way; `base` is used only where it makes it cheaper."""
+    load = load_of(curve, machines_of(curve, kind.answering))
+    best = Carried(kind, load, layer(load, kind.options))
+    if base is None:
+        return best
+    planned, month = curve.planned, MONTH / HOUR
+    above_it = replace(kind.answering, least_replicas=1)
+    inside = max(base.answering.chips // base.answering.width, 1)
+    least = max(ceil(base.answering.least_replicas / inside), 1)
+    most = max(ceil(curve.peak / base.answering.per_machine - 1e-9), least)
+    for count in range(least, min(most, MOST_OWNED) + 1):
+        held = count * base.answering.per_machine
+        rest = np.maximum(planned - held, 0.0)
+        needed = np.where(rest > 0, above_it.machines(rest), 0.0)
+        above = load_of(curve, _up(curve, needed))
+        share = np.minimum(curve.rate / held, 1.0)
+        used = float(share @ curve.hours) * WEEKS * count
+        paid = count * month
+        owned = Layer(f"owned: {base.where}", count, used, paid, paid * base.usd_per_hour)
+        if owned.usd >= best.usd:
+            break
+        found = Carried(kind, above, layer(above, kind.options), owned)
+        best = min(best, found, key=lambda one: one.usd)
+    return best
+
+
+def pattern_of(curve: LoadCurve, schedule: Timetable) -> str:
+    """What the load looks like, which the advice follows."""
+    if curve.unit == "people":
+        return "development"
+    if isinstance(schedule, Cron):
+        return "batch"
+    if isinstance(schedule, BusinessHours | MarketHours) and curve.off_hours > 1e-9:
+        return "business-hours"
+    return "bursty" if curve.peak > BURSTY * curve.mean else "continuous"
+
+
+def best_of(curve: LoadCurve, kinds: Sequence[Kind], bases: Sequence[Base] = ()) -> Carried:
+    """The least cost of all; of equals the first."""
+    found = [carry(curve, kind, base) for kind in kinds for base in (bases or (None,))]
+    return min(found, key=lambda one: one.usd)
+
+
+def hours_of(curve: LoadCurve, answering: Answering) -> MachineHours:
+    needed = machines_of(curve, answering)
+    peak, on = float(needed.max()), curve.on_hours * WEEKS
+    return MachineHours(peak * MONTH / HOUR, peak * on, float(needed @ curve.hours) * WEEKS)

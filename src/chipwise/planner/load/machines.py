@@ -1,0 +1,137 @@
+"""The machines of a plan's rows as what carries a load over time: what one of them does, and every way to pay for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import PURCHASES, Purchase
+from chipwise.catalog.region import Region
+from chipwise.money.commitment import Commitments
+from chipwise.money.layering import Option
+from chipwise.planner.fleet import Index
+from chipwise.planner.load.curve import Answering, Base, Kind, LoadCurve
+from chipwise.planner.pricing import COMMITTED_H
+from chipwise.planner.values.plan import Choice, Rows
+from chipwise.workload.kinds import Interactive, Serve
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+MOST_REGIONS = 4  # of one machine type
+_OWNED = PURCHASES.index(Purchase.OWNED)
+_TERMS = {"1y": Purchase.RESERVED_1Y, "3y": Purchase.RESERVED_3Y}
+
+
+def answering_of(choice: Choice, work: Serve | Interactive, curve: LoadCurve) -> Answering:
+    if isinstance(work, Interactive):
+        inside = choice.chips * choice.split.get("seats a chip", 1) // choice.split.get("chips a seat", 1)
+        return Answering(1.0, max(inside, 1), 1)
+    replicas = choice.replicas or choice.machines
+    width = choice.split.get("tp", 1) * choice.split.get("pp", 1) * choice.split.get("tables", 1)
+    each = (choice.rate or curve.peak) / replicas if curve.unit == "requests/s" else curve.peak / replicas
+    least = max(work.replicas.min or 1, 1)
+    found = Answering(each, choice.chips, width, least)
+    if int(found.machines(np.array([each * replicas]))[0]) == choice.machines:
+        return found
+    return Answering(each * replicas / choice.machines, 1, 1)
+
+
+class Kinds:
+    """Machines of a plan's rows as what a load can be carried by."""
+
+    def __init__(
+        self, known: Known, work: Serve | Interactive, rows: Rows, curve: LoadCurve, span_s: float | None = None
+    ) -> None:
+        self.known, self.work, self.rows, self.curve, self.span_s = known, work, rows, curve, span_s
+        self.made: dict[int, Choice] = {}
+        self.by_way: dict[int, Choice] = {}
+        commitments = known.memo.get(("plan", "commitments"))
+        if commitments is None:
+            commitments = known.memo["plan", "commitments"] = Commitments(rows.fleet.catalog.rows("commitments"))
+        self.commitments: Commitments = commitments
+
+    def pairs(self, most: int) -> tuple[list[int], list[int]]:
+        """Rows of different machine and region, the cheapest first: rented ones, and owned ones."""
+        priced, first = self.rows.priced, first_of_each(self.rows)
+        own = priced.purchase[first] == _OWNED
+        rented: list[int] = []
+        seen: dict[int, int] = {}
+        for at, machine in zip(first[~own].tolist(), priced.machine[first[~own]].tolist(), strict=True):
+            if seen.get(machine, 0) < MOST_REGIONS:
+                seen[machine] = seen.get(machine, 0) + 1
+                rented.append(at)
+            if len(rented) >= most:
+                break
+        owned: list[int] = first[own].tolist()
+        return rented, owned
+
+    def choice(self, at: int) -> Choice:
+        if at not in self.made:
+            self.made[at] = self.rows.choice(at)
+        return self.made[at]
+
+    def answering(self, at: int) -> Answering:
+        priced = self.rows.priced
+        many = int(priced.machines[at])
+        if self.curve.flat:  # machines never change, and the row says how many: no need to look closer
+            return Answering(self.curve.peak / many, 1, 1)
+        return self.close(at)
+
+    def close(self, at: int) -> Answering:
+        """What one machine can do, not only that so many are enough."""
+        priced = self.rows.priced
+        way = int(priced.way[at])
+        if way not in self.by_way:  # rows of one way differ in place and price only
+            self.by_way[way] = self.choice(at)
+        return answering_of(self.by_way[way], self.work, self.curve)
+
+    def kind(self, at: int) -> Kind | None:
+        machine, region = self._where(at)
+        options = tuple(self._options(at))
+        if not options:
+            return None
+        return Kind(machine.provider, machine.name, region.name, machine.chip or "", self.answering(at), options)
+
+    def base(self, at: int) -> Base:
+        machine, region = self._where(at)
+        price = self.rows.fleet.catalog.offers.price[self.rows.priced.offer[at]]
+        return Base(f"{machine.provider} {machine.name} in {region.name}", self.answering(at), price)
+
+    def _where(self, at: int) -> tuple[Machine, Region]:
+        catalog, priced = self.rows.fleet.catalog, self.rows.priced
+        return catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
+
+    def _options(self, at: int) -> Iterable[Option]:
+        """Every way to pay for this machine here: as offered, and by promises of the table of commitments."""
+        priced, catalog = self.rows.priced, self.rows.fleet.catalog
+        same = np.flatnonzero(
+            (priced.way == priced.way[at]) & (priced.machine == priced.machine[at]) & (priced.region == priced.region[at])
+        )
+        found: dict[Purchase, float] = {}
+        for row in same.tolist():
+            purchase = PURCHASES[priced.purchase[row]]
+            price = catalog.offers.price[priced.offer[row]]
+            if purchase is Purchase.SPOT:  # with the work that is lost when it is taken away
+                price *= 1.0 + float(priced.restart_usd[row]) / max(float(priced.compute_usd[row]), 1e-12)
+            found[purchase] = min(price, found.get(purchase, np.inf))
+        for purchase, price in found.items():
+            yield Option(str(purchase), price, committed=purchase in COMMITTED_H or purchase is Purchase.OWNED)
+        if (hourly := found.get(Purchase.ON_DEMAND)) is not None:
+            machine, region = self._where(at)
+            for one in self.commitments.of(machine.provider, machine.name, region.name, hourly, machine.chips):
+                listed = found.get(_TERMS.get(one.term, Purchase.ON_DEMAND), np.inf)
+                same_price = abs(one.usd_per_hour / listed - 1.0) < 0.01  # the offer says it already
+                if one.certain and not one.bound and one.term_years and not same_price:
+                    yield Option(f"{one.instrument} {one.term}, {one.payment}", one.usd_per_hour, committed=True)
+
+
+def first_of_each(rows: Rows) -> Index:
+    """The best row of every machine and region, the cheapest first."""
+    priced, ranked = rows.priced, rows.ranked[: rows.kept]
+    key = priced.machine[ranked] * len(rows.fleet.catalog.regions) + priced.region[ranked]
+    first: Index = ranked[np.sort(np.unique(key, return_index=True)[1])]
+    return first

@@ -1,0 +1,257 @@
+"""A plan's load over time and its place in the world: what `plan/loading` and `plan/placing` need, from workload and catalog.
+
+`arrivals` says how requests come in (a rate and a schedule, or a recorded trace), `with_recording` fills in what a trace tells,
+`with_load` adds to a plan which layers carry the load over a month and, where traffic is given, in which regions to stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from chipwise.money.layering import MOST_MACHINES
+from chipwise.planner.load.advice import advise
+from chipwise.planner.load.curve import (
+    Answering,
+    Base,
+    Carried,
+    LoadCurve,
+    carry,
+    hours_of,
+    machines_of,
+    pattern_of,
+    recorded,
+    sessions,
+    steady,
+)
+from chipwise.planner.load.machines import Kinds, answering_of
+from chipwise.planner.load.regions import placed
+from chipwise.planner.values.load import LoadPlan
+from chipwise.planner.values.placement import Placement
+from chipwise.planner.values.plan import Plan
+from chipwise.units import WEEK, show_seconds
+from chipwise.workload.demand import Length
+from chipwise.workload.kinds import Common, Interactive, Serve
+from chipwise.workload.schedule import Always, Bursts
+from chipwise.workload.trace import MOST_ROWS, Floats, Recording, read_trace
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+MOST_KINDS = 40  # machine types and regions that are layered
+MOST_FLAT = 10  # where the load never changes: only promises beside the offers can change the order
+MOST_BASES = 2  # owned machine types that are tried as the base
+WITH_BASE = 10  # rented ones that are tried above them
+USUAL_IDLE_S = 1800.0
+W = TypeVar("W", bound=Common)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrivals:
+    """How requests come in over a week."""
+
+    curve: LoadCurve
+    recording: Recording | None = None
+
+
+def arrivals(known: Known, work: Serve, path: str) -> Arrivals:
+    """Of a rate, a trace beside the file at `path`, or a number of callers."""
+    arrival = work.arrival
+    if arrival.trace is not None:
+        held = _recording(known, work, path)
+        return Arrivals(recorded(held.rates, held.step_s, work.schedule, held.burstiness), held)
+    if arrival.concurrency is not None:
+        schedule = Always() if isinstance(work.schedule, Bursts) else work.schedule  # so many at all times, bursts or not
+        return Arrivals(steady(float(arrival.concurrency), schedule, unit="callers"))
+    return Arrivals(steady(float(arrival.rate or 0.0), work.schedule, arrival.burstiness))
+
+
+def _recording(known: Known, work: Serve, path: str) -> Recording:
+    """Read once, as long as the file stays the same."""
+    trace = work.arrival.trace
+    assert trace is not None
+    file = trace.beside(path)
+    stamp = file.stat() if file.is_file() else None
+    key = ("trace", f"{file}|{trace.format}|{stamp.st_mtime_ns if stamp else 0}|{stamp.st_size if stamp else 0}")
+    recording = known.memo.get(key)
+    if recording is None:
+        recording = known.memo[key] = read_trace(trace, path)
+    held: Recording = recording
+    return held
+
+
+def with_recording(known: Known, work: W, path: str) -> W:
+    """With the mean rate, burstiness and lengths of the trace, where the file names one and does not say otherwise."""
+    if not isinstance(work, Serve) or work.arrival.trace is None:
+        return work
+    held = _recording(known, work, path)
+    told = {"rate": held.mean, "burstiness": min(held.burstiness, 100.0)}
+    filled: dict[str, object] = {"arrival": work.arrival.model_copy(update=told)}
+    for name, lengths in (("input_tokens", held.input_tokens), ("output_tokens", held.output_tokens)):
+        if getattr(work, name) is None and lengths is not None:
+            filled[name] = Length(mean=lengths.mean, max=lengths.longest)
+    return work.model_copy(update=filled)
+
+
+def recorded_pairs(known: Known, work: Serve, path: str) -> Floats:
+    """Prompts and answers as they came together; none without a trace that has both."""
+    return _recording(known, work, path).pairs if work.arrival.trace is not None else np.zeros((0, 2))
+
+
+def with_load(known: Known, path: str, work: Common, plan: Plan) -> Plan:
+    """The plan with its load over time and its regions, where it is a service; else as it is."""
+    if plan.per != "month" or not isinstance(work, Serve | Interactive) or getattr(work, "devices", None):
+        return plan
+    notes = plan.notes
+    if isinstance(work, Serve) and work.arrival.trace is not None:
+        notes = (*notes, _told(arrivals(known, work, path)))
+    load, first = load_plan(known, work, plan, path), plan.winner
+    if load is not None and first is not None and first.layered_usd is not None and load.usd < 0.995 * first.usd:
+        told = (
+            f"{load.where} in layers takes ${load.usd:,.0f} a month; {first.where}, {first.purchase}, for the peak at all times"
+        )
+        notes = (*notes, f"The budget is held against what the load takes over time: {told} would take ${first.usd:,.0f}.")
+    return replace(plan, load=load, placement=placement(known, work, plan, path), notes=notes)
+
+
+def _told(found: Arrivals) -> str:
+    held, curve = found.recording, found.curve
+    assert held is not None
+    cut = f" (only the first {MOST_ROWS:,} rows were read)" if held.cut else ""
+    return (
+        f"The trace has {held.requests:,} requests in {show_seconds(held.span_s)}{cut}: mean {curve.mean:.3g}, busiest "
+        f"{show_seconds(held.step_s)} {curve.busiest:.3g} requests/s, burstiness {held.burstiness:.2g} within; planned for "
+        f"{curve.peak:.3g}."
+    )
+
+
+def load_plan(known: Known, work: Common, plan: Plan, path: str) -> LoadPlan | None:
+    """The cheapest layers over all likely machines; None where nothing fits."""
+    if plan.rows is None or plan.winner is None or not plan.rows.kept or not isinstance(work, Serve | Interactive):
+        return None
+    if not told_apart(work):
+        return None
+    curve = curve_of(known, work, path)
+    held = _recording(known, work, path) if isinstance(work, Serve) and work.arrival.trace else None
+    kinds = Kinds(known, work, plan.rows, curve, held.span_s if held else None)
+    many = 1 if plan.objective != "cost" else MOST_FLAT if curve.flat else MOST_KINDS
+    rented, owned = kinds.pairs(many)
+    bases = [kinds.base(at) for at in owned[:MOST_BASES]] if rented else []
+    carried: list[tuple[Carried, int]] = []
+    for rank, at in enumerate(rented or owned):
+        kind = kinds.kind(at)
+        if kind is None or beyond(curve, kind.answering):
+            continue
+        above: Sequence[Base | None] = (bases if rank < WITH_BASE else ()) or (None,)
+        carried += [(carry(curve, kind, base), at) for base in above]
+    if not carried:
+        return None
+    best, at = min(carried, key=lambda pair: pair[0].usd)
+    return _finished(work, plan, curve, kinds, best, at, len({place for _, place in carried}))
+
+
+def told_apart(work: Serve | Interactive) -> bool:
+    """Whether layers are reckoned at all: of more people than these machines are not told apart."""
+    return not isinstance(work, Interactive) or (work.at_once or work.people) <= MOST_MACHINES
+
+
+def beyond(curve: LoadCurve, answering: Answering) -> bool:
+    """Layers are told machine by machine, and of more than these nobody could."""
+    return bool(machines_of(curve, answering).max() > MOST_MACHINES)
+
+
+def curve_of(known: Known, work: Serve | Interactive, path: str) -> LoadCurve:
+    if isinstance(work, Serve):
+        return arrivals(known, work, path).curve
+    return sessions(int(work.at_once or work.people), work.busy, work.idle_after, work.schedule)
+
+
+def _finished(
+    work: Serve | Interactive, plan: Plan, curve: LoadCurve, kinds: Kinds, best: Carried, at: int, tried: int
+) -> LoadPlan:
+    choice = kinds.choice(at) if best.kind.where != (plan.winner.where if plan.winner else "") else plan.winner
+    assert choice is not None
+    answering = answering_of(choice, work, curve)
+    mean, peak = np.array([curve.mean]), np.array([curve.peak])
+    hours = hours_of(curve, answering)
+    pattern = pattern_of(curve, work.schedule)
+    told = advise(pattern, curve, best, hours)
+    if isinstance(work, Interactive) and work.idle_after is None:
+        other = hours_of(sessions(int(work.at_once or work.people), work.busy, USUAL_IDLE_S, work.schedule), answering)
+        told += f" With idle_after: 30min about {other.autoscaled:,.0f} machine-hours would do."
+    assumed = _assumed(work, curve, kinds.span_s)
+    if any(name.startswith(("reserved", "Standard", "Compute", "EC2", "Savings", "Committed")) for name in _names(best)):
+        assumed.append("promises bind for their whole term: the load must last as long")
+    return LoadPlan(
+        pattern=pattern,
+        unit=curve.unit,
+        mean=curve.mean,
+        busiest=curve.busiest,
+        peak=curve.peak,
+        hours_per_week=curve.on_hours,
+        provider=best.kind.provider,
+        machine=best.kind.machine,
+        region=best.kind.region,
+        chip=best.kind.chip,
+        per_machine=answering.per_machine,
+        replicas_mean=int(answering.replicas(mean)[0]),
+        replicas_peak=int(answering.replicas(peak)[0]),
+        machines_mean=int(answering.machines(mean)[0]),
+        machines_peak=int(answering.machines(peak)[0]),
+        machine_hours=hours,
+        layers=best.layers,
+        usd=best.usd,
+        alone=best.layering.alone if best.base is None else (),
+        recommendation=told,
+        changed=_changed(plan, best, kinds, curve),
+        steps=tuple(zip(best.load.machines.tolist(), best.load.hours.tolist(), strict=True)),
+        tried=tried,
+        assumed=tuple(assumed),
+    )
+
+
+def _names(best: Carried) -> list[str]:
+    return [one.name for one in best.layering.layers]
+
+
+def _assumed(work: Serve | Interactive, curve: LoadCurve, span_s: float | None) -> list[str]:
+    found = []
+    if span_s is not None and span_s < WEEK:
+        found.append(
+            f"the {show_seconds(span_s)} that were recorded stand for every hour of the schedule: nights and weekends too"
+        )
+    if curve.peak > curve.busiest:
+        found.append(
+            f"peak = busiest + 2.33 sqrt((c^2 - 1) busiest / 60 s), burstiness c = {curve.burstiness:.3g}: 99 of 100 minutes"
+        )
+    if curve.short:
+        found.append("an autoscaler starts machines one step early and stops them one step late")
+    if isinstance(work, Interactive) and work.idle_after is not None:
+        found.append("people work in stretches of about an hour; sessions up at once follow the binomial law")
+    if curve.off_hours > 0 or not curve.flat:
+        found.append("starting and stopping machines is not paid for")
+    return found
+
+
+def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
+    winner = plan.winner
+    if winner is None or best.kind.where == winner.where:
+        return ""
+    first = kinds.kind(int(kinds.rows.ranked[0]))
+    if first is None or first.where != winner.where or beyond(curve, first.answering):
+        return f"over the load's curve {best.kind.where} costs less than {winner.where}"
+    usd = carry(curve, first).usd
+    if usd <= best.usd * (1 + 1e-9):  # as cheap: not another answer
+        return f"{winner.where} costs the same"
+    told = f"{usd:,.0f} a month, this {best.usd:,.0f}"
+    return f"for the peak alone {winner.where} is cheapest; over the load's curve it costs {told}"
+
+
+def placement(known: Known, work: Common, plan: Plan, path: str) -> Placement | None:
+    """The regions to stand in; None where nothing is said of traffic, or nothing fits."""
+    if not work.traffic or plan.rows is None or plan.winner is None or not plan.rows.kept or not isinstance(work, Serve):
+        return None
+    return placed(known, work, plan.rows, arrivals(known, work, path).curve)

@@ -1,0 +1,323 @@
+"""A pipeline whose stages have been planned, made ready for `plan/joint` and told from what it answers.
+
+Storage is chosen only for candidates that may win, as it only adds: a joint plan is sought with what is known, the storage of
+its picks and of those next to them is chosen, and it is sought again until nothing it picks is without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.money.cost import Cost, Line
+from chipwise.money.transfer import Gravity
+from chipwise.planner.fleet import Index
+from chipwise.planner.kinds.edge_catalog import PROVIDER as EDGE
+from chipwise.planner.pipeline.beside import Excess
+from chipwise.planner.pipeline.candidates import Candidates, Counts, candidates_of, machines_of
+from chipwise.planner.pipeline.hand_offs import Flow, Place, Ways, tables
+from chipwise.planner.pipeline.joint import HandOff, Joint, Stage, Wanted, able, beyond, reckon, single_region, solve, swapped
+from chipwise.planner.pipeline.quotas import shared_quotas
+from chipwise.planner.pipeline.services import Offered
+from chipwise.planner.pipeline.value import Alternative, Lack, Moved, Placed, Totals, by_use, what
+from chipwise.planner.quotas import Held
+from chipwise.planner.values.plan import Missing, Plan
+from chipwise.text import duration, usd
+from chipwise.units import DAY, HOUR, MONTH
+from chipwise.workload.goals import Budget, Period
+from chipwise.workload.kinds import Common
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+    from chipwise.workload.pipeline import Pipeline
+
+AHEAD = 250  # candidates whose storage is chosen at a time; twice as many with every round
+_MONTHS = {Period.HOUR: HOUR / MONTH, Period.DAY: DAY / MONTH, Period.YEAR: 12.0}
+_OF_A_STAGE = ("latency", "ttft", "tpot", "throughput")
+Solver = Callable[[Sequence[Stage], Sequence[HandOff], Wanted], Joint | None]
+
+
+def counted_months(budget: Budget | None) -> float:
+    """Months of services that a budget is held against: its own period, or one where it is given in all."""
+    return _MONTHS.get(budget.per, 1.0) if budget is not None else 1.0
+
+
+def assumptions(work: Pipeline, order: Sequence[Common], plans: Sequence[Plan], flows: Sequence[Flow]) -> list[str]:
+    """What the plan takes for granted, and what it does not use, in sentences."""
+    found = []
+    services = [stage.name for stage, one in zip(order, plans, strict=True) if one.per == "month"]
+    budget = work.goals.budget
+    if services:
+        names = " and ".join(services)
+        found.append(f"{names}: goes on, so one month of it is counted beside the jobs; its way ends when it is up.")
+    if budget is not None and services:
+        span = {Period.TOTAL: "one month", Period.MONTH: "one month"}.get(budget.per, f"one {budget.per}")
+        found.append(f"The budget is held against all jobs and hand-offs, once, and {span} of {' and '.join(services)}.")
+    if any(flow.size_bytes for flow in flows):
+        found.append("Hand-offs: lines of 10 Gbit/s inside a cloud, 5 between clouds and 1 to a site are assumed; no CO2e.")
+    if unused := [name for name in _OF_A_STAGE if getattr(work.goals, name) is not None]:
+        found.append(f"goals.{', '.join(unused)} of the pipeline is not used: give it to the stage that it is meant for.")
+    other = [stage.name for stage in work.stages if "objective" in stage.goals.model_fields_set]
+    if other:
+        found.append(f"The objective of {', '.join(other)} is not used: the pipeline's holds for the whole.")
+    if work.data is not None:
+        reading = [one.name for one in order if one.data is work.data]
+        found.append(f"The pipeline's data is read by {', '.join(reading) or 'no stage: each that takes none has its own'}.")
+    return [*found, *(f"{stage.name}: {note}" for stage, one in zip(order, plans, strict=True) for note in one.notes)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that a joint plan is made and told from."""
+
+    order: Sequence[Common]
+    plans: Sequence[Plan]
+    flows: Sequence[Flow]
+    wanted: Wanted
+    months: float
+    places: Sequence[Place]
+    ways: Ways
+    candidates: Sequence[Candidates]
+    hand_offs: Sequence[HandOff]
+
+    @classmethod
+    def of(
+        cls,
+        known: Known,
+        work: Pipeline,
+        plans: Sequence[Plan],
+        order: Sequence[Common],
+        flows: Sequence[Flow],
+        offered: Sequence[Sequence[Offered]],
+        wanted: Wanted,
+        every: bool = False,
+    ) -> Case:
+        """`every`: with candidates that cannot win, for those who list them."""
+        codes: dict[Place, int] = {}
+        own = {EDGE}
+        catalog, months = known.catalog, counted_months(work.goals.budget)
+        rows = [machines_of(plan) for plan in plans]
+        quotas, draws = shared_quotas(known, work.limits, order, plans, flows, rows)
+        counts = None if every else Counts.of(wanted, bool(quotas))
+        candidates = [
+            candidates_of(*of_one, counts, codes, own) for of_one in zip(plans, order, rows, draws, offered, strict=True)
+        ]
+        countries = {region.key: region.country for region in catalog.regions}
+        ways = Ways(Gravity(catalog.rows("storage"), catalog.regions), frozenset(own), countries)
+        used = [sorted(set(one.region.tolist())) for one in candidates]
+        made = tables(flows, used, list(codes), ways, months)
+        goals = replace(wanted, quotas=quotas)
+        return cls(order, plans, flows, goals, months, list(codes), ways, candidates, made)
+
+    def _stage(self, at: int) -> Stage:
+        return self.candidates[at].stage(self.order[at].name, self.months if self.plans[at].per == "month" else 1.0)
+
+    def settled(self, solver: Solver, wanted: Wanted | None = None, only: int | None = None) -> Joint | None:
+        """What a solver answers once the storage of all it picks is in the cost. `only`: of one stage, as if it were alone.
+
+        Costs without storage are never too high, so that what cannot beat an answer whose storage is known is out for good.
+        """
+        asked = wanted or self.wanted
+        if only is not None:  # alone it is within all quotas: its own plan has seen to that
+            asked = replace(asked, quotas=())
+        places = list(range(len(self.candidates))) if only is None else [only]
+        hand_offs = self.hand_offs if only is None else ()
+        left = [np.arange(len(self.candidates[at].usd)) for at in places]
+        best: Joint | None = None
+        ahead = AHEAD
+        while True:
+            left = [rows[self.candidates[at].fine[rows]] for at, rows in zip(places, left, strict=True)]
+            stages = [_some(self._stage(at), rows) for at, rows in zip(places, left, strict=True)]
+            found = solver(stages, hand_offs, asked)
+            if found is None:
+                return None
+            picks = [int(rows[pick]) for rows, pick in zip(left, found.picks, strict=True)]
+            waiting = [here for here, at in enumerate(places) if not self.candidates[at].known[picks[here]]]
+            if not waiting:
+                return replace(found, picks=tuple(picks))
+            for here in waiting:
+                one = self.candidates[places[here]]
+                near = left[here][np.argsort(swapped(stages, hand_offs, asked, found, here), kind="stable")]
+                if solver is single_region:
+                    near = near[one.region[near] == one.region[picks[here]]]
+                one.settle(np.union1d(near[~one.known[near]][:ahead], picks[here]))
+            stages = [_some(self._stage(at), rows) for at, rows in zip(places, left, strict=True)]
+            true = reckon(stages, hand_offs, found.picks)
+            allowed = true.keeps(asked) and all(self.candidates[at].fine[one] for at, one in zip(places, picks, strict=True))
+            better = best is None or true.score(asked.objective) < best.score(asked.objective)
+            if solver in (solve, single_region) and allowed and better:
+                best = true
+                kept = able(stages, hand_offs, asked, true, together=solver is single_region)
+                left = [rows[some] for rows, some in zip(left, kept, strict=True)]
+            ahead *= 2
+
+    def each_alone(self) -> Joint:
+        """Every stage as it would be were there no other, and what that comes to together."""
+        picks = []
+        for at in range(len(self.candidates)):
+            found = self.settled(solve, Wanted(self.wanted.objective), at)
+            assert found is not None
+            picks.append(found.picks[0])
+        return reckon([self._stage(at) for at in range(len(picks))], self.hand_offs, picks)
+
+    def lacks(self) -> list[Lack]:
+        """Which goal of the whole cannot be kept, and by how much."""
+        dear = Missing(
+            "budget", "its data's storage takes every candidate above the stage's own budget", "a higher budget of the stage"
+        )
+        if spent := [
+            Lack(stage.name, dear) for stage, one in zip(self.order, self.candidates, strict=True) if not one.fine.any()
+        ]:
+            return spent
+        goals, found = self.wanted, []
+        if goals.quotas:
+            free = self.settled(solve, replace(goals, quotas=()))
+            if free is not None:
+                found += [self._too_much(one) for one in beyond(self.stages, goals, free)]
+            if self.settled(solve, Wanted("time", quotas=goals.quotas)) is None:
+                return [Lack("", one) for one in found]
+        if goals.deadline_s is not None:
+            fastest = self.settled(solve, Wanted("time", quotas=goals.quotas))
+            if fastest is not None and fastest.seconds > goals.deadline_s:
+                told, later = duration(fastest.seconds), duration(fastest.seconds - goals.deadline_s)
+                found.append(Missing("deadline", f"the fastest of the whole takes {told}", f"deadline {later} later"))
+        if goals.budget_usd is not None:
+            cheapest = self.settled(_by_charge, Wanted(quotas=goals.quotas))
+            if cheapest is not None and cheapest.charged > goals.budget_usd:
+                told, more = usd(cheapest.charged), usd(cheapest.charged - goals.budget_usd)
+                found.append(Missing("budget", f"the cheapest of the whole costs {told}", f"budget {more} higher"))
+        if not found:
+            found.append(Missing("budget and deadline", "each can be kept, not both at once", "a later deadline"))
+        return [Lack("", one) for one in found]
+
+    @property
+    def stages(self) -> list[Stage]:
+        return [self._stage(at) for at in range(len(self.candidates))]
+
+    def excess(self, joint: Joint) -> str:
+        """Which quota of the whole a combination exceeds, with the numbers; empty: none."""
+        return next((self._crowded(one, one.needed) for one in beyond(self.stages, self.wanted, joint)), "")
+
+    def _held(self, one: Excess) -> Held:
+        quota = self.wanted.quotas[one.cap.quota]
+        where = "" if one.cap.region is None else f" in {self.places[one.cap.region][1]}"
+        return Held(f"{quota.told}{where}", quota.unit, quota.most, np.zeros(0), quota.own)
+
+    def _crowded(self, one: Excess, needed: float) -> str:
+        names = " and ".join(self.order[at].name for at, _ in one.by_stage)
+        each = ", ".join(f"{self.order[at].name} {need:,g}" for at, need in one.by_stage)
+        return f"{names} can run at the same time, which {self._held(one).miss(needed)} ({each})"
+
+    def _too_much(self, one: Excess) -> Missing:
+        """With the least that any combination within the other goals needs of it."""
+        cap, quotas = one.cap, self.wanted.quotas
+
+        def by_need(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+            needing = [replace(stage, usd=cap.needed(at, stage.draws, stage.region)) for at, stage in enumerate(stages)]
+            return solve(needing, [replace(way, usd=np.zeros_like(way.usd)) for way in hand_offs], wanted)
+
+        others = tuple(replace(quota, crowds=()) if at == cap.quota else quota for at, quota in enumerate(quotas))
+        least = self.settled(by_need, replace(self.wanted, objective="cost", quotas=others))
+        needed = one.needed
+        if least is not None:
+            draws = [stage.draws[pick : pick + 1] for stage, pick in zip(self.stages, least.picks, strict=True)]
+            regions = [stage.region[pick : pick + 1] for stage, pick in zip(self.stages, least.picks, strict=True)]
+            each = [float(cap.needed(at, *pair)[0]) for at, pair in enumerate(zip(draws, regions, strict=True))]
+            needed = max(sum(each), min(needed, self._held(one).most))
+            one = replace(one, needed=needed, by_stage=tuple((at, need) for at, need in enumerate(each) if need))
+        return Missing("quota", self._crowded(one, needed), self._held(one).remedy(needed))
+
+    def placed(self, joint: Joint, alone: Joint) -> tuple[Placed, ...]:
+        after = [
+            tuple(dict.fromkeys(self.order[flow.giver].name for flow in self.flows if flow.taker == at))
+            for at in range(len(self.order))
+        ]
+        return tuple(
+            Placed(
+                stage.name,
+                plan.kind,
+                plan.per,
+                after[at],
+                self.candidates[at].choice(joint.picks[at]),
+                joint.starts[at],
+                joint.ends[at],
+                self.candidates[at].choice(alone.picks[at]),
+                plan,
+                () if (service := self.candidates[at].service(joint.picks[at])) is None else service.assumed,
+            )
+            for at, (stage, plan) in enumerate(zip(self.order, self.plans, strict=True))
+        )
+
+    def moved(self, joint: Joint) -> tuple[Moved, ...]:
+        found = []
+        for flow in self.flows:
+            giver, taker = (self.places[self.candidates[at].region[joint.picks[at]]] for at in (flow.giver, flow.taker))
+            transfer, seconds = self.ways.move(giver, taker, flow.size_bytes)
+            to_own = taker[0] in self.ways.own and giver[0] not in self.ways.own
+            path = "to own site" if to_own else transfer.kind
+            found.append(
+                Moved(
+                    self.order[flow.giver].name,
+                    self.order[flow.taker].name,
+                    flow.size_bytes,
+                    "month" if flow.monthly else "once",
+                    path,
+                    transfer.usd,
+                    0.0 if flow.monthly else seconds,
+                    flow.how,
+                    transfer.assumed if giver != taker and flow.size_bytes else (),
+                )
+            )
+        return tuple(found)
+
+    def totals(self, joint: Joint) -> Totals:
+        once: list[Line] = []
+        monthly: list[Line] = []
+        kg = {"job": 0.0, "month": 0.0}
+        unknown = []
+        for stage, plan, one, pick in zip(self.order, self.plans, self.candidates, joint.picks, strict=True):
+            choice = one.choice(pick)
+            (monthly if plan.per == "month" else once).append(Line(stage.name, choice.usd, choice.where))
+            kg[plan.per] += choice.kg
+            if by_use(choice):
+                unknown.append(stage.name)
+        for move in self.moved(joint):
+            line = Line(f"{move.source} to {move.to}", move.usd, move.how)
+            (monthly if move.per == "month" else once).append(line)
+        return Totals(Cost.of(once), Cost.of(monthly), joint.seconds, kg["job"], kg["month"], tuple(unknown))
+
+    def told(self, joint: Joint) -> str:
+        """In a few words: what it runs on, and what it comes to."""
+        chosen = [one.choice(pick) for one, pick in zip(self.candidates, joint.picks, strict=True)]
+        runs = (f"{stage.name} on {what(one)}" for stage, one in zip(self.order, chosen, strict=True))
+        return f"{', '.join(runs)} ({usd(joint.usd)}, {duration(joint.seconds)}, {joint.kg:,.1f} kg CO2e)"
+
+    def alternative(self, joint: Joint) -> Alternative:
+        where = tuple(
+            (stage.name, one.choice(pick).where)
+            for stage, one, pick in zip(self.order, self.candidates, joint.picks, strict=True)
+        )
+        return Alternative(self.totals(joint), where, self.misses(joint))
+
+    def misses(self, joint: Joint) -> str:
+        """Which goal or quota of the whole a combination misses; empty: none."""
+        if self.wanted.deadline_s is not None and not joint.keeps(Wanted(deadline_s=self.wanted.deadline_s)):
+            return f"misses the deadline of {duration(self.wanted.deadline_s)}: {duration(joint.seconds)}"
+        if self.wanted.budget_usd is not None and not joint.keeps(Wanted(budget_usd=self.wanted.budget_usd)):
+            return f"exceeds the budget of {usd(self.wanted.budget_usd)}: {usd(joint.charged)}"
+        above = self.excess(joint)
+        return f"exceeds a quota: {above}" if above else ""
+
+
+def _some(stage: Stage, rows: Index) -> Stage:
+    columns = (stage.usd[rows], stage.seconds[rows], stage.kg[rows], stage.charged[rows], stage.draws[rows])
+    return Stage(stage.name, stage.region[rows], *columns)
+
+
+def _by_charge(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+    """The least that a budget would be charged with; time does not count."""
+    charged = [replace(one, usd=one.charged) for one in stages]
+    return solve(charged, [replace(one, usd=one.charged) for one in hand_offs], Wanted("cost", quotas=wanted.quotas))

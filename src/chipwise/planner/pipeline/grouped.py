@@ -1,0 +1,107 @@
+"""Rows by group: the least of each group, and those that no other of their group beats. All groups at once, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from chipwise.perf.arrays import Array
+from chipwise.planner.fleet import Index
+from chipwise.planner.limits import Mask
+
+MANY, SWEPT, STEPS = 4000, 3, 16  # rows from which a sweep pays, columns that it is for, shares that it looks at
+
+
+def unbeaten(values: Array, group: Index, ties_by: Sequence[Array] = ()) -> Index:
+    """Rows that no other of their group is as good as in every column; of equal ones the first by `ties_by`.
+
+    The least by the sum of logarithms is beaten by none, and takes out whatever it beats: much, being good at everything. That
+    is done for all groups at once, again and again.
+    """
+    if not len(values):
+        return np.zeros(0, np.intp)
+    columns = _telling(values)
+    sums = np.sum([np.log(np.maximum(one, np.finfo(float).tiny)) for one in columns], axis=0)
+    left = np.argsort(group, kind="stable")
+    if len(left) > MANY and len(columns) == SWEPT:
+        left = _swept(columns, group, np.lexsort(tuple(reversed(ties_by))) if ties_by else np.arange(len(group)))
+    keys = (*(one[left] for one in reversed(ties_by)), *(one[left] for one in reversed(columns)), sums[left], group[left])
+    left = left[np.lexsort(keys)]
+    kept = []
+    while len(left):
+        runs, starts = runs_of(group[left])
+        kept.append(left[starts])
+        left = left[_somewhere(columns, left, kept[-1][runs], np.less)]
+    return np.sort(np.concatenate(kept))
+
+
+def _swept(columns: Sequence[Array], group: Index, order_of_ties: Index) -> Index:
+    """Rows of three columns without most of those that are beaten. For some shares of a group, the least by the first column:
+    who is not among them, and by the second comes after one of them that is as good by the third, is beaten."""
+    first, second, third = (one[order_of_ties] for one in columns)
+    group, many = group[order_of_ties], len(group)
+    order = _within(group, first)
+    runs, starts = runs_of(group[order])
+    share = np.empty(many)
+    share[order] = (np.arange(many) - starts[runs]) / np.diff(np.append(starts, many))[runs]
+    order = np.argsort(third, kind="stable")
+    rank = np.empty(many, np.int64)
+    rank[order] = runs_of(third[order])[0]
+    order = _within(group, second)
+    runs, _ = runs_of(group[order])
+    level = rank[order] - runs * (many + 1)  # lower in every later group: the least so far never is another group's
+    share, none = share[order], np.iinfo(np.int64).max
+    beaten = np.zeros(many, dtype=bool)
+    for step in range(1, STEPS):
+        cheap = share < step / STEPS
+        least = np.minimum.accumulate(np.where(cheap, level, none))
+        beaten[1:] |= ~cheap[1:] & (least[:-1] <= level[1:])
+    return order_of_ties[order[~beaten]]
+
+
+def _within(group: Index, values: Array) -> Index:
+    """The order of rows by group, and by value within it."""
+    order = np.argsort(values, kind="stable")
+    return order[np.argsort(group[order], kind="stable")]
+
+
+def _telling(values: Array) -> list[Array]:
+    """Columns in which rows differ, each once: in a chain the stage decided last is the one that ends last."""
+    found: list[Array] = []
+    for at in range(values.shape[1]):
+        column = np.ascontiguousarray(values[:, at])
+        if (column != column[0]).any() and not any(np.array_equal(column, one) for one in found):
+            found.append(column)
+    return found or [np.ascontiguousarray(values[:, 0])]
+
+
+def runs_of(groups: Index | Array) -> tuple[Index, Index]:
+    """(which run of equal groups each row is in, where the runs start)."""
+    fresh = np.empty(len(groups), dtype=bool)
+    fresh[0], fresh[1:] = True, groups[1:] != groups[:-1]
+    return np.cumsum(fresh) - 1, np.flatnonzero(fresh)
+
+
+def first_least(values: Array, runs: Index, starts: Index) -> Index:
+    """Of every run the first place that has its least value."""
+    hits = np.flatnonzero(values == np.minimum.reduceat(values, starts)[runs])
+    return hits[runs_of(runs[hits])[1]]
+
+
+def _somewhere(columns: Sequence[Array], rows: Index, others: Index, holds: Callable[[Array, Array], Mask]) -> Mask:
+    """Whether it holds in any column between each row and its other."""
+    found = holds(columns[0][rows], columns[0][others])
+    for one in columns[1:]:
+        found |= holds(one[rows], one[others])
+    return found
+
+
+def least_by(values: Array, group: Index, groups: int) -> Array:
+    """The least of every column in every group; of groups without rows infinite."""
+    found = np.full((groups, *values.shape[1:]), np.inf)
+    if len(group):
+        order = np.argsort(group, kind="stable")
+        _, starts = runs_of(group[order])
+        found[group[order[starts]]] = np.minimum.reduceat(values[order], starts, axis=0)
+    return found

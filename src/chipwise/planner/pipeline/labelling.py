@@ -1,0 +1,149 @@
+"""The search behind a joint plan: stages decided one after the other, partial answers as columns.
+
+A partial answer (a label) is known by the regions and ends of the stages that still have to hand on. Of labels that agree in
+those regions only those stay that none beats in everything that counts, and of all only those whose bound (`bounds.py`) is
+better than what is known. Chains and trees keep one region open, other graphs as many as they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.perf.arrays import Array
+from chipwise.planner.fleet import Index
+from chipwise.planner.pipeline.bounds import ADDED, KG, USD, Space, ties
+from chipwise.planner.pipeline.grouped import unbeaten
+
+CELLS = 200_000  # label x candidate pairs reckoned at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Labels:
+    """Partial answers: sums so far, the latest end, and of every stage decided its region and end."""
+
+    adds: Array  # [label, column]
+    latest: Array
+    region: Index  # [label, stage]
+    end: Array  # [label, stage]
+    parent: Index
+    row: Index  # of the stage decided last
+
+    def __len__(self) -> int:
+        return len(self.latest)
+
+    def some(self, rows: Index) -> _Labels:
+        return _Labels(self.adds[rows], self.latest[rows], self.region[rows], self.end[rows], self.parent[rows], self.row[rows])
+
+
+def search(space: Space, limit: tuple[float, float], beam: int | None) -> tuple[int, ...] | None:
+    """The picks of the best answer that beats `limit`, a score and a cost, if there is one. With a `beam` that many labels stay
+    of every step: quick, and not surely the best."""
+    many = len(space.nodes)
+    labels = _Labels(
+        np.zeros((1, space.columns)),
+        np.zeros(1),
+        np.zeros((1, many), np.intp),
+        np.zeros((1, many)),
+        np.zeros(1, np.intp),
+        np.zeros(1, np.intp),
+    )
+    trail: list[_Labels] = []
+    for at in range(many):
+        labels = _step(space, labels, at, limit, beam)
+        if not len(labels):
+            return None
+        trail.append(labels)
+    picks, here = [], 0
+    for at in range(many - 1, -1, -1):
+        picks.append(int(space.nodes[at].row[trail[at].row[here]]))
+        here = int(trail[at].parent[here])
+    return tuple(reversed(picks))
+
+
+def counted(space: Space, adds: Array, times: Array, capped: Container[int]) -> Array:
+    """Columns by which candidates and labels are compared: what neither objective nor goals ask for does not count.
+    `capped`: columns of caps that a later choice may exceed."""
+    columns = [adds[:, [space.money]]]
+    if space.timed:
+        columns.append(times)
+    if space.objective in ("carbon", "balanced"):
+        columns.append(adds[:, [KG]])
+    if space.objective in ("cost", "balanced") and space.money != USD:
+        columns.append(adds[:, [USD]])
+    columns.append(adds[:, [at for at in range(ADDED, space.summed) if at in capped]])
+    return np.concatenate(columns, axis=1)
+
+
+def _step(space: Space, labels: _Labels, at: int, limit: tuple[float, float], beam: int | None) -> _Labels:
+    """Labels with one more stage decided; after the last stage only the best of them."""
+    node, last = space.nodes[at], at == len(space.nodes) - 1
+    size = max(CELLS // len(node.row), 1)
+    parts = [
+        _extended(space, labels.some(np.arange(first, min(first + size, len(labels)))), at, limit, first)
+        for first in range(0, len(labels), size)
+    ]
+    new, score, money, seconds = _joined([one for one, _ in parts]), *np.concatenate([values for _, values in parts]).T
+    if not len(new):
+        return new
+    if last:
+        good = np.flatnonzero(ties(score, score.min()))
+        return new.some(good[np.lexsort((seconds[good], money[good]))[:1]])
+    if beam is not None and len(new) > beam:
+        return new.some(np.lexsort((money, score))[:beam])
+    return new.some(_unbeaten_labels(space, new, at))
+
+
+def _extended(space: Space, some: _Labels, at: int, limit: tuple[float, float], first: int) -> tuple[_Labels, Array]:
+    """Labels with every candidate of a stage that may still win; and of each its least score, cost and time."""
+    node = space.nodes[at]
+    codes, place = np.unique(node.region, return_inverse=True)
+    start, handed = _arrivals(space, some, at, codes)
+    adds = some.adds[:, None, :] + handed[:, place] + node.adds[None]
+    ends = start[:, place] + node.seconds[None]
+    latest, more = space.ahead(at, some.region, some.end)
+    after, behind = space.behind(at, codes)
+    seconds = np.maximum(np.maximum(latest, some.latest)[:, None], ends + after[place][None])
+    reached = adds + more[:, None, :] + behind[place][None]
+    score, fine = space.judge(reached, seconds, limit)
+    label, row = np.nonzero(fine)
+    region, end = some.region[label], some.end[label]
+    region[:, at], end[:, at] = node.region[row], ends[label, row]
+    made = _Labels(adds[label, row], np.maximum(some.latest[label], end[:, at]), region, end, label + first, row)
+    return made, np.column_stack([score[label, row], reached[label, row][:, space.money], seconds[label, row]])
+
+
+def _arrivals(space: Space, labels: _Labels, at: int, codes: Index) -> tuple[Array, Array]:
+    """By label and region: when a stage could start there, and what the hand-offs to it add."""
+    start = np.zeros((len(labels), len(codes)))
+    handed = np.zeros((len(labels), len(codes), space.columns))
+    for edge in space.edges:
+        if edge.taker == at:
+            given = labels.region[:, edge.giver]
+            start = np.maximum(start, labels.end[:, edge.giver, None] + edge.seconds[given[:, None], codes[None]])
+            handed += edge.adds[given[:, None], codes[None]]
+    return start, handed
+
+
+def _unbeaten_labels(space: Space, labels: _Labels, at: int) -> Index:
+    """Labels that none with the same open regions beats."""
+    opened = space.open_after(at)
+    group = np.zeros(len(labels), np.intp)
+    for one in opened:
+        wide = int(labels.region[:, one].max()) + 1
+        group = np.unique(group * wide + labels.region[:, one], return_inverse=True)[1]
+    times = np.column_stack([labels.latest, *(labels.end[:, one] for one in opened)])
+    return unbeaten(counted(space, labels.adds[:, : space.summed], times, space.capped_after(at)), group)
+
+
+def _joined(parts: Sequence[_Labels]) -> _Labels:
+    return _Labels(
+        np.concatenate([one.adds for one in parts]),
+        np.concatenate([one.latest for one in parts]),
+        np.concatenate([one.region for one in parts]),
+        np.concatenate([one.end for one in parts]),
+        np.concatenate([one.parent for one in parts]),
+        np.concatenate([one.row for one in parts]),
+    )

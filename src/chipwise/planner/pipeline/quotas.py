@@ -1,0 +1,93 @@
+"""Quotas that several stages of a pipeline draw on at the same time, and what every candidate needs of them.
+
+A quota is what an account is granted. The pipeline's own holds for all stages that can run at one time, together; one that only
+stages name holds for those that name it, the largest where they differ. A provider's default counts for stages that ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.perf.arrays import Array
+from chipwise.planner.fleet import Index
+from chipwise.planner.limits import Granted
+from chipwise.planner.pipeline.beside import SharedQuota, crowds
+from chipwise.planner.pipeline.hand_offs import Flow
+from chipwise.planner.quotas import Held, held
+from chipwise.planner.rules import rules_of
+from chipwise.planner.values.plan import Plan
+from chipwise.workload.goals import Limits
+from chipwise.workload.kinds import Common
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+_Key = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """One quota, and of the stages that it holds for what their candidates need of it."""
+
+    first: Held
+    most: float
+    needed: dict[int, Array] = field(default_factory=dict)
+
+
+def shared_quotas(
+    known: Known,
+    limits: Limits,
+    order: Sequence[Common],
+    plans: Sequence[Plan],
+    flows: Sequence[Flow],
+    rows: Sequence[Index],
+) -> tuple[tuple[SharedQuota, ...], list[Array]]:
+    """(quotas that stages can exceed together, of every stage what its `rows` need of each)."""
+    none = (), [np.zeros((len(one), 0)) for one in rows]
+    if not any(stage.limits.quotas or stage.limits.default_quotas for stage in order):
+        return none
+    edges = [(flow.giver, flow.taker) for flow in flows]
+    together = [one for one in crowds(len(order), edges, [plan.per == "month" for plan in plans]) if len(one) > 1]
+    if not together:
+        return none
+    whole = {_key(one): float(one.most) for one in rules_of(known, limits).quotas}
+    found = _drawn(known, order, plans, rows, whole)
+    shared, columns = [], []
+    for one in found.values():
+        beside = {tuple(at for at in crowd if at in one.needed) for crowd in together}
+        able = tuple(
+            sorted(crowd for crowd in beside if sum(float(one.needed[at].max(initial=0.0)) for at in crowd) > one.most)
+        )
+        if able:
+            shared.append(SharedQuota(one.first.told, one.first.unit, one.most, one.first.own, not one.first.own, able))
+            columns.append([one.needed.get(at, np.zeros(len(mine))) for at, mine in enumerate(rows)])
+    if not shared:
+        return none
+    return tuple(shared), [np.column_stack([column[at] for column in columns]) for at in range(len(order))]
+
+
+def _drawn(
+    known: Known, order: Sequence[Common], plans: Sequence[Plan], rows: Sequence[Index], whole: dict[_Key, float]
+) -> dict[_Key, _Drawn]:
+    found: dict[_Key, _Drawn] = {}
+    for at, (stage, plan) in enumerate(zip(order, plans, strict=True)):
+        if plan.rows is None:
+            continue
+        rules = rules_of(known, stage.limits)
+        quotas = held(plan.rows.fleet, plan.rows.priced, rules)
+        own = len(rules.quotas)
+        keys: list[_Key] = [*map(_key, rules.quotas), *((one.told,) for one in quotas[own:])]
+        for key, one in zip(keys, quotas, strict=True):
+            quota = found.setdefault(key, _Drawn(one, one.most))
+            quota.most = whole.get(key, max(quota.most, one.most))
+            quota.needed[at] = one.needed[rows[at]]
+    return found
+
+
+def _key(one: Granted) -> _Key:
+    """Two spellings of the same quota are one."""
+    return one.chips, one.provider, one.regions

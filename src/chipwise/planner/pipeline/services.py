@@ -1,0 +1,110 @@
+"""Services paid by use as candidates of a stage that serves: those that a plan of the stage alone would offer.
+
+What a service emits is not known, so that it takes part only where cost decides, as in a plan of the stage alone. A service
+that sells a model by the token sells the published weights: it is none for a stage that serves what the pipeline has trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipwise.planner.ground import budget_usd
+from chipwise.planner.pipeline.hand_offs import Flow, Place
+from chipwise.planner.values.plan import Choice, Plan
+from chipwise.units import MONTH
+from chipwise.workload.kinds import Common, Learning, Serve
+
+if TYPE_CHECKING:
+    from chipwise.planner.services.offers import ServiceOffer
+    from chipwise.predictor.known import Known
+
+UNSTATED = "an unstated region"
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A service that may be used, as a choice. Where its region is not stated the place has none."""
+
+    choice: Choice
+    place: Place
+    ready_s: float  # until it is up: at once by the token, after a first start where it runs our container
+    assumed: tuple[str, ...]
+
+
+def services_of(
+    known: Known, path: str, order: Sequence[Common], flows: Sequence[Flow], plans: Sequence[Plan], objective: str
+) -> list[tuple[Offered, ...]]:
+    """Of every stage, the cheapest first."""
+    if objective != "cost":
+        return [() for _ in order]
+    return [tuple(_offered(known, path, order, flows, plans[at], at)) for at in range(len(order))]
+
+
+def _offered(known: Known, path: str, order: Sequence[Common], flows: Sequence[Flow], plan: Plan, at: int) -> list[Offered]:
+    work = order[at]
+    if not isinstance(work, Serve) or work.devices:
+        return []
+    from chipwise.planner.load.plan import with_recording
+    from chipwise.planner.services.offers import PER_TOKEN, services_for
+
+    work = with_recording(known, work, path)
+    if work.arrival.rate is None:
+        return []
+    most = budget_usd(work, monthly=True)
+    trained = any(isinstance(order[one], Learning) for one in _before(flows, at))
+    able = [
+        one
+        for one in services_for(known, work, (), path)
+        if one.allowed and one.usd is not None and (most is None or one.usd <= most) and not (trained and one.kind == PER_TOKEN)
+    ]
+    sure = [one for one in able if one.certain]  # doubtful prices count only where there are no others
+    return [_as_choice(one, plan) for one in sure or able]
+
+
+def _before(flows: Sequence[Flow], at: int) -> set[int]:
+    """Stages from which a way leads to this one."""
+    found: set[int] = set()
+    new = {at}
+    while new := {flow.giver for flow in flows if flow.taker in new} - found:
+        found |= new
+    return found
+
+
+def _as_choice(one: ServiceOffer, plan: Plan) -> Offered:
+    assert one.cost is not None
+    winner, rows = plan.winner, plan.rows
+    units, unit = (rows.units, winner.unit) if rows is not None and winner is not None else (1.0, "months")
+    start = one.cold_start_s
+    name = one.service.removeprefix(f"{one.provider} ")
+    where = [] if one.region else [f"where {one.provider} runs it is not stated: hand-offs count it as another region"]
+    choice = Choice(
+        provider=one.provider,
+        machine=name if name != one.provider else one.model,
+        region=one.region or UNSTATED,
+        country=None,
+        chip=" or ".join(one.chips) or one.hardware or "chip not stated",
+        family=one.kind,
+        chips=0,
+        machines=1,
+        purchase=one.kind,
+        precision=one.precision or "",
+        split={},
+        seconds=MONTH,
+        low_s=MONTH,
+        high_s=MONTH,
+        p90_s=MONTH,
+        cost=one.cost,
+        usd_per_unit=one.cost.usd / max(units, 1e-9),
+        unit=unit,
+        kg=0.0,
+        rate=None,
+        replicas=None,
+        memory_share=None,
+        provenance="price list",
+        price_of=one.price_of,
+        latency={f"{held.goal} p{held.percentile:g}": held.predicted_s for held in one.goals},
+    )
+    ready = 0.0 if start is None else start.middle
+    return Offered(choice, (one.provider, one.region), ready, (*where, *one.unchecked, *one.assumed))

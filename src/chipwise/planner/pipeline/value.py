@@ -1,0 +1,182 @@
+"""A pipeline's plan as a value: hardware of every stage, what moves between them, and what planning them apart would cost.
+
+Money that is paid once (jobs, hand-offs) and money that is paid every month (services, what flows out of them) stay apart;
+where one number is needed, one month of the services is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chipwise.money.cost import Cost
+from chipwise.planner.values.plan import Choice, Missing, Plan
+from chipwise.text import duration, usd
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another candidate of a stage: what the whole comes to with it, all other stages as they are."""
+
+    choice: Choice
+    usd: float
+    seconds: float
+    kg: float
+    misses: str  # goal or quota of the whole; empty: none
+
+
+BY_USE = frozenset({"serverless", "per token"})  # ways to buy that are no machine's
+
+
+def by_use(one: Choice) -> bool:
+    """A service that is paid by use: what it emits is not known."""
+    return one.purchase in BY_USE
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A stage and what it runs on. Seconds count from the start of the whole."""
+
+    name: str
+    kind: str
+    per: str  # job or month: what the choice's time, money and carbon are of
+    after: tuple[str, ...]  # stages that it takes from
+    choice: Choice
+    starts_s: float
+    ready_s: float  # a job is done, a service is up
+    alone: Choice  # what it would run on were there no other stages
+    plan: Plan = field(compare=False, repr=False)
+    assumed: tuple[str, ...] = ()  # of a service that is paid by use; empty: machines
+    rivals: tuple[Rival, ...] = ()  # the best first, the choice among them; only where a report is asked for
+
+    @property
+    def per_use(self) -> bool:
+        return by_use(self.choice)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What one stage gives to another."""
+
+    source: str
+    to: str
+    size_bytes: float
+    per: str  # once, month
+    path: str  # in place, other region, other cloud, own site (from one), to own site
+    usd: float
+    seconds: float  # that the taker waits; 0 where it flows while a service runs
+    how: str
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    once: Cost
+    monthly: Cost
+    seconds: float  # from the start until all jobs are done and all services are up
+    kg_once: float
+    kg_monthly: float
+    unknown_kg: tuple[str, ...] = ()  # stages whose emissions nobody states: not in the sums
+
+    @property
+    def usd(self) -> float:
+        """With one month of the services."""
+        return self.once.usd + self.monthly.usd
+
+    @property
+    def kg(self) -> float:
+        return self.kg_once + self.kg_monthly
+
+    @property
+    def balanced(self) -> float:
+        """The geometric mean of the three."""
+        return float((self.usd * self.seconds * max(self.kg, 1e-9)) ** (1 / 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another way to plan the whole, and which goal of the whole it misses; empty: none."""
+
+    totals: Totals
+    where: tuple[tuple[str, str], ...]  # stage, and what it runs on
+    misses: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What kept a stage from being placed; no stage: the whole."""
+
+    stage: str
+    missing: Missing
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    workload: str
+    objective: str
+    stages: tuple[Placed, ...]  # in the order of hand-offs; empty: nothing fits
+    hand_offs: tuple[Moved, ...]
+    totals: Totals | None
+    alone: Alternative | None  # each stage as if it were alone
+    one_region: Alternative | None  # all stages in the region that does best; None: no region can do all of them
+    lacks: tuple[Lack, ...]
+    considered: int  # candidates of all stages
+    notes: tuple[str, ...] = ()
+    front: tuple[tuple[str, Alternative], ...] = ()  # what each is best at; only where a report is asked for
+    refused: tuple[str, ...] = ()  # better combinations that exceed a quota which stages share, with the numbers
+
+    @property
+    def fits(self) -> bool:
+        return self.totals is not None
+
+    @property
+    def moved_together(self) -> tuple[Placed, ...]:
+        """Stages that run elsewhere, or on something else, than they would alone."""
+        return tuple(one for one in self.stages if one.choice != one.alone)
+
+
+def why(plan: PipelinePlan) -> str:
+    """What planning the stages together changed, in one paragraph with the numbers."""
+    assert plan.totals is not None
+    told = []
+    moved = plan.moved_together
+    if not moved:
+        told.append("Every stage runs on what it would run on alone.")
+    else:
+        changes = "; ".join(f"{one.name} on {what(one.choice)}, alone on {what(one.alone)}" for one in moved)
+        many = "1 stage runs" if len(moved) == 1 else f"{len(moved)} stages run"
+        told.append(f"Planned together, {many} on something else than alone: {changes}.")
+    if plan.alone is not None and moved:
+        told.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
+    if len(plan.stages) == 1:
+        return told[0]
+    if plan.one_region is None:
+        told.append("No single region has room for all stages within limits and goals.")
+    elif all(
+        one.where == other[1] for one, other in zip((one.choice for one in plan.stages), plan.one_region.where, strict=True)
+    ):
+        told.append("It stays in one region: no other is worth the way there.")
+    else:
+        where = plan.one_region.where[0][1].rpartition(" in ")[2]
+        told.append(f"All in one region, at best {where}: {_against(plan, plan.one_region)}.")
+    return " ".join(told)
+
+
+def without(totals: Totals) -> str:
+    """What the sum of emissions does not hold."""
+    return f" without {' and '.join(totals.unknown_kg)}" if totals.unknown_kg else ""
+
+
+def what(one: Choice) -> str:
+    return f"{one.machines} x {one.where}" if one.machines > 1 else one.where
+
+
+def _against(plan: PipelinePlan, other: Alternative) -> str:
+    assert plan.totals is not None
+    mine, theirs = plan.totals, other.totals
+    told = f"{usd(theirs.usd)}, {duration(theirs.seconds)}, {theirs.kg:,.1f} kg CO2e{without(theirs)}"
+    values = {"cost": (mine.usd, theirs.usd), "time": (mine.seconds, theirs.seconds), "carbon": (mine.kg, theirs.kg)}
+    ours, its = values.get(plan.objective, (mine.balanced, theirs.balanced))
+    more = its / max(ours, 1e-9) - 1
+    name = "" if plan.objective in values else " by the mean of the three"
+    worse = f"{more:.1%} worse{name}" if more > 0.0005 else f"better{name}" if more < -0.0005 else f"no better{name}"
+    return f"{told} ({worse}{f'; it {other.misses}' if other.misses else ''})"

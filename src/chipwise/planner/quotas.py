@@ -1,0 +1,276 @@
+"""How much may run at one time: quotas that a user has been granted, and what providers grant before anybody asks.
+
+A quota holds for candidates, not for offers: one machine may be within it and four above. Chips of shared machines count by
+their share, processors by sockets. Every quota that speaks of a candidate must hold, the wider one (`h100`) as much as the
+narrower (`aws:us-east-1:h100`); what no quota names is not limited.
+
+Defaults are rows of `data/tables/quotas.csv`, in the provider's own unit (vCPUs of P instances, GPUs of a region). Most are 0
+and raised on request, so they are told and refuse nothing, unless `limits.default_quotas` asks for it. A default that nobody
+states is told as such and never refuses. Reserved machines start under the on-demand quota; owned ones under none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import PURCHASES, Purchase
+from chipwise.catalog.tables import Quota
+from chipwise.perf.arrays import Array
+from chipwise.planner.fleet import Fleet
+from chipwise.planner.limits import Granted, Mask, Refused, Rules, shown
+from chipwise.planner.pricing import Priced
+from chipwise.planner.values.plan import Choice, Plan, Turn
+from chipwise.spelling import fold
+
+_RENTED = frozenset(Purchase) - {Purchase.OWNED}
+_LASTING = _RENTED - {Purchase.SPOT}
+_COMMITTED = _LASTING - {Purchase.ON_DEMAND}
+
+
+@dataclass(frozen=True)
+class Held:
+    """One quota against all candidates: what each needs of it; 0 where it does not speak of them."""
+
+    told: str  # "h100 at aws us-east-1"; of a provider's default its name
+    unit: str
+    most: float
+    needed: Array
+    own: bool  # the user's; else what the provider grants unasked
+
+    @property
+    def fine(self) -> Mask:
+        found: Mask = self.needed <= self.most
+        return found
+
+    @property
+    def whose(self) -> str:
+        return "your quota" if self.own else "the default quota"
+
+    def miss(self, needed: float) -> str:
+        """needs 16 h100 at aws us-east-1, your quota is 8"""
+        what = self.told if self.own else f"{self.unit} of {self.told}"
+        return f"needs {needed:,.4g} {what}, {self.whose} is {self.most:,g}"
+
+    def remedy(self, needed: float) -> str:
+        if self.own:
+            return f"your quota {needed - self.most:,.4g} higher: {needed:,.4g} {self.told}"
+        return f"an increase to {needed:,.4g} {self.unit} of {self.told}, then limits.default_quotas: false"
+
+
+def chips_of(fleet: Fleet) -> Array:
+    """Whole chips of every machine; of a slice its share, of a processor the sockets."""
+    each = np.array([one.chips * one.share for one in fleet.shapes] + [0.0])
+    return np.asarray(each[fleet.shape_of])
+
+
+def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
+    """Every quota that must be kept, against every candidate."""
+    if not rules.quotas and not rules.default_quotas:
+        return []
+    chips = chips_of(fleet)[priced.machine] * priced.machines
+    found = [
+        Held(one.told, "chips", float(one.most), np.where(_spoken(fleet, priced, one), chips, 0.0), True)
+        for one in rules.quotas
+    ]
+    if rules.default_quotas:
+        catalog = fleet.catalog
+        vcpus = np.array([one.vcpus or 0.0 for one in catalog.machines])[priced.machine] * priced.machines
+        for default in defaults(catalog):
+            if default.most is not None:
+                named = np.array([default.speaks_of(catalog, one) for one in catalog.machines], dtype=bool)
+                meant = named[priced.machine] & default.purchases[priced.purchase]
+                needed = np.where(meant, vcpus if default.by_vcpu else chips, 0.0)
+                found.append(Held(f"{default.row.provider} {default.row.name}", default.row.unit, default.most, needed, False))
+    return found
+
+
+def _spoken(fleet: Fleet, priced: Priced, one: Granted) -> Mask:
+    machines = fleet.catalog.machines
+    mine = np.array([m.chip in one.chips and one.provider in (None, m.provider) for m in machines])[priced.machine]
+    if one.regions is None:
+        return np.asarray(mine)
+    return np.asarray(mine & np.array([region.key in one.regions for region in fleet.catalog.regions])[priced.region])
+
+
+def refused(fleet: Fleet, priced: Priced, quotas: Sequence[Held]) -> tuple[Refused, ...]:
+    """Of each quota: offers of which no number of machines is within it, and offers of which the larger numbers are not."""
+    found = []
+    kept = np.ones(len(priced), dtype=bool)
+    size = len(fleet.catalog.offers)
+    for quota in quotas:
+        gone, kept = kept & ~quota.fine, kept & quota.fine
+        if not gone.any():
+            continue
+        touched, left = (np.bincount(priced.offer[mask], minlength=size) > 0 for mask in (gone, kept))
+        rule = f"above {quota.whose} of {quota.most:,g} {quota.told if quota.own else f'{quota.unit} of {quota.told}'}"
+        for name, offers in ((rule, touched & ~left), (f"{rule} with more machines", touched & left)):
+            if offers.any():
+                rows = np.flatnonzero(gone & offers[priced.offer])
+                at = int(rows[np.argmin(quota.needed[rows])])
+                many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
+                example = f"{many}{shown(fleet.catalog, int(priced.offer[at]))}: {quota.miss(float(quota.needed[at]))}"
+                found.append(Refused(name, int(np.count_nonzero(offers)), example))
+    return tuple(found)
+
+
+def above(fleet: Fleet, choice: Choice, rules: Rules) -> str:
+    """Which quota a choice breaks; empty: none."""
+    at = fleet.catalog.machine_index.get((choice.provider, choice.machine))
+    if at is None:
+        return ""
+    chips = float(chips_of(fleet)[at]) * choice.machines if rules.quotas else 0.0
+    for one in rules.quotas:
+        mine = fleet.catalog.machines[at].chip in one.chips and one.provider in (None, choice.provider)
+        here = one.regions is None or (choice.provider, choice.region) in one.regions
+        if mine and here and chips > one.most:
+            return Held(one.told, "chips", float(one.most), np.zeros(0), True).miss(chips)
+    for default in defaults(fleet.catalog) if rules.default_quotas else ():
+        needed = default.needed(fleet.catalog, choice)
+        if needed is not None and default.most is not None and needed > default.most:
+            row = default.row
+            return Held(f"{row.provider} {row.name}", row.unit, default.most, np.zeros(0), False).miss(needed)
+    return ""
+
+
+# -- what providers grant unasked
+
+
+@dataclass(frozen=True)
+class Default:
+    """A row of the table, and what it speaks of."""
+
+    row: Quota
+    most: float | None  # None: nobody states it
+    by_vcpu: bool  # else by chip
+    purchases: Mask
+
+    def speaks_of(self, catalog: Catalog, machine: Machine) -> bool:
+        return machine.provider == self.row.provider and _names(self.row, machine, catalog)
+
+    def needed(self, catalog: Catalog, choice: Choice) -> float | None:
+        """Of a choice, in the quota's unit; None: it does not speak of it, or the machine's vCPUs are not stated."""
+        at = catalog.machine_index.get((choice.provider, choice.machine))
+        if at is None or not self.purchases[PURCHASES.index(Purchase(choice.purchase))]:
+            return None
+        machine = catalog.machines[at]
+        if not self.speaks_of(catalog, machine):
+            return None
+        each = machine.vcpus if self.by_vcpu else machine.chips
+        return None if each is None else each * choice.machines
+
+
+def defaults(catalog: Catalog) -> list[Default]:
+    """Those of machines; what serverless services grant is not for machines."""
+    found = []
+    for row in catalog.rows("quotas"):
+        by_vcpu, by_chip = row.unit == "vCPU", "GPUs" in row.unit or "chips" in row.unit
+        if by_vcpu or by_chip:
+            most = float(row.default) if re.fullmatch(r"\d+(?:\.\d+)?", row.default) else None
+            bought = _purchases(row)
+            found.append(Default(row, most, by_vcpu, np.array([one in bought for one in PURCHASES])))
+    return found
+
+
+def _purchases(row: Quota) -> frozenset[Purchase]:
+    told = f"{row.name} {row.families}".lower()
+    if "on-demand / preemptible" in told:
+        return _RENTED
+    if "spot" in told or "preemptible" in told:
+        return frozenset({Purchase.SPOT})
+    if "commit" in told:
+        return _COMMITTED
+    if row.provider == "azure":  # regional cores and families count all but low-priority machines, which have their own
+        return _LASTING
+    return frozenset({Purchase.ON_DEMAND}) if row.provider == "gcp" else _LASTING
+
+
+def _names(row: Quota, machine: Machine, catalog: Catalog) -> bool:
+    """Whether a quota's families name a machine, in each provider's own way."""
+    match row.provider:
+        case "aws":
+            return _of_ec2(row.families.split(), machine.name)
+        case "gcp":
+            family = row.families.split()[0]
+            chip = catalog.chips.get(machine.chip or "")
+            return (chip is not None and chip.kind.value == "tpu") if family == "tpu" else machine.name.startswith(f"{family}-")
+        case "azure":
+            if row.families == "all":
+                return True
+            family = fold(row.families.partition(" (")[0])
+            return fold(re.sub(r"(?<=[A-Z])\d+", "", machine.name.removeprefix("Standard_"))).startswith(family)
+    return False
+
+
+def _of_ec2(families: Sequence[str], name: str) -> bool:
+    """p5en is of p5 and gr6f of gr6: letters behind the generation are attributes. Standard classes go by letter (c, m, r)."""
+    found = re.match(r"([a-z]+)(\d+)([a-z]*)", name)
+    if found is None:
+        return False
+    letters, generation, attributes = found.groups()
+    own = {letters, letters + generation, *(letters + generation + attributes[:end] for end in range(1, len(attributes) + 1))}
+    return bool(own & set(families))
+
+
+def told(plan: Plan, rules: Rules) -> Plan:
+    """With what quotas refused, and what must be asked for before the choices can be started."""
+    if plan.rows is None:
+        return plan
+    fleet, priced = plan.rows.fleet, plan.rows.priced
+    gone = refused(fleet, priced, held(fleet, priced, rules))
+    asks = _to_ask(fleet.catalog, plan.choices[:1])
+    turns = tuple(Turn("quota", _sentence(default, needed)) for _, default, needed in asks)
+    return replace(plan, refused=(*plan.refused, *gone), turns=(*plan.turns, *turns))
+
+
+def notes(plan: Plan, shown: int | None = None) -> list[str]:
+    """What the choices that are shown would need of quotas, beside the first, whose quota is one of the plan's turns."""
+    if plan.rows is None:
+        return []
+    return _others(list(_to_ask(plan.rows.fleet.catalog, plan.choices[:shown])))
+
+
+def _to_ask(catalog: Catalog, choices: Sequence[Choice]) -> Iterator[tuple[int, Default, float]]:
+    """(rank, quota, what the choice needs of it), where that is more than the default or the default is not known."""
+    rows = defaults(catalog) if choices else []
+    for rank, choice in enumerate(choices, start=1):
+        for default in rows:
+            needed = default.needed(catalog, choice)
+            if needed is not None and (default.most is None or needed > default.most):
+                yield rank, default, needed
+
+
+def _sentence(default: Default, needed: float) -> str:
+    row = default.row
+    what = f"{row.provider}: {row.name}: {needed:,g} {_unit(default)} needed"
+    code = f" ({row.code})" if row.code and row.code != row.name else ""
+    if default.most is None:
+        return f"{what}; its default is not known here: look it up{code} before"
+    return f"{what}, default {default.most:g}; ask for an increase{code} before"
+
+
+def _unit(default: Default) -> str:
+    return "vCPUs" if default.by_vcpu else "chips"
+
+
+def _others(asks: Sequence[tuple[int, Default, float]]) -> list[str]:
+    """One line per quota for the choices behind the first; what the first needs is told with it."""
+    found: dict[str, list[tuple[int, Default, float]]] = {}
+    for one in asks:
+        if one[0] > 1 and one[1].most is not None:
+            found.setdefault(one[1].row.name, []).append(one)
+    return [
+        f"Choice {_ranks([rank for rank, _, _ in group])} would need {max(needed for _, _, needed in group):,g} "
+        f"{_unit(group[0][1])} of {group[0][1].row.provider} {name}, default {group[0][1].most:g}."
+        for name, group in found.items()
+    ]
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    told = ", ".join(map(str, ranks[:5]))
+    return told if len(ranks) <= 5 else f"{told} and {len(ranks) - 5} more"

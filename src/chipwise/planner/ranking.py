@@ -1,0 +1,66 @@
+"""Which candidate is best: by cost, time, carbon or all three, ties by certainty and then by simplicity.
+
+The Pareto front is what no other candidate beats in cost, time and carbon together. A family is what people compare by: a
+generation of GPUs, Trainium, TPUs, own machines; of every family the best is kept, so that each loss can be told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chipwise.perf.arrays import Array
+from chipwise.planner.fleet import Index
+
+TIE = 1e-9  # of the value: what differs by less differs by rounding, such as one price in two regions
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What candidates are compared by, one row each."""
+
+    usd: Array
+    seconds: Array
+    kg: Array
+    doubt: Array  # high over low of the estimate: certainty breaks ties
+    machines: Array
+
+
+def score(values: Values, objective: str) -> Array:
+    """Smaller is better. Balanced: the geometric mean of cost, time and carbon, so that no unit counts for more."""
+    match objective:
+        case "time":
+            return values.seconds
+        case "carbon":
+            return values.kg
+        case "balanced":
+            return np.cbrt(values.usd * values.seconds * np.maximum(values.kg, 1e-9))
+        case _:
+            return values.usd
+
+
+def order(values: Values, objective: str) -> Index:
+    """Positions, the best first. Ties go by doubt, then by machines, then by cost, time and carbon: one machine is as fast in
+    all regions, and not as dear."""
+    found = score(values, objective)
+    steps = np.floor(np.log(np.maximum(found, 1e-12)) / np.log1p(TIE))
+    return np.lexsort((values.kg, values.seconds, values.usd, values.machines, np.round(values.doubt, 2), steps))
+
+
+def front(values: Values) -> Index:
+    """Positions of the Pareto front, cheapest first: nothing else is at most as dear, slow and dirty, and better in one."""
+    left = np.lexsort((values.kg, values.seconds, values.usd))
+    seconds, kg = values.seconds[left], values.kg[left]
+    kept: list[int] = []
+    while len(left):  # the cheapest of those that nothing cheaper beats is on the front, and takes out whatever it beats
+        kept.append(int(left[0]))
+        stays = np.flatnonzero((seconds < seconds[0]) | (kg < kg[0]))
+        left, seconds, kg = left[stays], seconds[stays], kg[stays]
+    return np.array(kept, dtype=np.intp)
+
+
+def first_of(groups: Index, ranked: Index) -> Index:
+    """Of every group the best-ranked row, in the order of rank."""
+    _, first = np.unique(groups[ranked], return_index=True)
+    return ranked[np.sort(first)]

@@ -1,0 +1,322 @@
+"""A workload's limits in the catalog's own names: what the planner may use.
+
+`limits.requires` is judged chip by chip. Features (fp8, nvenc, mig, nvlink) are facts of the catalog, and what nobody states
+is not there: as with countries and compliance, a hard limit is kept by what is known. Software goes by the rules behind
+`chipwise explain CHIP --with NAME=VERSION`: a range holds where any version in it runs, beside the versions that other
+requirements fix. Chips of NVIDIA and AMD that the rules do not name pass with a doubt; chips with a stack of their own
+(Neuron, TPU, Gaudi) pass only where nothing speaks against it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.catalog import ability, compatibility
+from chipwise.catalog.chip import Chip, ChipKind, Precision
+from chipwise.catalog.compatibility import Answer, Finding
+from chipwise.catalog.machine import Machine
+from chipwise.countries import members
+from chipwise.errors import BadInput, UnknownName
+from chipwise.planner.limits import Granted, Required, Rules
+from chipwise.spelling import fold, nearest
+from chipwise.workload.goals import Limits, Need, Programme, Where, need_of
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+_IN_TABLE = ("hipaa", "fedramp", "iso27001", "pci")
+_ABILITIES = ("bf16", "tf32", "fp8", "fp4", "mig", "tensor-cores", "ray-tracing")  # told by `catalog.ability`
+_SPELLED = {
+    "flashattention2": "flash-attention 2",
+    "flashattention3": "flash-attention 3",
+    "nvlinkswitch": "nvlink",
+    "raytracing": "ray-tracing",
+    "rtcores": "ray-tracing",
+    "infiniband": "rdma",
+    "efa": "rdma",
+}
+OLDER_CUDA = ("12.8", "12.4", "11.8")  # builds that projects offer beside the default one
+_RDMA = re.compile(r"efa|infiniband|roce|cluster network", re.IGNORECASE)
+
+
+def rules_of(known: Known, limits: Limits) -> Rules:
+    """Names as the catalog has them. The file was checked, so every one is known."""
+    names = known.names
+
+    def countries(places: Sequence[str]) -> frozenset[str]:
+        return frozenset().union(*map(members, places)) if places else frozenset()
+
+    def chips(texts: Sequence[str]) -> frozenset[str]:
+        return frozenset(chip.name for text in texts for chip in names.chips_of(text) or names.chips(text))
+
+    inside = [countries(places) for places in (limits.countries, limits.residency) if places]
+    if Programme.GDPR in limits.compliance:
+        inside.append(countries(("EEA", "CHE", "GBR")))
+    where = set(limits.where)
+    return Rules(
+        providers=frozenset(map(names.provider, limits.clouds)) if limits.clouds else None,
+        avoided_providers=frozenset(map(names.provider, limits.avoid.clouds)),
+        regions=frozenset(one.key for text in limits.regions for one in names.regions(text.replace(":", "/")))
+        if limits.regions
+        else None,
+        avoided_regions=frozenset(one.key for text in limits.avoid.regions for one in names.regions(text.replace(":", "/"))),
+        countries=frozenset.intersection(*inside) if inside else None,
+        avoided_countries=countries(limits.avoid.countries),
+        compliant=_compliant(known, limits.compliance),
+        chips=chips(limits.chips) if limits.chips else None,
+        avoided_chips=chips(limits.avoid.chips),
+        interruptible=limits.interruptible,
+        owned=not where or Where.OWNED in where,
+        rented=not where or Where.CLOUD in where,
+        power_w=limits.power_watts,
+        requires=_required_once(known, limits.requires),
+        quotas=tuple(_granted(known, key, most) for key, most in limits.quotas.items()),
+        default_quotas=limits.default_quotas,
+    )
+
+
+def _compliant(known: Known, programmes: Sequence[Programme]) -> dict[str, frozenset[str]] | None:
+    """Providers that state a programme; of programmes that no table has, nobody is known to take part."""
+    rows = known.catalog.rows("compliance")
+    asked = [one for one in programmes if one is not Programme.GDPR]
+    return {
+        str(one): frozenset(row.provider for row in rows if one in _IN_TABLE and str(getattr(row, one, "")).startswith("yes"))
+        for one in asked
+    } or None
+
+
+def _granted(known: Known, key: str, most: int) -> Granted:
+    """`chip`, `cloud:chip` or `cloud:region:chip`."""
+    *place, chip = (part.strip() for part in key.split(":"))
+    names = known.names
+    provider = names.provider(place[0]) if place else None
+    regions = frozenset(one.key for one in names.regions(f"{provider}/{place[1]}")) if len(place) > 1 else None
+    at = " ".join(filter(None, (provider, place[1] if len(place) > 1 else "")))
+    told = f"{chip} at {at}" if at else chip
+    return Granted(told, frozenset(one.name for one in names.chips_of(chip) or names.chips(chip)), most, provider, regions)
+
+
+def _required_once(known: Known, texts: tuple[str, ...]) -> tuple[Required, ...]:
+    key = ("limits.requires", "\n".join(texts))
+    if texts and key not in known.memo:
+        known.memo[key] = required(known, texts)
+    found: tuple[Required, ...] = known.memo[key] if texts else ()
+    return found
+
+
+def required(known: Known, texts: Sequence[str]) -> tuple[Required, ...]:
+    """What must run or be there. A name that nobody knows is refused with the nearest spelling."""
+    data, catalog = known.catalog.data, known.catalog
+    chips = list(catalog.chips.values())
+    features: dict[str, None] = {}
+    software: dict[str, list[Need]] = {}
+    for text in dict.fromkeys(texts):
+        found = need_of(_SPELLED.get(fold(text), text))
+        if found is None:  # the file was checked; a caller of ours may not have
+            raise BadInput(f"limits.requires: {text[:60]!r} does not name what must run.", remedy="Write fp8 or cuda>=12.4.")
+        feature = next((one for one in FEATURES if fold(one) == fold(found.name)), None)
+        if feature is not None and found.version:
+            raise BadInput(f"limits.requires: {feature} has no versions.", remedy=f"Write {feature} alone.")
+        if feature is not None:
+            features[feature] = None
+        else:
+            software.setdefault(_component(found.name, chips[0], data), []).append(found)
+    fixed = {name: one.version for name, needs in software.items() for one in needs if one.sign == "=="}
+    return (
+        *(_feature(name, chips, catalog.machines, data) for name in features),
+        *(_software(name, needs, fixed, chips, data) for name, needs in software.items()),
+    )
+
+
+def _component(name: str, chip: Chip, data: Path) -> str:
+    """As the rules call it; which chip it is asked of does not matter."""
+    try:
+        return compatibility.check(chip, {name: ""}, data)[0].component
+    except UnknownName:
+        known = tuple(dict.fromkeys((*FEATURES, *compatibility.components(data))))
+        raise UnknownName(
+            "feature or component in limits.requires", name, nearest(name, known), remedy=f"Known: {', '.join(known)}."
+        ) from None
+
+
+# -- features: facts of chips and machines
+
+
+def _lack_of_ability(name: str) -> Callable[[Chip, Path], str | None]:
+    def lack(chip: Chip, data: Path) -> str | None:
+        found = next(one for one in ability.abilities(chip, data) if one.name == name)
+        return None if found.has else found.reason
+
+    return lack
+
+
+def _engines(chip: Chip) -> tuple[str, str, int, int]:
+    """(encoding engine, decoding engine, encoders, decoders): the sheet's counts, else those of its generation."""
+    from chipwise.perf.kernels import transcode
+
+    encode, decode, encoders, decoders = transcode.engines_of(chip)
+    stated = chip.silicon
+    return (
+        encode,
+        decode,
+        encoders if stated.encoders is None else stated.encoders,
+        decoders if stated.decoders is None else stated.decoders,
+    )
+
+
+def _lack_of_nvenc(chip: Chip, data: Path) -> str | None:
+    has = chip.vendor == "NVIDIA" and _engines(chip)[2] > 0
+    return None if has else f"{chip.name} has no NVENC engine"
+
+
+def _lack_of_nvdec(chip: Chip, data: Path) -> str | None:
+    has = chip.vendor == "NVIDIA" and _engines(chip)[3] > 0
+    return None if has else f"{chip.name} has no NVDEC engine"
+
+
+def _lack_of_licence(chip: Chip, data: Path) -> str | None:
+    """NVIDIA's driver licence does not allow GeForce cards in data centres; its RTX A, Ada and PRO boards are not GeForce."""
+    geforce = re.fullmatch(r"(?:RTX|GTX)-\d{4}(?:-?Ti|-?Super)*", chip.name) is not None and chip.vendor == "NVIDIA"
+    return f"{chip.name} is a GeForce card: its driver's licence excludes data centres" if geforce else None
+
+
+def _lack_of_av1(chip: Chip, data: Path) -> str | None:
+    from chipwise.perf.kernels import transcode
+
+    encode, _, encoders, _ = _engines(chip)
+    has = chip.kind is not ChipKind.CPU and encoders > 0 and (encode, "encode", "av1") in transcode.rates()
+    return None if has else f"{chip.name} has no engine that encodes AV1"
+
+
+def _lack_of_fp64(chip: Chip, data: Path) -> str | None:
+    has = any(chip.rate(one) for one in (Precision.FP64, Precision.FP64_TENSOR))
+    return None if has else f"no fp64 rate is stated for {chip.name}"
+
+
+_OF_CHIPS: Mapping[str, Callable[[Chip, Path], str | None]] = {
+    **{name: _lack_of_ability(name) for name in _ABILITIES},
+    "fp64": _lack_of_fp64,
+    "nvenc": _lack_of_nvenc,
+    "nvdec": _lack_of_nvdec,
+    "av1": _lack_of_av1,
+    "data-center-licence": _lack_of_licence,
+}
+
+
+def _lack_of_nvlink(machine: Machine, chips: Mapping[str, Chip]) -> str | None:
+    """Between the chips of one machine. Bridges are sold apart: they count where the machine's sheet names them."""
+    if (machine.chips or 0) < 2:
+        return "it has one chip, or none, and nothing to link"
+    chip = chips.get(machine.chip or "")
+    own = (chip.interconnect if chip is not None else None) or ""
+    has = "nvlink" in (machine.link or "").lower() or (own.startswith("NVLink") and "bridge" not in own)
+    return None if has else "no NVLink between its chips is stated"
+
+
+def _lack_of_rdma(machine: Machine, chips: Mapping[str, Chip]) -> str | None:
+    fabric = machine.fabric or ""
+    return None if _RDMA.search(fabric) else f"its network is {fabric or 'not stated to be EFA, InfiniBand or RoCE'}"
+
+
+_OF_MACHINES = {"nvlink": _lack_of_nvlink, "rdma": _lack_of_rdma}
+FEATURES = (*_OF_CHIPS, *_OF_MACHINES)
+
+
+def _feature(name: str, chips: Sequence[Chip], machines: Sequence[Machine], data: Path) -> Required:
+    rule = f"{name} is not there, or not known to be"
+    if name in _OF_CHIPS:
+        lacks = {chip.name: _OF_CHIPS[name](chip, data) for chip in chips}
+        return Required(rule, {chip: why for chip, why in lacks.items() if why is not None})
+    by_name = {chip.name: chip for chip in chips}
+    lacking = {one.key: _OF_MACHINES[name](one, by_name) for one in machines}
+    return Required(rule, {}, {key: why for key, why in lacking.items() if why is not None})
+
+
+# -- software: rules of compatibility
+
+
+def _software(name: str, needs: Sequence[Need], fixed: Mapping[str, str], chips: Sequence[Chip], data: Path) -> Required:
+    told = " and ".join(f"{name}{' ' if one.sign == '==' else one.sign}{one.version}" for one in needs)
+    versions = list(_versions(name, needs, data))
+    if not versions:
+        raise BadInput(f"limits.requires: no version of {name} is all of {told}.", remedy="Give a range that is not empty.")
+    beside = {other: version for other, version in fixed.items() if other != name}
+    refused, doubts = {}, {}
+    for chip in chips:
+        answer, why = _judged(name, versions, beside, chip, data)
+        if answer is Answer.REFUSED:
+            refused[chip.name] = why
+        elif answer is Answer.UNSTATED:
+            doubts[chip.name] = why
+    return Required(f"{told} does not run there", refused, doubts=doubts)
+
+
+def _judged(name: str, versions: Sequence[str], beside: Mapping[str, str], chip: Chip, data: Path) -> tuple[Answer, str]:
+    """The best that any version gets on a chip; the reason is that of the version asked for."""
+    found = []
+    for version in versions:
+        answer, why = _asked(name, version, beside, chip, data)
+        if answer is Answer.FINE:
+            return answer, why
+        found.append((answer, why))
+    return next((one for one in found if one[0] is Answer.UNSTATED), found[0])
+
+
+def _asked(name: str, version: str, beside: Mapping[str, str], chip: Chip, data: Path) -> tuple[Answer, str]:
+    """What usually comes along (the CUDA of the default build) refuses nobody whom another build would serve."""
+    one = _found(name, version, beside, chip, data)[0]
+    answer, why = _weighed(one, chip), one.reason.replace(f"{name} 0 on ", f"{name} on ", 1)
+    brings = any(rule.component == name and rule.needs == "default_cuda" for rule in compatibility.rules(data))
+    if answer is Answer.REFUSED and brings and chip.vendor == "NVIDIA" and "cuda" not in beside:
+        for cuda in OLDER_CUDA:
+            with_it = _found(name, version, {**beside, "cuda": cuda}, chip, data)
+            if all(each.answer is not Answer.REFUSED for each in with_it):
+                return Answer.UNSTATED, why
+    return answer, why
+
+
+def _found(name: str, version: str, beside: Mapping[str, str], chip: Chip, data: Path) -> tuple[Finding, ...]:
+    """Of the component itself first, then of what stands beside it."""
+    found = compatibility.check(chip, {**beside, name: version}, data)
+    return tuple(sorted(found, key=lambda one: one.component != name))
+
+
+def _weighed(finding: Finding, chip: Chip) -> Answer:
+    """A rule that does not name a chip with a stack of its own refuses it; silence (no source) refuses nobody."""
+    named_elsewhere = finding.answer is Answer.UNSTATED and finding.sources and chip.vendor not in ("NVIDIA", "AMD")
+    return Answer.REFUSED if named_elsewhere else finding.answer
+
+
+def _versions(name: str, needs: Sequence[Need], data: Path) -> Iterator[str]:
+    """Versions that stand for all others within the needs: those asked for, and those at which a rule begins or ends."""
+    mine = [rule for rule in compatibility.rules(data) if rule.component == name]
+    usual = next((rule.low for rule in mine if rule.needs == "default_version"), None)
+    wanted = [one for one in needs if one.version] or ([Need(name, ">=", usual)] if usual else [])
+    edges = {edge for rule in mine for edge in (rule.version_low, rule.version_high) if edge}
+    asked = dict.fromkeys(one.version for one in wanted)
+    others = sorted(edges - set(asked), key=_numbers, reverse=True)
+    for version in (*asked, *others, "0"):
+        if all(_keeps(version, one) for one in wanted):
+            yield version
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """13 is 13.0."""
+    parts = [int(part) for part in version.split(".")]
+    return (*parts, 0, 0, 0, 0)[:4]
+
+
+def _keeps(version: str, need: Need) -> bool:
+    have, bound = _numbers(version), _numbers(need.version)
+    match need.sign:
+        case ">=":
+            return have >= bound
+        case "<=":
+            return have <= bound
+        case "<":
+            return have < bound
+        case _:
+            return have == bound

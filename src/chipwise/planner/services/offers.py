@@ -1,0 +1,365 @@
+"""Answers beside a plan's machines: services that are paid by use, for the same work.
+
+Serverless GPU and CPU services run the model as the user's own container: their seconds come from the performance model,
+their bill and cold starts from `money.serverless_cost`. Managed services sell the same open-weight model by the token; nobody
+states their speed, so latency goals cannot be held against them (`ServiceOffer.unchecked`).
+
+What breaks a limit or a goal is kept with the reason in `refused`: the number, or what is not known. A service whose region
+nobody states is refused where the place of the data matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from chipwise.errors import BadInput
+from chipwise.money import managed
+from chipwise.money.break_even import BreakEven, ReplicaSet
+from chipwise.money.cost import Cost, Line
+from chipwise.money.managed import Request, TokenService
+from chipwise.money.serverless import Service, read
+from chipwise.money.serverless_cost import Spread, break_even, cost
+from chipwise.planner.limits import Rules
+from chipwise.planner.rules import rules_of
+from chipwise.planner.services.limits import barred, region_of, scope
+from chipwise.planner.services.speed import Found, Need, speeds
+from chipwise.planner.services.ways import Demand, Held, Way, best_way, image_bytes, lower_bound
+from chipwise.planner.values.plan import Choice
+from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.units import HOUR, MONTH, WEEK
+from chipwise.workload.kinds import Serve
+from chipwise.workload.schedule import Bursts
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+LISTED = 10  # serverless services that may be used, the cheapest
+COMPARED = 3  # serverless services, the cheapest, whose break-even is looked for; that of managed ones is a formula
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
+SERVERLESS, PER_TOKEN = "serverless", "per token"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOffer:
+    """One service for one workload; money is of a month at the workload's rate and schedule."""
+
+    kind: str  # SERVERLESS or PER_TOKEN
+    provider: str  # as the catalog has it, where it knows the provider
+    service: str
+    hardware: str
+    chips: tuple[str, ...]  # of which one comes; none: a processor, or not stated
+    model: str  # per token: as a request names it
+    precision: str | None  # None: not stated
+    cost: Cost | None  # None: it cannot run there
+    usd_per_million_tokens: float | None
+    goals: tuple[Held, ...]
+    unchecked: tuple[str, ...]  # goals that nobody can hold against it, and why
+    refused: tuple[str, ...]
+    assumed: tuple[str, ...]
+    certain: bool  # False: the price is second-hand or needs a commitment
+    price_of: str  # ISO date
+    concurrency: int | None = None  # requests at a time on one instance
+    seconds_per_request: float | None = None  # warm
+    warm_instances: int = 0  # never given up
+    instances: float | None = None  # up on average
+    cold_share: float = 0.0  # of the requests
+    cold_start_s: Spread | None = None
+    break_even: BreakEven | None = None  # of a dedicated machine; None: not looked for, or no machine to compare with
+    region: str = ""  # that its price is of; empty: not stated
+
+    @property
+    def allowed(self) -> bool:
+        return not self.refused
+
+    @property
+    def usd(self) -> float | None:
+        return None if self.cost is None else self.cost.usd
+
+    @property
+    def start_s(self) -> tuple[float, float, float] | None:
+        """Of a request that meets no instance: low, middle, high."""
+        start = self.cold_start_s
+        return None if start is None else (start.low, start.middle, start.high)
+
+    @property
+    def told_break_even(self) -> str | None:
+        if self.break_even is None:
+            return None
+        first, always = self.break_even.first, self.break_even.always
+        if first is None:
+            return f"no dedicated machine becomes cheaper: {self.break_even.why}"
+        if first == 0:
+            return "a dedicated machine is cheaper from the first request on"
+        told = f"a dedicated machine becomes cheaper from {first:.3g} req/s"
+        return told if always is None or always <= first * 1.01 else f"{told}, and at every rate from {always:.3g} req/s on"
+
+
+Dedicated = Choice | Sequence[tuple[float, float]]
+
+
+def services_for(known: Known, work: Serve, dedicated: Dedicated = (), path: str = "") -> tuple[ServiceOffer, ...]:
+    """Those that may be used first, sure prices before doubtful ones, the cheapest first; then the refused ones, those of the
+    clouds asked for before all others.
+
+    `dedicated` is what they are held against: the plan's choice, or (USD per month, requests per second) of machines.
+    `path` is the workload file's, for a model that stands beside it.
+    """
+    found, name, shape = known_model(Ask(known, path, "", {}), work)
+    demand = _demand(found, work, name, dedicated)
+    offered = _serverless_services(found)
+    fast = speeds(found, name, shape, demand.need, offered)
+    made = list(_cheapest(found, demand, offered, fast))
+    if isinstance(work.model, str) and demand.need.output_tokens:
+        made += [(_per_token(found, demand, one), None) for one in _token_services(found, name)]
+    return tuple(_compared(demand, sorted(made, key=lambda pair: _rank(pair[0], demand.rules))))
+
+
+def _cheapest(
+    known: Known, demand: Demand, offered: Sequence[Service], fast: Sequence[Found]
+) -> Iterator[tuple[ServiceOffer, Way | None]]:
+    """The likely cheapest first, until LISTED may be used and none of the others can cost less than they do; those are left
+    out. What cannot run it at all is told in any case."""
+    able = [
+        (lower_bound(demand, one, way), at)
+        for at, (one, way) in enumerate(zip(offered, fast, strict=True))
+        if way and not isinstance(way, str)
+    ]
+    yield from (_serverless(known, demand, one, way) for one, way in zip(offered, fast, strict=True) if isinstance(way, str))
+    found: list[float] = []
+    for bound, at in sorted(able):
+        if len(found) >= LISTED and (bound[0] or bound[2] > sorted(found)[LISTED - 1]):
+            return
+        made = _serverless(known, demand, offered[at], fast[at])
+        if made[0].allowed and made[1] is not None:
+            found.append(made[1].bill.usd_per_hour)
+        yield made
+
+
+def _serverless_services(known: Known) -> tuple[Service, ...]:
+    """Read once."""
+    services: tuple[Service, ...] | None = known.memo.get(("services", "serverless"))
+    if services is None:
+        services = known.memo["services", "serverless"] = read(known.catalog).services
+    return services
+
+
+def _rank(one: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, str]:
+    """Of the refused ones those of the clouds asked for come first: that another cloud is refused tells nothing."""
+    return (
+        not one.allowed,
+        rules.providers is not None and one.provider not in rules.providers,
+        one.allowed and not one.certain,
+        inf if one.usd is None else one.usd,
+        f"{one.provider} {one.service} {one.hardware}",
+    )
+
+
+def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated) -> Demand:
+    if work.arrival.rate is None:
+        raise BadInput("arrival: services are reckoned for arrivals at a rate only.", remedy="arrival: {rate: 10 req/s}")
+    hours = (work.schedule.hours_per_week or WEEK / HOUR) * MONTH / WEEK
+    goals = tuple(
+        (metric, min(percentile / 100, 0.9999), limit)
+        for metric in ("ttft", "tpot", "latency")
+        if (stated := getattr(work.goals, metric)) is not None
+        for percentile, limit in stated.limits
+    )
+    lengths = [0.0 if one is None else float(one.mean) for one in (work.input_tokens, work.output_tokens)]
+    longest = [0.0 if one is None else float(one.max or one.mean) for one in (work.input_tokens, work.output_tokens)]
+    asked = [str(one) for one in ((work.precision,) if work.precision is not None else work.limits.precision)]
+    need = Need(
+        lengths[0],
+        lengths[1],
+        float(work.shared_prefix_tokens or 0.0),
+        max(float(work.context or 0.0), sum(longest)),
+        tuple(asked) or ("bf16", "fp16", "fp8"),
+        bool(asked),
+        str(work.kv_precision) if work.kv_precision else None,
+        tuple(sorted({*SHARES, *(share for _, share, _ in goals)})),
+    )
+    return Demand(
+        name,
+        work.arrival.rate,
+        hours,
+        _peak(work),
+        need,
+        goals,
+        rules_of(known, work.limits),
+        _fleets(work, dedicated, hours),
+        float(work.limits.chip_count.max or inf),
+        frozenset(asked),
+        ("arrivals by chance: their burstiness is not counted",) if work.arrival.burstiness > 1 else (),
+    )
+
+
+def _peak(work: Serve) -> float:
+    """Of a schedule with bursts: the rate in them over the mean."""
+    schedule = work.schedule
+    if not isinstance(schedule, Bursts):
+        return 1.0
+    share = schedule.lasts / schedule.every
+    return float(schedule.times / (1.0 - share + share * schedule.times))
+
+
+def _fleets(work: Serve, dedicated: Dedicated, hours: float) -> tuple[ReplicaSet, ...]:
+    """What they cost in an hour of the schedule, machine by machine where they are counted."""
+    if isinstance(dedicated, Choice):
+        many = max(dedicated.machines, 1)
+        inside = max((dedicated.replicas or many) / many, 1.0)
+        least = max(round((work.replicas.min or 1) / inside + 0.499), 1)
+        rate = inf if dedicated.rate is None else dedicated.rate / many
+        return (ReplicaSet(dedicated.usd / many / hours, rate, min(least, many)),)
+    return tuple(ReplicaSet(usd / hours, rate) for usd, rate in dedicated)
+
+
+# -- serverless
+
+
+def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> tuple[ServiceOffer, Way | None]:
+    provider = known.names.provider_or_none(service.provider) or service.provider
+    refused = barred(known, demand.rules, provider, service.chips, f"{service.hardware} {service.fact.notes}")
+    if service.gpus > demand.most_chips:
+        refused.append(f"takes {service.gpus:g} chips; at most {demand.most_chips:g} are asked for")
+    way = best_way(demand, service, fast) if not isinstance(fast, str) else fast
+    blank = ServiceOffer(
+        SERVERLESS,
+        provider,
+        service.name,
+        service.hardware,
+        service.chips,
+        demand.model,
+        None,
+        None,
+        None,
+        (),
+        (),
+        tuple(refused),
+        (*service.assumed, *scope(demand.rules, provider, service.name)),
+        service.certain,
+        service.fact.as_of,
+        region=region_of(known, provider, f"{service.hardware} {service.fact.notes}"),
+    )
+    if isinstance(way, str):
+        return replace(blank, refused=(*refused, way)), None
+    month = _month(way.bill.cost, demand.hours)
+    image = f"an image of {image_bytes(service) / 1e9:g} GB"
+    assumed = (*way.bill.assumed, image, *_processor(service), *demand.assumed, *scope(demand.rules, provider, service.name))
+    made = replace(
+        blank,
+        precision=way.speed.precision,
+        cost=month,
+        usd_per_million_tokens=_per_million(demand, month),
+        goals=way.goals,
+        refused=(*refused, *way.missed),
+        assumed=assumed,
+        concurrency=way.speed.concurrency,
+        seconds_per_request=way.speed.seconds,
+        warm_instances=way.container.minimum_instances,
+        instances=way.bill.instances,
+        cold_share=way.bill.cold_share,
+        cold_start_s=way.bill.cold_start_s,
+    )
+    return made, way
+
+
+def _processor(service: Service) -> Iterable[str]:
+    return () if service.chips else ("an older common processor, for nobody states which one runs it",)
+
+
+def _month(hourly: Cost, hours: float) -> Cost:
+    return Cost.of(Line(one.name, one.usd * hours, f"{hours:,.0f} h x {one.how}" if one.how else "") for one in hourly.lines)
+
+
+def _per_million(demand: Demand, month: Cost) -> float | None:
+    return month.usd / demand.million_tokens if demand.million_tokens else None
+
+
+# -- by the token
+
+
+def _token_services(known: Known, name: str) -> tuple[TokenService, ...]:
+    key = ("services", f"tokens {name}")
+    if key not in known.memo:
+        try:
+            known.memo[key] = managed.services(known.catalog.rows("tokens"), name, known.models.registry)
+        except BadInput:  # a model that the registry does not hold is sold by nobody we know of
+            known.memo[key] = ()
+    found: tuple[TokenService, ...] = known.memo[key]
+    return found
+
+
+def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOffer:
+    names = known.names
+    provider = names.provider_or_none(service.provider) or names.provider_or_none(service.provider.partition(" ")[0])
+    need = demand.need
+    request = Request(need.input_tokens, need.output_tokens, min(need.prefix_tokens, need.input_tokens))
+    refused = barred(known, demand.rules, provider or service.provider, None, service.fact.notes)
+    if not service.same_weights:
+        refused.append(f"is another training of the shape of {service.model}")
+    if service.gone or (service.retires is not None and service.retires <= known.today.isoformat()):
+        refused.append(f"was retired {service.retires}")
+    if service.context is not None and need.context > service.context:
+        refused.append(f"takes {service.context:,.0f} tokens; {need.context:,.0f} must be accepted")
+    format_ = next((word for word in service.variant.split() if word in ("fp8", "fp4", "nvfp4")), None)
+    if format_ is not None and demand.precisions_asked and format_.removeprefix("nv") not in demand.precisions_asked:
+        refused.append(f"is served in {format_}; asked for {', '.join(sorted(demand.precisions_asked))}")
+    assumed = [] if format_ else ["the number format is not stated"]
+    if service.retires and not service.gone:
+        assumed.append(f"is to be retired {service.retires}")
+    if need.prefix_tokens:
+        assumed.append("the shared prefix is read from the service's cache")
+    assumed += scope(demand.rules, provider or service.provider, service.provider)
+    unchecked = tuple(f"{metric} p{share * 100:g}: nobody states its speed" for metric, share, _ in demand.goals)
+    month = managed.cost(service, request, demand.rate * demand.hours * HOUR)
+    return ServiceOffer(
+        PER_TOKEN,
+        provider or service.provider,
+        service.provider,
+        service.variant,
+        (),
+        service.spelled,
+        format_,
+        month,
+        _per_million(demand, month),
+        (),
+        unchecked,
+        tuple(refused),
+        tuple(assumed),
+        "usd" not in " ".join(service.fact.inferred),
+        service.fact.as_of,
+        break_even=_least(managed.break_even(service, request, _for_peak(fleet, demand.peak)) for fleet in demand.fleets),
+        region=region_of(known, provider or service.provider, service.fact.notes),
+    )
+
+
+def _for_peak(fleet: ReplicaSet, peak: float) -> ReplicaSet:
+    """Machines are there for the peak; rates are told as means."""
+    return replace(fleet, requests_per_s=fleet.requests_per_s / peak)
+
+
+def _least(found: Iterable[BreakEven]) -> BreakEven | None:
+    """Of several machines the one that is cheaper first."""
+    return min(found, key=lambda one: inf if one.first is None else one.first, default=None)
+
+
+def _compared(demand: Demand, ranked: Iterable[tuple[ServiceOffer, Way | None]]) -> Iterable[ServiceOffer]:
+    """With the break-even of the first serverless services that may be used; it is looked for step by step."""
+    left = COMPARED if demand.fleets else 0
+    for one, way in ranked:
+        if way is None or not one.allowed or not left:
+            yield one
+            continue
+        left -= 1
+        yield replace(one, break_even=_least(_crossing(way, fleet) for fleet in demand.fleets))
+
+
+def _crossing(way: Way, fleet: ReplicaSet) -> BreakEven:
+    found = break_even(way.service, fleet, way.traffic, way.container)
+    if found.first is None and cost(
+        way.service, replace(way.traffic, requests_per_s=0.0), way.container
+    ).usd_per_hour > fleet.cost(0.0):
+        return BreakEven(0.0, found.always, "what is kept warm costs more than the machine before the first request comes")
+    return found

@@ -1,0 +1,284 @@
+"""How fast one instance of a serverless service answers: seconds and percentiles by precision and concurrency.
+
+GPUs: the performance model of the chip, all services in one question. Where the platform decides which of several chips
+comes, the slowest counts. Processors: nobody states which one a function runs on, so an older common one is taken, and the
+share of it that the vCPUs are (`perf.kernels.processor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import floor, log2
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.errors import BadInput
+from chipwise.money.serverless import Service
+from chipwise.perf.arrays import column
+from chipwise.perf.kernels import processor
+from chipwise.perf.kernels.chips import BYTES
+from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes, kv_bytes_per_token, weight_bytes
+from chipwise.perf.part import Part
+from chipwise.perf.predict_serving import percentiles
+from chipwise.perf.setup import WEIGHT_BITS, ServingSetup
+from chipwise.perf.transformer import Layer, Transformers, layer_of
+from chipwise.predictor.samples import predict_samples
+from chipwise.predictor.transformer import serve
+from chipwise.units import GIB, MIB
+from chipwise.workload.model.shape import DecoderShape, Shape
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+CONCURRENCY = (1, 2, 4, 8, 16, 32)  # requests that one instance may work on at a time
+X86, ARM = "Xeon-Ice-Lake", "Graviton2"
+VCPU_BYTES = 1769 * MIB  # a function gets one vCPU for so much memory (AWS Lambda, developer guide)
+MOST_VCPUS = 8.0  # of a container without a GPU; platforms state more seldom than not
+MOST_MEMORY_BYTES = 32 * GIB  # likewise
+UNSTATED_FUNCTION_BYTES = 1.5 * GIB  # of a function that states no limit: Azure's consumption plan
+RUNTIME_BYTES = 1 * GIB  # interpreter and libraries beside the weights
+WIDEST = 8  # tensor parallel
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a request is like. `shares`: percentiles that somebody will ask for."""
+
+    input_tokens: float
+    output_tokens: float  # 0: nothing is generated
+    prefix_tokens: float
+    context: float  # that must fit
+    precisions: tuple[str, ...]
+    asked: bool  # the workload names them; else they are the usual ones
+    kv_precision: str | None
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Of one warm instance."""
+
+    precision: str
+    concurrency: int
+    seconds: float  # mean, from the request's arrival to its last token
+    warm: Mapping[str, Mapping[float, float]]  # ttft, tpot, latency -> share of the requests -> seconds
+    weights_bytes: float
+    memory_bytes: float  # of the GPUs, or of the function
+    vcpus: float | None = None  # None: beside a GPU, as usual
+
+
+Found = tuple[Speed, ...] | str  # a text says why there is none
+
+
+def speeds(known: Known, model: str, shape: Shape, need: Need, services: Sequence[Service]) -> tuple[Found, ...]:
+    """By service."""
+    generates = isinstance(shape, DecoderShape) and need.output_tokens >= 1
+    kinds = list(dict.fromkeys((one.chips, one.gpus) for one in services if one.chips))
+    on_gpus = (_generation if generates else _samples)(known, model, shape, need, kinds)
+
+    @cache  # services differ in memory and price, seldom in the processor
+    def work_on(part: Part, precision: str | None) -> _ProcessorWork:
+        return _processor_work(known, model, shape, need, part, precision)
+
+    return tuple(
+        on_gpus[one.chips, one.gpus] if one.chips else _on_processor(known, model, shape, need, one, work_on)
+        for one in services
+    )
+
+
+Kind = tuple[tuple[str, ...], float]  # chips of which one comes, and how many of it
+
+
+def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence[Kind]) -> dict[Kind, Found]:
+    assert isinstance(shape, DecoderShape)
+    layer = layer_of(shape)
+    found: dict[Kind, Found] = {}
+    rows: list[tuple[Kind, str, str, int, int]] = []
+    for kind in kinds:
+        chips, gpus = kind
+        parts = [known.parts.find(chip) for chip in chips]
+        stated = [part for part in parts if part is not None and not part.unstated]
+        if len(stated) < len(chips):
+            found[kind] = f"no speed is stated of {' or '.join(chips)}"
+            continue
+        able = [one for one in need.precisions if one in WEIGHT_BITS and all(_runs(part, one) for part in stated)]
+        if not able:
+            found[kind] = f"{' or '.join(chips)} has no {' or '.join(need.precisions)} arithmetic"
+            continue
+        ways = _ways(layer, gpus)
+        rows += [(kind, chip, name, ways, many) for chip in chips for name in able for many in CONCURRENCY]
+    if not rows:
+        return found
+    served = serve(
+        known,
+        model,
+        on=[row[1] for row in rows],
+        concurrency=[float(row[4]) for row in rows],
+        tp=[float(row[3]) for row in rows],
+        chips_per_node=[float(max(row[3], row[0][1])) for row in rows],
+        precision_weights=[row[2] for row in rows],
+        precision_kv=need.kv_precision or "bf16",
+        input_len=round(need.input_tokens),
+        output_len=round(need.output_tokens),
+        prefix_len=round(need.prefix_tokens),
+        metrics=("ttft_ms", "tpot_ms", "latency_ms"),
+        fit=False,
+    )
+    ask = served.ask
+    count = len(rows)
+    longest = ask.setup.change(batch=column(1.0), input_len=column(max(need.context - round(need.output_tokens), 1.0)))
+    capacity = ask.hardware.get("memory_bytes")
+    lack = np.broadcast_to(
+        np.maximum(*(kv_bytes(ask.model, one) - kv_budget_bytes(ask.model, one, capacity) for one in (ask.setup, longest))),
+        count,
+    )
+    weights = np.broadcast_to(weight_bytes(ask.model, ask.setup) * ask.setup.tp, count)
+    held = percentiles(served.metrics["ttft_ms"], served.metrics["tpot_ms"], ask, need.shares)
+    warm = {name: {share: np.broadcast_to(row, count) for share, row in by.items()} for name, by in held.items()}
+    seconds = np.broadcast_to(served.metrics["latency_ms"].value / 1e3, count)
+    by_way: dict[Kind, dict[tuple[str, int], list[int]]] = {}
+    for at, (kind, _, name, _, many) in enumerate(rows):
+        by_way.setdefault(kind, {}).setdefault((name, many), []).append(at)
+    for kind, mine in by_way.items():
+        fitting = {key: places for key, places in mine.items() if all(lack[at] <= 0 for at in places)}
+        if not fitting:
+            at = min((at for places in mine.values() for at in places), key=lambda at: lack[at])
+            lacking = f"{lack[at] / 1e9:.1f} GB a chip are missing"
+            found[kind] = f"{model} in {rows[at][2]} does not fit {rows[at][3]} x {rows[at][1]}: {lacking}"
+            continue
+        found[kind] = tuple(
+            Speed(
+                name,
+                many * max(int(kind[1] // rows[places[0]][3]), 1),
+                max(float(seconds[at]) for at in places),
+                {metric: {share: float(row[places].max()) for share, row in by.items()} for metric, by in warm.items()},
+                float(weights[places[0]]),
+                float(weights[places[0]]),
+            )
+            for (name, many), places in fitting.items()
+        )
+    return found
+
+
+def _runs(part: Part, precision: str) -> bool:
+    return precision in ("int8", "int4", "fp32") or part.has(precision)
+
+
+def _ways(layer: Layer, gpus: float) -> int:
+    """The widest split by powers of two that heads and width allow."""
+    most = 2 ** floor(log2(max(min(gpus, WIDEST), 1)))
+    return next((n for n in (8, 4, 2) if n <= most and layer.heads % n == 0 and layer.hidden % n == 0), 1)
+
+
+def _samples(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence[Kind]) -> dict[Kind, Found]:
+    """Models that answer in one piece: one request at a time on each chip."""
+    found: dict[Kind, Found] = {}
+
+    @cache  # a chip comes alone and beside others, one at a time and by eight
+    def view_of(chip: str) -> dict[str, Any]:
+        return predict_samples(known, model, chip, _sample_settings(need))
+
+    for chips, gpus in kinds:
+        try:
+            views = [view_of(chip) for chip in chips]
+        except BadInput as error:
+            found[chips, gpus] = error.message
+            continue
+        told = [one for one in views if not one["fit"]["fits"]]
+        if told:
+            found[chips, gpus] = f"{model} does not fit {told[0]['chip']}"
+            continue
+        slow = max(views, key=lambda one: one["latency_ms"]["value"])
+        seconds, weights = slow["latency_ms"]["value"] / 1e3, slow["memory"]["lines_bytes"].get("weights", 0.0)
+        flat = {name: dict.fromkeys(need.shares, seconds) for name in ("ttft", "latency")}
+        found[chips, gpus] = (Speed(slow["precision"], max(int(gpus), 1), seconds, flat, weights, weights),)
+    return found
+
+
+def _sample_settings(need: Need) -> dict[str, Any]:
+    return {"batch": 1} | ({"input_tokens": round(need.input_tokens)} if need.input_tokens else {})
+
+
+def _on_processor(
+    known: Known,
+    model: str,
+    shape: Shape,
+    need: Need,
+    service: Service,
+    work_on: Callable[[Part, str | None], _ProcessorWork],
+) -> Found:
+    part = known.parts.find(ARM if "arm" in service.hardware.casefold() else X86)
+    if part is None:
+        return "no speed is known of its processor"
+    most = service.memory_max_bytes
+    if most is None:
+        most = MOST_MEMORY_BYTES if service.usd_per_vcpu_second else UNSTATED_FUNCTION_BYTES
+    found = []
+    short = []
+    generates = isinstance(shape, DecoderShape) and need.output_tokens >= 1
+    # A format without a unit is read as it is and multiplied in FP32; fp8 and fp4 weights are for GPUs.
+    formats = [one for one in need.precisions if one in BYTES and one not in ("fp8", "fp4")]
+    for precision in formats if generates or need.asked else [None]:
+        try:
+            work = work_on(part, precision)
+        except BadInput as error:
+            return error.message
+        memory = work.memory_bytes
+        if memory > most:
+            short.append(f"{model} in {work.precision} needs {memory / GIB:.3g} GiB; {service.title} gives {most / GIB:.3g}")
+            continue
+        if service.usd_per_vcpu_second:
+            vcpus = MOST_VCPUS
+        else:  # by memory: all of it costs as much for the work and takes less time
+            memory = most if service.memory_max_bytes is not None else max(memory, UNSTATED_FUNCTION_BYTES)
+            vcpus = max(memory / VCPU_BYTES, 1.0)
+        found.append(work.on(vcpus, memory, need))
+    if found:
+        return tuple(found)
+    return min(short) if short else f"{part.name} is not predicted in {' or '.join(need.precisions)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _ProcessorWork:
+    on_socket: processor.Processors
+    precision: str
+    flop: float  # until the first answer
+    active: float  # weights that a token meets
+    cache_bytes: float
+    layers: float
+    weights_bytes: float
+    memory_bytes: float
+
+    def on(self, vcpus: float, memory: float, need: Need) -> Speed:
+        first = float(processor.forward(self.on_socket, self.flop, self.weights_bytes, vcpus).total[0])
+        token = 0.0
+        if need.output_tokens >= 1:
+            step = processor.token(self.on_socket, self.active, 1.0, self.cache_bytes, vcpus, self.layers)
+            token = float(step.total[0])
+        seconds = first + max(need.output_tokens - 1.0, 0.0) * token
+        warm = {
+            name: dict.fromkeys(need.shares, value) for name, value in (("ttft", first), ("tpot", token), ("latency", seconds))
+        }
+        return Speed(self.precision, 1, seconds, warm, self.weights_bytes, memory, vcpus)
+
+
+def _processor_work(known: Known, model: str, shape: Shape, need: Need, part: Part, precision: str | None) -> _ProcessorWork:
+    rows = known.catalog.rows("cpus")
+    if isinstance(shape, DecoderShape) and precision is not None and need.output_tokens >= 1:
+        socket = processor.Processors.of([part], precision, rows)
+        layer = layer_of(shape)
+        setup = ServingSetup.of(batch=1.0, input_len=1.0, precision_weights=precision, engine="llama.cpp")
+        cache = need.context * float(kv_bytes_per_token(Transformers.of([layer]), setup)[0])
+        active = layer.layers * (layer.attention_weights + layer.mlp_weights) + layer.head
+        flop = 2.0 * active * max(need.input_tokens - need.prefix_tokens, 1.0)
+        weights = layer.parameters * BYTES[precision]
+        return _ProcessorWork(socket, precision, flop, active, cache, layer.layers, weights, weights + cache + RUNTIME_BYTES)
+    chosen = {} if precision is None else {"precision": precision}
+    view = predict_samples(known, model, part.name, _sample_settings(need) | chosen)
+    socket = processor.Processors.of([part], view["precision"], rows)
+    weights = float(view["memory"]["lines_bytes"].get("weights", 0.0))
+    memory = float(view["memory"]["total_bytes"]) + RUNTIME_BYTES
+    return _ProcessorWork(socket, view["precision"], float(view["flop_per_sample"]), 1.0, 0.0, 1.0, weights, memory)

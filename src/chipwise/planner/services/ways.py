@@ -1,0 +1,170 @@
+"""The best way to run on one serverless service: precision, concurrency and instances kept warm, held against the goals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+from chipwise.errors import BadInput
+from chipwise.money.break_even import ReplicaSet
+from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Service
+from chipwise.money.serverless_cost import Bill, Container, Traffic, cold_start, cost
+from chipwise.planner.limits import Rules
+from chipwise.planner.services.speed import Need, Speed
+from chipwise.units import HOUR, show_seconds
+
+IMAGE_BYTES = 10e9  # of a container with a serving engine: what published engine images come to
+SLIM_IMAGE_BYTES = 1e9  # without a GPU's libraries
+WARM = (0, 1, 2, 4)  # instances that are never given up: what is tried where cold starts break a goal
+_COLD = ("ttft", "latency")  # what a cold start adds to
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A goal and what the service does."""
+
+    goal: str  # ttft | tpot | latency
+    percentile: float
+    limit_s: float
+    predicted_s: float
+
+    @property
+    def met(self) -> bool:
+        return self.predicted_s <= self.limit_s
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The workload as services meet it."""
+
+    model: str
+    rate: float
+    hours: float  # of a month
+    peak: float  # rate in bursts over the mean
+    need: Need
+    goals: tuple[tuple[str, float, float], ...]  # metric, share, seconds
+    rules: Rules
+    fleets: tuple[ReplicaSet, ...]
+    most_chips: float
+    precisions_asked: frozenset[str]
+    assumed: tuple[str, ...]
+
+    @property
+    def million_tokens(self) -> float:
+        return self.rate * self.hours * HOUR * (self.need.input_tokens + self.need.output_tokens) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of running on one service, and how it does."""
+
+    service: Service
+    speed: Speed
+    traffic: Traffic
+    container: Container
+    bill: Bill
+    goals: tuple[Held, ...]
+    missed: tuple[str, ...]
+
+
+def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | str:
+    """The cheapest that keeps the goals; where none does, the one that comes nearest. What cannot pass the best is not
+    reckoned."""
+    best: Way | None = None
+    why = ""
+    least = min(speed.concurrency for speed in fast)
+    for bound, speed in sorted(((_bound(demand, service, one), one) for one in fast), key=itemgetter(0)):
+        if best is not None and bound > _order(best):
+            break
+        busy = demand.rate * demand.peak * speed.seconds
+        if speed.concurrency > max(least, 8 * busy + 1):  # room that nobody fills costs speed and saves nothing
+            continue
+        for warm in WARM:
+            found = _way(demand, service, speed, warm)
+            if isinstance(found, str):
+                why = found
+                break
+            if best is None or _order(found) < _order(best):
+                best = found
+            if not any("cold start" in one for one in found.missed):
+                break
+    return best or why or "no way to run it"
+
+
+def lower_bound(demand: Demand, service: Service, fast: Sequence[Speed]) -> Order:
+    """No way to run on the service comes before this."""
+    return min(_bound(demand, service, one) for one in fast)
+
+
+Order = tuple[bool, float, float]  # misses a goal, by what factor at most, USD per hour
+
+
+def _order(way: Way) -> Order:
+    return len(way.missed) > 0, _excess(way) if way.missed else 0.0, way.bill.usd_per_hour
+
+
+def _bound(demand: Demand, service: Service, speed: Speed) -> Order:
+    """No way to run at this speed comes before this: every instance is full, and no request but the slowest starts cold."""
+    memory = BESIDE_MEMORY_BYTES if service.gpus else speed.memory_bytes
+    vcpus = BESIDE_VCPUS if speed.vcpus is None else speed.vcpus
+    working = demand.rate * speed.seconds / speed.concurrency
+    usd = HOUR * (working * service.work_usd_per_second(vcpus, memory) + demand.rate * service.usd_per_request)
+    start = cold_start(service, Container(speed.memory_bytes, image_bytes(service), speed.weights_bytes)).middle
+    over = 0.0
+    for metric, share, limit in demand.goals:
+        by_share = speed.warm.get(metric)
+        if by_share is not None:
+            fastest = min(by_share[share], start + by_share[0.5]) if metric in _COLD else by_share[share]
+            over = max(over, fastest / limit)
+    return over > 1.0, over if over > 1.0 else 0.0, usd * (1.0 - 1e-9)
+
+
+def _excess(way: Way) -> float:
+    return max((one.predicted_s / one.limit_s for one in way.goals), default=0.0)
+
+
+def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | str:
+    traffic = Traffic(demand.rate, speed.seconds, speed.concurrency, demand.peak)
+    container = Container(speed.memory_bytes, image_bytes(service), speed.weights_bytes, minimum_instances=warm)
+    if speed.vcpus is not None:
+        container = replace(container, vcpus=speed.vcpus)
+    try:
+        bill = cost(service, traffic, container)
+    except BadInput as error:
+        return error.message
+    goals, missed = _against_goals(demand, speed, bill)
+    return Way(service, speed, traffic, container, bill, goals, missed)
+
+
+def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[str, ...]]:
+    """Of all requests a share starts cold: a goal for more than the others is a goal for cold ones."""
+    held, missed = [], []
+    cold, start = bill.cold_share, bill.cold_start_s
+    for metric, share, limit in demand.goals:
+        by_share = speed.warm.get(metric)
+        if by_share is None:
+            continue
+        warm = by_share[share]
+        meets_cold = metric in _COLD and cold > 1.0 - share
+        if meets_cold:
+            predicted = start.middle + by_share[0.5]
+        elif metric in _COLD:  # the warm ones must make up for the cold ones
+            wanted = share / (1.0 - cold)
+            predicted = by_share[next((one for one in sorted(by_share) if one >= wanted - 1e-12), max(by_share))]
+        else:
+            predicted = warm
+        one = Held(metric, share * 100, limit, predicted)
+        held.append(one)
+        if one.met:
+            continue
+        told = f"{metric} p{share * 100:g} is {show_seconds(predicted)}, the goal {show_seconds(limit)}"
+        if meets_cold and warm <= limit:
+            spread = f"{show_seconds(start.low)} to {show_seconds(start.high)}"
+            told = f"{cold:.0%} of the requests meet a cold start of {show_seconds(start.middle)} ({spread}): {told}"
+        missed.append(told)
+    return tuple(held), tuple(missed)
+
+
+def image_bytes(service: Service) -> float:
+    return IMAGE_BYTES if service.chips else SLIM_IMAGE_BYTES

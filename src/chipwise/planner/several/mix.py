@@ -1,0 +1,147 @@
+"""`plan --mix`: the cheapest mix of machine types for a service of a language model, from predicted rates by request size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.catalog.offer import PURCHASES
+from chipwise.errors import BadInput
+from chipwise.perf.arrays import Array
+from chipwise.planner.fleet import MOST_CHIPS, Index
+from chipwise.planner.generation import sizing
+from chipwise.planner.generation.plan import generation_job, generation_shapes, serving_hours
+from chipwise.planner.ground import PlanGround, ground_for
+from chipwise.planner.limits import Allowed
+from chipwise.planner.load.plan import recorded_pairs, with_recording
+from chipwise.planner.pricing import Priced, Work, price
+from chipwise.planner.several import mixing
+from chipwise.planner.several.mixing import Needs, Solution, Types, Ways
+from chipwise.planner.values.mix import Bucket, Member, Mix, Share
+from chipwise.workload.kinds import Serve
+from chipwise.workload.pipeline import Workload
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+_LEAST_PART = 1e-6  # of a bucket: less is the solver's rounding
+
+
+def mix(known: Known, path: str, asked: Workload) -> Mix:
+    work = with_recording(known, asked, path)
+    if not isinstance(work, Serve) or work.devices:
+        kind = "edge" if isinstance(work, Serve) else getattr(work, "kind", "this kind")
+        raise BadInput(f"--mix is for serving a language model, and this is {kind} work.", remedy="Leave --mix out.")
+    if work.input_tokens is None or work.output_tokens is None:
+        raise BadInput("--mix needs request sizes.", remedy="Give input_tokens and output_tokens, with p95 where it is known.")
+    if work.arrival.rate is None:
+        raise BadInput("--mix needs a rate of requests.", remedy="Give it as arrival: {rate: 10 req/s}.")
+    found, job = generation_job(known, path, work)
+    ground = ground_for(found, wide=True)
+    ok, shapes = generation_shapes(ground, work, found)
+    pairs = recorded_pairs(known, work, path)
+    buckets = sizing.recorded(*pairs.T) if len(pairs) else sizing.grid(work.input_tokens, work.output_tokens)
+    limits = work.limits.chip_count
+    most = limits.max or MOST_CHIPS
+    ways = mixing.ways_for(job, ground.fleet, found.model, shapes.tolist(), buckets, most)
+    market = _Prices(ground, ok, ways, serving_hours(work) * 3600.0)
+    types = Types(np.full(len(ways.shape), np.inf), ways.rates, ways.replicas, market.chips)
+    load = max(job.rate, job.least_rate) * np.array([one.share for one in buckets])
+    needs = Needs(load, job.least_replicas, job.most_replicas, (float(limits.min or 1), float(most)))
+    best, alone = mixing.cheapest(market.usd, types, needs), mixing.cheapest_single(market.usd, types, needs)
+    only = None
+    if alone is not None:
+        only = market.members(alone[0], alone[1], types, needs)[0]
+    notes = _notes(work, buckets, job.goals, len(pairs))
+    able = int((np.isfinite(market.usd).any(axis=0) & (ways.rates > 0).any(axis=1)).sum())
+    counted = (best is None or best[1].proven, able, len(market.usd))
+    if best is None:
+        return Mix((), 0.0, only, buckets, *counted, _missing(ways, buckets, job.goals), notes)
+    return Mix(market.members(*best, types, needs), best[1].usd, only, buckets, *counted, notes=notes)
+
+
+class _Prices:
+    """The cheapest offer of every shape in every region of a provider, for one machine and a month."""
+
+    def __init__(self, ground: PlanGround, ok: Allowed, ways: Ways, seconds: float) -> None:
+        self.ground, self.ways = ground, ways
+        fleet = ground.fleet
+        shapes = np.flatnonzero(np.bincount(ways.shape, minlength=len(fleet.shapes)))
+        lasting = np.full(len(shapes), seconds)
+        work = Work(shapes, np.ones(len(shapes)), lasting, lasting, lasting, lasting, apart=True, monthly=True)
+        self.priced: Priced = price(work, ok.offers, ground.market, None, None, 0.0)
+        shape = shapes[self.priced.way]
+        places, self.place = np.unique(self.priced.region, return_inverse=True)
+        # The first of a key after sorting by price is the cheapest.
+        order = np.lexsort((self.priced.usd, shape, self.place))
+        key = self.place[order] * len(fleet.shapes) + shape[order]
+        first = order[np.concatenate([[True], key[1:] != key[:-1]])] if len(order) else order
+        self.row = np.full((len(places), len(fleet.shapes)), -1, dtype=np.intp)
+        self.row[self.place[first], shape[first]] = first
+        of_way: Index = self.row[:, ways.shape]
+        self.usd: Array = (
+            np.where(of_way >= 0, self.priced.usd[of_way], np.inf) if len(order) else np.zeros((0, len(ways.shape)))
+        )
+        self.chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[ways.shape]
+
+    def members(self, place: int, found: Solution, types: Types, needs: Needs) -> tuple[Member, ...]:
+        busy = found.busy(types, needs)
+        return tuple(
+            self._member(place, at, found, float(busy[at]), needs.load) for at in np.flatnonzero(found.counts > 0).tolist()
+        )
+
+    def _member(self, place: int, at: int, found: Solution, busy: float, load: Array) -> Member:
+        ways, catalog = self.ways, self.ground.fleet.catalog
+        shape = self.ground.fleet.shapes[ways.shape[at]]
+        row = int(self.row[place, ways.shape[at]])
+        machine, region = catalog.machines[self.priced.machine[row]], catalog.regions[self.priced.region[row]]
+        many = int(found.counts[at])
+        takes = tuple(
+            Share(bucket, float(found.parts[at, bucket]), float(found.parts[at, bucket] * load[bucket]))
+            for bucket in np.flatnonzero(found.parts[at] > _LEAST_PART).tolist()
+        )
+        split = {"tp": int(ways.tp[at]), "pp": int(ways.pp[at]), "replicas": int(ways.replicas[at]) * many}
+        return Member(
+            machine.provider,
+            machine.name,
+            region.name,
+            shape.part,
+            shape.chips,
+            str(PURCHASES[self.priced.purchase[row]]),
+            ways.precision[at],
+            split,
+            many,
+            float(self.priced.usd[row]) * many,
+            busy,
+            takes,
+            ways.provenance[at],
+        )
+
+
+def _missing(ways: Ways, buckets: tuple[Bucket, ...], goals: sizing.Goals) -> str:
+    lost = np.flatnonzero(~(ways.rates > 0).any(axis=0)) if len(ways.shape) else np.arange(len(buckets))
+    if not len(lost):
+        return "no region has machines for all sizes within limits.chip_count; a wider limit would help"
+    one = buckets[int(lost[0])]
+    told = ", ".join(f"{name} p{share * 100:g} {limit * 1e3:g} ms" for (name, share), limit in goals.items())
+    size = f"prompts of {one.prompt.mean:,.0f} and answers of {one.answer.mean:,.0f} tokens"
+    return f"no machine answers {size} within {told or 'its memory'}; a looser goal or other precisions would help"
+
+
+def _notes(work: Serve, buckets: tuple[Bucket, ...], goals: sizing.Goals, recorded: int) -> tuple[str, ...]:
+    assert work.input_tokens is not None
+    assert work.output_tokens is not None
+    how = [
+        f"{name} by {sizing.spread(one)[1]}" for name, one in (("prompts", work.input_tokens), ("answers", work.output_tokens))
+    ]
+    found = [f"Assumed: {', '.join(how)}; prompt and answer independent; {len(buckets)} sizes of requests."]
+    if recorded:
+        found = [f"Sizes are the trace's own: {recorded:,} requests in {len(buckets)} sizes."]
+    if goals and len(buckets) > 1:
+        found.append(
+            "Goals hold over all requests: the largest, half of what each percentile lets miss, are not held to it, and the "
+            "others the more strictly. Rates are predicted for each size, so one type alone may cost other than in the plan."
+        )
+    found.append("Assumed: a machine is as full as the sum of what each size takes of it; all machines in one region.")
+    return tuple(found)

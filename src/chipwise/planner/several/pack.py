@@ -1,0 +1,248 @@
+"""Several small models on few chips, from their workload files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.catalog.offer import PURCHASES
+from chipwise.catalog.sharing import mig_profiles, modes_of
+from chipwise.errors import BadInput, NoResult
+from chipwise.perf.arrays import Array
+from chipwise.planner.fleet import Index
+from chipwise.planner.generation import search as generation
+from chipwise.planner.generation.plan import generation_job, generation_shapes, serving_hours
+from chipwise.planner.ground import PlanGround, ground_for
+from chipwise.planner.load.plan import with_recording
+from chipwise.planner.pricing import Priced, Work, price
+from chipwise.planner.several import packing
+from chipwise.planner.several.packing import Bin, Host, Item, Profile
+from chipwise.planner.several.sharing import Cuts, cuts_of, profiles_of, taken
+from chipwise.units import GB, HOUR, MONTH
+from chipwise.workload.kinds import Serve
+from chipwise.workload.pipeline import Workload
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+MOST_COPIES = 300  # of all models together: beyond, finding who goes with whom takes minutes
+_NOT_HERE = ("cpu", "fpga", "edge")  # kinds that are no accelerators to share; `plan` tells whether a processor is enough
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A model on a machine."""
+
+    name: str
+    path: str
+    precision: str  # of the weights
+    share: float | None  # of the chip's speed, in turns
+    memory_bytes: float | None
+    profile: str  # of a slice; empty: none
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One machine with one chip, and the models on it."""
+
+    provider: str
+    machine: str
+    region: str
+    chip: str
+    memory_bytes: float
+    purchase: str
+    how: str  # alone, time sharing, MIG
+    residents: tuple[Resident, ...]
+    usd: float
+
+    @property
+    def where(self) -> str:
+        return f"{self.provider} {self.machine} in {self.region}"
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    machines: tuple[Shared, ...]
+    usd: float
+    apart: tuple[Shared, ...]  # one chip each
+    apart_usd: float
+    proven: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    path: str
+    work: Serve
+    known: Known
+    job: generation.ServingJob
+    offers: Index
+
+
+def pack(known: Known, services: Sequence[tuple[str, Workload]]) -> Packed:
+    """`services` are workloads, each with the path of its file."""
+    ground = ground_for(known, wide=True)
+    asked = [_asked(known, ground, path, work) for path, work in services]
+    market = _Market(ground, asked)
+    items, owners = _items(market, asked)
+    found = packing.pack(items, market.hosts, market.prices)
+    if found is None:
+        raise NoResult("No machine is allowed for some of them.", remedy="chipwise plan FILE tells what each lacks.")
+    machines, apart = (
+        tuple(market.shared(one, items, owners, asked) for one in bins)
+        for bins in (found.bins, packing.apart(items, market.hosts, market.prices))
+    )
+    limits = f"{packing.MOST_SHARE:.0%} of a chip's speed and {packing.MOST_MEMORY:.0%} of its memory together"
+    alone = "each keeps its goals with its share alone. Machines with one chip only."
+    notes = [f"Assumed: models in turns take at most {limits}; {alone}"]
+    if any(one.work.goals.budget is not None for one in asked):
+        notes.append("goals.budget is not held against anything here: what a shared machine costs is nobody's alone.")
+    if not found.proven:
+        notes.append(f"More than {packing.EXACT} models and copies: placed largest first, not proven to be the cheapest.")
+    return Packed(machines, found.usd, apart, sum(one.usd for one in apart), found.proven, tuple(notes))
+
+
+def _asked(known: Known, ground: PlanGround, path: str, asked: Workload) -> _Asked:
+    work = with_recording(known, asked, path)
+    if not isinstance(work, Serve) or work.devices:
+        kind = "edge" if isinstance(work, Serve) else getattr(work, "kind", "no serving")
+        raise BadInput(
+            f"{path} is {kind} work, and only services of language models are packed.", remedy=f"chipwise plan {path} plans it."
+        )
+    if work.input_tokens is None or work.output_tokens is None:
+        raise BadInput(
+            f"{path} serves no language model: it has no input_tokens and output_tokens.",
+            remedy=f"chipwise plan {path} plans it.",
+        )
+    if work.arrival.rate is None:
+        raise BadInput(f"{path} gives no rate of requests.", remedy="Packing needs one: arrival: {rate: 1 req/s}.")
+    found, job = generation_job(known, path, work)
+    ok, _ = generation_shapes(ground, work, found)
+    return _Asked(path, work, found, job, ok.offers)
+
+
+class _Market:
+    """Hosts (machines with one chip, by part) and what the cheapest allowed offer of each costs a month."""
+
+    def __init__(self, ground: PlanGround, asked: Sequence[_Asked]) -> None:
+        self.ground = ground
+        fleet = ground.fleet
+        machine = np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)
+        some = np.zeros(len(fleet.shapes), dtype=bool)
+        for one in asked:
+            some[fleet.shape_of[machine[one.offers]]] = True
+        by_part: dict[str, list[int]] = {}
+        for at in np.flatnonzero(some).tolist():
+            if fleet.shapes[at].chips == 1 and fleet.part(at).kind not in _NOT_HERE:
+                by_part.setdefault(fleet.shapes[at].part, []).append(at)
+        self.shapes = list(by_part.values())
+        self.hosts = tuple(self._host(found[0]) for found in self.shapes)
+        self.host_of = np.full(len(fleet.shapes), -1, dtype=np.intp)
+        for host, found in enumerate(self.shapes):
+            self.host_of[found] = host
+        kinds = {(one.offers.tobytes(), _hours(one)): None for one in asked}
+        self.kinds = [(np.frombuffer(offers, dtype=np.intp), hours) for offers, hours in kinds]
+        self.rules_of = [list(kinds).index((one.offers.tobytes(), _hours(one))) for one in asked]
+        self.known: dict[int, tuple[Array, Index, Priced]] = {}
+
+    def _host(self, at: int) -> Host:
+        shape, part = self.ground.fleet.shapes[at], self.ground.fleet.part(at)
+        chip = self.ground.fleet.catalog.chips.get(shape.chip)
+        if chip is None or not shape.whole:
+            return Host(part.name, part.memory_bytes, in_turns=False)
+        data = self.ground.fleet.catalog.data
+        ways = {one.mode for one in modes_of(chip, data)}
+        compute, profiles = profiles_of(mig_profiles(data), chip.name, part.memory_bytes) if "mig" in ways else (0, ())
+        return Host(part.name, part.memory_bytes, bool(ways & {"mps", "time-slicing"}), compute, profiles)
+
+    def cuts(self) -> Cuts:
+        slices = {(one.chip, one.profile): (one.memory_gb or 0.0) * GB for one in mig_profiles(self.ground.fleet.catalog.data)}
+        return cuts_of(self.ground.fleet, [found[0] for found in self.shapes], self.hosts, slices)
+
+    def prices(self, rules: int) -> Array:
+        return self._priced(rules)[0]
+
+    def _priced(self, rules: int) -> tuple[Array, Index, Priced]:
+        """Of offers that all of these limits allow: USD by host, and the row of the cheapest."""
+        if rules in self.known:
+            return self.known[rules]
+        kinds = [one for at, one in enumerate(self.kinds) if rules >> at & 1]
+        offers = kinds[0][0]
+        for more, _ in kinds[1:]:
+            offers = np.intersect1d(offers, more)
+        # Hours of different schedules may overlap or not: as long as both together, the whole month at most.
+        seconds = min(sum({hours for _, hours in kinds}), MONTH / HOUR) * HOUR
+        shapes = np.array(sorted(at for found in self.shapes for at in found), dtype=np.intp)
+        lasting = np.full(len(shapes), seconds)
+        work = Work(shapes, np.ones(len(shapes)), lasting, lasting, lasting, lasting, apart=True, monthly=True)
+        priced = price(work, offers, self.ground.market, None, None, 0.0)
+        host = self.host_of[shapes[priced.way]]
+        usd, row = np.full(len(self.hosts), np.inf), np.full(len(self.hosts), -1, dtype=np.intp)
+        for at in np.argsort(-priced.usd, kind="stable").tolist():  # the cheapest last
+            usd[host[at]], row[host[at]] = priced.usd[at], at
+        self.known[rules] = usd, row, priced
+        return self.known[rules]
+
+    def shared(self, one: Bin, items: Sequence[Item], owners: Sequence[int], asked: Sequence[_Asked]) -> Shared:
+        usd, row, priced = self._priced(one.rules)
+        at = int(row[one.host])
+        catalog, host = self.ground.fleet.catalog, self.hosts[one.host]
+        machine, region = catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
+        residents = tuple(self._resident(one, host, items[item], asked[owners[item]]) for item in one.items)
+        return Shared(
+            machine.provider,
+            machine.name,
+            region.name,
+            host.name,
+            host.memory_bytes,
+            str(PURCHASES[priced.purchase[at]]),
+            one.how,
+            residents,
+            float(usd[one.host]),
+        )
+
+    def _resident(self, one: Bin, host: Host, item: Item, ask: _Asked) -> Resident:
+        turns = one.how == packing.IN_TURNS
+        profile: Profile | None = host.profiles[item.profile[one.host]] if one.how == packing.IN_SLICES else None
+        return Resident(
+            ask.work.name,
+            ask.path,
+            item.precision[one.how][one.host],
+            float(item.share[one.host]) if turns else None,
+            float(item.memory[one.host]) if turns else None,
+            profile.name if profile else "",
+        )
+
+
+def _hours(one: _Asked) -> float:
+    return serving_hours(one.work)
+
+
+def _items(market: _Market, asked: Sequence[_Asked]) -> tuple[list[Item], list[int]]:
+    """One for every copy, and whose it is."""
+    cuts = market.cuts()
+    items: list[Item] = []
+    owners: list[int] = []
+    if (many := sum(int(one.job.least_replicas) for one in asked)) > MOST_COPIES:
+        raise BadInput(
+            f"{many:,} models and copies (replicas.min) are too many to pack.",
+            remedy=f"Pack at most {MOST_COPIES} at once; chipwise plan FILE plans a model with many copies.",
+        )
+    for number, one in enumerate(asked):
+        copies = int(one.job.least_replicas)
+        rate = max(one.job.rate, one.job.least_rate) / copies
+        job = replace(one.job, rate=rate, least_rate=0.0, least_replicas=1.0, most_replicas=np.inf)
+        usd = market.prices(1 << market.rules_of[number])
+        item = taken(job, cuts, one.known.model, number, market.rules_of[number], np.isfinite(usd).tolist())
+        if not item.alone.any():
+            raise NoResult(
+                f"{one.path}: no machine with one chip that its limits allow holds {one.work.name} and answers {job.rate:,.6g} "
+                "requests a second within its goals.",
+                remedy=f"It needs machines of its own: chipwise plan {one.path}",
+            )
+        items += [item] * copies
+        owners += [number] * copies
+    return items, owners

@@ -1,0 +1,111 @@
+"""One workload to a ranked, explained and priced choice of hardware.
+
+What only some kinds need loads where it is used: a cold start pays for every module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.errors import BadInput
+from chipwise.money.carbon import Grids, Making
+from chipwise.planner import kinds as planning_kinds
+from chipwise.planner.explain.asked import asked_of
+from chipwise.planner.explain.asking import answers
+from chipwise.planner.explain.greening import emitted
+from chipwise.planner.explain.headroom import headroom
+from chipwise.planner.explain.turning import turns
+from chipwise.planner.ground import check_moment, with_limits_told
+from chipwise.planner.rules import rules_of
+from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
+from chipwise.workload.kinds import Batch, Common, Hpc, Interactive, Learning, Serve
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+
+def plan_work(known: Known, path: str, work: Common, objective: str | None, top: int, per_use: bool = True) -> Plan:
+    """A workload that was checked, such as a stage of a pipeline; without `per_use` only machines are looked at."""
+    check_moment(known, work)
+    goes_on = isinstance(work, Serve | Interactive)
+    if goes_on:
+        from chipwise.planner.load.plan import with_load, with_recording
+
+        work = with_recording(known, work, path)
+    rules = rules_of(known, work.limits)
+    if planning_kinds.handles(known, path, work):
+        found = planning_kinds.plan_other(known, path, work, rules, objective, top)
+    elif isinstance(work, Learning):
+        from chipwise.planner.training.plan import plan_learning
+
+        found = plan_learning(known, path, work, objective, top)
+    elif isinstance(work, Serve | Batch):
+        from chipwise.planner.generation.plan import plan_generation
+
+        found = plan_generation(known, path, work, objective, top)
+    else:
+        kind = getattr(work, "kind", "this kind")
+        raise BadInput(
+            f"A {kind} has no single answer: its stages run on hardware of their own.",
+            remedy=f"chipwise plan {path} plans it as a whole; a file with one of its stages can be asked for here.",
+        )
+    found = replace(found, turns=(*turns(found), *found.turns))
+    found = _with_networks_told(work, with_limits_told(known, work, rules, found))
+    if goes_on:
+        found = with_load(known, path, work, found)
+    if per_use and isinstance(work, Serve) and not work.devices and work.arrival.rate is not None:
+        found = replace(found, services=_services(known, work, found, path))
+    asked = asked_of(known, work, found.per)
+    found = replace(found, turns=(*found.turns, *headroom(found, asked)))
+    return replace(found, answers=answers(found, asked), emitted=_emitted(known, found))
+
+
+def _with_networks_told(work: Common, plan: Plan) -> Plan:
+    """Machines whose network nobody states are not joined: told of jobs that may take several, and where nothing is left."""
+    if plan.winner is None and not plan.missing:
+        from chipwise.planner.missing import not_joined
+
+        return replace(plan, missing=(not_joined(),))
+    width = plan.winner.split.get("tp", 1) * plan.winner.split.get("pp", 1) if plan.winner is not None else 1
+    across = isinstance(work, Learning | Hpc) or (plan.winner is not None and width > plan.winner.chips)
+    alone = unstated(plan.rows) if across and plan.rows is not None else 0
+    if not alone:
+        return plan
+    told = f"{alone:,} machine types were tried one at a time only: nobody states the network between such machines."
+    return replace(plan, notes=(*plan.notes, told))
+
+
+def _emitted(known: Known, found: Plan) -> Emitted | None:
+    making, grids = ("plan", "making"), ("plan", "grids")
+    if making not in known.memo:
+        known.memo[making] = Making(known.catalog.rows("embodied"))
+        known.memo[grids] = Grids(known.catalog.regions, known.catalog.rows("energy"))
+    return emitted(found, known.memo[making], known.memo[grids])
+
+
+def _services(known: Known, work: Serve, found: Plan, path: str) -> tuple[Service, ...]:
+    """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
+    from chipwise.planner.services.offers import services_for
+
+    offers = services_for(known, work, found.winner or (), path)
+    return tuple(
+        Service(
+            one.kind,
+            one.provider,
+            one.service,
+            one.hardware,
+            one.usd or 0.0,
+            one.cold_share,
+            one.told_break_even or "",
+            tuple(one.assumed),
+            tuple(one.refused),
+            one.start_s,
+            one.chips,
+            one.warm_instances,
+            one.concurrency,
+            one.instances,
+        )
+        for one in offers
+        if one.cost is not None
+    )

@@ -1,0 +1,107 @@
+"""Plans of training and fine-tuning transformers over tokens."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chipwise.errors import BadInput
+from chipwise.perf.rows import model_key
+from chipwise.perf.setup import RECOMPUTE
+from chipwise.perf.transformer import layer_of, pair_layer
+from chipwise.planner import missing
+from chipwise.planner.assemble import Case, Described, assemble
+from chipwise.planner.fleet import MOST_CHIPS
+from chipwise.planner.ground import asked_goals, ground_for, shapes_offered, stored
+from chipwise.planner.limits import allowed
+from chipwise.planner.pricing import Checkpoint, Work, price, tally
+from chipwise.planner.rules import rules_of
+from chipwise.planner.training import search as learning
+from chipwise.planner.training.missing import memory_of_learning
+from chipwise.planner.training.splits import LearningJob
+from chipwise.planner.values.plan import Counts, Plan
+from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.predictor.pairs import pairs_of
+from chipwise.workload.kinds import Finetune, Learning
+from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+SEQUENCE = 2048
+ADAPTED = 64  # sequences per step of a fine-tuning that says nothing
+
+
+def plan_learning(known: Known, path: str, work: Learning, objective: str | None, top: int) -> Plan:
+    found, name, shape = known_model(Ask(known, path, "", {}), work)
+    if not isinstance(shape, DecoderShape | EncoderShape | EncoderDecoderShape):
+        raise BadInput(f"Training of {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
+    ground = ground_for(found)
+    pairs = pairs_of(found.find_model(name), work.sequence_length, work.target_length)
+    seq = int(work.sequence_length or SEQUENCE) if pairs is None else int(pairs.tokens[0])
+    tokens = (work.tokens or (work.samples or 0.0) * seq) * work.epochs
+    asked = work.batch_samples or (work.batch_tokens or 0.0) / seq
+    batch = max(round(asked) if asked else _usual_batch(work, shape.parameters, seq), 1)
+    layer = layer_of(shape) if pairs is None else pair_layer(pairs.shape, float(pairs.inputs[0]), float(pairs.targets[0]))
+    job = LearningJob(
+        model=model_key(name),
+        layer=layer,
+        tokens=tokens,
+        seq=seq,
+        batch=batch,
+        method=work.method.value if isinstance(work, Finetune) else "full",
+        rank=int(work.rank or 16) if isinstance(work, Finetune) else 16,
+        optimizer=work.optimizer.value,
+        precisions=(work.precision.value,),
+        recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
+    )
+    rules = rules_of(found, work.limits)
+    ok = allowed(ground.fleet, rules)
+    shapes = shapes_offered(ground.fleet, ok.offers)
+    limits = (work.limits.chip_count.min or 1, work.limits.chip_count.max or MOST_CHIPS)
+    ways = learning.search(job, ground.fleet, found.model, shapes.tolist(), limits)
+    trained = shape.parameters if job.method == "full" else 0.01 * shape.parameters
+    checkpoint = Checkpoint(trained * 14.0, every_s=work.checkpoint_every)
+    data = work.data
+    work_of = Work(ways.shape, ways.machines, ways.seconds, ways.low, ways.high, ways.power_w)
+    moved = data.size if data and data.place else 0.0
+    priced = price(work_of, ok.offers, ground.market, checkpoint, data.place if data else None, moved)
+
+    def describe(at: int) -> Described:
+        split = ways.split[at]
+        share = float(ways.memory[at]) / ground.fleet.shapes[ways.shape[at]].memory_bytes
+        return Described(ways.precision.at(at), split._asdict() if split else {}, share, ways.provenance[at])
+
+    considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
+    units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")
+    case = Case(
+        work.name,
+        work.kind if isinstance(work, Finetune) else "train",
+        "job",
+        units,
+        unit,
+        asked_goals(found, work, rules, objective, False),
+        stored(ground.tiers, work, units),
+    )
+    counts = Counts(considered, considered - estimated, estimated)
+    what = "sequences" if pairs is None else "pairs"
+    notes = () if asked else (f"Batch of {batch:,} {what} assumed: {batch * seq:,} tokens a step.",)
+    notes = notes if pairs is None else (*notes, *pairs.notes)
+    looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), limits)
+    lacks = missing.none_offered(ok, rules, ground.fleet) or (
+        memory_of_learning(job, ways, looked)
+        if len(ways.shape)
+        else missing.no_way(ground.fleet, looked.shapes, job.precisions, limits)
+    )
+    unable = missing.unable(ground.fleet, shapes, ways.shape, ways.short, trains=True)
+    made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, unable)
+    return replace(made, notes=(*made.notes, *notes))
+
+
+def _usual_batch(work: Learning, parameters: float, seq: int) -> int:
+    """Half a million tokens below a billion parameters, two up to thirteen, four above, as published runs have it."""
+    if isinstance(work, Finetune):
+        return ADAPTED
+    tokens = 0.5e6 if parameters < 1.5e9 else 2e6 if parameters < 14e9 else 4e6
+    return int(2 ** round(math.log2(tokens / seq)))

@@ -1,0 +1,308 @@
+"""The best way to train on every shape and number of machines: all splits, micro-batches and ways to recompute at once.
+
+Memory depends on the split and not on the chip, so it is reckoned once per number of chips and held against every chip's own.
+What is provably no better is left out before time is predicted:
+- of two micro-batches of one split without pipeline the larger one that fits is never slower: fewer passes over the same
+  weights, fewer gathers. That holds while no fitted factor grows with the tokens of one (`splits.larger_is_no_slower`).
+  More recomputation is more work, yet a fitted factor may fall with it: all ways to recompute are kept.
+- a step takes at least its micro-batches and its bubble, (many + pp - 1) / pp times what one micro-batch takes on a replica of
+  tp x cp chips: exchanges between replicas and the optimiser only add. That time depends on the part, tp, cp, ep, micro-batch
+  and recomputation alone, so a few thousand replicas bound all candidates (`_Candidates.least`). Those with the least bound
+  are predicted first, then all whose bound is no more than what these took.
+The rest is predicted in array calls, and of every shape, count and precision the fastest is kept: for a given machine every
+cost grows with time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.perf import predict_training
+from chipwise.perf.arrays import Array, Coded, combinations
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.model import Model
+from chipwise.perf.part import Part
+from chipwise.perf.predict_training import Training, TrainingEstimate, usual_framework
+from chipwise.perf.transformer import Transformers
+from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Fleet, Index
+from chipwise.planner.training.splits import (
+    CP,
+    DP,
+    EP,
+    MICRO,
+    PP,
+    RECOMPUTE,
+    TP,
+    Chosen,
+    Found,
+    LearningJob,
+    Split,
+    Splits,
+    setup_of,
+    slopes,
+)
+
+_MANY = 2.0**30  # micro-batches beside which an optimiser step is nothing
+_MARGIN = 1e-6  # by which a bound must be passed: more than rounding and that optimiser step
+
+
+@dataclass(frozen=True)
+class Ways:
+    """One row per shape, number of machines and precision: the fastest split, or that none fits."""
+
+    shape: Index
+    machines: Array
+    precision: Coded
+    split: Sequence[Split | None]
+    seconds: Array  # of the whole job; infinite where nothing fits
+    low: Array
+    high: Array
+    power_w: Array  # of all chips and their hosts, without cooling
+    memory: Array  # bytes per chip
+    short: Array  # bytes per chip that the smallest split lacks; 0 where one fits
+    provenance: Sequence[str]
+    splits: Index  # how many there are, whether they fit or not
+    predicted: Index  # how many of them had their time predicted
+
+    @property
+    def considered(self) -> int:
+        return int(self.splits.sum())
+
+    @property
+    def estimated(self) -> int:
+        return int(self.predicted.sum())
+
+
+def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Ways:
+    """`chip_limits` are the fewest and most chips at one time."""
+    tables = {precision: Splits(job, precision, _sizes(fleet, shapes, chip_limits), model) for precision in job.precisions}
+    reach = fleet.shape_reach()
+    rows = []
+    for at in shapes:
+        part, chips = fleet.part(at), fleet.shapes[at].chips
+        for count, precision in product([one for one in COUNTS if one <= reach[at]], job.precisions):
+            if chip_limits[0] <= count * chips <= min(chip_limits[1], MOST_CHIPS) and has(part, precision, job.method):
+                found = tables[precision].of(count * chips, chips, part.kind != "tpu", fleet.shapes[at].memory_bytes)
+                if found.splits:
+                    rows.append((at, count, precision, found))
+    return _fastest(job, fleet, model, tables, rows)
+
+
+def _sizes(fleet: Fleet, shapes: Sequence[int], chip_limits: tuple[int, int]) -> list[int]:
+    sizes = {fleet.shapes[at].chips * count for at in shapes for count in COUNTS}
+    return sorted(size for size in sizes if chip_limits[0] <= size <= min(chip_limits[1], MOST_CHIPS))
+
+
+def has(part: Part, precision: str, method: str = "full") -> bool:
+    """Software that trains, the arithmetic, and for 4-bit weights their kernels, which GPUs alone have."""
+    if not part.trains or (method == "qlora" and part.kind != "gpu"):
+        return False
+    return precision == "fp32" or part.has("fp8" if precision == "mxfp8" else precision)
+
+
+def _fastest(
+    job: LearningJob, fleet: Fleet, model: Model, tables: dict[str, Splits], rows: list[tuple[int, int, str, Found]]
+) -> Ways:
+    shape = np.array([row[0] for row in rows], dtype=np.intp)
+    precision = Coded.of([row[2] for row in rows])
+    table, memory, starts = _joined(tables)
+    sizes = np.array([len(row[3].kept) for row in rows], dtype=np.intp)
+    places = [row[3].kept + starts[row[2]] for row in rows]
+    candidates = _Candidates(
+        job,
+        fleet,
+        model,
+        table,
+        np.concatenate(places) if places else np.zeros(0, dtype=np.intp),
+        np.repeat(np.arange(len(rows)), sizes),
+        shape,
+        precision,
+    )
+    best = _Best(len(rows))
+    if len(candidates.place):
+        least = candidates.least()
+        left = np.arange(len(least))
+        for ways in (PP, EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
+            best.take(candidates, tried := candidates.promising(left, least, ways))
+            left = np.setdiff1d(left, tried, assume_unique=True)
+            left = left[least[left] <= best.step[candidates.row[left]] * (1.0 + _MARGIN)]
+        best.take(candidates, left)
+    steps = job.tokens / (job.batch * job.seq)
+    at = np.where(best.at >= 0, candidates.place[best.at] if len(candidates.place) else -1, -1)
+    return Ways(
+        shape=shape,
+        machines=np.array([row[1] for row in rows], dtype=np.float64),
+        precision=precision,
+        split=Chosen(table, at),
+        seconds=best.step * steps,
+        low=best.low * steps,
+        high=best.high * steps,
+        power_w=best.power,
+        memory=np.where(at >= 0, memory[at] if len(memory) else 0.0, 0.0),
+        short=np.array([row[3].short for row in rows]),
+        provenance=best.provenance.tolist(),
+        splits=np.array([row[3].splits for row in rows], dtype=np.intp),
+        predicted=best.predicted,
+    )
+
+
+def _joined(tables: dict[str, Splits]) -> tuple[Array, Array, dict[str, int]]:
+    """The tables of all precisions as one, their memory, and where each begins."""
+    lengths = [len(one.table) for one in tables.values()]
+    starts = dict(zip(tables, np.concatenate([[0], np.cumsum(lengths)]).tolist(), strict=False))
+    return (
+        np.concatenate([one.table for one in tables.values()]),
+        np.concatenate([one.memory for one in tables.values()]),
+        starts,
+    )
+
+
+def _first_least(values: Array, groups: Index) -> Index:
+    """Of every run of equal groups the first place that has the run's least value."""
+    fresh = np.diff(groups, prepend=-1) != 0
+    lowest = np.minimum.reduceat(values, np.flatnonzero(fresh))
+    run = np.cumsum(fresh) - 1
+    hits = np.flatnonzero(values == lowest[run])
+    found: Index = hits[np.diff(run[hits], prepend=-1) != 0]
+    return found
+
+
+def _alike(columns: Sequence[Index]) -> tuple[Index, Index]:
+    """The distinct rows of some columns of small numbers, one column each, and which of them every row is."""
+    named = [Coded(tuple(map(str, range(int(one.max()) + 1))), one) for one in columns]
+    found, at = combinations(named)
+    return np.array([np.broadcast_to(one.index, (len(found[0].index),)) for one in found]), at
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Splits that fit, of all shapes, counts and precisions."""
+
+    job: LearningJob
+    fleet: Fleet
+    model: Model
+    table: Array
+    place: Index  # row of `table`
+    row: Index  # which shape, count and precision; never falls
+    shape: Index  # of each row
+    precision: Coded
+
+    def predict(self, which: Index) -> TrainingEstimate:
+        row = self.row[which]
+        precision = Coded(self.precision.names, self.precision.index[row])
+        return _predict(
+            self.job, self.model, hardware_of(self.fleet, self.shape[row]), self.table[self.place[which]], precision
+        )
+
+    def promising(self, which: Index, least: Array, ways: int) -> Index:
+        """Of every row and every value of a column of the table the candidate with the least bound."""
+        key = self.row[which] * 64 + _power(self.table[:, ways])[self.place[which]]
+        order = np.argsort(key, kind="stable")  # by rows and stages they are in order already
+        found: Index = np.sort(which[order[_first_least(least[which[order]], key[order])]])
+        return found
+
+    def least(self) -> Array:
+        """Seconds that no step of a candidate can be shorter than; 0 where nothing is known before it is predicted."""
+        if slopes(self.model, ("*", "nodes"))[0] < 0:  # more machines would be faster than one
+            return np.zeros(len(self.place))
+        table = self.table
+        tp, pp, cp, ep, dp, micro = (table[:, at] for at in (TP, PP, CP, EP, DP, MICRO))
+        stack = np.where(tp * pp * ep > 1, 2, np.where(dp * cp > 1, 1, 0))  # what `usual_framework` tells apart
+        kinds, kind = _alike([stack, _power(tp), _power(cp), _power(ep), table[:, RECOMPUTE].astype(np.intp), _power(micro)])
+        parts = Coded.of([one.part for one in self.fleet.shapes])
+        domain = hardware_of(self.fleet, np.arange(len(self.fleet.shapes))).domain[self.shape]
+        inside = np.maximum(ep, tp * cp)[self.place] <= domain[self.row]  # then it does not matter what joins machines
+        spot = np.where(inside, parts.index[self.shape][self.row], len(parts.names) + self.shape[self.row])
+        codes, at = _alike([self.precision.index[self.row], spot, kind[self.place]])
+        each, bubbles = self._replicas(parts, codes[0], codes[1], *kinds[:, codes[2]])
+        many = np.maximum(self.job.batch / (dp * micro), 1.0)
+        found: Array = each[at] * np.where(bubbles[at], ((many + pp - 1.0) / pp)[self.place], (many / pp)[self.place])
+        return found
+
+    def _replicas(
+        self,
+        parts: Coded,
+        precision: Index,
+        place: Index,
+        stack: Index,
+        tp: Index,
+        cp: Index,
+        ep: Index,
+        recompute: Index,
+        micro: Index,
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Seconds of one micro-batch on one replica; whether a bubble comes on top (not where the hardware's floor is all)."""
+        ones = np.ones(len(place))
+        table = np.column_stack([2.0**tp, ones, 2.0**cp, 2.0**ep, ones, 0.0 * ones, recompute.astype(float), 2.0**micro])
+        some = place < len(parts.names)  # a part in one machine that is large enough, or a shape
+        shape = np.where(some, 0, place - len(parts.names))
+        node = np.array([float(one.chips) for one in self.fleet.shapes])[shape]
+        fabric = np.array([one.fabric for one in self.fleet.shapes])[shape]
+        hardware = Hardware.of(
+            Coded(parts.names, np.where(some, place, parts.index[shape])),
+            self.fleet.parts.by_name,
+            np.where(some, 2.0 * MOST_CHIPS, node),
+            np.where(some, 0.0, fabric),
+        )
+        formats = Coded(self.precision.names, precision)
+        like = table.copy()  # a job of that kind, to see which software it would run on
+        like[:, PP], like[:, DP] = np.where(stack == 2, 2.0, 1.0), np.where(stack == 1, 2.0, 1.0)
+        model, name = Transformers.of([self.job.layer]), Coded.of(self.job.model)
+        software = usual_framework(Training(model, name, hardware, setup_of(self.job, like, formats)))
+        setup = setup_of(self.job, table, formats).change(global_batch=_MANY * table[:, MICRO])
+        found = predict_training.predict(Training(model, name, hardware, setup, software), self.model, memory=False).step
+        return found.value / _MANY, found.terms["attention"] > 0
+
+
+def _power(values: Array) -> Index:
+    return np.log2(values).astype(np.intp)
+
+
+class _Best:
+    """The fastest candidate of every row so far."""
+
+    def __init__(self, rows: int) -> None:
+        self.at = np.full(rows, -1, dtype=np.intp)  # among the candidates
+        self.step, self.low, self.high = (np.full(rows, np.inf) for _ in range(3))
+        self.power = np.zeros(rows)
+        self.predicted = np.zeros(rows, dtype=np.intp)
+        self.provenance = np.full(rows, "", dtype=object)
+
+    def take(self, candidates: _Candidates, which: Index) -> None:
+        """`which` rises."""
+        if not len(which):
+            return
+        found = candidates.predict(which)
+        row = candidates.row[which]
+        self.predicted += np.bincount(row, minlength=len(self.at))
+        seconds = np.broadcast_to(found.step.value, row.shape)
+        best = _first_least(seconds, row)
+        better = best[
+            (seconds[best] < self.step[row[best]])
+            | ((seconds[best] == self.step[row[best]]) & (which[best] < self.at[row[best]]))
+        ]
+        rows = row[better]
+        self.at[rows] = which[better]
+        chips = np.prod(candidates.table[candidates.place[which[better]]][:, [TP, PP, CP, DP]], axis=1)
+        self.power[rows] = np.broadcast_to(found.power.chip + found.power.host, row.shape)[better] * chips
+        for name, values in (("step", found.step.value), ("low", found.step.low), ("high", found.step.high)):
+            getattr(self, name)[rows] = np.broadcast_to(values, row.shape)[better]
+        names = np.array(found.step.provenance.names, dtype=object)
+        self.provenance[rows] = np.broadcast_to(names[found.step.provenance.index], row.shape)[better]
+
+
+def hardware_of(fleet: Fleet, shape: Index) -> Hardware:
+    parts = Coded.of([one.part for one in fleet.shapes])
+    node = np.array([float(one.chips) for one in fleet.shapes])
+    fabric = np.array([one.fabric for one in fleet.shapes])
+    return Hardware.of(Coded(parts.names, parts.index[shape]), fleet.parts.by_name, node[shape], fabric[shape])
+
+
+def _predict(job: LearningJob, model: Model, hardware: Hardware, table: Array, precision: Coded) -> TrainingEstimate:
+    ask = Training(Transformers.of([job.layer]), Coded.of(job.model), hardware, setup_of(job, table, precision))
+    return predict_training.predict(ask, model, memory=False)

@@ -1,0 +1,43 @@
+"""The regions that a service stands in, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """One region of the answer."""
+
+    provider: str
+    region: str
+    country: str | None
+    machine: str
+    machines: int  # enough for its part when another region is lost
+    rate: float  # that these machines answer
+    share: float  # of the traffic, while all regions are up
+    usd: float
+    farthest_s: float  # round trip of the farthest origin it serves
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What happens without one region."""
+
+    region: str
+    farthest_s: float  # round trip that all but FAR_SHARE of the traffic stays within
+    carried: float  # by the others, over the peak
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    stands: tuple[Stand, ...]  # the largest share first; empty: no set of regions does
+    usd: float  # a month, machines for the peak while the schedule is on
+    single_usd: float | None  # of the cheapest single region within the limits, which would not outlive its loss
+    limit_s: float  # round trip that the goals leave for the network
+    basis: str  # whence the limit
+    losses: tuple[Lost, ...]
+    tried: int  # sets of regions
+    sites: int  # regions that were looked at
+    missing: str = ""
+    assumed: tuple[str, ...] = field(default=())

@@ -1,0 +1,270 @@
+"""A plan as a value: what to run, where, how, what it costs and why everything else lost. Nothing here reckons or prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.catalog.region import readable
+from chipwise.money.carbon import CarbonLine, Greener
+from chipwise.money.cost import Cost
+from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.limits import Refused
+from chipwise.planner.pricing import Priced
+
+if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load where they are made
+    from chipwise.planner.values.load import LoadPlan
+    from chipwise.planner.values.mix import Mix
+    from chipwise.planner.values.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Feeding:
+    """How a machine reads its data."""
+
+    workers: int  # reading processes
+    prefetch: int  # files that each has under way
+    compression: str  # zstd | none
+    resident: bool  # kept in memory after the first pass
+    keeps_up: bool  # False: the chips wait for data
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuantumPart:
+    """The quantum part of a choice: what runs the circuits between which the machine computes."""
+
+    device: str
+    kind: str  # qpu | simulator
+    managed: bool  # run by a provider; False: on the machine of the choice
+    qubits: int
+    tasks: int  # circuits, of all iterations
+    shots: int  # of each
+    usd: float  # beside the machine
+    seconds: float  # of all circuits, a queue included
+
+    @property
+    def told(self) -> str:
+        if self.kind == "qpu":
+            return f"QPU {self.device}"
+        return f"simulator {self.device}" if self.managed else self.device
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One candidate, in full. Times and money are of the whole job, or of a month of serving."""
+
+    provider: str
+    machine: str
+    region: str
+    country: str | None
+    chip: str
+    family: str
+    chips: int  # of one machine
+    machines: int
+    purchase: str
+    precision: str
+    split: Mapping[str, int]
+    seconds: float
+    low_s: float
+    high_s: float
+    p90_s: float
+    cost: Cost
+    usd_per_unit: float
+    unit: str  # of `usd_per_unit`
+    kg: float
+    rate: float | None  # serving: requests per second that the machines can answer within the goals
+    replicas: int | None
+    memory_share: float | None  # of a chip's memory that is used
+    provenance: str
+    price_of: str  # ISO date
+    interruptions: float = 0.0
+    checkpoint_s: float = 0.0
+    storage: str = ""
+    feeding: Feeding | None = None  # how data gets from there to the chips
+    rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
+    latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "ttft p90", at the asked load
+    watts: float = 0.0  # of all machines while they work, chips and hosts, without cooling: what `kg` is reckoned from
+    watts_stated: bool = True  # False: nobody states the chip's power, and what is usual for its kind counts
+    quantum: QuantumPart | None = None  # of a hybrid workload
+    layered_usd: float | None = None  # a month of the load in layers, at most; only where a budget is held against it
+
+    @property
+    def usd(self) -> float:
+        return self.cost.usd
+
+    @property
+    def machine_watts(self) -> float:
+        """Of one machine."""
+        return self.watts / self.machines
+
+    @property
+    def place(self) -> str:
+        return readable(self.region)
+
+    @property
+    def where(self) -> str:
+        return f"{self.provider} {self.machine} in {self.place}"
+
+    @property
+    def seats(self) -> int | None:
+        """People whom the machines hold at once; None of work that is not for people at notebooks."""
+        if "seats a chip" not in self.split and "chips a seat" not in self.split:
+            return None
+        return self.machines * (self.chips * self.split.get("seats a chip", 1) // self.split.get("chips a seat", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The best of a family that did not win, and the number that made it lose."""
+
+    family: str
+    choice: Choice | None  # None: nothing of the family can do it at all
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Candidates: machine, region, count, split, batch, precision and purchase, each combination once."""
+
+    considered: int
+    pruned: int
+    estimated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What stood in the way of everything, and the smallest change that would help."""
+
+    what: str
+    how_much: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What would change the answer, or is a risk to it."""
+
+    what: str  # price, load, certainty, price age, porting
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """kg CO2e of the job, or of a month. `greener`: the cheapest kg saved first."""
+
+    lines: tuple[CarbonLine, ...]
+    basis: tuple[str, ...]  # how the share of making is known
+    g_per_unit: float
+    greener: tuple[Greener, ...]
+
+    @property
+    def kg(self) -> float:
+        return sum(line.kg for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question that decides between kinds of hardware, and what the numbers of this case say to it."""
+
+    question: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Every candidate that has a price, as columns: for those who set more side by side than the best."""
+
+    fleet: Fleet
+    priced: Priced
+    ranked: Index  # positions in `priced`, the best first; those that keep the goals stand before all others
+    kept: int  # how many of `ranked` keep the goals
+    units: float  # of work in a job or month
+    choice: Callable[[int], Choice]  # a position in full, with storage
+    verdict: Callable[[Choice], str]  # which goal a choice misses; empty: none
+    precision: Callable[[int], str]  # of a position
+    quantum: Callable[[int], str]  # of a position: the device that runs its circuits; empty: it has none
+    storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
+
+
+def unstated(rows: Rows) -> int:
+    """How many of the machine types that have a candidate stand alone because nobody states the network between them."""
+    used = np.flatnonzero(np.bincount(rows.priced.machine, minlength=len(rows.fleet.reach)))
+    could = rows.fleet.as_if_joined().reach
+    return int(np.count_nonzero(rows.fleet.reach[used] < could[used]))
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is paid per use instead of per machine: a serverless accelerator or function, or a price per token."""
+
+    kind: str  # serverless, per token
+    provider: str
+    name: str
+    hardware: str
+    usd: float  # a month of this workload
+    cold_share: float | None  # of requests that wait for a start
+    break_even: str  # when a machine of one's own becomes cheaper
+    assumed: tuple[str, ...]
+    refused: tuple[str, ...]  # empty: it may be used
+    cold_start_s: tuple[float, float, float] | None = None  # low, middle, high
+    chips: tuple[str, ...] = ()  # of which one comes; none: a processor, or not stated
+    warm: int = 0  # instances that are never given up
+    at_once: int | None = None  # requests on one instance
+    instances: float | None = None  # up on average
+
+    @property
+    def title(self) -> str:
+        """Some are sold under their provider's name alone."""
+        return self.name if self.name.startswith(self.provider) else f"{self.provider} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    workload: str
+    kind: str
+    objective: str
+    per: str  # "job" or "month": what times and money are of
+    choices: tuple[Choice, ...]  # best first; empty: nothing fits
+    front: tuple[Choice, ...]
+    losses: tuple[Loss, ...]
+    refused: tuple[Refused, ...]
+    missing: tuple[Missing, ...]
+    counts: Counts
+    turns: tuple[Turn, ...] = ()
+    services: tuple[Service, ...] = ()  # allowed ones first, cheapest first
+    answers: tuple[Answer, ...] = ()  # parallel enough, latency, scaling, budget
+    emitted: Emitted | None = None  # by the winner
+    notes: tuple[str, ...] = ()
+    mix: Mix | None = None  # of several machine types, where it was asked for
+    load: LoadPlan | None = None  # what carries the load over a month
+    placement: Placement | None = None  # regions that reach the traffic
+    rows: Rows | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def winner(self) -> Choice | None:
+        """The best of machines; `service` may be cheaper still."""
+        return self.choices[0] if self.choices else None
+
+    @property
+    def layered_usd(self) -> float | None:
+        """What the winner takes a month over the load's curve, at most; None where no budget is held against that."""
+        one = self.winner
+        if one is None or one.layered_usd is None:
+            return None
+        same = self.load is not None and self.load.where == one.where
+        return min(one.layered_usd, self.load.usd) if self.load is not None and same else one.layered_usd
+
+    @property
+    def service(self) -> Service | None:
+        """One that may be used and costs less than the best machines, where cost is what counts."""
+        best = next((one for one in self.services if not one.refused), None)
+        if best is None or self.objective != "cost":
+            return None
+        if self.winner is None:
+            return best
+        held = self.load.usd if self.load is not None and self.winner.layered_usd is not None else self.winner.usd
+        return best if best.usd < min(held, self.winner.usd) else None

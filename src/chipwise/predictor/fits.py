@@ -1,0 +1,118 @@
+"""The verb behind `chipwise fits`: memory of one configuration, what is left, and what would make it fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chipwise.errors import BadInput, InvalidSettings, Problem
+from chipwise.perf.fits import fits as answer
+from chipwise.perf.fits import largest_batch, largest_context, largest_micro_batch
+from chipwise.perf.setup import RECOMPUTE, ServingSetup, TrainingSetup
+from chipwise.perf.transformer import Transformers
+from chipwise.predictor.options import FLAGS, check_numbers, option
+from chipwise.predictor.samples import able_chip
+from chipwise.predictor.transformer import chip_named, context_notes, larger_parts, layer_named, shown_name
+from chipwise.predictor.views import View, fit_view, memory_view
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+
+_TRAINING = ("method", "optimizer", "recompute", "zero")
+_SERVING = ("kv", "engine")
+_FLAGS = {
+    **FLAGS,
+    "seq": "--context",
+    "input_len": "--context",
+    "output_len": "--context",
+    "micro_batch": "--batch",
+    "global_batch": "--batch",
+    "dp": "--chips",
+}
+
+
+def fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> View:
+    """`settings` are options by name, and `train`."""
+    check_numbers(settings)
+    foreign = [option(name) for name in (_SERVING if settings.get("train") else _TRAINING) if name in settings]
+    if foreign:
+        remedy = "Leave out --train." if settings.get("train") else "Add --train."
+        raise BadInput(f"{', '.join(foreign)} {'does' if len(foreign) == 1 else 'do'} not go with this task.", remedy=remedy)
+    try:
+        return _fits(known, model, on, settings)
+    except InvalidSettings as error:
+        spread = {} if settings.get("train") or "tp" in settings else {"tp": "--chips"}  # one copy over all of them
+        raise error.called(_FLAGS | spread) from error
+
+
+def _fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> View:
+    _, layer = layer_named(known, model)
+    name = shown_name(known, model)
+    able_chip(known, on, "train" if settings.get("train") else "serve")
+    part = known.parts[chip_named(known, on)]
+    shape = Transformers.of([layer])
+    ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
+    chips = float(settings.get("chips") or ways)
+    if chips < 1 or ways < 1 or chips % ways:
+        told = f"{chips:g} is not a multiple of tp x pp = {ways:g}"
+        raise InvalidSettings(Problem("chips", told, None, "multiples of tp x pp"))
+    if not settings.get("train") and chips > ways:  # one copy over all of them
+        settings = {**settings, "tp": chips / float(settings.get("pp", 1))}
+    setup = _training(settings, chips, ways) if settings.get("train") else _serving(settings)
+    setup.check(shape)
+    found = answer(shape, part, setup, changes=False)
+    if not found.fits[0]:
+        found = answer(shape, part, setup, larger=larger_parts(known, part))
+    if isinstance(setup, TrainingSetup):
+        largest = {
+            "largest micro-batch": largest_micro_batch(shape, part, setup),
+            "longest sequence": largest_context(shape, part, setup),
+        }
+        task = "training"
+    else:
+        largest = {"most sequences": largest_batch(shape, part, setup), "longest context": largest_context(shape, part, setup)}
+        task = "serving"
+    tokens = setup.seq if isinstance(setup, TrainingSetup) else setup.context
+    return {
+        "title": f"{name} on {chips:g}x {part.name}: {task}",
+        "model": name,
+        "chip": part.name,
+        "chips": chips,
+        "task": task,
+        "memory": memory_view(found.memory),
+        "fit": fit_view(found),
+        "largest": {name: float(values[0]) for name, values in largest.items()},
+        "notes": list(context_notes(known, model, tokens)),
+    }
+
+
+def _training(settings: dict[str, Any], chips: float, ways: float) -> TrainingSetup:
+    dp = chips / ways
+    chosen: dict[str, Any] = {
+        "seq": settings.get("context", 4096.0),
+        "micro_batch": settings.get("batch", 1.0),
+        "tp": settings.get("tp", 1.0),
+        "pp": settings.get("pp", 1.0),
+        "dp": dp,
+        "shard": settings.get("zero", 3.0 if dp > 1 else 0.0),
+        "recompute": float(RECOMPUTE[settings.get("recompute", "none")]),
+        "method": settings.get("method", "full"),
+        "optimizer": settings.get("optimizer", "adamw"),
+        "precision": settings.get("precision", "bf16"),
+    }
+    return TrainingSetup.of(**chosen)
+
+
+def _serving(settings: dict[str, Any]) -> ServingSetup:
+    context = float(settings.get("context", 4096.0))
+    chosen: dict[str, Any] = {
+        "batch": settings.get("batch", 1.0),
+        "input_len": max(context - 256, 1.0),
+        "output_len": min(256.0, max(context - 1, 0.0)),
+        "tp": settings.get("tp", 1.0),
+        "pp": settings.get("pp", 1.0),
+        "precision_weights": settings.get("precision", "bf16"),
+        "precision_kv": settings.get("kv", "bf16"),
+        "engine": settings.get("engine", "vllm"),
+    }
+    return ServingSetup.of(**chosen)

@@ -1,0 +1,90 @@
+"""Serving and batch inference from a workload file: by tokens, by samples, or on a small device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
+from chipwise.predictor.kinds.device import answer_on_device, check_mode
+from chipwise.predictor.kinds.goals import stretch, time_limits, whole_job
+from chipwise.predictor.kinds.latencies import serve_samples, serve_tokens, wanted_goals
+from chipwise.predictor.options import LOADS
+from chipwise.predictor.samples import able_chip
+from chipwise.predictor.views import View
+from chipwise.workload.kinds import Batch, Serve
+from chipwise.workload.trace import read_trace
+
+
+def predict_answers(ask: Ask, work: Serve | Batch) -> View:
+    known, model, shape = known_model(ask, work)
+    chip = able_chip(known, ask.on, "serve")
+    asked = replace(ask, known=known)
+    settings, notes = load_of(ask, work)
+    if chip.kind.value == "edge":
+        check_mode(asked, work, chip)
+    if by_samples(shape, "serve"):
+        view = _answer_samples(asked, work, model, settings)
+    elif chip.kind.value == "edge" and isinstance(work, Serve):
+        view = answer_on_device(asked, work, model, settings)
+    else:
+        view = _answer_tokens(asked, work, model, settings)
+    view["notes"] += notes
+    if isinstance(work, Batch):
+        rate = view["samples_per_s"] if view["task"] == "samples" else view["requests_per_s"]
+        view |= whole_job(view, None, work.items, rate)
+        late = [view["job_time_s"]["value"] * stretch(work) / limit for _, limit in time_limits(ask, work) if limit > 0]
+        view["needs"] = {"chips_for_deadline": math.ceil(max(late) - 1e-9) * view["chips"] if late else None}
+    return view
+
+
+def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
+    """Options by name: the file's, then those of the command line over them."""
+    settings: dict[str, Any] = {}
+    notes: list[str] = []
+    lengths = {"input_tokens": work.input_tokens, "output_tokens": work.output_tokens}
+    settings |= {name: float(max(round(one.mean), 1)) for name, one in lengths.items() if one is not None}
+    if work.shared_prefix_tokens is not None:
+        settings["prefix"] = float(round(work.shared_prefix_tokens))
+    if work.precision is not None:
+        settings["precision"] = work.precision.value
+    if isinstance(work, Serve):
+        if work.kv_precision is not None:
+            settings["kv"] = work.kv_precision.value
+        if work.replicas.min is not None:
+            settings["replicas"] = float(work.replicas.min)
+        arrival = work.arrival
+        if not any(name in ask.given for name in LOADS):
+            if arrival.concurrency is not None:
+                settings["concurrency"] = float(arrival.concurrency)
+            elif arrival.rate is not None:
+                settings["rate"] = arrival.rate
+            elif arrival.trace is not None:
+                found = read_trace(arrival.trace, ask.path)
+                settings["rate"] = found.mean
+                for name, held in (("input_tokens", found.input_tokens), ("output_tokens", found.output_tokens)):
+                    if held is not None and held.mean > 1:
+                        settings[name] = float(round(held.mean))
+                notes.append(f"The trace's means are used: {found.mean:.3g} requests per second.")
+    return settings | dict(ask.given), notes
+
+
+def _answer_tokens(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> View:
+    silent = {} if "output_tokens" in settings or "input_tokens" not in settings else {"output_tokens": 1.0}  # as in embedding
+    return serve_tokens(ask.known, model, ask.on, {**settings, **silent}, wanted_goals(work.goals, ask.given))
+
+
+def _answer_samples(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> View:
+    asked = {name: value for name, value in settings.items() if name not in ("prefix", "kv") or name in ask.given} | {
+        "task": "serve"
+    }
+    burst = work.arrival.burstiness if isinstance(work, Serve) else 1.0
+    asked |= {"burstiness": burst, "power_watts": work.limits.power_watts}
+    wanted = wanted_goals(work.goals, ask.given) if isinstance(work, Serve) else []
+    view = serve_samples(ask.known, model, ask.on, asked, wanted)
+    view["devices"] = work.devices if isinstance(work, Serve) else None
+    if view["devices"]:
+        view["needs"] = {"devices": float(view["devices"]) * (view.get("needs", {}).get("replicas") or 1.0)}
+    return view

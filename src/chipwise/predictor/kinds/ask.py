@@ -1,0 +1,61 @@
+"""What is asked about a workload file: chip, options that go with its kind, and the model that it names or describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chipwise.predictor.known import Known
+from chipwise.predictor.options import GOALS, LEARNING_OPTIONS, LOADS, SERVING_OPTIONS
+from chipwise.workload.kinds import Batch, Common, Learning, Serve
+from chipwise.workload.model.inline import shape_from_mapping
+from chipwise.workload.model.registry import Model
+from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, Shape
+
+_OF_LEARNING = ("chips", "chips_per_node", *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
+_OF_BATCH = ("chips", "chips_per_node", *SERVING_OPTIONS, *LOADS, "engine", "replicas")
+_OF_SERVING = (*_OF_BATCH, *GOALS, "percentile")
+_OPTIONS = {"train": _OF_LEARNING, "finetune": _OF_LEARNING, "serve": _OF_SERVING, "batch": _OF_BATCH}
+_OF_OTHERS = ("chips",)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    known: Known
+    path: str
+    on: str
+    given: Mapping[str, Any]  # options, by name
+
+    @property
+    def chips(self) -> float | None:
+        return None if self.given.get("chips") is None else float(self.given["chips"])
+
+
+def options_of(kind: str) -> tuple[str, ...]:
+    """Names of the options that go with a kind of work."""
+    return _OPTIONS.get(kind, _OF_OTHERS)
+
+
+def kind_of(work: Common) -> str:
+    return str(getattr(work, "kind", ""))
+
+
+def known_model(ask: Ask, work: Learning | Serve | Batch) -> tuple[Known, str, Shape]:
+    """The model, and what is known with it: by name, by a file beside the workload, or by the shape in it."""
+    known = ask.known
+    if isinstance(work.model, str):
+        beside = Path(ask.path).parent / work.model
+        is_path = work.model.endswith(".json") or work.model.startswith(".") or ("/" in work.model and beside.exists())
+        name = str(beside) if is_path else work.model
+        return known, name, known.find_model(name).shape
+    shape = shape_from_mapping(work.model, ask.path)
+    described = Model(f"{work.name} (own shape)", (), "own", shape, None, None, ask.path, "read now")
+    return known.with_model(described), described.name, shape
+
+
+def by_samples(shape: Shape, task: str) -> bool:
+    """Whether a model is asked about per sample: to serve, all but decoders; to train, all but transformers over tokens."""
+    over_tokens = DecoderShape if task == "serve" else DecoderShape | EncoderShape | EncoderDecoderShape
+    return not isinstance(shape, over_tokens)

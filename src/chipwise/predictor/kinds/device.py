@@ -1,0 +1,67 @@
+"""Language models on small devices: one answer at a time, within the watts that the file allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chipwise.catalog.chip import Chip
+from chipwise.errors import BadInput
+from chipwise.perf.kernels import edge
+from chipwise.perf.kernels.work import Terms
+from chipwise.predictor.kinds.ask import Ask
+from chipwise.predictor.kinds.goals import goal_view
+from chipwise.predictor.kinds.kernels import kernel_view
+from chipwise.predictor.kinds.latencies import wanted_goals
+from chipwise.predictor.samples import able_chip
+from chipwise.predictor.views import View
+from chipwise.workload.kinds import Common, Serve
+from chipwise.workload.model.shape import DecoderShape
+
+
+def check_mode(ask: Ask, work: Common, chip: Chip) -> None:
+    watts = work.limits.power_watts
+    least = next((row.power_min_w for row in ask.known.catalog.rows("edge_devices") if row.chip == chip.name), None)
+    if watts is not None and least is not None and watts < least:
+        raise BadInput(
+            f"limits.power_watts: the smallest mode of {chip.name} takes {least:g} W, and {watts:g} W are allowed.",
+            remedy="Allow more, or take a smaller device.",
+        )
+
+
+def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, Any]) -> View:
+    """A language model on a small device: one answer at a time."""
+    part = ask.known.parts[able_chip(ask.known, ask.on, "serve").name]
+    entry = ask.known.find_model(model)
+    shape = entry.shape
+    assert isinstance(shape, DecoderShape)  # the others are asked about per sample
+    device = edge.Devices.of([part], settings.get("precision", "int8"))
+    at = edge.mode(device, work.limits.power_watts)
+    read, written = float(settings.get("input_tokens", 512.0)), max(float(settings.get("output_tokens", 128.0)), 1.0)
+    cache = shape.kv_bytes_per_token(2.0) * (read + written / 2)
+    prompt = edge.frame(device, shape.matrix_flop_per_token() * read, shape.parameters, at=at)
+    token = edge.token(device, shape.active_parameters, cache, at)
+    terms = Terms.of(
+        {"prompt": (prompt.total, prompt.relative)}
+        | {name: (written * seconds, token.relative) for name, seconds in zip(token.names, token.seconds, strict=True)}
+    )
+    view = kernel_view("edge", ask, 1.0, terms, "one answer") | {
+        "model": entry.name,
+        "precision": device.precision,
+        "input_tokens": read,
+        "output_tokens": written,
+        "first_token_s": float(prompt.total[0]),
+        "tokens_per_s": 1.0 / float(token.total[0]),
+        "devices": work.devices,
+        "fits": bool(edge.fits(device, shape.parameters, cache)[0]),
+        "needs": {"devices": float(work.devices or 1)},
+    }
+    if not view["fits"]:
+        view["notes"].append(f"It does not fit: {entry.name} in {device.precision} needs more than 70% of the device's memory.")
+    seconds = {"latency": view["time_s"]["value"], "ttft": view["first_token_s"], "tpot": float(token.total[0])}
+    wanted = wanted_goals(work.goals, ask.given)
+    view["goals"] = [goal_view(name, limit, seconds[name], percentile) for name, percentile, limit in wanted]
+    rate = settings.get("rate")
+    if rate is not None and rate * view["time_s"]["value"] > 1:
+        view["notes"].append("Requests come faster than one device answers them, one after the other.")
+    return view

@@ -1,0 +1,61 @@
+"""Goals and deadlines held against what is predicted, the chips that meet them, and the time of a whole job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.predictor.kinds.ask import Ask
+from chipwise.workload.kinds import Common
+from chipwise.workload.schedule import HOURS_PER_WEEK, BusinessHours, MarketHours
+
+if TYPE_CHECKING:
+    from chipwise.perf.kernels.work import Terms
+    from chipwise.predictor.views import View
+
+_MANY = 4096  # chips that are tried to meet a deadline
+
+
+def goal_view(goal: str, limit: float, predicted: float | None, percentile: float | None = None) -> View:
+    met = predicted is not None and predicted <= limit
+    return {"goal": goal, "percentile": percentile, "limit_s": limit, "predicted_s": predicted, "met": met}
+
+
+def time_limits(ask: Ask, work: Common) -> Iterator[tuple[str, float]]:
+    """(goal, seconds) by which a job must be done; a date counts from the start of today."""
+    if work.goals.deadline is not None:
+        yield "deadline", work.goals.deadline
+    if work.goals.finish_by is not None:
+        yield "finish by", (work.goals.finish_by - datetime.combine(ask.known.today, time(), UTC)).total_seconds()
+
+
+def stretch(work: Common) -> float:
+    """Seconds that pass for a second of running."""
+    schedule = work.schedule
+    return HOURS_PER_WEEK / schedule.hours_per_week if isinstance(schedule, BusinessHours | MarketHours) else 1.0
+
+
+def deadlines(ask: Ask, work: Common, seconds: float) -> list[View]:
+    return [goal_view(name, limit, seconds * stretch(work)) for name, limit in time_limits(ask, work)]
+
+
+def fewest_chips(ask: Ask, work: Common, seconds_of: Callable[[np.ndarray[Any, np.dtype[np.float64]]], Terms]) -> float | None:
+    """Chips with which the job is done in time; None: no deadline, or not with thousands."""
+    limits = [limit / stretch(work) for _, limit in time_limits(ask, work)]
+    if not limits:
+        return None
+    counts = np.arange(1.0, min(work.limits.chip_count.max or _MANY, _MANY) + 1)
+    fine = np.flatnonzero(seconds_of(counts).total <= min(limits))
+    return float(counts[fine[0]]) if len(fine) else None
+
+
+def whole_job(view: View, fed: View | None, amount: float, rate: View) -> View:
+    """Time and energy of the whole job, waiting for data with it."""
+    slower = 1.0 if fed is None else fed["job_step_s"] / fed["terms_s"]["compute"]
+    times = {"value": amount / rate["value"], "low": amount / rate["high"], "high": amount / rate["low"]}
+    times = {name: seconds * slower for name, seconds in times.items()}
+    watts = view["power_per_chip"]["with_cooling_w"] * view["chips"]
+    return {"job_time_s": times, "energy_kwh": watts * times["value"] / 3.6e6, "feeding": fed}

@@ -1,0 +1,67 @@
+"""The verb behind `chipwise predict`: flags or a workload file to one view with everything in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chipwise.errors import BadInput, InvalidSettings
+from chipwise.perf.setup import RECOMPUTE
+from chipwise.predictor.kinds.ask import by_samples
+from chipwise.predictor.kinds.latencies import serve_samples, serve_tokens, wanted_goals
+from chipwise.predictor.options import FLAGS, LEARNING_OPTIONS, ONLY, check_numbers, check_task, check_together
+from chipwise.predictor.samples import able_chip, check_sample_options, predict_samples, steadiness_view
+from chipwise.predictor.transformer import train
+from chipwise.predictor.views import View, trained_view
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+
+def predict(known: Known, model: str, on: str, task: str | None, settings: dict[str, Any]) -> View:
+    check_numbers(settings)
+    check_together(settings)
+    try:
+        view = predict_model(known, model, on, task or _guess(settings), settings)
+    except InvalidSettings as error:
+        raise error.called(FLAGS) from error
+    return {"steadiness": steadiness_view()} | view
+
+
+def _guess(settings: dict[str, Any]) -> str:
+    """Options of one task tell which is meant; neither, or both, is an error."""
+    named = {task: [name for name in names if name in settings] for task, names in ONLY.items()}
+    if named["train"] and not named["serve"]:
+        return "train"
+    if named["serve"] and not named["train"]:
+        return "serve"
+    raise BadInput("Neither --train nor --serve is given.", remedy="Add the one that is meant.")
+
+
+def predict_model(known: Known, model: str, on: str, task: str, settings: dict[str, Any]) -> View:
+    check_task(settings, task)
+    able_chip(known, on, task)
+    shape = known.find_model(model).shape
+    if by_samples(shape, task):
+        check_sample_options(known, model, settings)
+        asked = {**settings, "task": task}
+        if task == "train":
+            return predict_samples(known, model, on, asked)
+        return serve_samples(known, model, on, asked, wanted_goals(None, settings))
+    if task == "serve":
+        return serve_tokens(known, model, on, settings, wanted_goals(None, settings))
+    chosen = {name: settings[key] for key, name in LEARNING_OPTIONS.items() if key in settings}
+    if "global_batch" in settings:
+        chosen["global_batch"] = settings["global_batch"]
+    if "recompute" in settings:
+        chosen["recompute"] = float(RECOMPUTE[settings["recompute"]])
+    ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1)) * float(settings.get("cp", 1))
+    found = train(
+        known,
+        model,
+        on=on,
+        chips=settings.get("chips", ways),
+        framework=settings.get("framework"),
+        chips_per_node=settings.get("chips_per_node"),
+        **chosen,
+    )
+    return trained_view(found)

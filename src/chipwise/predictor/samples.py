@@ -1,0 +1,430 @@
+"""Predictions per sample: pictures, encoded texts, generated images, recommendations; and which chips can do which work.
+
+Memory is a rule of thumb: in training, 0.6 of the values that norms and activations touch are kept for the backward pass, and
+16 bytes of state per parameter.
+
+Embedding tables that no single chip holds are split evenly over chips, whole or by columns, while every chip has the dense
+networks and samples of its own (Naumov et al. 2019, arXiv:1906.00091, section 4): per chip tables / k + dense + activations,
+and two exchanges per pass (`perf/vision`). In training they are split over all chips of the job, for replicas would have to
+tell each other the gradient of every row. Chips that share tables answer together: k of them are one copy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipwise.catalog.chip import Chip
+from chipwise.errors import BadInput
+from chipwise.perf import family_vision
+from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.kernels import edge
+from chipwise.perf.kernels.work import Terms
+from chipwise.perf.model import FORMULA, Estimate, Model
+from chipwise.perf.networks import GENERATED, STEPS, Net, Size, net_of
+from chipwise.perf.part import SERVES_ONLY, Part
+from chipwise.perf.power import power
+from chipwise.perf.published_vision import FORMATS, VisionCase, case_of
+from chipwise.perf.rows import Row
+from chipwise.perf.steadiness import steadiness
+from chipwise.predictor.batching import Curve
+from chipwise.predictor.formats import usual_engine, usual_precision
+from chipwise.predictor.options import option
+from chipwise.predictor.transformer import context_notes
+from chipwise.predictor.views import View, estimate_view, power_view
+from chipwise.workload.model.shape import (
+    ConvShape,
+    DiffusionShape,
+    EncoderDecoderShape,
+    EncoderShape,
+    RecommenderShape,
+    Shape,
+    TwoTowerShape,
+    VisionShape,
+)
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+LARGEST_BATCH = 256
+ENOUGH = 0.9  # of the best rate, at which a larger batch is not worth its latency
+KEPT = 0.6  # of the touched values that training keeps
+STATE_BYTES = 16.0  # per trained parameter: 16-bit weight and gradient, fp32 master copy and two moments
+ROOM = 0.92  # of a chip's memory; the rest is context and fragments
+
+# Kinds of chip that can do a kind of work; some are left out by name.
+ABLE = {
+    "train": ("gpu", "tpu", "neuron", "gaudi", "cpu"),
+    "serve": ("gpu", "tpu", "neuron", "gaudi", "npu", "cpu", "edge"),
+    "hpc": ("gpu", "cpu"),
+    "render": ("gpu", "cpu"),
+    "hybrid": ("gpu", "cpu"),
+    "interactive": ("gpu", "tpu", "gaudi"),  # what PyTorch or JAX runs on line by line; Neuron compiles whole models first
+}
+_CANNOT = {
+    "train": "trains no models",
+    "serve": "runs no models",
+    "hpc": "does no such numerical work",
+    "render": "renders no pictures",
+    "hybrid": "does no work between quantum circuits",
+    "interactive": "is not for notebooks",
+}
+_FOR_EXAMPLE = ("H100-SXM", "L4", "MI300X", "TPU-v5e", "Trainium2", "Xeon-Sapphire-Rapids", "Jetson-Orin-Nano-Super")
+_UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer", "target")
+_PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
+
+
+def steadiness_view(kind: str = "dedicated") -> View:
+    found = steadiness(kind)
+    return {"kind": found.kind, "relative_sd": found.log_sd}
+
+
+def able_chip(known: Known, on: str, work: str) -> Chip:
+    """The chip that `on` names, if it can do the work; otherwise BadInput that tells which can."""
+    chip = known.names.one_chip(on).chip
+    kinds = ABLE[work]
+    if chip.kind.value in kinds and not (work in ("train", "hpc") and chip.name.startswith(SERVES_ONLY)):
+        return chip
+    fitting = [name for name in _FOR_EXAMPLE if name in known.catalog.chips and known.catalog.chips[name].kind.value in kinds]
+    raise BadInput(
+        f"{chip.name} ({chip.kind.value}) {_CANNOT[work]}.",
+        remedy=f"Chips of the kind {', '.join(kinds)} can, such as {', '.join(fitting[:4])}; `chipwise chips` lists them.",
+    )
+
+
+def check_sample_options(known: Known, model: str, given: Mapping[str, Any]) -> None:
+    """Refuses flags that would change nothing: lengths of what has none, two batches of which one counts."""
+    entry = known.find_model(model)
+    lengths = {EncoderShape: ("input_tokens",), EncoderDecoderShape: ("input_tokens", "output_tokens")}
+    used = lengths.get(type(entry.shape), ())
+    unused = [name for name in ("input_tokens", "output_tokens", "seq", "target") if name in given and name not in used]
+    if unused:
+        _refuse(entry.name, unused)
+    if "micro_batch" in given and "global_batch" in given:
+        raise BadInput(
+            f"--micro-batch and --global-batch exclude each other for {entry.name}, whose copies each take one batch per step.",
+            remedy="Give one of them.",
+        )
+
+
+def _refuse(model: str, unused: Sequence[str]) -> None:
+    shown, does = ", ".join(map(option, unused)), "does" if len(unused) == 1 else "do"
+    raise BadInput(f"{shown} {does} not go with {model}, which is predicted by samples.", remedy="Leave it out.")
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What is asked, resolved."""
+
+    model: str
+    net: Net
+    stored: float  # parameters, tables of embeddings with them
+    part: Part
+    task: str
+    chips: float
+    tensor: float
+    node: float | None  # chips of one machine
+    precision: str
+    engine: str
+    watts: float | None
+    fitted: Model
+    alike: bool  # networks like it were measured
+    tables: float = 0.0  # parameters in embedding tables
+    table_ways: float = 1.0  # chips that these are split over
+
+    @property
+    def together(self) -> float:
+        """Chips that answer as one: they share tables, so each pass is one of all of them."""
+        return self.table_ways if self.task == "serve" else 1.0
+
+    def split(self, ways: float) -> Sampled:
+        """With tables over so many chips."""
+        return replace(self, table_ways=float(ways))
+
+    def case(self, batch: float, metric: str) -> VisionCase:
+        """As a row of measurements would tell it, for the family fills in the rest; the network is our own."""
+        cells = {
+            "task": "image-classification" if self.task == "serve" else "training",
+            "model": "resnet-50",
+            "chips": f"{self.chips:g}",
+            "tp": f"{self.tensor:g}",
+            "batch_or_concurrency": f"{batch:g}",
+            "micro_batch": f"{batch:g}",
+            "precision_weights": self.precision,
+            "precision": self.precision,
+            "metric_name": metric,
+            "chips_per_node": "" if self.node is None else f"{self.node:g}",
+        }
+        found = case_of(Row(cells), self.part)
+        return replace(
+            found,
+            model=self.model,
+            net=self.net,
+            precision=self.precision,
+            engine=self.engine,
+            version=self.engine,
+            source="user",
+            table_ways=self.table_ways,
+        )
+
+    def passes(self, batches: Sequence[float], metric: str = "latency_ms") -> Estimate:
+        if self.part.kind == "edge":
+            return _of_terms(self._frame(batches), self.chips * column(batches), metric)
+        asked = family_vision.question_of([self.case(batch, metric) for batch in batches])
+        if self.alike:
+            return self.fitted.estimate("vision", asked, Coded.of("vision"))
+        found = self.fitted.estimate("vision", asked, Coded.of("never measured"))  # the widest interval
+        return replace(found, provenance=found.provenance.map(lambda name: FORMULA))
+
+    @property
+    def told(self) -> list[str]:
+        """How far the measurements are."""
+        if self.part.kind == "edge":
+            return ["Edge devices: rules of thumb throughout; measure before buying many."]
+        if not self.alike:
+            return [f"Nothing like {self.model} was measured: the formula alone, with a wide interval.", *self._shared]
+        name = f"{self.model} training" if self.task == "train" else self.model
+        return (
+            []
+            if name in measured_names(self.fitted, "model")
+            else [f"{self.model} itself was not measured for this, others like it were."]
+        )
+
+    @property
+    def _shared(self) -> list[str]:
+        return [shared_tables(self.table_ways)] if self.table_ways > 1 else []
+
+    def _frame(self, batches: Sequence[float]) -> Terms:
+        device = edge.Devices.of([self.part], self.precision)
+        values = sum(one.times * one.rows * one.columns * one.groups for one in self.net.products)
+        at = edge.mode(device, self.watts)
+        return edge.frame(device, self.net.flop, self.net.parameters, values, np.array(batches, dtype=np.float64), at)
+
+    @property
+    def copies(self) -> float:
+        """That answer side by side: chips, groups of them, or the cores of each."""
+        return self.chips if self.part.kind == "edge" else self.case(LARGEST_BATCH, "latency_ms").copies
+
+    def memory(self, batch: float) -> dict[str, float]:
+        """Bytes per chip, by line."""
+        value, weight = FORMATS.get(self.precision, (1.0, 1.0))
+        beside = {}
+        stored = self.stored
+        if self.table_ways > 1:
+            each = STATE_BYTES if self.task == "train" else weight
+            beside, stored = {"tables": self.tables * each / self.table_ways}, self.stored - self.tables
+        if self.task == "train":
+            kept = KEPT * (self.net.touched + self.net.score_map) * max(value, 2.0)
+            return beside | {"weights and states": stored * STATE_BYTES, "activations": kept * batch}
+        largest = max(
+            (one.rows * one.groups * (one.columns + one.depth / one.window) for one in self.net.products), default=0.0
+        )
+        return beside | {"weights": stored * weight / self.tensor, "activations": 2.0 * largest * value * batch}
+
+    def fits(self, batch: float) -> bool:
+        return sum(self.memory(batch).values()) <= ROOM * self.part.memory_bytes
+
+
+def shared_tables(ways: float) -> str:
+    return (
+        f"Embedding tables are split evenly over {ways:g} chips, whole or by columns; their exchange is by formula: rows that "
+        "samples name go out, pooled rows come back, one all-to-all each."
+    )
+
+
+def measured_names(fitted: Model, level: str) -> Mapping[str, object]:
+    """What the family has rows of: kinds of network, models."""
+    return fitted.factors["vision"].values.get(f"{level}/matrix/1", {})
+
+
+def resolve(known: Known, model: str, on: str, settings: Mapping[str, Any]) -> Sampled:
+    task = settings.get("task", "serve")
+    entry = known.find_model(model)
+    unused = [name for name in _UNUSED if name in settings and settings[name] != _PLAIN.get(name)]
+    if unused:
+        _refuse(entry.name, unused)
+    part = known.parts[able_chip(known, on, task).name]
+    tensor = float(settings.get("tp", 1.0))
+    chips = float(settings.get("chips", tensor * float(settings.get("replicas", 1.0))))
+    if chips % tensor or (task == "train" and tensor > 1):
+        told = "copies of such models are trained side by side" if task == "train" else f"{chips:g} is no multiple of it"
+        raise BadInput(f"--tp: {tensor:g} cannot be: {told}.", remedy="Leave out --tp, or give --chips that it divides.")
+    tokens = float(settings.get("input_tokens") or settings.get("seq") or 0.0)
+    size = Size(
+        tokens if isinstance(entry.shape, EncoderShape | EncoderDecoderShape) else 0.0,
+        generated=float(settings.get("output_tokens") or 0.0),
+        steps=1.0 if task == "train" else 0.0,
+        guidance=1.0 if task == "train" else 0.0,
+    )
+    net, fitted = net_of(entry.shape, size), known.model
+    alike = net.kind in measured_names(fitted, "kind") and not isinstance(entry.shape, EncoderDecoderShape)
+    ask = Sampled(
+        model=entry.name,
+        net=net,
+        stored=float(entry.shape.parameters),
+        part=part,
+        task=task,
+        chips=chips,
+        tensor=tensor,
+        node=settings.get("chips_per_node"),
+        watts=settings.get("power_watts") if part.kind == "edge" else None,
+        fitted=fitted,
+        alike=alike,
+        precision=usual_precision(settings.get("precision"), part, task),
+        engine=usual_engine(settings.get("framework" if task == "train" else "engine"), part, task),
+        tables=float(entry.shape.embedding_parameters) if isinstance(entry.shape, RecommenderShape) else 0.0,
+    )
+    return ask.split(_table_ways(ask, node=float(settings.get("chips_per_node") or part.domain)))
+
+
+def _table_ways(ask: Sampled, node: float) -> float:
+    """Over how many of its chips a job's tables are split: in training over all; to answer over the fewest of a machine that
+    hold them, over as many as there are where none do. Who asks for --tp splits all of the model instead."""
+    if not ask.tables or ask.tensor > 1 or ask.part.kind == "edge":
+        return 1.0
+    if ask.task == "train":
+        return ask.chips
+    ways = [float(many) for many in range(1, int(min(ask.chips, max(node, 1.0))) + 1) if ask.chips % many == 0]
+    return next((many for many in ways if ask.split(many).fits(1.0)), ways[-1])
+
+
+def predict_samples(known: Known, model: str, on: str, settings: Mapping[str, Any]) -> View:
+    """`settings` are the options by name; `task` is serve or train, `burstiness` and `power_watts` come from workload files."""
+    ask = resolve(known, model, on, settings)
+    curve = sample_curve(ask)
+    batch, notes = _batch(ask, curve, settings)
+    each = batch / ask.together  # of one chip
+    rate, took = (ask.passes([each], metric) for metric in ("samples_per_s", "latency_ms"))
+    per_s = float(rate.value[0])
+    notes += [*ask.told, *_longer(known, model, settings)]
+    peak = ask.part.rate(ask.precision)
+    used = ask.net.flop * (3.0 if ask.task == "train" else 1.0) * per_s / ask.chips / peak
+    moved = (ask.net.parameters / each + ask.net.touched) * per_s / ask.chips * 2.0 / ask.part.bandwidth
+    limit = min(ask.part.power_w, ask.watts or math.inf)
+    drawn = power(Coded.of(ask.part.kind), column(limit), column(min(used, 1.0)), column(min(moved, 1.0)))
+    lines = ask.memory(each)
+    room, total = ROOM * ask.part.memory_bytes, sum(lines.values())
+    view: View = {
+        "task": "samples",
+        "doing": ask.task,
+        "model": ask.model,
+        "chip": ask.part.name,
+        "chips": ask.chips,
+        "engine": ask.engine,
+        "precision": ask.precision,
+        "batch": batch,
+        "copies": ask.copies / ask.together,
+        "tp": ask.tensor,
+        "sample": _sample(known.find_model(model).shape, settings, ask),
+        "samples_per_s": estimate_view(rate, "1/s"),
+        "latency_ms": estimate_view(took, "ms"),
+        "provenance": rate.provenance.texts()[0],
+        "terms_s": estimate_view(took, "ms")["terms_s"],
+        "flop_per_sample": ask.net.flop,
+        "utilisation": used,
+        "memory": {"lines_bytes": lines, "total_bytes": total},
+        "fit": {
+            "fits": total <= room,
+            "capacity_bytes": room,
+            "spare_bytes": room - total,
+            "smallest_change": None,
+            "bytes_after_change": None,
+            "tried": [],
+        },
+        "power_per_chip": power_view(drawn),
+        "energy_per_million_samples_kwh": float(drawn.total[0]) * ask.chips / per_s / 3.6,
+        "notes": notes,
+        "steadiness": steadiness_view("edge" if ask.part.kind == "edge" else "dedicated"),
+    }
+    if ask.task == "serve" and "rate" in settings:
+        view |= _arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0)))
+    return view
+
+
+def _longer(known: Known, model: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    if not isinstance(known.find_model(model).shape, EncoderShape):
+        return ()
+    return context_notes(known, model, column(float(settings.get("input_tokens") or 0.0)))
+
+
+def sample_curve(ask: Sampled) -> Curve:
+    batches = [float(2**power) for power in range(int(math.log2(LARGEST_BATCH)) + 1) if power == 0 or ask.fits(2.0**power)]
+    seconds = ask.passes(batches).seconds + np.zeros(len(batches))
+    return Curve(column(batches) * ask.together, seconds, ask.copies / ask.together)
+
+
+def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[float, list[str]]:
+    """Samples in one pass of one copy: as given, as the callers make it up, or the smallest that keeps the chip busy."""
+    if ask.task == "train":
+        total, each = settings.get("global_batch"), settings.get("micro_batch")
+        if total is not None:
+            if total < curve.copies:
+                raise BadInput(
+                    f"--global-batch: {total:g} samples are too few for {curve.copies:g} copies.",
+                    remedy="Give at least one each.",
+                )
+            return float(total) / curve.copies, []
+        if each is not None:
+            return float(each), []
+    elif settings.get("batch") is not None:
+        return float(settings["batch"]), []
+    elif settings.get("concurrency") is not None:
+        return max(float(settings["concurrency"]) / curve.copies, 1.0), []
+    elif settings.get("rate") is not None:
+        settled = curve.settled(float(settings["rate"]))
+        told = [] if settled is not None else ["Requests come faster than they are answered: the queue grows without end."]
+        return float(curve.batches[-1]) if settled is None else float(max(round(settled), 1)), told
+    elif ask.part.kind == "edge":
+        return 1.0, []  # a camera has one picture at a time
+    per_s = curve.batches / curve.seconds
+    batch = float(curve.batches[int(np.argmax(per_s >= ENOUGH * np.max(per_s)))])
+    return batch, [f"Batch assumed: {batch:g}, the smallest power of two within 10% of the best rate."]
+
+
+def _arriving(curve: Curve, rate: float, burstiness: float) -> View:
+    shares = (0.5, 0.9, 0.99)
+    found = {f"p{share * 100:g}": curve.latency(rate, share, burstiness) for share in shares}
+    return {"rate_per_s": rate, "percentiles": {"latency_s": found}, "busy_share": min(rate / curve.most, 1.0)}
+
+
+def _sample(shape: Shape, settings: Mapping[str, Any], ask: Sampled) -> View:
+    tokens = settings.get("input_tokens") or settings.get("seq")
+    match shape:
+        case ConvShape() | VisionShape():
+            return {"side": float(shape.image_size)}
+        case TwoTowerShape():
+            return {"side": float(shape.image.image_size), "tokens": float(shape.text.positions)}
+        case EncoderShape():
+            return {"tokens": float(tokens or shape.positions or 512)}
+        case EncoderDecoderShape():
+            length = float(tokens or (1500 if shape.mels else 512))
+            return {"tokens": length, "generated": float(settings.get("output_tokens") or GENERATED)}
+        case DiffusionShape():
+            return {"side": float(shape.image_size), "steps": 1.0 if ask.task == "train" else float(STEPS)}
+        case RecommenderShape():
+            return {"rows_read": float(shape.rows_read)}
+        case _:
+            return {}
+
+
+def _of_terms(terms: Terms, batch: Array, metric: str) -> Estimate:
+    """`batch` counts the samples of all devices."""
+    rate = metric == "samples_per_s"
+    total, low, high = (np.asarray(one) for one in (terms.total, terms.low, terms.high))
+
+    def asked(seconds: Array) -> Array:
+        return np.asarray(batch / seconds if rate else 1e3 * seconds)
+
+    return Estimate(
+        asked(total),
+        asked(high if rate else low),
+        asked(low if rate else high),
+        total,
+        dict(zip(terms.names, terms.seconds, strict=True)),
+        Coded.of([FORMULA] * len(total)),
+        terms.relative,
+    )

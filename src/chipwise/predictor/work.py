@@ -1,0 +1,81 @@
+"""One piece of work, be it a whole file or a stage of a pipeline: by the model of its kind, with its goals."""
+
+from __future__ import annotations
+
+from chipwise.errors import BadInput, InvalidSettings
+from chipwise.predictor.kinds.answering import predict_answers
+from chipwise.predictor.kinds.ask import Ask, kind_of
+from chipwise.predictor.kinds.goals import deadlines
+from chipwise.predictor.kinds.hybrid import predict_hybrid
+from chipwise.predictor.kinds.interactive import predict_interactive
+from chipwise.predictor.kinds.kernels import predict_hpc, predict_render, predict_stream, predict_transcode
+from chipwise.predictor.kinds.learning import predict_learning
+from chipwise.predictor.options import names_beside
+from chipwise.predictor.samples import steadiness_view
+from chipwise.predictor.views import View
+from chipwise.workload.kinds import (
+    Batch,
+    Common,
+    Finetune,
+    Hpc,
+    Hybrid,
+    Interactive,
+    Learning,
+    Render,
+    Serve,
+    Sharing,
+    Stream,
+    Train,
+    Transcode,
+)
+from chipwise.workload.schedule import BusinessHours, MarketHours
+
+
+def predict_work(ask: Ask, work: Common) -> View:
+    try:
+        view = _of_kind(ask, work)
+    except InvalidSettings as error:
+        raise error.called(names_beside(ask.given)) from error
+    view["name"] = work.name
+    view.setdefault("steadiness", _steadiness(ask, work, view))
+    part, watts = ask.known.parts[view["chip"]], work.limits.power_watts
+    if watts is not None and part.kind != "edge" and part.power_w > watts:
+        view["notes"].append(f"{part.name} may draw {part.power_w:g} W, above limits.power_watts.")
+    if "job_time_s" in view:
+        view.setdefault("goals", []).extend(deadlines(ask, work, view["job_time_s"]["value"]))
+    if isinstance(work.schedule, BusinessHours | MarketHours) and (work.goals.deadline or work.goals.finish_by):
+        view["notes"].append(f"It runs {work.schedule.hours_per_week:g} hours a week: counted in the deadline.")
+    return view
+
+
+def _of_kind(ask: Ask, work: Common) -> View:
+    match work:
+        case Train() | Finetune():
+            return predict_learning(ask, work)
+        case Serve() | Batch():
+            return predict_answers(ask, work)
+        case Hpc():
+            return predict_hpc(ask, work)
+        case Render():
+            return predict_render(ask, work)
+        case Transcode():
+            return predict_transcode(ask, work)
+        case Stream():
+            return predict_stream(ask, work)
+        case Hybrid():
+            return predict_hybrid(ask, work)
+        case Interactive():
+            return predict_interactive(ask, work)
+    raise BadInput(f"{work.name}: work of the kind {kind_of(work)} is not predicted yet.")
+
+
+def _steadiness(ask: Ask, work: Common, view: View) -> View:
+    part = ask.known.parts[view["chip"]]
+    if part.kind == "edge":
+        return steadiness_view("edge")
+    if isinstance(work, Interactive) and work.sharing is not Sharing.NONE:
+        return steadiness_view("shared")
+    if work.limits.interruptible:
+        return steadiness_view("spot")
+    wide = isinstance(work, Learning | Hpc) and view["chips"] > part.domain
+    return steadiness_view("multi-node" if wide else "dedicated")

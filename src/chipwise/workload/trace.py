@@ -1,0 +1,233 @@
+"""Recorded arrivals as a planner needs them: rates over time, how bursty they are, and how long requests are.
+
+The file is read once, row by row; what is kept grows with the minutes that have arrivals, not with the rows. A file that cannot
+be read is refused with its name, its line and what to do.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.errors import BadInput
+from chipwise.units import DAY, HOUR
+from chipwise.workload.demand import Trace, TraceFormat
+
+Floats = NDArray[np.float64]
+WINDOW_S = 60.0  # in which arrivals are counted
+MOST_ROWS = 5_000_000
+LONGEST_LINE = 4096  # characters; three columns need fifty
+LONGEST_SPAN_S = 400 * DAY
+SHORTEST_SPAN_S = 1.0  # below, a rate says nothing
+LATEST_S = 1e11  # since 1970: the year 5138. Beyond, it is milliseconds that somebody wrote
+MOST_TOKENS = 1e8
+MOST_PAIRS = 20_000  # of prompt and answer that are kept to tell how sizes are spread
+_COLUMNS = {
+    TraceFormat.CSV: ("arrival", "input_tokens", "output_tokens"),
+    TraceFormat.AZURE_LLM: ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    mean: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """`rates` are requests per second of equal steps, in order of time."""
+
+    rates: Floats
+    step_s: float
+    burstiness: float
+    requests: int
+    span_s: float
+    input_tokens: Lengths | None  # None: not recorded
+    output_tokens: Lengths | None
+    cut: bool  # only the first MOST_ROWS rows were read
+    pairs: Floats  # prompt and answer of requests, evenly thinned to MOST_PAIRS at most; none where one is not recorded
+
+    @property
+    def mean(self) -> float:
+        return float(self.rates.mean())
+
+
+class _Sum:
+    """Of one column: so many values, their sum, the greatest, and some of them at even distances."""
+
+    def __init__(self) -> None:
+        self.count, self.total, self.most = 0, 0.0, 0.0
+        self.kept: list[float] = []
+        self.stride = 1
+
+    def add(self, value: float) -> None:
+        if self.count % self.stride == 0:
+            self.kept.append(value)
+            if len(self.kept) > MOST_PAIRS:
+                del self.kept[1::2]
+                self.stride *= 2
+        self.count, self.total, self.most = self.count + 1, self.total + value, max(self.most, value)
+
+    def lengths(self) -> Lengths | None:
+        return Lengths(max(self.total / self.count, 1.0), max(self.most, 1.0)) if self.count and self.most > 0 else None
+
+
+def read_trace(trace: Trace, workload_path: str) -> Recording:
+    file = trace.beside(workload_path)
+    names = _COLUMNS[trace.format]
+    windows: dict[int, int] = {}
+    first, last, origin, rows, cut = math.inf, -math.inf, 0.0, 0, False
+    sums = (_Sum(), _Sum())
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.reader(_bounded(lines, file))
+            at = _header(next(reader, []), names, file)
+            for cells in reader:
+                if not cells:
+                    continue
+                moment = _read(cells, at, names, sums, file, reader.line_num)
+                origin = moment if not rows else origin  # windows start with the first row, so that the first one is whole
+                window = math.floor((moment - origin) / WINDOW_S)
+                windows[window] = windows.get(window, 0) + 1
+                first, last, rows = min(first, moment), max(last, moment), rows + 1
+                if rows >= MOST_ROWS:
+                    cut = True
+                    break
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}.", remedy=_REMEDY) from error
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{file} is no text: byte {error.start:,} cannot be read.", remedy="Unpack it first (gunzip), or save it as UTF-8."
+        ) from error
+    except csv.Error as error:
+        raise BadInput(f"{file}, line {reader.line_num + 1}: {error}.", remedy=_REMEDY) from error
+    if rows < 2 or last <= first:
+        told = "has no arrivals" if not rows else "has one moment only"
+        raise BadInput(f"{file} {told}, and a rate needs two moments.", remedy=_REMEDY)
+    if last - first < SHORTEST_SPAN_S:
+        raise BadInput(
+            f"{file} spans {last - first:.2g} seconds, too little for a rate.",
+            remedy=f"Give at least {SHORTEST_SPAN_S:g} second; {names[0]} is in seconds or ISO time.",
+        )
+    if last - first > LONGEST_SPAN_S:
+        raise BadInput(
+            f"{file} spans {(last - first) / DAY:,.0f} days, from {first:g} to {last:g} seconds.",
+            remedy=f"Give at most {LONGEST_SPAN_S / DAY:.0f} days; {names[0]} is in seconds or ISO time.",
+        )
+    rates, step_s, burstiness = _steps(windows, first - origin, last - origin, rows)
+    return Recording(rates, step_s, burstiness, rows, last - first, sums[0].lengths(), sums[1].lengths(), cut, _pairs(*sums))
+
+
+def _pairs(prompts: _Sum, answers: _Sum) -> Floats:
+    """Both columns were read row by row, so that what is kept of them stands side by side."""
+    if prompts.count != answers.count or not (prompts.most and answers.most):
+        return np.zeros((0, 2))
+    return np.maximum(np.array([prompts.kept, answers.kept], dtype=np.float64).T, 1.0)
+
+
+_REMEDY = (
+    "A trace is a CSV file with the columns arrival (seconds or ISO time), input_tokens, output_tokens; or format: azure-llm."
+)
+
+
+def _bounded(lines: IO[str], file: Path) -> Iterator[str]:
+    """Lines, none of which may be so long that it fills the memory."""
+    at = 0
+    while line := lines.readline(LONGEST_LINE + 1):
+        at += 1
+        if len(line) > LONGEST_LINE:
+            raise BadInput(f"{file}, line {at} has more than {LONGEST_LINE:,} characters.", remedy=_REMEDY)
+        yield line
+
+
+def _header(cells: list[str], names: tuple[str, ...], file: Path) -> tuple[int | None, ...]:
+    """Where the columns stand; only that of the arrival must be there."""
+    here = [cell.strip() for cell in cells]
+    if not here:
+        raise BadInput(f"{file} is empty.", remedy=_REMEDY)
+    if names[0] not in here:
+        shown = ", ".join(here)[:80]
+        raise BadInput(f"{file}, line 1: there is no column {names[0]} among {shown!r}.", remedy=_REMEDY)
+    return tuple(here.index(name) if name in here else None for name in names)
+
+
+def _read(
+    cells: list[str], at: tuple[int | None, ...], names: tuple[str, ...], sums: tuple[_Sum, _Sum], file: Path, line: int
+) -> float:
+    moment = 0.0
+    for place, name, held in zip(at, names, (None, *sums), strict=True):
+        if place is None:
+            continue
+        if place >= len(cells):
+            raise BadInput(
+                f"{file}, line {line} is cut off: it has {len(cells)} columns and no {name}.", remedy="Complete or delete it."
+            )
+        text = cells[place].strip()
+        try:
+            value = _moment(text) if held is None else float(text)
+        except (ValueError, OverflowError):
+            value = math.nan
+        if not (-LATEST_S <= value <= LATEST_S if held is None else 0 <= value <= MOST_TOKENS):  # refuses what is no number
+            allowed = f"seconds up to {LATEST_S:.0e}, or an ISO time" if held is None else f"0 to {MOST_TOKENS:,.0f} tokens"
+            raise BadInput(f"{file}, line {line}: {name} is {text[:40]!r}.", remedy=f"Allowed: {allowed}.")
+        if held is None:
+            moment = value
+        else:
+            held.add(value)
+    return moment
+
+
+def _moment(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        found = datetime.fromisoformat(text[:26] if len(text) > 26 and "+" not in text and not text.endswith("Z") else text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _steps(windows: dict[int, int], first: float, last: float, rows: int) -> tuple[Floats, float, float]:
+    """Rates of steps of five minutes, or of an hour where the trace is longer than two days, and the burstiness within them.
+
+    The last step counts by the time that it covers, and not at all where that is less than half a step. A trace shorter than
+    two steps is one step.
+    """
+    span = last - first
+    step_s = 5 * WINDOW_S if span <= 2 * DAY else HOUR
+    if span < 2 * step_s:
+        counted = np.array([windows[key] for key in sorted(windows)], dtype=np.float64)
+        whole = np.array([max(span / WINDOW_S, 1.0)])
+        bursts = dispersion(counted, np.zeros(len(counted), dtype=np.intp), whole) if whole[0] >= 3 else 1.0
+        return np.array([(rows - 1) / span]), span, bursts
+    start = math.floor(first / WINDOW_S)
+    each = round(step_s / WINDOW_S)
+    keys = np.array(sorted(windows), dtype=np.int64)
+    counts = np.array([windows[key] for key in keys.tolist()], dtype=np.float64)
+    step = ((keys - start) // each).astype(np.intp)
+    many = int(step[-1]) + 1
+    width = np.full(many, float(each))
+    width[-1] = max(last / WINDOW_S - start - (many - 1) * each, 1.0)
+    width[0] -= first / WINDOW_S - start  # nothing where rows are in order; else windows began with a later row
+    if width[-1] < each / 2:
+        many -= 1
+        counts, step, width = counts[step < many], step[step < many], width[:many]
+    return np.bincount(step, counts, many) / (width * WINDOW_S), step_s, dispersion(counts, step, width)
+
+
+def dispersion(counts: Floats, group: NDArray[np.intp], windows: Floats) -> float:
+    """Burstiness of counts in equal windows: math.sqrt(variance / mean) within groups of them, 1 for arrivals by chance.
+
+    `group` tells for each window that is not empty to which step it belongs, `windows` how many windows a step has.
+    """
+    total, square = np.bincount(group, counts, len(windows)), np.bincount(group, counts**2, len(windows))
+    within = float(np.sum(square - total**2 / windows))
+    free = float(np.sum(total / windows * (windows - 1.0)))
+    return math.sqrt(within / free) if free > 0 and within > 0 else 1.0
