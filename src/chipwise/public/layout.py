@@ -1,0 +1,82 @@
+"""Rows as text and as HTML, for a terminal and a notebook, and as a data frame of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import import_module
+from typing import Any
+
+from chipwise.errors import MissingExtra
+from chipwise.units import show_number
+
+LINES = 20  # that a result prints at most
+_WIDEST = 48  # letters of a cell
+_SHOWN_ROWS = 50  # of a table in a notebook
+
+
+def cell(value: object) -> str:
+    """Short and on one line."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return show_number(value, 4) if value == value else "-"
+        case Mapping():
+            text = ", ".join(f"{key} {cell(inner)}" for key, inner in value.items())
+        case list() | tuple():
+            text = ", ".join(map(cell, value))
+        case _:
+            text = str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[object]], more: int = 0) -> list[str]:
+    """Lines: the heading, the rows, and how many are left out."""
+    cells = [[cell(value) for value in row] for row in rows]
+    numeric = [all(isinstance(row[at], int | float | None) for row in rows) and bool(rows) for at in range(len(columns))]
+    wide = [max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(columns)]
+
+    def line(values: Sequence[str]) -> str:
+        padded = [
+            value.rjust(width) if right else value.ljust(width)
+            for value, width, right in zip(values, wide, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    lines = [line(columns), *map(line, cells)]
+    return [*lines, f"... {more:,} more"] if more else lines
+
+
+def text_pairs(pairs: Sequence[tuple[str, object]], most: int = LINES) -> list[str]:
+    wide = max((len(name) for name, _ in pairs), default=0)
+    shown = pairs if len(pairs) <= most else pairs[: most - 1]
+    lines = [f"  {name.ljust(wide)}  {cell(value)}" for name, value in shown]
+    return lines if len(shown) == len(pairs) else [*lines, f"  ... {len(pairs) - len(shown)} more"]
+
+
+def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "", notes: Sequence[str] = ()) -> str:
+    """Every text is escaped: names come from files and from clouds."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell(value))}</td>' for value in row)}</tr>" for row in rows[:_SHOWN_ROWS])
+    more = len(rows) - _SHOWN_ROWS
+    below = [*([f"{more:,} more rows"] if more > 0 else []), *notes]
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
+    under = "".join(f"<p>{escape(note)}</p>" for note in below)
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{under}"
+
+
+def html_pairs(pairs: Sequence[tuple[str, object]], title: str = "") -> str:
+    return html_table(("", ""), pairs, title)
+
+
+def data_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A `pandas.DataFrame`, where pandas is installed."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as error:
+        raise MissingExtra("A data frame", "pandas") from error
+    return pandas.DataFrame(list(rows))

@@ -1,0 +1,142 @@
+"""Whatever a program gives as a workload, as one named text that is read and checked like a file.
+
+A path of a workload file, YAML text, a mapping or an object of a kind is a workload; any other text is a model, and options
+say what is done with it, as on the command line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from chipwise.api.quick import flat, text_of, with_limits
+from chipwise.errors import BadInput
+from chipwise.workload.kinds import Common
+from chipwise.workload.source import NamedText, read_text, read_yaml
+
+Names = str | Sequence[str]
+
+
+class Options(TypedDict, total=False):
+    """What is done with a model that is given by name, as the options of `chipwise plan` say it."""
+
+    serve: bool
+    """Serve the model at `rps`."""
+    rps: float
+    """Requests per second."""
+    input: int
+    """Tokens of a prompt."""
+    output: int
+    """Tokens of an answer."""
+    ttft: str
+    """Time to first token that 90% stay below, as 800ms."""
+    tpot: str
+    """Time per token, as 50ms."""
+    latency: str
+    """Whole answer, as 5s."""
+    train: bool
+    """Train the model on `tokens`."""
+    finetune: str
+    """Fine-tune it on `tokens`: full, lora or qlora."""
+    tokens: str | int
+    """Tokens to learn from, as 2B."""
+    seq: int
+    """Tokens per sequence."""
+    precision: str
+    """bf16, fp8, ..."""
+    deadline: str
+    """Longest time, as 72h."""
+    budget: str
+    """Most money, as $500 or $2k/month."""
+    name: str
+    """What to call the workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits over those of the workload itself."""
+
+    cloud: Names | None = None
+    region: Names | None = None
+    country: Names | None = None
+    chip: Names | None = None
+    spot: bool | None = None
+    more: Mapping[str, Any] | None = None  # fields of `limits` in a workload file
+
+    def pairs(self) -> list[str]:
+        """As `key=value`, each value as JSON, which is YAML."""
+        named = {"clouds": self.cloud, "regions": self.region, "countries": self.country, "chips": self.chip}
+        found: dict[str, Any] = {key: _several(value) for key, value in named.items() if value is not None}
+        if self.spot is not None:
+            found["interruptible"] = self.spot
+        found |= dict(self.more or {})
+        return [f"{key}={json.dumps(value)}" for key, value in found.items()]
+
+
+def _several(value: Names) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def read_workload(
+    workload: Any, options: Mapping[str, Any] | None = None, limits: Limits | None = None, noun: str = "workload"
+) -> NamedText:
+    """The text of a workload and the name that messages call it by."""
+    given = {key: value for key, value in (options or {}).items() if value is not None and value is not False}
+    source = _source(workload, given, noun)
+    text = source.text
+    if pairs := (limits or Limits()).pairs():
+        text = with_limits(text, source, pairs)
+    if "name" in given:
+        text = flat({**read_yaml(text, source).data, "name": given["name"]})
+    return NamedText(source, text)
+
+
+def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
+    described = {key: value for key, value in options.items() if key != "name"}
+    if isinstance(workload, str) and not isinstance(workload, NamedText) and not is_text(workload) and not is_file(workload):
+        return NamedText(f"{noun}.yaml", text_of(workload, described))
+    if described:
+        raise BadInput(
+            f"{', '.join(sorted(described))} goes with the name of a model, and a whole workload is given.",
+            remedy="Write it into the workload.",
+        )
+    match workload:
+        case NamedText():
+            return workload
+        case str() if is_text(workload):
+            return NamedText(f"{noun}.yaml", workload)
+        case str() | Path():
+            return NamedText(str(workload), read_text(workload))
+        case Common():
+            from chipwise.public.kinds import plain_fields
+
+            return NamedText(f"{workload.name}.yaml", flat(plain_fields(workload)))
+        case Mapping():
+            from chipwise.public.kinds import plain_fields
+
+            return NamedText(f"{noun}.yaml", flat(plain_fields(workload)))
+    source = getattr(workload, "source", None)
+    if isinstance(source, NamedText):
+        return source
+    raise BadInput(
+        f"{type(workload).__name__} is not a workload.",
+        remedy="Give a file, YAML text, a dictionary, a workload such as Serve(...), a plan, or a model with options.",
+    )
+
+
+def is_text(workload: str) -> bool:
+    """YAML rather than a name: of several lines, or one mapping."""
+    return "\n" in workload or workload.lstrip().startswith("{")
+
+
+def is_file(workload: str) -> bool:
+    """A file, or what was meant as one: then reading it says that it is not there."""
+    if workload.endswith((".yaml", ".yml")):
+        return True
+    try:
+        return Path(workload).is_file()
+    except (OSError, ValueError):  # longer than a path may be
+        return False
