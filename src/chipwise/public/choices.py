@@ -105,8 +105,8 @@ def _speed(view: Mapping[str, Any], kind: str, per: str) -> Figure | None:
     if not (view["usd_per_unit"] > 0 and min(seconds["value"], seconds["low"], seconds["high"]) > 0):
         return None
     units = view["usd"] / view["usd_per_unit"]
-    ends = [units / seconds[name] for name in ("value", "high", "low")]
-    return Figure(*ends, f"{view['unit']}/s", provenance=view["provenance"])
+    value, low, high = (units / seconds[name] for name in ("value", "high", "low"))
+    return Figure(value, low, high, f"{view['unit']}/s", provenance=view["provenance"])
 
 
 @dataclass(frozen=True, slots=True)

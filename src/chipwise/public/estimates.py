@@ -34,15 +34,15 @@ class Estimate:
 
     @property
     def value(self) -> float | None:
-        return self.figure and self.figure.value
+        return None if self.figure is None else self.figure.value
 
     @property
     def low(self) -> float | None:
-        return self.figure and self.figure.low
+        return None if self.figure is None else self.figure.low
 
     @property
     def high(self) -> float | None:
-        return self.figure and self.figure.high
+        return None if self.figure is None else self.figure.high
 
     @property
     def unit(self) -> str:

@@ -219,11 +219,15 @@ def rate(
     notes: list[str] = []
     for workload in workloads:
         view = rated_view(verbs.rate(self.api, read_workload(workload, limits=Limits(more=limits)), environment))
-        rows += [{"workload": view["workload"], **family} for family in view["families"]]
+        rows += [{"workload": view["workload"], **family, "stars": _stars(family)} for family in view["families"]]
         notes += [f"{one['family']} is not rated: {one['why']}." for one in view["unrated"]]
         notes += [f"{one['what']}: {one['how_much']}. Would help: {one['remedy']}." for one in view["missing"]]
         notes += view["notes"]
-    return Table(rows, ("workload", "family", "missed"), notes)
+    return Table(rows, ("workload", "family", "stars", "missed"), notes)
+
+
+def _stars(family: Mapping[str, Any]) -> dict[str, int]:
+    return {name: figure["stars"] for name, figure in family.items() if isinstance(figure, Mapping) and "stars" in figure}
 
 
 def pack(

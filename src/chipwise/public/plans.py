@@ -158,7 +158,8 @@ class Plan:
         return data_frame(self._rows())
 
     def _rows(self) -> list[dict[str, Any]]:
-        names = [{"stage": stage.name} for stage in self.stages] or [{"rank": at + 1} for at in range(len(self.choices))]
+        names: list[dict[str, Any]] = [{"stage": stage.name} for stage in self.stages]
+        names = names or [{"rank": rank} for rank in range(1, len(self.choices) + 1)]
         return [{**name, **row_of(choice)} for name, choice in zip(names, self.choices, strict=True)]
 
     def _table(self) -> tuple[list[str], list[list[object]]]:

@@ -66,7 +66,7 @@ class Session(Opened):
     jobs = jobs.ps  # a word that is easier to remember
 
 
-DEFAULT = Session()
+DEFAULT: Session = Session()
 
 
 def open_session(
@@ -76,11 +76,11 @@ def open_session(
 
     >>> cw.open(as_of="2026-11-15").offers(chip="h100", limit=1)
     """
-    config = None if config_dir is None else Path(config_dir)
+    config = None if config_dir is None else Path(config_dir).expanduser().absolute()
     if config is not None and not config.is_dir():
         raise BadInput(f"{config} is not a directory.", remedy="Create it, or leave config_dir out.")
     try:
         day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
     except ValueError as error:
         raise BadInput(f"as_of={as_of!r} is not a date.", remedy="Write it like 2026-11-15.") from error
-    return Session(config, None if data_dir is None else Path(data_dir), day)
+    return Session(config, None if data_dir is None else Path(data_dir).expanduser().absolute(), day)

@@ -7,6 +7,7 @@ say what is done with it, as on the command line.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,10 @@ def read_workload(
 def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
     described = {key: value for key, value in options.items() if key != "name"}
     if isinstance(workload, str) and not isinstance(workload, NamedText) and not is_text(workload) and not is_file(workload):
-        return NamedText(f"{noun}.yaml", text_of(workload, described))
+        try:
+            return NamedText(f"{noun}.yaml", text_of(workload, described))
+        except BadInput as error:
+            raise BadInput(_as_keywords(error.message), remedy=_as_keywords(error.remedy or "") or None) from error
     if described:
         raise BadInput(
             f"{', '.join(sorted(described))} goes with the name of a model, and a whole workload is given.",
@@ -125,6 +129,11 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
         f"{type(workload).__name__} is not a workload.",
         remedy="Give a file, YAML text, a dictionary, a workload such as Serve(...), a plan, or a model with options.",
     )
+
+
+def _as_keywords(text: str) -> str:
+    """Options by the names that they have in Python: --rps is rps."""
+    return re.sub(r"--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
 
 
 def is_text(workload: str) -> bool:
