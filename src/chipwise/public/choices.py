@@ -155,8 +155,16 @@ def row_of(choice: Choice) -> dict[str, Any]:
 
 
 def cells_of(choice: Choice, per: str) -> list[object]:
-    """Where, chips, speed, time, cost and carbon, for people."""
+    """Where, chips, how it is bought, speed, time, cost and carbon, for people."""
     speed = str(choice.speed) if choice.speed is not None and per == "month" else ""
     time = "" if per == "month" else duration(choice.time.value)
     carbon = "" if choice.co2e_kg is None else mass(choice.co2e_kg)
-    return [choice.where, f"{choice.chips} {choice.chip} {choice.precision}", speed, time, usd(choice.usd), carbon]
+    return [
+        choice.where,
+        f"{choice.chips} {choice.chip} {choice.precision}",
+        choice.purchase,
+        speed,
+        time,
+        usd(choice.usd),
+        carbon,
+    ]

@@ -22,7 +22,7 @@ from chipwise.public.records import Record, plain
 from chipwise.text import usd
 from chipwise.workload.source import NamedText
 
-_COLUMNS = ("where", "chips", "speed", "time", "cost", "CO2e")
+_COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
