@@ -37,6 +37,7 @@ _PARTICIPLES = (
 )
 VAGUE_WORDS = frozenset(" ".join((_PRONOUNS, _QUESTIONS, _POSITIONS, _QUANTITIES, _PARTICIPLES)).split())
 _FIXED_NAMES = frozenset({"self", "cls", "_"})
+_PHRASES = frozenset({"at least", "at most"})
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -44,7 +45,7 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 def is_vague(name: str) -> bool:
     """Whether no word of the name tells anything: `found`, `_told`, `ONE`, `found_at`, but not `found_offer`."""
     words = [word for word in name.lower().split("_") if word]
-    return bool(words) and all(word in VAGUE_WORDS for word in words)
+    return bool(words) and " ".join(words) not in _PHRASES and all(word in VAGUE_WORDS for word in words)
 
 
 @dataclass(frozen=True, slots=True)

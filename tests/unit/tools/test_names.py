@@ -22,7 +22,8 @@ def test_a_name_without_a_telling_word_is_vague(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["path", "text", "line", "row", "key", "name", "index", "value", "found_offer", "as_of", "offers_by_chip"]
+    "name",
+    ["path", "text", "line", "row", "key", "name", "index", "value", "found_offer", "as_of", "_at_least", "offers_by_chip"],
 )
 def test_a_name_with_a_telling_word_is_not_vague(name: str) -> None:
     assert not names.is_vague(name)
