@@ -158,7 +158,11 @@ def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> 
 
     def finding(answer: Answer, about: str) -> list[Finding]:
         reason = f"{told} on {chip.name}: {rule.reason}; {about}."
-        return [Finding(rule.component, version, answer, reason, tuple(rule.sources.split("|")))]
+        return [
+            Finding(
+                component=rule.component, version=version, answer=answer, reason=reason, sources=tuple(rule.sources.split("|"))
+            )
+        ]
 
     weak = Answer.UNSTATED if rule.firm == "no" else Answer.REFUSED
     match rule.needs:
