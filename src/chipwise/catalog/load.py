@@ -109,16 +109,16 @@ def _join(
         machine_rows[machine.key] = machine if known is None else richer(known, machine)
     region_rows = {region.key: region for region in (*packaged.regions, *regions)}
     for offer in (*offers, *own_offers):
-        here = (offer.provider, offer.region)
-        if here not in region_rows:
+        region_key = (offer.provider, offer.region)
+        if region_key not in region_rows:
             note = "known from its prices only: place, grid and PUE unknown"
-            region_rows[here] = Region(*here, fact=Fact((offer.source,), offer.as_of, (), note))
+            region_rows[region_key] = Region(*region_key, fact=Fact((offer.source,), offer.as_of, (), note))
     columns = Offers(tuple(machine_rows), tuple(region_rows))
     if prices:
         own = {offer.key: offer for offer in own_offers}
-        brought = {offer.key: offer for offer in offers if offer.key not in own}
-        read_offers(data, columns, brought, own)
-        append(columns, (*brought.values(), *own.values()))
+        feed_offers = {offer.key: offer for offer in offers if offer.key not in own}
+        read_offers(data, columns, feed_offers, own)
+        append(columns, (*feed_offers.values(), *own.values()))
     return Catalog(
         chips=all_chips, machines=tuple(machine_rows.values()), regions=tuple(region_rows.values()), offers=columns, data=data
     )

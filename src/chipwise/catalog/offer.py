@@ -135,7 +135,7 @@ class Offers(Sequence[Offer]):
             return [self[i] for i in range(*index.indices(len(self)))]
         provider, machine = self.machine_keys[self.machine[index]]
         top = self.price_max[index]
-        why, source, notes, usual = self.texts[self.text[index]]
+        reason, source, notes, usual = self.texts[self.text[index]]
         return Offer(
             provider=provider,
             machine=machine,
@@ -145,7 +145,7 @@ class Offers(Sequence[Offer]):
             as_of=iso_day(self.as_of[index]),
             usd_per_hour_max=None if top != top else top,
             verdict=VERDICTS[self.verdict[index]],
-            why=why,
+            why=reason,
             source=source,
             notes=notes,
             usual_usd_per_hour=float(usual) if usual else None,
