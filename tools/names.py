@@ -37,6 +37,7 @@ _PARTICIPLES = (
 )
 VAGUE_WORDS = frozenset(" ".join((_PRONOUNS, _QUESTIONS, _POSITIONS, _QUANTITIES, _PARTICIPLES)).split())
 _FIXED_NAMES = frozenset({"self", "cls", "_"})
+_FACTORY = "of"  # a method that is read with its class or object: Cost.of(lines)
 _PHRASES = frozenset({"at least", "at most"})
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -120,7 +121,8 @@ class _Collector:
                 if isinstance(node.ctx, ast.Store):
                     self.bind(node.id, node, scope)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.bind(node.name, node, scope)
+                if not (scope.is_class and node.name == _FACTORY):
+                    self.bind(node.name, node, scope)
                 self.read_all((*node.decorator_list, *_defaults(node.args)), scope)
                 inner = scope.function(node.name, node)
                 self.read_parameters(node.args, inner, is_operator=scope.is_class and node.name.startswith("__"))

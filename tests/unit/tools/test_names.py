@@ -66,11 +66,12 @@ def test_every_kind_of_binding_counts_once(code: str) -> None:
         "sorted(rows, key=lambda one: one.price)",
         "def price(one):\n    return one",
         f"class Offer:\n    def __eq__(self, other):{LONG}".replace("\n    pass", "\n        pass"),
+        "class Cost:\n    def of(self): pass",
         "print(one)",
         "offer.one = 1",
     ],
 )
-def test_a_short_scope_an_operand_and_a_use_do_not_count(code: str) -> None:
+def test_a_short_scope_an_operand_a_factory_and_a_use_do_not_count(code: str) -> None:
     assert _vague(code) == []
 
 
