@@ -76,7 +76,7 @@ class _Days(dict[str, int]):
 
 
 def read_offers(data: Path, columns: Offers, feed_offers: dict[OfferKey, Offer], own: Mapping[OfferKey, Offer]) -> None:
-    """Packaged offers into the columns, without those that are replaced; `brought` loses what is older than ours."""
+    """Packaged offers into the columns, without those that are replaced; `feed_offers` loses what is older than ours."""
     machines, regions = _by_provider(columns.machine_keys), _by_provider(columns.region_keys)
     verdicts = _read_verdicts(data)
     known: dict[Text, int] = {columns.texts[0]: 0}

@@ -37,7 +37,7 @@ class Laid:
     def problem(self, where: Where, message: str, allowed: str | None = None, near: tuple[str, ...] = ()) -> Problem:
         """A problem at the place of a `Reference` or of any field, with the file's own field name and line."""
         _, spot = spot_of(where, self.lines)
-        return Problem(spot.field, message, spot.line, allowed, near)
+        return Problem(field=spot.field, message=message, line=spot.line, allowed=allowed, nearest=near)
 
 
 Look = Callable[[Laid], Iterable[Problem]]
@@ -136,6 +136,8 @@ def _together(by_environment: Mapping[str | None, list[Problem]], checked: int) 
     for problem, names in concerned.items():
         if len(names) < checked and "" not in names and not problem.field.startswith(f"{KEY}."):
             message = f"{problem.message} (in environment {', '.join(names)})"
-            problem = Problem(problem.field, message, problem.line, problem.allowed, problem.nearest)
+            problem = Problem(
+                field=problem.field, message=message, line=problem.line, allowed=problem.allowed, nearest=problem.nearest
+            )
         merged.append(problem)
     return merged

@@ -87,7 +87,7 @@ class Pipeline(Common):
                 if name not in names:
                     known = False
                     place, near = f"hand_offs[{index}].{field}", partial(nearest, name, names)
-                    yield Flaw(place, f"no stage is called {name!r}", _few(names), places, near)
+                    yield Flaw(field=place, message=f"no stage is called {name!r}", allowed=_few(names), also=places, near=near)
         if known and len(set(names)) == len(names):
             try:
                 _ = self.order

@@ -110,7 +110,11 @@ def _from_flaw(loc: Where, flaw: Flaw, layered: Layered) -> tuple[Where, tuple[W
     part, _ = spot_of(loc, layered.spots)
     where, spot = spot_of((*part, *_steps(flaw.field)), layered.spots, keep_last=bool(flaw.field))
     causes = tuple((*part, *_steps(name)) for name in flaw.also)
-    return where, causes, Problem(spot.field, flaw.message, spot.line, flaw.allowed, tuple(flaw.near()))
+    return (
+        where,
+        causes,
+        Problem(field=spot.field, message=flaw.message, line=spot.line, allowed=flaw.allowed, nearest=tuple(flaw.near())),
+    )
 
 
 def _steps(field: str) -> Where:
@@ -163,7 +167,7 @@ def _from_detail(
         case _ if kind.startswith(("int_", "float_", "greater_", "less_", "finite")):
             message = f"{value} will not do: {message[0].lower()}{message[1:]}"
     where, spot = spot_of(loc, layered.spots, keep_last=keep_last)
-    return where, (), Problem(spot.field, message, spot.line, allowed, near)
+    return where, (), Problem(field=spot.field, message=message, line=spot.line, allowed=allowed, nearest=near)
 
 
 def _without(value: Any, bad: set[Where], where: Where) -> Any:

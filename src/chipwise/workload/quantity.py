@@ -134,7 +134,7 @@ Seconds = Annotated[float, Quantity("a duration", units.parse_seconds, ("50ms", 
 Usd = Annotated[float, Quantity("an amount in USD", units.parse_usd, ("$500", "1,200 USD", "$1.5k"))]
 Count = Annotated[float, Quantity("a count", parse_items, ("250k", "50M documents", 4000))]
 Whole = Annotated[int, Quantity("a whole number", parse_items, (8, "1.2k"), whole=True)]
-WholeOrZero = Annotated[int, Quantity("a whole number or zero", parse_items, (0, 8), whole=True, zero=True)]
+WholeOrZero = Annotated[int, Quantity(what="a whole number or zero", read=parse_items, examples=(0, 8), whole=True, zero=True)]
 Tokens = Annotated[float, Quantity("a count of tokens", parse_tokens, ("4M tokens", "20B", 8192), least=1)]
 Rate = Annotated[float, Quantity("a rate", parse_item_rate, ("12 req/s", "1.2k/min", "5M tokens/day"))]
 FrameRate = Annotated[float, Quantity("a frame rate", parse_frame_rate, (60, "29.97 fps"), most=1000)]

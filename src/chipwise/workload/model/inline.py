@@ -314,7 +314,9 @@ def _diffusion(fields: Fields) -> DiffusionShape | None:
     read = tuple(encoder for encoder in encoders if isinstance(encoder, EncoderShape))
     if not isinstance(denoiser, UNetShape | JointTransformerShape) or not isinstance(vae, VaeShape):
         return None
-    return DiffusionShape(denoiser, read, vae, image_size, text_tokens, guided)
+    return DiffusionShape(
+        denoiser=denoiser, text_encoders=read, vae=vae, image_size=image_size, text_tokens=text_tokens, guided=guided
+    )
 
 
 def _recommender(fields: Fields) -> RecommenderShape:
