@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from chipwise.countries import country_of
 from chipwise.workload.country import Origin
 from chipwise.workload.goals import Text
-from chipwise.workload.part import Choice, Part, fault, shown
+from chipwise.workload.part import Choice, Part, fault, show_value
 from chipwise.workload.quantity import Bytes, Count, Share
 
 
@@ -30,7 +30,7 @@ def parse_name(text: object) -> str:
     """A name that files, labels and clouds accept: letters, digits, dot, dash, underscore, at most 63."""
     if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", text):
         raise fault(
-            f"{shown(text)} is not a name", "1 to 63 letters, digits, '.', '-' or '_', with a letter or digit at both ends"
+            f"{show_value(text)} is not a name", "1 to 63 letters, digits, '.', '-' or '_', with a letter or digit at both ends"
         )
     return text
 

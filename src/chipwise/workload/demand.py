@@ -12,7 +12,7 @@ from pydantic import Field
 
 from chipwise.workload.goals import Text
 from chipwise.workload.part import Choice, Flaw, Part, exactly_one
-from chipwise.workload.quantity import Rate, Tokens, Whole
+from chipwise.workload.quantity import Rate, Tokens, WholeNumber
 
 
 class TraceFormat(StrEnum):
@@ -44,7 +44,7 @@ class Arrival(Part):
     """Mean requests per second while the schedule is on."""
     trace: Trace | None = None
     """Recorded arrivals."""
-    concurrency: Whole | None = None
+    concurrency: WholeNumber | None = None
     """Requests in flight at all times."""
     burstiness: Annotated[float, Field(ge=0, le=100)] = 1.0
     """Coefficient of variation of the time between arrivals: 0 even, 1 Poisson, above 1 bursty."""

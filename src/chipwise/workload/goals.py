@@ -18,8 +18,8 @@ from pydantic_core import CoreSchema
 from chipwise.countries import members
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.country import Country
-from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, shown
-from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, Whole, WholeOrZero
+from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, show_value
+from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, WholeNumber, WholeOrZero
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], OneOrMore()]
@@ -109,7 +109,7 @@ _PERCENTILE = r"p\d{1,3}(?:\.\d{1,4})?"
 
 def _percentile(key: object) -> object:
     if not isinstance(key, str) or not re.fullmatch(_PERCENTILE, key) or not 0 < float(key[1:]) <= 100:
-        raise fault(f"{shown(key)} is not a percentile", "above p0 up to p100, such as p50, p95 or p99.9")
+        raise fault(f"{show_value(key)} is not a percentile", "above p0 up to p100, such as p50, p95 or p99.9")
     return key
 
 
@@ -127,8 +127,8 @@ class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)]
     @classmethod
     def _says_which(cls, value: object) -> object:
         if isinstance(value, str | int | float) or value == {}:
-            why = f"{shown(value)} does not say for which percentile" if value else "no percentile is given"
-            raise fault(why, "percentiles, such as {p50: 200ms, p99: 1s}")
+            message = f"{show_value(value)} does not say for which percentile" if value else "no percentile is given"
+            raise fault(message, "percentiles, such as {p50: 200ms, p99: 1s}")
         return value
 
     @model_validator(mode="after")
@@ -183,8 +183,10 @@ def _moment(value: object) -> object:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        why = "has no offset from UTC" if moment else "is not a date and time"
-        raise fault(f"{shown(value)} {why}", "ISO 8601 with an offset, such as 2027-03-31T18:00+02:00 or 2027-03-31T16:00Z")
+        flaw = "has no offset from UTC" if moment else "is not a date and time"
+        raise fault(
+            f"{show_value(value)} {flaw}", "ISO 8601 with an offset, such as 2027-03-31T18:00+02:00 or 2027-03-31T16:00Z"
+        )
     return moment
 
 
@@ -212,8 +214,8 @@ class Goals(Part):
         if self.deadline is not None and self.finish_by is not None:
             yield Flaw("finish_by", "deadline and finish_by exclude each other: give one of them", also=("deadline",))
         for name in ("ttft", "tpot"):
-            part, whole = getattr(self, name), self.latency
-            if part and whole and (late := _above(part, whole)):
+            part, answer = getattr(self, name), self.latency
+            if part and answer and (late := _above(part, answer)):
                 yield Flaw(name, f"{late} is above the limit for the whole answer", "at most goals.latency", ("latency",))
 
 
@@ -224,8 +226,8 @@ def _above(part: LatencyGoal, whole: LatencyGoal) -> str | None:
 class Range(Part):
     """From `min` to `max`, either of which may be left open. A plain number is both."""
 
-    min: Whole | None = None
-    max: Whole | None = None
+    min: WholeNumber | None = None
+    max: WholeNumber | None = None
 
     @classmethod
     def expand(cls, value: object) -> object:
@@ -252,7 +254,9 @@ class Avoid(Part):
 def _quota_key(key: object) -> object:
     parts = key.split(":") if isinstance(key, str) else []
     if not 1 <= len(parts) <= 3 or not all(part.strip() for part in parts):
-        raise fault(f"{shown(key)} does not name a quota", "chip, cloud:chip or cloud:region:chip, such as aws:us-east-1:h100")
+        raise fault(
+            f"{show_value(key)} does not name a quota", "chip, cloud:chip or cloud:region:chip, such as aws:us-east-1:h100"
+        )
     return key
 
 
@@ -270,17 +274,17 @@ _NEED = re.compile(r"([A-Za-z][A-Za-z0-9_.+-]*?)\s*(?:(>=|<=|==|=|<|\s)\s*[vVrR]
 
 def need_of(text: str) -> Need | None:
     """None: not written as one. Both `=` and a blank mean exactly this version."""
-    found = _NEED.fullmatch(text.strip())
-    if found is None:
+    match = _NEED.fullmatch(text.strip())
+    if match is None:
         return None
-    name, sign, version = found.groups()
+    name, sign, version = match.groups()
     return Need(name, ("==" if sign.strip() in ("", "=") else sign) if sign else "", version or "")
 
 
 def _need(value: object) -> object:
     if not isinstance(value, str) or need_of(value) is None or len(value) > 80:
         raise fault(
-            f"{shown(value)} does not name what must run", "a name, with a version if it matters: fp8, cuda>=12.4, vllm"
+            f"{show_value(value)} does not name what must run", "a name, with a version if it matters: fp8, cuda>=12.4, vllm"
         )
     return " ".join(value.split())
 
@@ -320,9 +324,11 @@ class Limits(Part):
 
     def flaws(self) -> Iterable[Flaw]:
         for name in ("clouds", "regions", "countries", "chips"):
-            if both := set(getattr(self, name)) & set(getattr(self.avoid, name)):
+            if conflicts := set(getattr(self, name)) & set(getattr(self.avoid, name)):
                 yield Flaw(
-                    f"avoid.{name}", f"{', '.join(sorted(both))} is asked for in limits.{name} and avoided here", also=(name,)
+                    f"avoid.{name}",
+                    f"{', '.join(sorted(conflicts))} is asked for in limits.{name} and avoided here",
+                    also=(name,),
                 )
         if len(self.requires) > MOST_NEEDS:
             yield Flaw("requires", f"{len(self.requires)} requirements are too many", f"at most {MOST_NEEDS}")

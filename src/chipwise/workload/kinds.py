@@ -16,9 +16,9 @@ from chipwise.workload.data import Data, Labels, Name, Traffic
 from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import AnyPrecision, Goals, Limits, Precision, Range, Text
 from chipwise.workload.media import Resolution, Video
-from chipwise.workload.part import Choice, Flaw, Part, exactly_one, fault, shown
+from chipwise.workload.part import Choice, Flaw, Part, exactly_one, fault, show_value
 from chipwise.workload.program import Program
-from chipwise.workload.quantity import Bandwidth, Bytes, Count, Flop, Rate, Seconds, Share, Tokens, Whole, WholeOrZero
+from chipwise.workload.quantity import Bandwidth, Bytes, Count, Flop, Rate, Seconds, Share, Tokens, WholeNumber, WholeOrZero
 from chipwise.workload.schedule import Always, Schedule
 
 
@@ -61,7 +61,7 @@ def _model(value: object) -> object:
     if (isinstance(value, str) and value.strip()) or (isinstance(value, Mapping) and value):
         return value
     raise fault(
-        f"{shown(value)} is not a model",
+        f"{show_value(value)} is not a model",
         "a name such as llama-3.1-8b, a hub id, a path to config.json, or a mapping of its shape",
     )
 
@@ -141,7 +141,7 @@ class Finetune(Learning):
 
     kind: Literal["finetune"] = "finetune"
     method: Annotated[Method, Choice(Method, "a method")]
-    rank: Whole | None = None
+    rank: WholeNumber | None = None
     """Rank of the adapters; 16 unless given."""
     targets: Literal["attention", "all-linear"] = "all-linear"
     """Which matrices get adapters."""
@@ -181,7 +181,7 @@ class Serve(Common):
     kv_precision: AnyPrecision | None = None
     replicas: Range = Range()
     """Fewest and most copies of the model."""
-    devices: Whole | None = None
+    devices: WholeNumber | None = None
     """At the edge: number of devices, each with this arrival of its own."""
 
     def flaws(self) -> Iterable[Flaw]:
@@ -251,7 +251,7 @@ class Hpc(Common):
     communication: Communication = Communication(pattern=Pattern.NONE)
     parallel: Share = 1.0
     """Share of the work that can be split (Amdahl)."""
-    runs: Whole = 1
+    runs: WholeNumber = 1
     """Independent repetitions: ensemble members, points of a sweep."""
 
     def flaws(self) -> Iterable[Flaw]:
@@ -286,7 +286,7 @@ class Transcode(Common):
     """Video decoded, scaled and encoded again: live streams, or an archive of known length."""
 
     kind: Literal["transcode"] = "transcode"
-    streams: Whole | None = None
+    streams: WholeNumber | None = None
     """Live streams at one time."""
     duration: Seconds | None = None
     """Total playing time of an archive."""
@@ -332,12 +332,12 @@ class Stream(Common):
 class Quantum(Part):
     """The circuits of one iteration."""
 
-    qubits: Whole
-    shots: Whole
+    qubits: WholeNumber
+    shots: WholeNumber
     """Repetitions of each circuit."""
-    circuits: Whole = 1
+    circuits: WholeNumber = 1
     """Circuits per iteration, such as one per term of a gradient."""
-    depth: Whole | None = None
+    depth: WholeNumber | None = None
     two_qubit_gates: WholeOrZero | None = None
     device: Text | None = None
     """A named quantum processor or simulator; left open, the plan chooses."""
@@ -358,7 +358,7 @@ class Hybrid(Common):
 
     kind: Literal["hybrid"] = "hybrid"
     algorithm: Text | None = None
-    iterations: Whole
+    iterations: WholeNumber
     quantum: Quantum
     classical: Classical = Classical()
 
@@ -367,8 +367,8 @@ class Interactive(Common):
     """People at notebooks and development machines: used in bursts, idle in between."""
 
     kind: Literal["interactive"] = "interactive"
-    people: Whole
-    at_once: Whole | None = None
+    people: WholeNumber
+    at_once: WholeNumber | None = None
     """Most people working at one time; all of them unless given."""
     memory: Bytes
     """Accelerator memory for each."""

@@ -11,7 +11,7 @@ from pydantic import Field
 from chipwise.workload.part import Choice, JsonSchema, Part, fault
 from chipwise.workload.quantity import Bandwidth, FrameRate
 
-_NAMED = {
+_RESOLUTIONS = {
     "480p": (854, 480),
     "720p": (1280, 720),
     "1080p": (1920, 1080),
@@ -44,9 +44,9 @@ class Resolution(Part):
             return value
         text = re.sub(r"[\s_-]", "", value.lower())
         match = re.fullmatch(r"(\d{1,6})[x×*](\d{1,6})", text)  # noqa: RUF001  the real sign is what people paste
-        if match is None and text not in _NAMED:
-            raise fault(f"{value[:40]!r} is not a resolution", f"WIDTHxHEIGHT such as 1920x1080, or {', '.join(_NAMED)}")
-        width, height = (int(match[1]), int(match[2])) if match else _NAMED[text]
+        if match is None and text not in _RESOLUTIONS:
+            raise fault(f"{value[:40]!r} is not a resolution", f"WIDTHxHEIGHT such as 1920x1080, or {', '.join(_RESOLUTIONS)}")
+        width, height = (int(match[1]), int(match[2])) if match else _RESOLUTIONS[text]
         return {"width": width, "height": height}
 
     @classmethod

@@ -87,7 +87,9 @@ class Pipeline(Common):
                 if name not in names:
                     known = False
                     place, near = f"hand_offs[{index}].{field}", partial(nearest, name, names)
-                    yield Flaw(field=place, message=f"no stage is called {name!r}", allowed=_few(names), also=places, near=near)
+                    yield Flaw(
+                        field=place, message=f"no stage is called {name!r}", allowed=_name_list(names), also=places, near=near
+                    )
         if known and len(set(names)) == len(names):
             try:
                 _ = self.order
@@ -96,7 +98,7 @@ class Pipeline(Common):
                 yield Flaw("hand_offs", f"the stages wait for each other in a circle: {circle}", also=places)
 
 
-def _few(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     return ", ".join(names[:20]) + more
 

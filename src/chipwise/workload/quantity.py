@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from chipwise import units
 from chipwise.errors import BadInput
-from chipwise.workload.part import JsonSchema, fault, shown
+from chipwise.workload.part import JsonSchema, fault, show_value
 
 # Words that may follow a number: "4M tokens", "50M documents", "12 req/s".
 ITEMS = (
@@ -71,24 +71,24 @@ class Quantity:
     def allowed(self) -> str:
         return f"{self.what} such as {', '.join(str(example) for example in self.examples)}"
 
-    def value(self, given: object) -> float:
-        if isinstance(given, bool) or not isinstance(given, str | int | float):
-            raise fault(f"{shown(given)} is not {self.what}", self.allowed)
+    def value(self, content: object) -> float:
+        if isinstance(content, bool) or not isinstance(content, str | int | float):
+            raise fault(f"{show_value(content)} is not {self.what}", self.allowed)
         try:
-            number = self.read(given)
+            number = self.read(content)
         except BadInput as error:
             raise fault(error.message.removesuffix("."), self.allowed) from error
         if number < 0 or (number == 0 and not self.zero):
-            raise fault(f"{shown(given)} is not {'at least' if self.zero else 'above'} zero", self.allowed)
+            raise fault(f"{show_value(content)} is not {'at least' if self.zero else 'above'} zero", self.allowed)
         if number > LARGEST or 0 < number < SMALLEST:
-            raise fault(f"{shown(given)} is too {'large' if number > 1 else 'small'} to be {self.what}", self.allowed)
+            raise fault(f"{show_value(content)} is too {'large' if number > 1 else 'small'} to be {self.what}", self.allowed)
         if self.least is not None and number < self.least:
-            raise fault(f"{shown(given)} is below {self.least:g}", self.allowed)
+            raise fault(f"{show_value(content)} is below {self.least:g}", self.allowed)
         if self.most is not None and number > self.most:
-            raise fault(f"{shown(given)} is above {self.most:g}", self.allowed)
+            raise fault(f"{show_value(content)} is above {self.most:g}", self.allowed)
         if self.whole:
             if number != int(number):
-                raise fault(f"{shown(given)} is not a whole number", self.allowed)
+                raise fault(f"{show_value(content)} is not a whole number", self.allowed)
             return int(number)
         return number
 
@@ -133,7 +133,7 @@ Bytes = Annotated[float, Quantity("a size", units.parse_bytes, ("80GiB", "1.5TB"
 Seconds = Annotated[float, Quantity("a duration", units.parse_seconds, ("50ms", "30min", "72h", "7d"))]
 Usd = Annotated[float, Quantity("an amount in USD", units.parse_usd, ("$500", "1,200 USD", "$1.5k"))]
 Count = Annotated[float, Quantity("a count", parse_items, ("250k", "50M documents", 4000))]
-Whole = Annotated[int, Quantity("a whole number", parse_items, (8, "1.2k"), whole=True)]
+WholeNumber = Annotated[int, Quantity("a whole number", parse_items, (8, "1.2k"), whole=True)]
 WholeOrZero = Annotated[int, Quantity(what="a whole number or zero", read=parse_items, examples=(0, 8), whole=True, zero=True)]
 Tokens = Annotated[float, Quantity("a count of tokens", parse_tokens, ("4M tokens", "20B", 8192), least=1)]
 Rate = Annotated[float, Quantity("a rate", parse_item_rate, ("12 req/s", "1.2k/min", "5M tokens/day"))]

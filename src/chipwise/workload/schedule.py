@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 from chipwise.spelling import nearest
 from chipwise.units import HOUR, WEEK
 from chipwise.workload.cron import check_cron, starts_per_week
-from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, shown
+from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, show_value
 from chipwise.workload.quantity import Seconds
 
 HOURS_PER_WEEK = WEEK / HOUR
@@ -97,9 +97,9 @@ def parse_zone(text: object) -> str:
     """An IANA time zone, checked against the machine's database, or by its form on a machine that has none."""
     allowed = "an IANA time zone such as Europe/Berlin, America/New_York or UTC"
     if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", text):
-        raise fault(f"{shown(text)} is not a time zone", allowed)
+        raise fault(f"{show_value(text)} is not a time zone", allowed)
     if not _is_zone(text) and _is_zone("Europe/London"):  # the second: there is a database that could know it
-        raise fault(f"{shown(text)} is not a time zone", allowed, lambda: _near_zones(text))
+        raise fault(f"{show_value(text)} is not a time zone", allowed, lambda: _near_zones(text))
     return text
 
 
@@ -129,7 +129,7 @@ def parse_clock(text: object) -> object:
         return text
     match = re.fullmatch(r"\s*(\d{1,2}):(\d{2})(?::00)?\s*", text) if isinstance(text, str) else None
     if match is None or (hour := int(match[1])) > 24 or (minute := int(match[2])) > 59 or (hour == 24 and minute):
-        raise fault(f"{shown(text)} is not a time of day", "24-hour times such as 08:00 or 17:30")
+        raise fault(f"{show_value(text)} is not a time of day", "24-hour times such as 08:00 or 17:30")
     return time(hour % 24, minute)
 
 

@@ -54,8 +54,8 @@ def _qwen2(fields: Fields) -> Form:
 def _qwen_experts(fields: Fields, form: Form) -> Form:
     """Layers with experts are every `decoder_sparse_step`-th, less those named in `mlp_only_layers`."""
     layers, step = fields.whole("num_hidden_layers", high=MANY_LAYERS), fields.whole("decoder_sparse_step", 1)
-    named = fields.wholes("mlp_only_layers", low=0) if fields.values.get("mlp_only_layers") else ()
-    sparse = [layer for layer in range(layers) if layer not in named and (layer + 1) % step == 0]
+    dense = fields.wholes("mlp_only_layers", low=0) if fields.values.get("mlp_only_layers") else ()
+    sparse = [layer for layer in range(layers) if layer not in dense and (layer + 1) % step == 0]
     form |= {"experts": fields.whole("num_experts"), "active_experts": fields.whole("num_experts_per_tok")}
     return form | {"expert_ffn": fields.whole("moe_intermediate_size"), "dense_layers": layers - len(sparse)}
 
@@ -95,11 +95,11 @@ def _gemma3_text(fields: Fields) -> Form:
     return _gemma(fields) | {"norms_per_layer": 4, "qk_norm": "head"} | _windows(fields, 4096, 6)
 
 
-def _windows(fields: Fields, window: int, every: int) -> Form:
-    """Sliding windows in all layers but each `every`-th (or as `layer_types` lists them)."""
+def _windows(fields: Fields, window: int, period: int) -> Form:
+    """Sliding windows in all layers but each `period`-th (or as `layer_types` lists them)."""
     layers = fields.whole("num_hidden_layers", high=MANY_LAYERS)
     listed = fields.values.get("layer_types") if fields.has("layer_types") else None
-    pattern = fields.whole("sliding_window_pattern", every)
+    pattern = fields.whole("sliding_window_pattern", period)
     windowed = listed.count("sliding_attention") if isinstance(listed, list) else layers - layers // pattern
     return {"window": fields.whole("sliding_window", window), "windowed_layers": min(windowed, layers)}
 

@@ -30,14 +30,14 @@ REMEDY = "Mend these fields, or name a known model such as llama-3.1-8b instead.
 EXAMPLE = "Write it like {kind: decoder, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 128256}."
 
 
-def shape_from_mapping(mapping: Mapping[str, object], where: str = "shape") -> Shape:
+def shape_from_mapping(mapping: Mapping[str, object], title: str = "shape") -> Shape:
     """The shape that the fields describe; InvalidFile (a BadInput) with every problem, each under its field's name.
 
-    `where` is what the message calls the place: a file, or the field that holds the shape.
+    `title` is what the message calls the place: a file, or the field that holds the shape.
     """
     fields = Fields(mapping)
     shape = _read(fields)
-    fields.finish(where, REMEDY if mapping else EXAMPLE)
+    fields.finish(title, REMEDY if mapping else EXAMPLE)
     assert shape is not None  # without problems there is a shape
     return shape
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chipwise.errors import BadInput, InvalidFile, Problem
-from chipwise.workload.model.fields import MANY, Fields
+from chipwise.workload.model.fields import LARGEST_SIZE, Fields
 
 EXAMPLE = "Write a list of models: - {name: my-model, shape: {layers: 32, hidden: 4096, heads: 32, ffn: 14336, vocab: 32000}}."
 
@@ -106,7 +106,7 @@ def _row(fields: Fields, path: str, line: int | None) -> Row:
         aliases=_aliases(fields),
         family=fields.text("family", "own"),
         year=fields.optional("year", low=1950, high=2200),
-        context=fields.optional("context", high=10 * MANY),
+        context=fields.optional("context", high=10 * LARGEST_SIZE),
         published_parameters=fields.optional("published_parameters", high=10**16),
         source=fields.text("source", "a file of your own"),
         as_of=str(fields.values.get("as_of") or "")[:10] if fields.has("as_of") else "",  # YAML reads a date as a date
@@ -132,7 +132,7 @@ def _entries(path: Path) -> tuple[list[object], list[int]]:
     if document.problems:
         raise InvalidFile(str(path), document.problems, remedy=EXAMPLE)
     top: tuple[str | int, ...] = () if "" in document.data else ("models",)
-    found = document.data.get("" if not top else "models")
-    if not isinstance(found, list) or (top and set(document.data) != {"models"}):
+    entries = document.data.get("" if not top else "models")
+    if not isinstance(entries, list) or (top and set(document.data) != {"models"}):
         raise BadInput(f"{path} holds no list of models.", remedy=EXAMPLE)
-    return found, [document.lines[(*top, index)] for index in range(len(found))]
+    return entries, [document.lines[(*top, index)] for index in range(len(entries))]
