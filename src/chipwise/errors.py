@@ -52,7 +52,7 @@ class UnknownName(BadInput):
         hint = f"Did you mean {', '.join(nearest)}?" if nearest else None
         excerpt = name if len(name) <= 60 else name[:57] + "..."  # a pasted document is not repeated
         super().__init__(f"No {noun} is called {excerpt!r}.", remedy=" ".join(filter(None, (hint, remedy))) or None)
-        self.what = noun
+        self.noun = noun
         self.name = name
         self.nearest = tuple(nearest)
 

@@ -44,10 +44,10 @@ _CHIP_FIELDS = {*Chip.__dataclass_fields__, *Silicon.__dataclass_fields__, *map(
 class Complaint:
     row: str
     rule: str
-    found: str
+    value: str
 
     def __str__(self) -> str:
-        return f"{self.row}: {self.rule}: {self.found}"
+        return f"{self.row}: {self.rule}: {self.value}"
 
 
 def check(catalog: Catalog) -> list[Complaint]:

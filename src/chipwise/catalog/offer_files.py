@@ -63,7 +63,7 @@ _OPTIONS = (
 
 class _Odd(NamedTuple):
     verdict: Verdict
-    why: str
+    reason: str
     usual: str
 
 
@@ -158,7 +158,7 @@ def _read_file(
             if i in odd and option.purchase in odd[i]:
                 remark = odd[i][option.purchase]
                 offers.verdict[position] = VERDICTS.index(remark.verdict)
-                offers.text[position] = text_of((remark.why, sources[i] or rows[i][SOURCE], rows[i][NOTES], remark.usual))
+                offers.text[position] = text_of((remark.reason, sources[i] or rows[i][SOURCE], rows[i][NOTES], remark.usual))
 
 
 def _tops(column: Sequence[str], picked: list[int], option: _Option) -> array[float]:
@@ -193,7 +193,7 @@ def _replaced(
     remark, price = odd.get(option.purchase), float(row[option.price])
     near = price / 3 <= offer.usd_per_hour <= price * 3
     if remark is not None and remark.verdict in NEVER_WIN and offer.verdict is Verdict.FINE and near:
-        feed_offers[key] = replace(offer, verdict=remark.verdict, why=remark.why)
+        feed_offers[key] = replace(offer, verdict=remark.verdict, why=remark.reason)
     return True
 
 

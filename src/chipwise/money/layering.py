@@ -53,16 +53,16 @@ class Load:
     def of_steps(cls, machines: ArrayLike, step_hours: float = 1.0) -> Load:
         """One number per step; parts of a machine are whole machines."""
         counts = np.atleast_1d(np.asarray(machines, dtype=float))
-        return cls._of(counts, np.full(counts.shape, float(step_hours)))
+        return cls._from_columns(counts, np.full(counts.shape, float(step_hours)))
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[float, float]]) -> Load:
         """(machines, hours); hours without load are (0, hours), for commitments are paid then too."""
         table = np.asarray(tuple(pairs), dtype=float).reshape(-1, 2)
-        return cls._of(table[:, 0], table[:, 1])
+        return cls._from_columns(table[:, 0], table[:, 1])
 
     @classmethod
-    def _of(cls, counts: Floats, hours: Floats) -> Load:
+    def _from_columns(cls, counts: Floats, hours: Floats) -> Load:
         problems = []
         if not counts.size or not (np.isfinite(counts) & (counts >= 0)).all():
             problems.append(Problem("machines", "is empty, negative, or no number", allowed="0 or more for each step"))

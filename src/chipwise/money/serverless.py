@@ -90,7 +90,7 @@ class Part:
 
     provider: str
     name: str
-    what: str  # request | vcpu | memory | disk
+    resource: str  # request | vcpu | memory | disk
     usd: float  # per request, vCPU-second or GB-second
     row: ServerlessPrice
 
@@ -139,11 +139,11 @@ def read(catalog: Catalog, rows: Iterable[ServerlessPrice] | None = None) -> Ser
             unread.append(Unread(row, "no price was found"))
         elif (resource := _part(row)) is not None:
             parts.append(
-                Part(provider=row.provider, name=_platform(row), what=resource, usd=row.usd / _UNITS[row.unit][0], row=row)
+                Part(provider=row.provider, name=_platform(row), resource=resource, usd=row.usd / _UNITS[row.unit][0], row=row)
             )
         else:
             priced_rows.append(row)
-    on_top = {(part.provider, part.name, part.what): part.usd for part in reversed(parts)}  # the first of several counts
+    on_top = {(part.provider, part.name, part.resource): part.usd for part in reversed(parts)}  # the first of several counts
     services: list[Service] = []
     for row in priced_rows:
         try:
@@ -229,7 +229,7 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
 
 def _cpu_containers(parts: Iterable[Part]) -> list[Service]:
     """Platforms that sell vCPU and memory apart run containers without a GPU as well."""
-    prices = {(part.provider, part.name, part.what): part for part in reversed(list(parts))}
+    prices = {(part.provider, part.name, part.resource): part for part in reversed(list(parts))}
     services: list[Service] = []
     for (provider, name, resource), cpu in sorted(prices.items()):
         memory = prices.get((provider, name, resource.replace("vcpu", "memory")))

@@ -78,9 +78,9 @@ class Saving:
 
 
 class _Stretches(NamedTuple):
-    """`many` equal stretches of `long_s`, and one last of `last_s`."""
+    """`number` equal stretches of `long_s`, and one last of `last_s`."""
 
-    many: Floats
+    number: Floats
     long_s: Floats
     last_s: Floats
 
@@ -253,8 +253,8 @@ def _ninetieth(
     finite = _Stretches(*(part[rows] for part in parts))
     mean, variance = _extra_moments(finite.last_s, rate[rows], restart[rows], wait[rows])
     long_mean, long_variance = _extra_moments(finite.long_s, rate[rows], restart[rows], wait[rows])
-    mean = np.maximum(mean + finite.many * long_mean, 1e-300)
-    spread = np.sqrt(np.maximum(variance + finite.many * long_variance, 0.0) / averaged[rows])
+    mean = np.maximum(mean + finite.number * long_mean, 1e-300)
+    spread = np.sqrt(np.maximum(variance + finite.number * long_variance, 0.0) / averaged[rows])
     extra = mean + spread * (_NORMAL_90 + (_NORMAL_90**2 - 1) / 3 * np.minimum(spread / mean, 1.0))
     alone = averaged[rows] == 1
     extra = np.where(alone & (lucky[rows] >= 0.9), 0.0, extra)  # nine runs in ten meet no loss at all
@@ -275,7 +275,7 @@ def _extra_quantile(parts: _Stretches, rate: Floats, restart: Floats, wait: Floa
     s: Complexes = 1j * (np.pi * order / reach[:, None])  # E[exp(s D)] with s imaginary: the characteristic function
     logs = _log_transform(parts.last_s, rate, restart, wait, s)
     even = np.allclose(parts.long_s, parts.last_s, rtol=1e-9)  # as the best interval makes them
-    transform = np.exp(logs + parts.many[:, None] * (logs if even else _log_transform(parts.long_s, rate, restart, wait, s)))
+    transform = np.exp(logs + parts.number[:, None] * (logs if even else _log_transform(parts.long_s, rate, restart, wait, s)))
     smooth = np.sinc(order / _TERMS)
     series = np.zeros((len(rate), 2 * _TERMS))
     series[:, 1:_TERMS] = (transform - lucky[:, None]).real * smooth * (2 / (np.pi * order))

@@ -97,7 +97,7 @@ class StorageChoice:
     compression: str  # zstd | none
     assumed: tuple[str, ...]
     _best: _Candidate
-    _others: tuple[_Candidate, ...]  # all that were weighed
+    _candidates: tuple[_Candidate, ...]  # all that were weighed
     _need: _Need
 
     @property
@@ -111,14 +111,14 @@ class StorageChoice:
 
     @property
     def why(self) -> str:
-        return _reason(self._best, sum(one.feeds for one in self._others), self._need)
+        return _reason(self._best, sum(one.feeds for one in self._candidates), self._need)
 
     @property
     def rejected(self) -> tuple[tuple[str, str], ...]:
         """(tier, reason with the number) of the best of every other tier, and of the places that cannot hold the data."""
-        rejections = list(_rejections(self._best, self._others, self._need))
+        rejections = list(_rejections(self._best, self._candidates, self._need))
         if not self.resident:
-            if not any(one.tier == "local-nvme" for one in self._others):
+            if not any(one.tier == "local-nvme" for one in self._candidates):
                 rejections.append(("local-nvme", self._need.unfit("local-nvme")))
             rejections.append(("memory", self._need.unfit("memory")))
         return tuple(rejections)
@@ -194,7 +194,7 @@ class Tiers:
             compression="zstd" if shrink > 1.0 else "none",
             assumed=best.priced.assumed + (shelf.local_assumed if best.tier == "local-nvme" else ()),
             _best=best,
-            _others=tuple(candidates),
+            _candidates=tuple(candidates),
             _need=need,
         )
 

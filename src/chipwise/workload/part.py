@@ -94,7 +94,7 @@ class Choice:
     """Annotates an enum so that case and separators do not count and a typo is answered with the nearest name."""
 
     names: type[StrEnum]
-    what: str  # "an objective", as it stands in "'x' is not an objective"
+    noun: str  # "an objective", as it stands in "'x' is not an objective"
     aliases: tuple[tuple[str, str], ...] = ()  # (what people also write, the member's value)
 
     @property
@@ -109,7 +109,7 @@ class Choice:
         choice = known.get(fold(value)) if isinstance(value, str) else None
         if choice is None:
             spellings = {fold(member.value): member.value for member in self.names} | {fold(a): m for a, m in self.aliases}
-            raise fault(f"{show_value(value)} is not {self.what}", self.allowed, near_spelling(value, spellings))
+            raise fault(f"{show_value(value)} is not {self.noun}", self.allowed, near_spelling(value, spellings))
         return choice
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -31,9 +31,9 @@ def json_schema() -> JsonSchema:
     definitions: JsonSchema = adapter().json_schema(by_alias=True, mode="validation")["$defs"]
     for model in _all_parts(Part):
         _describe(model, definitions.get(model.__name__))
-    quantities = {_shape(mark): (_pascal(mark.what), mark) for mark in _quantities()}
+    quantities = {_shape(mark): (_pascal(mark.noun), mark) for mark in _quantities()}
     definitions = {name: _tidy(definition, quantities) for name, definition in definitions.items()}
-    definitions |= {name: json.loads(shape) | {"description": mark.what} for shape, (name, mark) in quantities.items()}
+    definitions |= {name: json.loads(shape) | {"description": mark.noun} for shape, (name, mark) in quantities.items()}
     plain = {name for name, definition in definitions.items() if "properties" not in json.dumps(definition)}
     overlays = {
         f"{name}{_OVERLAY}": _as_overlay(definition, plain) for name, definition in definitions.items() if name not in plain

@@ -44,7 +44,7 @@ class Fields:
         troubled = {problem.field.rpartition(".")[2] for problem in self.problems}
         return troubled.isdisjoint(names)
 
-    def whole(self, name: str, default: int | None = None, *, low: int = 1, high: int = LARGEST_SIZE) -> int:
+    def whole_number(self, name: str, default: int | None = None, *, low: int = 1, high: int = LARGEST_SIZE) -> int:
         """A whole number from `low` to `high`; required unless there is a default."""
         if not self.has(name):
             if default is None:
@@ -53,9 +53,9 @@ class Fields:
         return self._checked(name, self.values[name], low, high)
 
     def optional(self, name: str, *, low: int = 1, high: int = LARGEST_SIZE) -> int | None:
-        return self.whole(name, low=low, high=high) if self.has(name) else None
+        return self.whole_number(name, low=low, high=high) if self.has(name) else None
 
-    def wholes(
+    def whole_numbers(
         self, name: str, default: tuple[int, ...] | None = None, *, low: int = 1, high: int = LARGEST_SIZE
     ) -> tuple[int, ...]:
         """A list of whole numbers; one number alone is a list of one."""
