@@ -85,7 +85,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PriceComponent:
     """A price that comes on top of the services of one provider and platform."""
 
     provider: str
@@ -104,7 +104,7 @@ class Unread:
 @dataclass(frozen=True, slots=True)
 class Services:
     services: tuple[Service, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[PriceComponent, ...]
     unread: tuple[Unread, ...]
 
 
@@ -129,7 +129,7 @@ _DOUBTS = ("as low as", "unverified", "RE-CHECK", "seen only in secondary notes"
 def read(catalog: Catalog, rows: Iterable[ServerlessPrice] | None = None) -> Services:
     """The catalog's serverless table; `rows` in its place are for a user's own prices."""
     names = Names(catalog)
-    parts: list[Part] = []
+    parts: list[PriceComponent] = []
     unread: list[Unread] = []
     priced_rows: list[ServerlessPrice] = []
     for row in catalog.rows("serverless") if rows is None else rows:
@@ -139,7 +139,9 @@ def read(catalog: Catalog, rows: Iterable[ServerlessPrice] | None = None) -> Ser
             unread.append(Unread(row, "no price was found"))
         elif (resource := _part(row)) is not None:
             parts.append(
-                Part(provider=row.provider, name=_platform(row), resource=resource, usd=row.usd / _UNITS[row.unit][0], row=row)
+                PriceComponent(
+                    provider=row.provider, name=_platform(row), resource=resource, usd=row.usd / _UNITS[row.unit][0], row=row
+                )
             )
         else:
             priced_rows.append(row)
@@ -227,7 +229,7 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
     )
 
 
-def _cpu_containers(parts: Iterable[Part]) -> list[Service]:
+def _cpu_containers(parts: Iterable[PriceComponent]) -> list[Service]:
     """Platforms that sell vCPU and memory apart run containers without a GPU as well."""
     prices = {(part.provider, part.name, part.resource): part for part in reversed(list(parts))}
     services: list[Service] = []

@@ -33,7 +33,7 @@ class Speed(Protocol):
     def first_byte_s(self) -> float: ...
 
 
-class Product(NamedTuple):
+class StorageProduct(NamedTuple):
     """Something a provider sells, and how its speed is bought."""
 
     provider: str
@@ -52,10 +52,10 @@ class Product(NamedTuple):
 
 _LUSTRE = 125 * MB / TIB  # the slowest and cheapest SSD class
 _PRODUCTS = (
-    Product("aws", "S3", "Standard storage", "object-store"),
-    Product("gcp", "Cloud Storage", "standard", "object-store"),
-    Product("coreweave", "storage", "AI Object Storage hot", "object-store"),
-    Product(
+    StorageProduct("aws", "S3", "Standard storage", "object-store"),
+    StorageProduct("gcp", "Cloud Storage", "standard", "object-store"),
+    StorageProduct("coreweave", "storage", "AI Object Storage hot", "object-store"),
+    StorageProduct(
         provider="aws",
         service="EBS",
         item="gp3 storage",
@@ -66,13 +66,17 @@ _PRODUCTS = (
         included_iops=3000,
         most_iops=16_000,
     ),
-    Product(provider="aws", service="EBS", item="st1 storage", tier="hard-disk", per_byte=40 * MB / TIB, least_bytes=125 * GB),
+    StorageProduct(
+        provider="aws", service="EBS", item="st1 storage", tier="hard-disk", per_byte=40 * MB / TIB, least_bytes=125 * GB
+    ),
     # Persistent disks read 0.12, 0.28 and 0.48 MiB/s for each GiB.
-    Product(provider="gcp", service="Persistent Disk", item="pd-standard", tier="hard-disk", per_byte=0.12 * MIB / GIB),
-    Product(provider="gcp", service="Persistent Disk", item="pd-balanced", tier="network-block", per_byte=0.28 * MIB / GIB),
-    Product(provider="gcp", service="Persistent Disk", item="pd-ssd", tier="network-block", per_byte=0.48 * MIB / GIB),
+    StorageProduct(provider="gcp", service="Persistent Disk", item="pd-standard", tier="hard-disk", per_byte=0.12 * MIB / GIB),
+    StorageProduct(
+        provider="gcp", service="Persistent Disk", item="pd-balanced", tier="network-block", per_byte=0.28 * MIB / GIB
+    ),
+    StorageProduct(provider="gcp", service="Persistent Disk", item="pd-ssd", tier="network-block", per_byte=0.48 * MIB / GIB),
     # E30 reads 100 MB/s and P4 25 MB/s; several are striped.
-    Product(
+    StorageProduct(
         provider="azure",
         service="Managed disk",
         item="standard SSD E30 1 TiB LRS",
@@ -81,7 +85,7 @@ _PRODUCTS = (
         per_byte=100 * MB / TIB,
         least_bytes=TIB,
     ),
-    Product(
+    StorageProduct(
         provider="azure",
         service="Managed disk",
         item="premium P4 32 GiB LRS",
@@ -91,12 +95,12 @@ _PRODUCTS = (
         least_bytes=32 * GIB,
     ),
     # The price of storage alone is that of the lower-cost level, 240 kB/s for each GB.
-    Product(provider="oci", service="Block Volume", item="storage", tier="network-block", per_byte=240e3 / GB),
-    Product(provider="aws", service="EFS", item="Standard storage", tier="nfs", rate_item="provisioned throughput"),
-    Product(provider="aws", service="FSx for OpenZFS", item="SSD storage", tier="nfs", rate_item="throughput"),
-    Product("azure", "Azure Files", "transaction optimized LRS", "nfs"),
-    Product("oci", "File Storage", "storage", "nfs"),
-    Product(
+    StorageProduct(provider="oci", service="Block Volume", item="storage", tier="network-block", per_byte=240e3 / GB),
+    StorageProduct(provider="aws", service="EFS", item="Standard storage", tier="nfs", rate_item="provisioned throughput"),
+    StorageProduct(provider="aws", service="FSx for OpenZFS", item="SSD storage", tier="nfs", rate_item="throughput"),
+    StorageProduct("azure", "Azure Files", "transaction optimized LRS", "nfs"),
+    StorageProduct("oci", "File Storage", "storage", "nfs"),
+    StorageProduct(
         provider="aws",
         service="FSx for Lustre",
         item="persistent SSD 125 MB/s/TiB",
@@ -105,16 +109,16 @@ _PRODUCTS = (
         per_byte=_LUSTRE,
         least_bytes=1.2 * TIB,
     ),
-    Product(
+    StorageProduct(
         provider="coreweave", service="storage", item="Distributed File Storage", tier="parallel-file-system", per_byte=_LUSTRE
     ),
 )
 # What stands for a tier where a provider lists none of it.
 _TYPICAL = (
-    Product("", "typical", "object store", "object-store"),
-    Product("", "typical", "block volume", "network-block"),
-    Product("", "typical", "shared file system", "nfs"),
-    Product(
+    StorageProduct("", "typical", "object store", "object-store"),
+    StorageProduct("", "typical", "block volume", "network-block"),
+    StorageProduct("", "typical", "shared file system", "nfs"),
+    StorageProduct(
         provider="",
         service="typical",
         item="parallel file system",
@@ -132,7 +136,7 @@ class Priced(NamedTuple):
     """A product with its prices in one region and the speed of its tier."""
 
     name: str
-    product: Product
+    product: StorageProduct
     speed: Speed
     usd_per_byte: float  # and month
     usd_per_rate: float  # a byte/s and month, above what is included
@@ -206,7 +210,7 @@ class Shelves:
         return shelf
 
     def _priced(
-        self, name: str, product: Product, prices: tuple[float, float, float], get: float, assumed: tuple[str, ...]
+        self, name: str, product: StorageProduct, prices: tuple[float, float, float], get: float, assumed: tuple[str, ...]
     ) -> Priced:
         stored = product.tier == "object-store"
         shared = product.tier in ("object-store", "nfs", "parallel-file-system")

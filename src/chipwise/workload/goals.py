@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema
 from chipwise.countries import members
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.country import Country
-from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, show_value
+from chipwise.workload.part import EnumChoice, Flaw, JsonSchema, OneOrMore, Section, fault, show_value
 from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, WholeNumber, WholeOrZero
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -95,13 +95,17 @@ _FORMATS = (
 )
 _PERIODS = (("h", "hour"), ("d", "day"), ("mo", "month"), ("y", "year"), ("yr", "year"), ("run", "total"))
 _SECONDS_IN = {Period.HOUR: HOUR, Period.DAY: DAY, Period.MONTH: MONTH, Period.YEAR: YEAR}
-AnyPrecision = Annotated[Precision, Choice(Precision, "a precision", _FORMATS)]
-AnyPeriod = Annotated[Period, Choice(Period, "a period", _PERIODS)]
+AnyPrecision = Annotated[Precision, EnumChoice(Precision, "a precision", _FORMATS)]
+AnyPeriod = Annotated[Period, EnumChoice(Period, "a period", _PERIODS)]
 AnyProgramme = Annotated[
     Programme,
-    Choice(Programme, "a compliance programme", (("pci-dss", "pci"), ("soc 2 type ii", "soc2"), ("iso/iec 27001", "iso27001"))),
+    EnumChoice(
+        Programme, "a compliance programme", (("pci-dss", "pci"), ("soc 2 type ii", "soc2"), ("iso/iec 27001", "iso27001"))
+    ),
 ]
-AnyWhere = Annotated[Where, Choice(Where, "a place", (("on-prem", "owned"), ("on-premises", "owned"), ("datacenter", "owned")))]
+AnyWhere = Annotated[
+    Where, EnumChoice(Where, "a place", (("on-prem", "owned"), ("on-premises", "owned"), ("datacenter", "owned")))
+]
 
 
 _PERCENTILE = r"p\d{1,3}(?:\.\d{1,4})?"
@@ -149,7 +153,7 @@ class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)]
         return reference
 
 
-class Budget(Part):
+class Budget(Section):
     """The most to be spent: in all, or per hour, day, month or year. "$500" is in all, "$2k/month" per month."""
 
     usd: Usd
@@ -190,10 +194,10 @@ def _moment(value: object) -> object:
     return moment
 
 
-class Goals(Part):
+class Goals(Section):
     """What is to be reached, and what to prefer among the plans that reach it."""
 
-    objective: Annotated[Objective, Choice(Objective, "an objective")] = Objective.COST
+    objective: Annotated[Objective, EnumChoice(Objective, "an objective")] = Objective.COST
     """What to make small once the goals are met."""
     deadline: Annotated[Seconds, BeforeValidator(_no_date)] | None = None
     """Longest time from start to end."""
@@ -223,7 +227,7 @@ def _above(part: LatencyGoal, whole: LatencyGoal) -> str | None:
     return next((key for key, seconds in part.root.items() if seconds > whole.root.get(key, float("inf"))), None)
 
 
-class Range(Part):
+class Range(Section):
     """From `min` to `max`, either of which may be left open. A plain number is both."""
 
     min: WholeNumber | None = None
@@ -242,7 +246,7 @@ class Range(Part):
             yield Flaw("min", f"{self.min} is above max, which is {self.max}", also=("max",))
 
 
-class Avoid(Part):
+class Avoid(Section):
     """What must not be used although the other limits would allow it."""
 
     clouds: Texts = ()
@@ -289,7 +293,7 @@ def _need(value: object) -> object:
     return " ".join(value.split())
 
 
-class Limits(Part):
+class Limits(Section):
     """What every plan must keep to. An empty list limits nothing."""
 
     clouds: Texts = ()

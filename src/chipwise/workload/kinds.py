@@ -16,7 +16,7 @@ from chipwise.workload.data import Data, Labels, Name, Traffic
 from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import AnyPrecision, Goals, Limits, Precision, Range, Text
 from chipwise.workload.media import Resolution, Video
-from chipwise.workload.part import Choice, Flaw, Part, exactly_one, fault, show_value
+from chipwise.workload.part import EnumChoice, Flaw, Section, exactly_one, fault, show_value
 from chipwise.workload.program import Program
 from chipwise.workload.quantity import Bandwidth, Bytes, Count, Flop, Rate, Seconds, Share, Tokens, WholeNumber, WholeOrZero
 from chipwise.workload.schedule import Always, Schedule
@@ -69,10 +69,10 @@ def _model(value: object) -> object:
 Model = Annotated[
     Text | Mapping[str, JsonValue], BeforeValidator(_model), Field(examples=["llama-3.1-8b", "meta-llama/Llama-3.1-8B"])
 ]
-AnyRecompute = Annotated[Recompute, Choice(Recompute, "a way to recompute")]
+AnyRecompute = Annotated[Recompute, EnumChoice(Recompute, "a way to recompute")]
 
 
-class Common(Part):
+class Common(Section):
     """What every workload may say about itself."""
 
     name: Name
@@ -112,7 +112,7 @@ class Learning(Common):
     """Samples per optimiser step over all chips, instead of batch_tokens."""
     precision: AnyPrecision = Precision.BF16
     optimizer: Annotated[
-        Optimizer, Choice(Optimizer, "an optimizer", (("adam", "adamw"), ("paged-adamw-8bit", "adamw-8bit")))
+        Optimizer, EnumChoice(Optimizer, "an optimizer", (("adam", "adamw"), ("paged-adamw-8bit", "adamw-8bit")))
     ] = Optimizer.ADAMW
     recompute: AnyRecompute | None = None
     """Activations computed again in the backward pass to save memory; left open, the plan chooses."""
@@ -140,7 +140,7 @@ class Finetune(Learning):
     """Adapting a trained model: all of it, low-rank adapters, or adapters over 4-bit weights."""
 
     kind: Literal["finetune"] = "finetune"
-    method: Annotated[Method, Choice(Method, "a method")]
+    method: Annotated[Method, EnumChoice(Method, "a method")]
     rank: WholeNumber | None = None
     """Rank of the adapters; 16 unless given."""
     targets: Literal["attention", "all-linear"] = "all-linear"
@@ -223,11 +223,12 @@ class Batch(Common):
         yield from _prompt_fits(self.input_tokens, self.shared_prefix_tokens, None)
 
 
-class Communication(Part):
+class Communication(Section):
     """What the parts of a distributed computation send each other in one step."""
 
     pattern: Annotated[
-        Pattern, Choice(Pattern, "a communication pattern", (("stencil", "halo"), ("neighbour", "halo"), ("fft", "alltoall")))
+        Pattern,
+        EnumChoice(Pattern, "a communication pattern", (("stencil", "halo"), ("neighbour", "halo"), ("fft", "alltoall"))),
     ]
     bytes_per_step: Bytes | None = None
     """Sent by each chip in one step."""
@@ -260,7 +261,7 @@ class Hpc(Common):
             yield Flaw("", "one of flop_per_step and bytes_per_step is needed", also=("flop_per_step", "bytes_per_step"))
 
 
-class Measured(Part):
+class Measured(Section):
     """A time taken on a known chip, from which others are estimated."""
 
     on: Text
@@ -298,7 +299,7 @@ class Transcode(Common):
         yield from exactly_one(self, "streams", "duration")
 
 
-class Circuit(Part):
+class Circuit(Section):
     """What a known FPGA design takes of its device."""
 
     luts: Count | None = None
@@ -329,7 +330,7 @@ class Stream(Common):
             yield Flaw("message_size", "is needed where messages is given", also=("messages",))
 
 
-class Quantum(Part):
+class Quantum(Section):
     """The circuits of one iteration."""
 
     qubits: WholeNumber
@@ -343,7 +344,7 @@ class Quantum(Part):
     """A named quantum processor or simulator; left open, the plan chooses."""
 
 
-class Classical(Part):
+class Classical(Section):
     """The work between the circuits of one iteration."""
 
     flop: Flop | None = None
@@ -376,7 +377,7 @@ class Interactive(Common):
     """Share of a session in which the accelerator computes."""
     idle_after: Seconds | None = None
     """Idle time after which a session is stopped."""
-    sharing: Annotated[Sharing, Choice(Sharing, "a way of sharing", (("mig", "slices"), ("time-slicing", "time")))] = (
+    sharing: Annotated[Sharing, EnumChoice(Sharing, "a way of sharing", (("mig", "slices"), ("time-slicing", "time")))] = (
         Sharing.NONE
     )
     """Whether people may share one chip: not at all, in slices with memory of their own, or in turns."""

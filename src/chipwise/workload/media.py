@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chipwise.workload.part import Choice, JsonSchema, Part, fault
+from chipwise.workload.part import EnumChoice, JsonSchema, Section, fault
 from chipwise.workload.quantity import Bandwidth, FrameRate
 
 _RESOLUTIONS = {
@@ -28,7 +28,7 @@ _RESOLUTIONS = {
 }
 
 
-class Resolution(Part):
+class Resolution(Section):
     """Width and height in pixels; 1080p, 4k and 1920x1080 are read as well."""
 
     width: Annotated[int, Field(gt=0, le=65536)]
@@ -68,10 +68,10 @@ class Codec(StrEnum):
 _CODECS = (("avc", "h264"), ("x264", "h264"), ("hevc", "h265"), ("x265", "h265"), ("svt-av1", "av1"))
 
 
-class Video(Part):
+class Video(Section):
     """One stream of video."""
 
-    codec: Annotated[Codec, Choice(Codec, "a codec", _CODECS)]
+    codec: Annotated[Codec, EnumChoice(Codec, "a codec", _CODECS)]
     resolution: Resolution
     fps: FrameRate
     bit_depth: Annotated[int, Field(ge=8, le=16)] = 8

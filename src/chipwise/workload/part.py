@@ -44,8 +44,8 @@ class Flaw:
     near: Near = tuple
 
 
-class Part(BaseModel):
-    """Base of all parts. `shorthand` names the field meant when a plain value stands where the mapping would."""
+class Section(BaseModel):
+    """Base of all sections. `shorthand` names the field meant when a plain value stands where the mapping would."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, populate_by_name=True, allow_inf_nan=False)
     shorthand: ClassVar[str | None] = None
@@ -90,7 +90,7 @@ class Part(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EnumChoice:
     """Annotates an enum so that case and separators do not count and a typo is answered with the nearest name."""
 
     names: type[StrEnum]

@@ -26,11 +26,11 @@ from chipwise.workload.kinds import (
     Train,
     Transcode,
 )
-from chipwise.workload.part import Flaw, Part
+from chipwise.workload.part import Flaw, Section
 from chipwise.workload.quantity import Bytes
 
 
-class HandOff(Part):
+class HandOff(Section):
     """What one stage gives to another: so much in all, or so much per item."""
 
     source: Text = Field(alias="from")

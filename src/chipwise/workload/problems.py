@@ -20,7 +20,7 @@ from chipwise.errors import Problem
 from chipwise.spelling import nearest
 from chipwise.workload.kinds import Common
 from chipwise.workload.overlay import Layered, Spot
-from chipwise.workload.part import Choice, Flaw, show_value
+from chipwise.workload.part import EnumChoice, Flaw, show_value
 from chipwise.workload.pipeline import KINDS, Workload
 from chipwise.workload.quantity import Quantity
 from chipwise.workload.source import Where
@@ -247,7 +247,7 @@ def _expected(loc: Where) -> str | None:
     if info is None:
         return None
     for mark in (*info.metadata, *(inner for part in get_args(info.annotation) for inner in getattr(part, "__metadata__", ()))):
-        if isinstance(mark, Quantity | Choice):
+        if isinstance(mark, Quantity | EnumChoice):
             return mark.allowed
     if isinstance(info.annotation, type) and issubclass(info.annotation, StrEnum):
         return ", ".join(info.annotation)

@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from chipwise.workload.goals import Text
-from chipwise.workload.part import Choice, Flaw, Part, fault, show_value
+from chipwise.workload.part import EnumChoice, Flaw, Section, fault, show_value
 
 MOST_WORDS = 400
 LONGEST_WORD = 16_384
@@ -166,7 +166,7 @@ def _trigger(value: object) -> object:
 SettingName = Annotated[str, BeforeValidator(_setting)]
 
 
-class Program(Part):
+class Program(Section):
     """What runs. Left out, the usual program of the kind is written down, and rendered files say where to put yours."""
 
     image: Annotated[str, BeforeValidator(_image)] | None = None
@@ -181,10 +181,10 @@ class Program(Part):
     """Where a service listens."""
     health: Annotated[str, BeforeValidator(_path)] | None = None
     """What a service answers when it is well, such as /health."""
-    framework: Annotated[Framework, Choice(Framework, "a framework", (("torch", "pytorch"), ("tf", "tensorflow")))] | None = (
-        None
-    )
-    engine: Annotated[Engine, Choice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
+    framework: (
+        Annotated[Framework, EnumChoice(Framework, "a framework", (("torch", "pytorch"), ("tf", "tensorflow")))] | None
+    ) = None
+    engine: Annotated[Engine, EnumChoice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
     requirements: Annotated[str, BeforeValidator(_requirements)] | None = None
     """A file of Python packages beside the program, to be installed into the image."""
     checkpoints: Annotated[Text, BeforeValidator(_checkpoints)] | None = None

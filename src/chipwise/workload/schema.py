@@ -18,7 +18,7 @@ from typing import Any
 
 from chipwise.workload import quantity
 from chipwise.workload.overlay import KEY
-from chipwise.workload.part import JsonSchema, Part
+from chipwise.workload.part import JsonSchema, Section
 from chipwise.workload.pipeline import KINDS
 from chipwise.workload.problems import adapter
 from chipwise.workload.quantity import Quantity
@@ -29,7 +29,7 @@ _OVERLAY = "Overlay"
 def json_schema() -> JsonSchema:
     """The schema of a workload file, draft 2020-12."""
     definitions: JsonSchema = adapter().json_schema(by_alias=True, mode="validation")["$defs"]
-    for model in _all_parts(Part):
+    for model in _all_parts(Section):
         _describe(model, definitions.get(model.__name__))
     quantities = {_shape(mark): (_pascal(mark.noun), mark) for mark in _quantities()}
     definitions = {name: _tidy(definition, quantities) for name, definition in definitions.items()}
@@ -64,13 +64,13 @@ def schema_text() -> str:
     return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
-def _all_parts(model: type[Part]) -> Iterable[type[Part]]:
+def _all_parts(model: type[Section]) -> Iterable[type[Section]]:
     for inner in model.__subclasses__():
         yield inner
         yield from _all_parts(inner)
 
 
-def _describe(model: type[Part], definition: JsonSchema | None) -> None:
+def _describe(model: type[Section], definition: JsonSchema | None) -> None:
     """Descriptions from the strings under the fields; `kind` is always to be written."""
     if definition is None:
         return
@@ -81,10 +81,10 @@ def _describe(model: type[Part], definition: JsonSchema | None) -> None:
         full["required"] = ["kind", *(name for name in full.get("required", []) if name != "kind")]
 
 
-def _field_texts(model: type[Part]) -> dict[str, str]:
+def _field_texts(model: type[Section]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for owner in reversed(model.__mro__):
-        if not issubclass(owner, Part) or owner is Part:
+        if not issubclass(owner, Section) or owner is Section:
             continue
         body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
         assert isinstance(body, ast.ClassDef)

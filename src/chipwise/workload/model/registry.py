@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.errors import InvalidFile, Problem, UnknownName
 from chipwise.spelling import nearest
-from chipwise.workload.model.rows import EXAMPLE, Row, read_csv, read_yaml
+from chipwise.workload.model.rows import EXAMPLE, ModelRow, read_csv, read_yaml
 
 if TYPE_CHECKING:
     from chipwise.workload.model.shape import Shape
@@ -50,8 +50,8 @@ class Model:
 class Registry:
     """Models by every name they go by. A later row takes over the names of an earlier one."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows: dict[str, Row] = {}
+    def __init__(self, rows: Iterable[ModelRow]) -> None:
+        self._rows: dict[str, ModelRow] = {}
         self._names: dict[str, str] = {}
         self._models: dict[str, Model] = {}  # those that were asked for: a plan asks thousands of times for one
         bare: dict[str, str] = {}
@@ -79,7 +79,7 @@ class Registry:
             known = self._models[name] = self._built(self._rows[name])
         return known
 
-    def _built(self, row: Row) -> Model:
+    def _built(self, row: ModelRow) -> Model:
         from chipwise.workload.model.inline import shape_from_mapping  # who only lists names need not load the shapes
 
         return Model(
@@ -155,7 +155,7 @@ def key(name: str) -> str:
     return "-".join(re.findall(r"[a-z]+|\d+(?:\.\d+)*", name.casefold()))
 
 
-def _problems_of(row: Row, registry: Registry) -> list[Problem]:
+def _problems_of(row: ModelRow, registry: Registry) -> list[Problem]:
     try:
         registry.model(row.name)
     except InvalidFile as error:
@@ -185,5 +185,5 @@ def _packaged() -> Registry:
 
 
 @cache
-def _packaged_rows() -> tuple[Row, ...]:
+def _packaged_rows() -> tuple[ModelRow, ...]:
     return tuple(row for path in sorted(DATA.glob("*.csv")) for row in read_csv(path))

@@ -25,7 +25,7 @@ EXAMPLE = "Write a list of models: - {name: my-model, shape: {layers: 32, hidden
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ModelRow:
     """A model before its shape is built: where it stands, what is said about it, and the fields of its shape."""
 
     path: str
@@ -44,12 +44,12 @@ class Row:
 ABOUT = ("name", "aliases", "family", "year", "context", "published_parameters", "source", "as_of")
 
 
-def read_csv(path: Path) -> Iterator[Row]:
+def read_csv(path: Path) -> Iterator[ModelRow]:
     """Our own rows, trusted to be well-formed: the data tests look at every one."""
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         for cells in reader:
-            yield Row(
+            yield ModelRow(
                 path=path.name,
                 line=reader.line_num,
                 name=cells["name"],
@@ -76,10 +76,10 @@ def _number(cell: str) -> int | None:
     return int(cell) if cell else None
 
 
-def read_yaml(path: Path) -> tuple[list[Row], list[Problem]]:
+def read_yaml(path: Path) -> tuple[list[ModelRow], list[Problem]]:
     """The entries of a user's file, with whatever is wrong with them apart from their shapes."""
     entries, lines = _entries(path)
-    rows: list[Row] = []
+    rows: list[ModelRow] = []
     problems: list[Problem] = []
     names: set[str] = set()
     for index, entry in enumerate(entries):
@@ -97,8 +97,8 @@ def read_yaml(path: Path) -> tuple[list[Row], list[Problem]]:
     return rows, problems
 
 
-def _row(fields: Fields, path: str, line: int | None) -> Row:
-    row = Row(
+def _row(fields: Fields, path: str, line: int | None) -> ModelRow:
+    row = ModelRow(
         path=path,
         line=line,
         name=fields.text("name", longest=200),
