@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-VAGUE_PERCENT_LIMIT = 10.9
-POSITIONAL_PERCENT_LIMIT = 75.0
-SHARED_CLASS_NAMES_LIMIT = 30
+VAGUE_PERCENT_LIMIT = 10.1
+POSITIONAL_PERCENT_LIMIT = 67.6
+SHARED_CLASS_NAMES_LIMIT = 28
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
