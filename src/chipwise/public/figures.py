@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from chipwise.units import show_number
+from chipwise.text import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Figure:
         return float(self.value)
 
     def __str__(self) -> str:
-        shown = [show_number(number) for number in (self.value, self.low, self.high)]
+        shown = [number(end) for end in (self.value, self.low, self.high)]
         return f"{shown[0]} {self.unit}".rstrip() + (f" ({shown[1]} to {shown[2]})" if self.low < self.high else "")
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.public.layout import LINES, html_table
-from chipwise.units import show_bytes
+from chipwise.text import plural, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Files(Mapping[str, str]):
         return [Path(folder) / path for path in write(Path(folder), {"": every}, force)]
 
     def __repr__(self) -> str:
-        lines = [f"  {file.path} ({show_bytes(len(file.text.encode()))})" for file in self.files]
+        lines = [f"  {file.path} ({size(len(file.text.encode()))})" for file in self.files]
         most = LINES - 2
         more = [f"  ... {len(lines) - most} more"] if len(lines) > most else []
-        return "\n".join([f"{len(lines)} files" if len(lines) != 1 else "1 file", *lines[:most], *more])
+        return "\n".join([plural(len(lines), "file"), *lines[:most], *more])
 
     def _repr_html_(self) -> str:
         return html_table(("target", "file"), [[file.target, file.path] for file in self.files], notes=self.notes)

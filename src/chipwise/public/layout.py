@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from chipwise.errors import MissingExtra
-from chipwise.units import show_number
+from chipwise.text import number
 
 LINES = 20  # that a result prints at most
 _WIDEST = 48  # letters of a cell
@@ -23,7 +23,7 @@ def cell(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return show_number(value, 4) if value == value else "-"
+            return number(value, 4) if value == value else "-"
         case Mapping():
             text = ", ".join(f"{key} {cell(inner)}" for key, inner in value.items())
         case list() | tuple():
