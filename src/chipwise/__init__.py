@@ -38,11 +38,11 @@ if TYPE_CHECKING:
         UnknownName,
     )
     from chipwise.money.cost import Cost, Line
-    from chipwise.public.choices import Choice, Loser, Missing, Stage
+    from chipwise.public.choices import Choice, Loser, Missing, StagePlan
     from chipwise.public.deploying import Audited
-    from chipwise.public.estimates import Estimate, Fit
-    from chipwise.public.figures import Figure
+    from chipwise.public.estimates import Estimate, MemoryFit
     from chipwise.public.files import Files, RenderedFile
+    from chipwise.public.intervals import Interval
     from chipwise.public.jobs import Job
     from chipwise.public.kinds import (
         Batch,
@@ -187,8 +187,8 @@ _HOMES = {
     ),
     "chipwise.money.cost": ("Cost", "Line"),
     "chipwise.public.deploying": ("Audited",),
-    "chipwise.public.estimates": ("Estimate", "Fit"),
-    "chipwise.public.figures": ("Figure",),
+    "chipwise.public.estimates": ("Estimate", "MemoryFit"),
+    "chipwise.public.intervals": ("Interval",),
     "chipwise.public.files": ("Files", "RenderedFile"),
     "chipwise.public.jobs": ("Job",),
     "chipwise.public.kinds": (
@@ -204,7 +204,7 @@ _HOMES = {
         "Train",
         "Transcode",
     ),
-    "chipwise.public.choices": ("Choice", "Loser", "Missing", "Stage"),
+    "chipwise.public.choices": ("Choice", "Loser", "Missing", "StagePlan"),
     "chipwise.public.plans": ("NoPlan", "Plan"),
     "chipwise.public.records": ("Record", "Table"),
     "chipwise.public.session": ("Session",),
@@ -223,11 +223,11 @@ __all__ = [
     "Choice",
     "Cost",
     "Estimate",
-    "Figure",
+    "Interval",
     "Files",
     "Finding",
     "Finetune",
-    "Fit",
+    "MemoryFit",
     "Hpc",
     "Hybrid",
     "Interactive",
@@ -257,7 +257,7 @@ __all__ = [
     "RenderedFile",
     "Serve",
     "Session",
-    "Stage",
+    "StagePlan",
     "Stream",
     "Table",
     "Train",

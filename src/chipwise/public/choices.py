@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chipwise.money.cost import Cost, Line
-from chipwise.public.figures import Figure
+from chipwise.public.intervals import Interval
 from chipwise.public.records import Record
 from chipwise.text import duration, mass, usd
 
@@ -29,8 +29,8 @@ class Choice:
     purchase: str  # on-demand, spot, reserved-1y, ...
     precision: str
     split: Mapping[str, Any]  # how the work is divided: tp, pp, ...
-    time: Figure  # seconds of a job; of a service those of one answer
-    speed: Figure | None  # work per second, or what a service answers
+    time: Interval  # seconds of a job; of a service those of one answer
+    speed: Interval | None  # work per second, or what a service answers
     cost: Cost
     usd_per_unit: float
     unit: str  # of `usd_per_unit`
@@ -79,7 +79,7 @@ def choice_of(view: Mapping[str, Any], kind: str, per: str) -> Choice:
         purchase=view["purchase"],
         precision=view["precision"],
         split=dict(view["split"]),
-        time=Figure.of(view["seconds"], "s"),
+        time=Interval.of(view["seconds"], "s"),
         speed=_speed(view, kind, per),
         cost=Cost(tuple(Line(line["name"], line["usd"], line["how"]) for line in view["lines"])),
         usd_per_unit=view["usd_per_unit"],
@@ -95,18 +95,18 @@ def choice_of(view: Mapping[str, Any], kind: str, per: str) -> Choice:
     )
 
 
-def _speed(view: Mapping[str, Any], kind: str, per: str) -> Figure | None:
+def _speed(view: Mapping[str, Any], kind: str, per: str) -> Interval | None:
     if per == "month":
         if view["requests_per_s"] is None:
             return None
         low, high = view["requests_per_s_range"] or (view["requests_per_s"],) * 2
-        return Figure(view["requests_per_s"], low, high, RATES.get(kind, "req/s"), provenance=view["provenance"])
+        return Interval(view["requests_per_s"], low, high, RATES.get(kind, "req/s"), provenance=view["provenance"])
     seconds = view["seconds"]
     if not (view["usd_per_unit"] > 0 and min(seconds["value"], seconds["low"], seconds["high"]) > 0):
         return None
     units = view["usd"] / view["usd_per_unit"]
     value, low, high = (units / seconds[name] for name in ("value", "high", "low"))
-    return Figure(value, low, high, f"{view['unit']}/s", provenance=view["provenance"])
+    return Interval(value, low, high, f"{view['unit']}/s", provenance=view["provenance"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StagePlan:
     """A stage of a pipeline and what it runs on; seconds count from the start of the whole."""
 
     name: str

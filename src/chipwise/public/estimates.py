@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.public.figures import Figure
+from chipwise.public.intervals import Interval
 from chipwise.public.layout import LINES, data_frame, html_pairs, text_pairs
 from chipwise.public.records import Record
 
@@ -28,7 +28,7 @@ class Estimate:
     data: Record
 
     @property
-    def figure(self) -> Figure | None:
+    def figure(self) -> Interval | None:
         """The speed where there is one, else the time; None of work that is counted by memory alone."""
         return next((self.figures[name] for name in _MAIN if name in self.figures), None)
 
@@ -59,13 +59,16 @@ class Estimate:
     @property
     def provenance(self) -> str:
         """measured, interpolated or formula."""
-        return str(self.data.get("provenance") or next((one.provenance for one in self.figures.values() if one.provenance), ""))
+        return str(
+            self.data.get("provenance")
+            or next((figure.provenance for figure in self.figures.values() if figure.provenance), "")
+        )
 
     @property
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> dict[str, Interval]:
         """Every number that has an interval, by the name that it has in `to_dict()`."""
         return {
-            name: Figure.of(value, _UNITS.get(name, ""))
+            name: Interval.of(value, _UNITS.get(name, ""))
             for name, value in self.data.items()
             if isinstance(value, Mapping) and {"value", "low", "high"} <= set(value)
         }
@@ -103,16 +106,16 @@ class Estimate:
         """A `pandas.DataFrame` with a row for each figure."""
         names = ("value", "low", "high", "unit", "provenance")
         return data_frame(
-            [{"figure": key, **{name: getattr(one, name) for name in names}} for key, one in self.figures.items()]
+            [{"figure": key, **{name: getattr(figure, name) for name in names}} for key, figure in self.figures.items()]
         )
 
     def _title(self) -> str:
-        what = self.data.get("model") or self.data.get("name") or ""
-        on = f" on {self.data['chips']:g}x {self.data['chip']}" if "chip" in self.data else ""
-        return f"Estimate of {what}{on}: {self.data['task']}"
+        subject = self.data.get("model") or self.data.get("name") or ""
+        chips = f" on {self.data['chips']:g}x {self.data['chip']}" if "chip" in self.data else ""
+        return f"Estimate of {subject}{chips}: {self.data['task']}"
 
     def _pairs(self) -> list[tuple[str, object]]:
-        pairs: list[tuple[str, object]] = [(name.replace("_", " "), str(one)) for name, one in self.figures.items()]
+        pairs: list[tuple[str, object]] = [(name.replace("_", " "), str(figure)) for name, figure in self.figures.items()]
         if self.memory is not None:
             pairs.append(("memory per chip", f"{self.memory['total_bytes'] / 1e9:.1f} GB"))
         if self.fits is not None:
@@ -129,7 +132,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Fit:
+class MemoryFit:
     """Whether a model fits a chip, by how much, and what would help. It is true when it fits."""
 
     data: Record

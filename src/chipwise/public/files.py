@@ -28,10 +28,10 @@ class Files(Mapping[str, str]):
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, path: str) -> str:
-        found = next((file.text for file in self.files if file.path == path), None)
-        if found is None:
+        text = next((file.text for file in self.files if file.path == path), None)
+        if text is None:
             raise KeyError(path)
-        return found
+        return text
 
     def __iter__(self) -> Iterator[str]:
         return (file.path for file in self.files)
@@ -44,14 +44,14 @@ class Files(Mapping[str, str]):
         from chipwise.api.render import write
         from chipwise.render.file import File
 
-        every = [File(file.path, file.text, file.executable) for file in self.files]
-        return [Path(folder) / path for path in write(Path(folder), {"": every}, force)]
+        files = [File(file.path, file.text, file.executable) for file in self.files]
+        return [Path(folder) / path for path in write(Path(folder), {"": files}, force)]
 
     def __repr__(self) -> str:
         lines = [f"  {file.path} ({size(len(file.text.encode()))})" for file in self.files]
-        most = LINES - 2
-        more = [f"  ... {len(lines) - most} more"] if len(lines) > most else []
-        return "\n".join([plural(len(lines), "file"), *lines[:most], *more])
+        room = LINES - 2
+        rest = [f"  ... {len(lines) - room} more"] if len(lines) > room else []
+        return "\n".join([plural(len(lines), "file"), *lines[:room], *rest])
 
     def _repr_html_(self) -> str:
         return html_table(("target", "file"), [[file.target, file.path] for file in self.files], notes=self.notes)

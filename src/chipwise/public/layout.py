@@ -34,11 +34,11 @@ def cell(value: object) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
 
 
-def text_table(columns: Sequence[str], rows: Sequence[Sequence[object]], more: int = 0) -> list[str]:
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[object]], left_out: int = 0) -> list[str]:
     """Lines: the heading, the rows, and how many are left out."""
     cells = [[cell(value) for value in row] for row in rows]
-    numeric = [all(isinstance(row[at], int | float | None) for row in rows) and bool(rows) for at in range(len(columns))]
-    wide = [max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(columns)]
+    numeric = [all(isinstance(row[place], int | float | None) for row in rows) and bool(rows) for place in range(len(columns))]
+    wide = [max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(columns)]
 
     def line(values: Sequence[str]) -> str:
         padded = [
@@ -48,25 +48,25 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[object]], more: i
         return "  ".join(padded).rstrip()
 
     lines = [line(columns), *map(line, cells)]
-    return [*lines, f"... {more:,} more"] if more else lines
+    return [*lines, f"... {left_out:,} more"] if left_out else lines
 
 
-def text_pairs(pairs: Sequence[tuple[str, object]], most: int = LINES) -> list[str]:
+def text_pairs(pairs: Sequence[tuple[str, object]], room: int = LINES) -> list[str]:
     wide = max((len(name) for name, _ in pairs), default=0)
-    shown = pairs if len(pairs) <= most else pairs[: most - 1]
-    lines = [f"  {name.ljust(wide)}  {cell(value)}" for name, value in shown]
-    return lines if len(shown) == len(pairs) else [*lines, f"  ... {len(pairs) - len(shown)} more"]
+    pairs_shown = pairs if len(pairs) <= room else pairs[: room - 1]
+    lines = [f"  {name.ljust(wide)}  {cell(value)}" for name, value in pairs_shown]
+    return lines if len(pairs_shown) == len(pairs) else [*lines, f"  ... {len(pairs) - len(pairs_shown)} more"]
 
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "", notes: Sequence[str] = ()) -> str:
     """Every text is escaped: names come from files and from clouds."""
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell(value))}</td>' for value in row)}</tr>" for row in rows[:_SHOWN_ROWS])
-    more = len(rows) - _SHOWN_ROWS
-    below = [*([f"{more:,} more rows"] if more > 0 else []), *notes]
+    left_out = len(rows) - _SHOWN_ROWS
+    below = [*([f"{left_out:,} more rows"] if left_out > 0 else []), *notes]
     caption = f"<caption>{escape(title)}</caption>" if title else ""
-    under = "".join(f"<p>{escape(note)}</p>" for note in below)
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{under}"
+    notes_html = "".join(f"<p>{escape(note)}</p>" for note in below)
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes_html}"
 
 
 def html_pairs(pairs: Sequence[tuple[str, object]], title: str = "") -> str:

@@ -41,8 +41,8 @@ def planned(session: Opened, request: Request) -> tuple[Checked, FullPlan | Pipe
     from chipwise.planner.plan import refuse_pipeline
     from chipwise.planner.values.plan import Plan as FullPlan
 
-    if (kept := session.remembered(request)) is not None:
-        answer: tuple[Checked, FullPlan | PipelinePlan] = kept
+    if (remembered := session.remembered(request)) is not None:
+        answer: tuple[Checked, FullPlan | PipelinePlan] = remembered
         return answer
     if request.objective not in (None, "cost", "time", "carbon", "balanced"):
         raise BadInput(f"There is no objective {request.objective!r}.", remedy="Take cost, time, carbon or balanced.")
@@ -52,21 +52,21 @@ def planned(session: Opened, request: Request) -> tuple[Checked, FullPlan | Pipe
     checked = check(api, source, request.environment)
     if request.mix:
         refuse_pipeline(checked.workload, source, ["mix"])
-    found = verbs.plan_any_checked(api, source, checked, request.objective, request.top)
-    if request.mix and isinstance(found, FullPlan):
-        found = replace(found, mix=verbs.mix(api, source, request.environment))
-    session.remember(request, (checked, found))
-    return checked, found
+    full_plan = verbs.plan_any_checked(api, source, checked, request.objective, request.top)
+    if request.mix and isinstance(full_plan, FullPlan):
+        full_plan = replace(full_plan, mix=verbs.mix(api, source, request.environment))
+    session.remember(request, (checked, full_plan))
+    return checked, full_plan
 
 
-def plan_view(found: FullPlan | PipelinePlan) -> dict[str, Any]:
+def plan_view(full_plan: FullPlan | PipelinePlan) -> dict[str, Any]:
     """What `chipwise plan --json` prints."""
     from chipwise.api.views.mix import mixed_view
     from chipwise.api.views.pipeline import pipeline_view
     from chipwise.api.views.plan import plan_view as view_of
     from chipwise.planner.values.plan import Plan as FullPlan
 
-    return view_of(found) | mixed_view(found) if isinstance(found, FullPlan) else pipeline_view(found)
+    return view_of(full_plan) | mixed_view(full_plan) if isinstance(full_plan, FullPlan) else pipeline_view(full_plan)
 
 
 def write_report(session: Opened, request: Request, path: Path) -> Path:
@@ -79,11 +79,11 @@ def write_report(session: Opened, request: Request, path: Path) -> Path:
     api, source = session.api, request.source
     report.check(path, source)
     checked = check(api, source, request.environment)
-    found = verbs.plan_any_checked(api, source, checked, request.objective, max(request.top, report.TOP), reported=True)
-    if isinstance(found, FullPlan):
-        report.write(found, path, api.today, roofline_of(api.known, checked.workload, found))
+    full_plan = verbs.plan_any_checked(api, source, checked, request.objective, max(request.top, report.TOP), reported=True)
+    if isinstance(full_plan, FullPlan):
+        report.write(full_plan, path, api.today, roofline_of(api.known, checked.workload, full_plan))
     else:
-        report.write_pipeline(found, path, api.today)
+        report.write_pipeline(full_plan, path, api.today)
     return path
 
 
@@ -103,11 +103,11 @@ def rendered(
     if not targets:
         raise BadInput("No target is named.", remedy=f"Take one of {', '.join(rendering.target_names())}.")
     notes: list[str] = []
-    asked = rendering.Asked(environment, None, objective, choice, stage)
-    made = rendering.render(session.api, source, tuple(dict.fromkeys(targets)), asked, notes.append)
+    request = rendering.Asked(environment=environment, objective=objective, rank=choice, stage=stage)
+    files_by_target = rendering.render(session.api, source, tuple(dict.fromkeys(targets)), request, notes.append)
     files = [
-        RenderedFile(target, f"{target}/{file.path}" if len(made) > 1 else file.path, file.text, file.executable)
-        for target, those in made.items()
-        for file in those
+        RenderedFile(target, f"{target}/{file.path}" if len(files_by_target) > 1 else file.path, file.text, file.executable)
+        for target, files_of_target in files_by_target.items()
+        for file in files_of_target
     ]
     return Files(tuple(files), tuple(notes))

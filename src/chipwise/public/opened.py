@@ -48,13 +48,13 @@ class Opened:
 
     def remembered(self, key: object) -> Any:
         """What was kept under this key with `remember`; None: nothing."""
-        return self._cache.get("kept", {}).get((self.api.config, self.api.today, key))
+        return self._cache.get("plans", {}).get((self.api.config, self.api.today, key))
 
     def remember(self, key: object, value: Any) -> None:
-        kept = self._cache.setdefault("kept", {})
-        kept[self.api.config, self.api.today, key] = value
-        while len(kept) > _MOST_PLANS:
-            del kept[next(iter(kept))]
+        plans = self._cache.setdefault("plans", {})
+        plans[self.api.config, self.api.today, key] = value
+        while len(plans) > _MOST_PLANS:
+            del plans[next(iter(plans))]
 
     def __reduce__(self) -> tuple[type[Self], tuple[Path | None, Path | None, date | None]]:
         return type(self), (self.config_dir, self.data_dir, self.as_of)

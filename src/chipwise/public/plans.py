@@ -12,9 +12,9 @@ from typing import Any, Never
 
 from chipwise.errors import BadInput, NoResult
 from chipwise.money.cost import Cost, Line
-from chipwise.public.choices import Choice, Loser, Missing, Stage, cells_of, choice_of, row_of
-from chipwise.public.figures import Figure
+from chipwise.public.choices import Choice, Loser, Missing, StagePlan, cells_of, choice_of, row_of
 from chipwise.public.files import Files
+from chipwise.public.intervals import Interval
 from chipwise.public.layout import LINES, data_frame, html_table, text_table
 from chipwise.public.making import Request, rendered, write_report
 from chipwise.public.opened import Opened
@@ -74,10 +74,10 @@ class Plan:
         return tuple(choice_of(view, self.kind, self.per) for view in self.data["choices"])
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[StagePlan, ...]:
         """Of a pipeline, in the order of hand-offs; of any other workload empty."""
         return tuple(
-            Stage(
+            StagePlan(
                 name=view["name"],
                 kind=view["kind"],
                 after=view["after"],
@@ -106,7 +106,7 @@ class Plan:
         return Cost.of(lines)
 
     @property
-    def speed(self) -> Figure | None:
+    def speed(self) -> Interval | None:
         """Of the best choice."""
         return None if self.stages else self.best.speed
 
@@ -169,8 +169,8 @@ class Plan:
             [name, *cells_of(choice, per)] for name, choice, per in zip(names, self.choices, pers, strict=True)
         ]
         head = ["stage" if self.stages else "#", *_COLUMNS]
-        used = [at for at in range(len(head)) if any(row[at] not in (None, "") for row in rows)]
-        return [head[at] for at in used], [[row[at] for at in used] for row in rows]
+        used = [place for place in range(len(head)) if any(row[place] not in (None, "") for row in rows)]
+        return [head[place] for place in used], [[row[place] for place in used] for row in rows]
 
     @property
     def _title(self) -> str:
@@ -178,8 +178,8 @@ class Plan:
 
     def __repr__(self) -> str:
         head, rows = self._table()
-        most = LINES - 3
-        return "\n".join([self._title, *text_table(head, rows[:most], max(len(rows) - most, 0))])
+        room = LINES - 3
+        return "\n".join([self._title, *text_table(head, rows[:room], max(len(rows) - room, 0))])
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(), title=self._title, notes=self.notes)
@@ -258,7 +258,7 @@ class NoPlan:
         return ()
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[StagePlan, ...]:
         return ()
 
     def render(self, *targets: str) -> Never:

@@ -1,6 +1,6 @@
 """Results that are rows: a `Record` is a mapping whose keys are attributes as well, a `Table` is a sequence of records.
 
-Both are frozen, compare by what they hold, can be pickled, and print in at most 20 lines.
+Both are frozen, compare by what they hold, can be pickled, and print in at room 20 lines.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Table(Sequence[Record]):
         object.__setattr__(self, "_rows", tuple(frozen(row) for row in rows))
         object.__setattr__(self, "notes", tuple(notes))
         known = tuple(self._rows[0]) if self._rows else ()
-        shown = tuple(name for name in columns if name in known) or known[:_MOST_COLUMNS]
-        object.__setattr__(self, "columns", shown)
+        printed = tuple(name for name in columns if name in known) or known[:_MOST_COLUMNS]
+        object.__setattr__(self, "columns", printed)
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -128,10 +128,10 @@ class Table(Sequence[Record]):
         if not self._rows:
             return "no rows"
         notes = self.notes[:2]
-        most = LINES - 2 - len(notes)
+        room = LINES - 2 - len(notes)
         return (
-            "\n".join([*text_table(self.columns, self._cells(self._rows[:most]), len(self._rows) - most), *notes])
-            if (len(self._rows) > most)
+            "\n".join([*text_table(self.columns, self._cells(self._rows[:room]), len(self._rows) - room), *notes])
+            if (len(self._rows) > room)
             else "\n".join([*text_table(self.columns, self._cells(self._rows)), *notes])
         )
 

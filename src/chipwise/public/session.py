@@ -7,63 +7,16 @@ from datetime import date
 from pathlib import Path
 
 from chipwise.errors import BadInput
-from chipwise.public import deploying, jobs, listing, measuring, planning, upkeep
-from chipwise.public.opened import Opened
+from chipwise.public.deploying import DeployVerbs
+from chipwise.public.listing import CatalogVerbs
+from chipwise.public.measuring import MeasureVerbs
+from chipwise.public.planning import PlanVerbs
+from chipwise.public.upkeep import UpkeepVerbs
 
 
 @dataclass(frozen=True, slots=True)
-class Session(Opened):
+class Session(CatalogVerbs, PlanVerbs, DeployVerbs, UpkeepVerbs, MeasureVerbs):
     """All verbs, with directories and a day of their own: `cw.open(data_dir="data", as_of="2026-11-15").plan(...)`."""
-
-    chips = listing.chips
-    machines = listing.machines
-    offers = listing.offers
-    regions = listing.regions
-    models = listing.models
-    explain = listing.explain
-    catalog_refresh = listing.catalog_refresh
-    catalog_import = listing.catalog_import
-    catalog_forget = listing.catalog_forget
-    catalog_status = listing.catalog_status
-    catalog_show = listing.catalog_show
-
-    check = planning.check
-    plan = planning.plan
-    compare = planning.compare
-    rate = planning.rate
-    pack = planning.pack
-    tco = planning.tco
-    predict = planning.predict
-    fits = planning.fits
-
-    render = deploying.render
-    targets = deploying.targets
-    audit = deploying.audit
-
-    run = jobs.run
-    simulate = jobs.simulate
-    ps = jobs.ps
-    find_job = jobs.find_job
-    logs = jobs.logs
-    describe = jobs.describe
-    stop = jobs.stop
-    resume = jobs.resume
-    retry = jobs.retry
-    attach = jobs.attach
-    top = jobs.top
-    forget = upkeep.forget
-    prepare = upkeep.prepare
-    reap = upkeep.reap
-    members = upkeep.members
-    members_add = upkeep.members_add
-    members_remove = upkeep.members_remove
-
-    bench = measuring.bench
-    profile = measuring.profile
-    calibrate = measuring.calibrate
-    score = measuring.score
-
-    jobs = jobs.ps  # a word that is easier to remember
 
 
 DEFAULT: Session = Session()

@@ -21,7 +21,7 @@ from chipwise.workload.source import NamedText, read_text, read_yaml
 Names = str | Sequence[str]
 
 
-class Options(TypedDict, total=False):
+class WorkloadOptions(TypedDict, total=False):
     """What is done with a model that is given by name, as the options of `chipwise plan` say it."""
 
     serve: bool
@@ -57,7 +57,7 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LimitOptions:
     """Limits over those of the workload itself."""
 
     cloud: Names | None = None
@@ -65,33 +65,33 @@ class Limits:
     country: Names | None = None
     chip: Names | None = None
     spot: bool | None = None
-    more: Mapping[str, Any] | None = None  # fields of `limits` in a workload file
+    fields: Mapping[str, Any] | None = None  # fields of `limits` in a workload file
 
     def pairs(self) -> list[str]:
         """As `key=value`, each value as JSON, which is YAML."""
-        named = {"clouds": self.cloud, "regions": self.region, "countries": self.country, "chips": self.chip}
-        found: dict[str, Any] = {key: _several(value) for key, value in named.items() if value is not None}
+        names = {"clouds": self.cloud, "regions": self.region, "countries": self.country, "chips": self.chip}
+        limits: dict[str, Any] = {key: _as_list(value) for key, value in names.items() if value is not None}
         if self.spot is not None:
-            found["interruptible"] = self.spot
-        found |= dict(self.more or {})
-        return [f"{key}={json.dumps(value)}" for key, value in found.items()]
+            limits["interruptible"] = self.spot
+        limits |= dict(self.fields or {})
+        return [f"{key}={json.dumps(value)}" for key, value in limits.items()]
 
 
-def _several(value: Names) -> list[str]:
+def _as_list(value: Names) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
 def read_workload(
-    workload: Any, options: Mapping[str, Any] | None = None, limits: Limits | None = None, noun: str = "workload"
+    workload: Any, options: Mapping[str, Any] | None = None, limits: LimitOptions | None = None, noun: str = "workload"
 ) -> NamedText:
     """The text of a workload and the name that messages call it by."""
-    given = {key: value for key, value in (options or {}).items() if value is not None and value is not False}
-    source = _source(workload, given, noun)
+    chosen = {key: value for key, value in (options or {}).items() if value is not None and value is not False}
+    source = _source(workload, chosen, noun)
     text = source.text
-    if pairs := (limits or Limits()).pairs():
+    if pairs := (limits or LimitOptions()).pairs():
         text = with_limits(text, source, pairs)
-    if "name" in given:
-        text = flat({**read_yaml(text, source).data, "name": given["name"]})
+    if "name" in chosen:
+        text = flat({**read_yaml(text, source).data, "name": chosen["name"]})
     return NamedText(source, text)
 
 

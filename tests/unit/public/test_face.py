@@ -47,7 +47,7 @@ def test_a_verb_says_what_it_does_with_an_example(name: str) -> None:
     text = inspect.getdoc(getattr(cw, name))
     assert text is not None
     assert ">>> " in text or "..." in text
-    assert f"cw.{name}(" in text or name == "jobs"
+    assert f"cw.{name}(" in text
 
 
 def test_a_verb_stays_a_function_when_every_module_was_imported() -> None:

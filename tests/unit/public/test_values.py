@@ -101,7 +101,7 @@ def test_a_plan_that_was_pickled_still_renders(plan: cw.Plan) -> None:
 def test_results_cannot_be_changed(plan: cw.Plan, session: cw.Session) -> None:
     offer = session.offers(chip="h100", limit=1)[0]
     with pytest.raises(AttributeError):
-        offer.usd_per_hour = 0  # type: ignore[misc]
+        offer.usd_per_hour = 0
     with pytest.raises(AttributeError):
         plan.best.machine = "x"  # type: ignore[misc]
     plan.to_dict()["choices"].clear()
@@ -191,7 +191,7 @@ def test_options_that_are_missing_are_named_as_in_python(session: cw.Session, op
 
 def test_a_workload_that_is_wrong_names_every_field() -> None:
     with pytest.raises(cw.InvalidSettings) as caught:
-        cw.Serve(model="llama-3.1-8b", arival="1 req/s", input_tokens=-1)
+        cw.Serve(model="llama-3.1-8b", arival="1 req/s", input_tokens=-1)  # type: ignore[call-arg]
     assert {problem.field for problem in caught.value.problems} == {"arrival", "arival", "input_tokens"}
 
 

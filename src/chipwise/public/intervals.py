@@ -10,7 +10,7 @@ from chipwise.text import number
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Interval:
     """A value that the 10th and the 90th percentile stand around. `terms`: seconds by what they go into, where known."""
 
     value: float
@@ -40,4 +40,4 @@ class Figure:
         return f"{shown[0]} {self.unit}".rstrip() + (f" ({shown[1]} to {shown[2]})" if self.low < self.high else "")
 
     def __repr__(self) -> str:
-        return f"Figure({self})"
+        return f"Interval({self})"
