@@ -12,7 +12,7 @@ from chipwise.errors import BadInput, TryLater, UnknownName
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Record, Table
-from chipwise.public.workloads import Names, read_workload
+from chipwise.public.workloads import Names, checked_options, read_workload
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
@@ -137,10 +137,7 @@ def _run_request(work: Any, options: RunOptions) -> Any:
 
     is_command = isinstance(work, list | tuple)
     words = tuple(map(str, work)) if is_command else (read_workload(work),)
-    settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    unknown = [name for name in settings if name not in RunOptions.__annotations__]
-    if unknown:
-        raise UnknownName("option", unknown[0], nearest(unknown[0], list(RunOptions.__annotations__)))
+    settings = checked_options(options, RunOptions)
     settings |= {name: parse_seconds(settings[name]) for name in _DURATIONS if name in settings}
     for name, field_name in _PAIRS.items():
         if name in settings:

@@ -182,7 +182,7 @@ class CatalogVerbs(Opened):
         max_carbon: float | None = None,
         sort: str = "name",
     ) -> Table:
-        """List regions with place, country, carbon of the grid and power usage effectiveness; `sort` is name, carbon or country.
+        """List regions with place, country, carbon of the grid and PUE; `sort` is name, carbon or country.
 
         >>> cw.regions(provider="aws", max_carbon=100, sort="carbon")
         """

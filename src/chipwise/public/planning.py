@@ -12,7 +12,7 @@ from chipwise.public.making import Request, plan_view, planned
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Record, Table
-from chipwise.public.workloads import LimitOptions, Names, WorkloadOptions, read_workload
+from chipwise.public.workloads import LimitOptions, Names, WorkloadOptions, checked_options, read_workload
 from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
@@ -203,7 +203,9 @@ class PlanVerbs(Opened):
         if train and serve:
             raise BadInput("train and serve exclude each other.", remedy="Leave out the one that is not meant.")
         task = "train" if train else "serve" if serve else None
-        settings: dict[str, Any] = {_OTHER_NAMES.get(key, key): value for key, value in setup.items() if value is not None}
+        settings: dict[str, Any] = {
+            _OTHER_NAMES.get(key, key): value for key, value in checked_options(setup, PredictOptions).items()
+        }
         settings |= {key: parse_seconds(settings[key]) for key in ("ttft", "tpot", "latency") if key in settings}
         is_model = isinstance(workload, str) and not is_text(workload) and not is_file(workload)
         source = str(workload) if is_model else _as_file(read_workload(workload))
@@ -221,7 +223,7 @@ class PlanVerbs(Opened):
         """
         from chipwise.predictor.fits import fits as ask
 
-        settings: dict[str, Any] = {"train": False, **{key: value for key, value in setup.items() if value is not None}}
+        settings: dict[str, Any] = {"train": False, **checked_options(setup, FitsOptions)}
         return MemoryFit(Record(ask(self.api.known, model, on, settings)))
 
     def compare(
@@ -316,12 +318,10 @@ class PlanVerbs(Opened):
         readers = dict.fromkeys(("purchase", "power_price", "staff", "space"), parse_usd) | {"power": parse_watts}
         readers |= dict.fromkeys(("utilisation", "interest", "residual", "maintenance", "network"), parse_share)
         settings: dict[str, Any] = {}
-        for name, value in ownership.items():
-            if value is None:
-                continue
+        for name, value in checked_options(ownership, TcoOptions).items():
             if name in ("against", "provider", "region"):
-                value = (value,) if isinstance(value, str) else tuple(value)  # type: ignore[arg-type]
-            settings[_OWNED.get(name, name)] = readers[name](value) if name in readers else value  # type: ignore[arg-type]
+                value = (value,) if isinstance(value, str) else tuple(value)
+            settings[_OWNED.get(name, name)] = readers[name](value) if name in readers else value
         return Record(tco_view(ask(self.api, Asked(chip, **settings))))
 
     def check(

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from chipwise.api.quick import flat, text_of, with_limits
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, UnknownName
+from chipwise.spelling import nearest
 from chipwise.workload.kinds import Common
 from chipwise.workload.source import NamedText, read_text, read_yaml
 
@@ -81,11 +82,20 @@ def _as_list(value: Names) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
+def checked_options(options: Mapping[str, Any], known: type) -> dict[str, Any]:
+    """Those that were given; one that there is not is refused with the nearest names, for it would say nothing."""
+    names = list(known.__annotations__)
+    for name in options:
+        if name not in names:
+            raise UnknownName("option", name, nearest(name, names), remedy=f"There are: {', '.join(names)}.")
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def read_workload(
     workload: Any, options: Mapping[str, Any] | None = None, limits: LimitOptions | None = None, noun: str = "workload"
 ) -> NamedText:
     """The text of a workload and the name that messages call it by."""
-    chosen = {key: value for key, value in (options or {}).items() if value is not None and value is not False}
+    chosen = {key: value for key, value in checked_options(options or {}, WorkloadOptions).items() if value is not False}
     source = _source(workload, chosen, noun)
     text = source.text
     if pairs := (limits or LimitOptions()).pairs():

@@ -205,3 +205,15 @@ def test_what_is_no_workload_is_refused(session: cw.Session) -> None:
         session.plan(3.5)  # type: ignore[arg-type]
     with pytest.raises(cw.BadInput, match=r"no file 'nowhere\.yaml'"):
         session.plan("nowhere.yaml")
+
+
+def test_an_option_that_there_is_not_is_refused_with_the_nearest(session: cw.Session) -> None:
+    for ask in (session.plan, session.compare):
+        with pytest.raises(cw.UnknownName, match="Did you mean rps"):
+            ask("llama-3.1-8b", serve=True, rpss=5, input=1, output=1)  # type: ignore[call-arg]
+    with pytest.raises(cw.UnknownName, match="micro_batch"):
+        session.predict("llama-3.1-8b", train=True, on="h100", microbatch=2)  # type: ignore[call-arg]
+    with pytest.raises(cw.UnknownName, match="chips"):
+        session.fits("llama-3.1-8b", on="h100", chip=2)  # type: ignore[call-arg]
+    with pytest.raises(cw.UnknownName, match="years"):
+        session.tco("h100", year=2)  # type: ignore[call-arg]
