@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Exit, Fails, Loss, Outage, Pool, Program, World
+from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage, Pool, Program, World
 from chipwise.api.played_text import lines, view
 from chipwise.api.simulating import TICK_S, Play, Played, Wishes, played, simulate, world_of
 from chipwise.catalog.offer import Purchase

@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chipwise.adapters.engines.local import Config, Local, connect
-from chipwise.adapters.supervising import folder, processes
+from chipwise.adapters.engines.local import folder, processes
+from chipwise.adapters.engines.local.engine import Config, Local, connect
 from chipwise.run.engine import Engine
 from chipwise.run.job import Job, Spec, Where
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chipwise.adapters.engines.simulated import Simulated, connect
-from chipwise.adapters.simulation.world import Exit, Loss, Pool, Program, World
+from chipwise.adapters.engines.simulated.engine import Simulated, connect
+from chipwise.adapters.engines.simulated.world import Exit, Loss, Pool, Program, World
 from chipwise.run.engine import Engine
 from chipwise.run.job import Job, Spec, Where
 from run_jobs import SPOT_A

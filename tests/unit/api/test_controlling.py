@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.adapters.engines.local import folder
 from chipwise.adapters.stores.record import connect
-from chipwise.adapters.supervising import folder
 from chipwise.api.config import Config
 from chipwise.api.running import controlling, place
 from chipwise.api.wiring import Session
@@ -51,7 +51,7 @@ def test_a_job_that_came_while_the_controller_was_leaving_is_not_left_alone(
     monkeypatch.setattr(controlling, "awake", lambda session, where="": woken.append(where))
     monkeypatch.setattr(controlling, "_asked_to_go", list)
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
-    local = place.local_engine(session)
+    local = place.engine_here(session)
     resign = Controller.resign
 
     def late(leaving: Controller) -> None:

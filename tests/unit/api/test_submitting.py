@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.adapters.engines.local import Local
+from chipwise.adapters.engines.local.engine import Local
 from chipwise.api.config import Config
 from chipwise.api.running import place, submitting
 from chipwise.api.wiring import Session
@@ -21,7 +21,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Local:
     for name in ("config", "data"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
-    return place.local_engine(Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), []))
+    return place.engine_here(Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), []))
 
 
 def test_one_is_one_and_two_are_two(engine: Local) -> None:
