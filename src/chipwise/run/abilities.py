@@ -103,7 +103,7 @@ class RunsHere(Protocol):
 class Named(Protocol):
     """Can be reached by its name, and by other names that engines.yaml gives it."""
 
-    def settings(self) -> type[Any]:
+    def settings_model(self) -> type[Any]:
         """A model (pydantic) of its fields there."""
         ...
 

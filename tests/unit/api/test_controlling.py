@@ -98,7 +98,7 @@ def test_a_list_of_jobs_of_this_machine_imports_no_other_engine(session: Session
     code = (
         "import sys; from datetime import date; from pathlib import Path; from chipwise.api.config import Config\n"
         "from chipwise.api.running import controlling, place, waiting; from chipwise.api.wiring import Session\n"
-        f"controlling.home(Session(Config({folders}), date.today(), []), '')\n"
+        f"place.home_of(Session(Config({folders}), date.today(), []), '')\n"
         "print([one for one in ('pydantic', 'lightkube', 'boto3', 'numpy') if one in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

@@ -186,7 +186,7 @@ def _named(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
 def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> BaseModel:
     found = package(kind)
     assert isinstance(found, Named)
-    model: type[BaseModel] = found.settings()
+    model: type[BaseModel] = found.settings_model()
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:

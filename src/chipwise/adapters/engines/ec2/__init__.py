@@ -28,7 +28,7 @@ def connect(config: Config) -> Ec2:
     return connect(config)
 
 
-def settings() -> type[Settings]:
+def settings_model() -> type[Settings]:
     """What engines.yaml may say of it."""
     from .settings import Settings
 

@@ -24,7 +24,7 @@ def connect(config: Config) -> Kubernetes:
     return connect(config)
 
 
-def settings() -> type[Settings]:
+def settings_model() -> type[Settings]:
     """What engines.yaml may say of it."""
     from .settings import Settings
 
