@@ -1,4 +1,4 @@
-"""`python -m` of this folder, with the folder of an attempt: supervises the one whose order lies there, once and never again."""
+"""`python -m` of this folder, with the folder of an attempt: supervises what its order says, once and never again."""
 
 from __future__ import annotations
 
