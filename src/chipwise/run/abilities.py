@@ -172,6 +172,10 @@ class OnThisMachine(Protocol):
 
     def close(self) -> None: ...
 
+    def folder(self, id: str, number: int) -> Path:
+        """Of an attempt."""
+        ...
+
     def processes_of(self, id: str, number: int) -> list[Any]:
         """Of psutil."""
         ...

@@ -76,7 +76,7 @@ class Real:
         return len(processes.marked(str(self._folder(job))))
 
     def _folder(self, job: Job) -> Path:
-        return self.local.folder(job.id, len(job.attempts))
+        return Path(self.local.folder(job.id, len(job.attempts)))
 
     def close(self) -> None:
         """Supervisors and processes of this test's own folder, and nothing else."""

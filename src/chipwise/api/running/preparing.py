@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import engines
+from chipwise.api.running.installed import package
 from chipwise.errors import BadInput
 from chipwise.run.abilities import Prepared, Prepares
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: bool) -> Prepared:
     """`given`: region and keep, where the file of engines does not say them yet."""
-    package = engines.package(engines.kind_of(session, name))
+    package = package(engines.kind_of(session, name))
     if not isinstance(package, Prepares):
         raise BadInput(
             f"Nothing is to be prepared for {name}.",
