@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: bool) -> Prepared:
     """`given`: region and keep, where the file of engines does not say them yet."""
-    package = package(engines.kind_of(session, name))
-    if not isinstance(package, Prepares):
+    kind = package(engines.kind_of(session, name))
+    if not isinstance(kind, Prepares):
         raise BadInput(
             f"Nothing is to be prepared for {name}.",
             remedy="A cluster's part is docs/running/kubernetes-role.yaml, for kubectl.",
         )
-    return package.prepare(engines.reach(session, name, given).settings, dry_run=dry_run)
+    return kind.prepare(engines.reach(session, name, given).settings, dry_run=dry_run)
