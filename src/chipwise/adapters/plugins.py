@@ -10,7 +10,6 @@ import pkgutil
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from types import ModuleType
 
 
@@ -38,4 +37,6 @@ def load(package: str, group: str, name: str) -> ModuleType | None:
 @cache
 def _others(group: str) -> dict[str, Callable[[], ModuleType]]:
     """What is installed does not change while we run."""
+    from importlib.metadata import entry_points  # takes longer than all else here, and most commands need none
+
     return {typed(entry.name): entry.load for entry in entry_points(group=group)}

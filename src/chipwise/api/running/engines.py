@@ -60,10 +60,12 @@ class Reach:
 
 def kind_of(session: Session, name: str) -> str:
     """Of an engine that is installed, or named in engines.yaml."""
+    kind = plugins.typed(name)
+    if runs_here(kind):  # whatever the file says
+        return kind
     others = _named(session)
     if name in others:
         return others[name][0]
-    kind = plugins.typed(name)
     if kind not in choices():
         if kind in names():
             raise BadInput(f"Nothing really runs on {kind}.", remedy=f"Take --simulate, or one of {', '.join(choices())}.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters.engines.local.folder import ORDER
-from chipwise.api.running.installed import package
+from chipwise.api.running.installed import package_or_none
 from chipwise.api.running.place import is_here
 from chipwise.errors import NotFound, OutsideFailed
 from chipwise.run.abilities import NumbersRanks, TellsLogs
@@ -235,7 +235,7 @@ class _Tail:
 
 def check_rank(job: Job, number: int | None, rank: int | None) -> None:
     """Where that can be told before anything is asked for."""
-    if rank is not None and isinstance(kind := package(job.spec.engine), NumbersRanks):
+    if rank is not None and isinstance(kind := package_or_none(job.spec.engine), NumbersRanks):
         kind.check_rank(job, number, rank)
 
 

@@ -36,25 +36,22 @@ def named() -> tuple[str, ...]:
 
 @cache
 def package(name: str) -> Connects:
-    found = plugins.load(FOLDER, GROUP, name)
-    if found is None:
+    if (found := package_or_none(name)) is None:
         raise UnknownName("engine", name, nearest(name, names()), remedy=f"There are: {', '.join(choices())}.")
-    return cast(Connects, found)
+    return found
 
 
 @cache
+def package_or_none(name: str) -> Connects | None:
+    """None: it is not installed here, as may be in a team's record; nothing is known of it then."""
+    return cast("Connects | None", plugins.load(FOLDER, GROUP, name))
+
+
 def traits(name: str) -> Traits:
-    """Of one that is not installed here, as in a team's record, nothing is known."""
-    try:
-        return package(name).TRAITS
-    except UnknownName:
-        return Traits()
+    found = package_or_none(name)
+    return Traits() if found is None else found.TRAITS
 
 
-@cache
 def runs_here(name: str) -> bool:
     """Whether jobs of that engine run on the machine where they were submitted."""
-    try:
-        return isinstance(package(name), RunsHere)
-    except UnknownName:
-        return False
+    return isinstance(package_or_none(name), RunsHere)

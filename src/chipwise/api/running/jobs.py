@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import submitting
-from chipwise.api.running.installed import package, runs_here
+from chipwise.api.running.installed import package_or_none, runs_here
 from chipwise.api.running.waiting import earlier
 from chipwise.errors import BadInput, TryLater, UnknownName
 from chipwise.run.abilities import ServesInside
@@ -200,7 +200,7 @@ def serves_at(job: Job) -> str:
     ]
     if not ports or not job.attempts or job.phase.over:
         return ""
-    kind = package(spec.engine)
+    kind = package_or_none(spec.engine)
     return kind.serves_at(job, ports[0]) if isinstance(kind, ServesInside) else ""
 
 
