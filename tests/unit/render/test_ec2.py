@@ -48,7 +48,7 @@ def test_rendering_twice_gives_the_same() -> None:
 
 def test_other_spot_machines_are_tried_before_the_full_price() -> None:
     planned = deployment("train", ON_AWS)
-    attempts = constants(rendered("train")["launch.py"])["ATTEMPTS"]
+    attempts = constants(rendered("train")["launch.json"])["ATTEMPTS"]
     assert isinstance(attempts, list)
     names = [one.machine for one in (planned.node, *planned.others)]
     assert [(machine, purchase) for machine, purchase, _, _ in attempts] == [
@@ -58,13 +58,13 @@ def test_other_spot_machines_are_tried_before_the_full_price() -> None:
 
 
 def test_a_plan_at_the_full_price_never_asks_for_spot() -> None:
-    attempts = constants(rendered("serve")["launch.py"])["ATTEMPTS"]
+    attempts = constants(rendered("serve")["launch.json"])["ATTEMPTS"]
     assert isinstance(attempts, list)
     assert {purchase for _, purchase, _, _ in attempts} == {"on-demand"}
 
 
 def test_only_programs_that_talk_to_each_other_get_efa() -> None:
-    together, apart = constants(rendered("train")["launch.py"]), constants(rendered("batch")["launch.py"])
+    together, apart = constants(rendered("train")["launch.json"]), constants(rendered("batch")["launch.json"])
     assert (together["TOGETHER"], apart["TOGETHER"]) == (True, False)
     assert isinstance(together["ATTEMPTS"], list)
     assert isinstance(apart["ATTEMPTS"], list)
@@ -73,7 +73,7 @@ def test_only_programs_that_talk_to_each_other_get_efa() -> None:
 
 
 def test_the_image_follows_the_chip() -> None:
-    gpu, arm, fpga = (constants(rendered(name)["launch.py"])["IMAGE_PARAMETER"] for name in ("serve", "hybrid", "stream"))
+    gpu, arm, fpga = (constants(rendered(name)["launch.json"])["IMAGE_PARAMETER"] for name in ("serve", "hybrid", "stream"))
     assert "nvidia-driver" in str(gpu)
     assert str(arm).endswith("arm64")
     assert fpga is None  # its tools come with an image of the Marketplace, which has no public parameter
@@ -91,7 +91,7 @@ def test_a_chip_before_the_open_driver_has_no_public_image() -> None:
 def test_no_fallback_needs_another_driver_than_the_image_has() -> None:
     planned = deployment("hpc", ON_AWS)
     volta = replace(planned.node, machine="p3dn.24xlarge", chip="V100-32", capability=7.0)
-    said = constants({file.path: file.text for file in ec2.render(replace(planned, others=(volta,)))}["launch.py"])
+    said = constants({file.path: file.text for file in ec2.render(replace(planned, others=(volta,)))}["launch.json"])
     assert {machine for machine, *_ in said["ATTEMPTS"]} == {planned.node.machine}
 
 
@@ -115,7 +115,7 @@ def test_a_command_that_user_data_cannot_hold_is_refused_with_its_size() -> None
 @pytest.mark.parametrize("text", TEXTS)
 def test_hostile_text_stays_text(text: str) -> None:
     files = {file.path: file.text for file in ec2.render(hostile(deployment("finetune", ON_AWS), text))}
-    tree = constants(files["launch.py"])
+    tree = constants(files["launch.json"])
     assert isinstance(tree["TAGS"], dict)
     assert {"Name", "chipwise-deployment"} <= set(tree["TAGS"])
     for shell in ("launch.sh", "start.sh"):
@@ -227,7 +227,7 @@ def test_neuron_starts_a_process_for_each_core() -> None:
 
 def test_the_full_price_is_paid_only_by_who_asks_for_it() -> None:
     files = rendered("train")
-    inside = loaded(files["launch.py"])
+    inside = loaded(files, "launch.py")
     cheap, dear = (inside["attempts"](SimpleNamespace(or_on_demand=said)) for said in (False, True))
     assert {purchase for _, purchase, _, _ in cheap} == {"spot"}
     assert dear == inside["ATTEMPTS"]
@@ -236,7 +236,7 @@ def test_the_full_price_is_paid_only_by_who_asks_for_it() -> None:
 
 
 def test_where_a_machine_was_just_taken_is_tried_last_and_the_full_price_after_some_losses() -> None:
-    inside = loaded(rendered("train")["launch.py"])
+    inside = loaded(rendered("train"), "launch.py")
     names = list(dict.fromkeys(name for name, *_ in inside["ATTEMPTS"]))
     allowed = SimpleNamespace(or_on_demand=True)
 
@@ -272,12 +272,12 @@ def test_who_ended_a_machine_tells_a_finished_one_from_a_lost_one(example: str, 
         "State": {"Name": "terminated"},
         "StateReason": {"Code": reason},
     }
-    one = loaded(rendered(example)["launch.py"])["machine"](told)
+    one = loaded(rendered(example), "launch.py")["machine"](told)
     assert (one.rank, one.fate) == (3, fate)
 
 
 def test_only_spot_is_followed_without_being_asked() -> None:
-    assert [constants(rendered(name)["launch.py"])["FOLLOWS"] for name in ("train", "serve")] == [True, False]
+    assert [constants(rendered(name)["launch.json"])["FOLLOWS"] for name in ("train", "serve")] == [True, False]
 
 
 def test_a_machine_that_is_taken_waits_for_it_and_does_not_shut_itself_down(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_secrets_are_read_on_the_machine_and_written_nowhere() -> None:
     files = {file.path: file.text for file in ec2.render(with_secret)}
     assert "get-secret-value --secret-id hub-token" in files["start.sh"]
     assert "--env HF_TOKEN \\" in files["start.sh"]
-    assert constants(files["launch.py"])["NEEDS_ROLE"] is True
+    assert constants(files["launch.json"])["NEEDS_ROLE"] is True
 
 
 def test_a_job_of_some_hours_is_started_and_ended_by_a_crontab() -> None:

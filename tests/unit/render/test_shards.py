@@ -247,7 +247,7 @@ def _compose(planned: Deployment) -> list[str]:
 
 def _ray(planned: Deployment) -> list[str]:
     objects = yaml.safe_load_all(_text("ray", planned, "namespace.yaml"))
-    program_text = next(one for one in objects if one["kind"] == "ConfigMap")["data"]["launch.py"]
+    program_text = next(one for one in objects if one["kind"] == "ConfigMap")["data"]["launch.json"]
     return ["bash", "-c", constants(program_text)["COMMAND"]]
 
 
@@ -256,7 +256,7 @@ def _skypilot(planned: Deployment) -> list[str]:
 
 
 def _batch(planned: Deployment) -> list[str]:
-    return list(constants(_text("batch", on_aws(planned), "batch_job.py"))["CONTAINER"]["command"])
+    return list(constants(_text("batch", on_aws(planned), "batch_job.json"))["CONTAINER"]["command"])
 
 
 def _ecs(planned: Deployment) -> list[str]:
@@ -333,7 +333,7 @@ def test_what_a_target_writes_answers_its_part_of_the_shards(place: Place, way: 
 def test_sagemaker_hands_the_program_over_line_by_line(place: Place) -> None:
     asked = place.asked(12)
     planned = on_aws(place.planned(1))
-    told = constants(_text("sagemaker", planned, "sagemaker_job.py"))
+    told = constants(_text("sagemaker", planned, "sagemaker_job.json"))
     entrypoint, arguments = told["ENTRYPOINT"], told["ARGUMENTS"]
     assert max(map(len, [*entrypoint, *arguments])) <= 256
     assert len(arguments) <= 100

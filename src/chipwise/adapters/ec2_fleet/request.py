@@ -28,6 +28,7 @@ from chipwise.adapters.ec2_fleet.cloud import (
 from chipwise.adapters.ec2_fleet.config import Config
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed
+from chipwise.render.aws.machine import disk, shared_request, tag_specifications
 from chipwise.render.quoting import tag_value
 from chipwise.run.job import Job, Move, Where
 
@@ -193,19 +194,16 @@ def tags(job: Job, config: Config, minutes: int, now: float) -> list[dict[str, s
 
 
 def template(config: Config, image: Image, text: str, marked: Sequence[Told]) -> dict[str, Any]:
-    disk = {"VolumeType": "gp3", "VolumeSize": image.gib, "Encrypted": True, "DeleteOnTermination": True}
     card: dict[str, Any] = {"DeviceIndex": 0, "AssociatePublicIpAddress": config.public_address, "DeleteOnTermination": True}
     if config.security_groups:
         card["Groups"] = list(config.security_groups)
     made: dict[str, Any] = {
+        **shared_request(),  # jobs share the network of the machine, and with it the rights of its profile
         "ImageId": image.id,
-        "BlockDeviceMappings": [{"DeviceName": image.root, "Ebs": disk}],
-        # IMDSv2 only. One hop: jobs share the network of the machine, and with it the rights of its profile.
-        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
-        "InstanceInitiatedShutdownBehavior": "terminate",
+        "BlockDeviceMappings": [{"DeviceName": image.root, "Ebs": disk(image.gib)}],
         "NetworkInterfaces": [card],
         "UserData": base64.b64encode(text.encode()).decode(),
-        "TagSpecifications": [{"ResourceType": one, "Tags": list(marked)} for one in ("instance", "volume")],
+        "TagSpecifications": tag_specifications(marked),
     }
     if config.instance_profile:
         kind = "Arn" if config.instance_profile.startswith("arn:") else "Name"

@@ -8,11 +8,10 @@ import math
 from chipwise.render.aws.parts import parts
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
-from chipwise.render.functions import handlers
 from chipwise.render.functions.needs import memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
 from chipwise.render.heading import heading
 from chipwise.render.limits import CLOUD_RUN
-from chipwise.render.python_text import Constant, script
+from chipwise.render.program_files import Setting, python_files
 from chipwise.render.quoting import label_value, shell
 from chipwise.render.sold import most_instances, sold_as
 from chipwise.render.yaml_text import Noted, Yaml, document
@@ -37,11 +36,10 @@ def cloud_run_files(deployment: Deployment) -> list[File]:
     if trigger is not None:
         most = float(offered.get("most seconds of a pushed message", "600"))
         refuse_time(deployment, "Pub/Sub", run_seconds(deployment), most, "a pushed message")
-        command = Constant("COMMAND", list(deployment.software.command), "It finds the object's address in OBJECT_URL.")
-        about = "Runs the program of the workload for each object that arrives."
+        command = Setting("COMMAND", list(deployment.software.command), "It finds the object's address in OBJECT_URL.")
         return [
             File("service.yaml", document(_service(deployment, pushed=True), title=told)),
-            File("handler.py", script(told, about, handlers.PUSHED_IMPORTS, [command], handlers.PUSHED)),
+            *python_files("handler.py", "push_handler.py", told, [command], executable=False),
             File("Dockerfile", _dockerfile(deployment)),
             File("deploy.sh", _deploy(deployment, trigger), True),
         ]
