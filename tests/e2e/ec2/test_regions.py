@@ -71,9 +71,10 @@ def test_an_attempt_starts_in_the_region_of_its_place_and_is_seen_and_ended_ther
 
 def user_data_of(aws: Aws, machine: dict[str, Any]) -> str:
     import base64
+    import gzip
 
     told = aws.client("ec2", OTHER).describe_instance_attribute(InstanceId=machine["InstanceId"], Attribute="userData")
-    return base64.b64decode(told["UserData"]["Value"]).decode()
+    return gzip.decompress(base64.b64decode(told["UserData"]["Value"])).decode()
 
 
 def test_spot_elsewhere_comes_before_a_machine_that_stays_here(aws: Aws, between: Faulty, both: Ec2) -> None:

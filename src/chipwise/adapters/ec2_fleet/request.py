@@ -193,7 +193,7 @@ def tags(job: Job, config: Config, minutes: int, now: float) -> list[dict[str, s
     return [{"Key": key, "Value": tag_value(value)} for key, value in made.items() if tag_value(value)]
 
 
-def template(config: Config, image: Image, text: str, marked: Sequence[Told]) -> dict[str, Any]:
+def template(config: Config, image: Image, text: bytes, marked: Sequence[Told]) -> dict[str, Any]:
     card: dict[str, Any] = {"DeviceIndex": 0, "AssociatePublicIpAddress": config.public_address, "DeleteOnTermination": True}
     if config.security_groups:
         card["Groups"] = list(config.security_groups)
@@ -202,7 +202,7 @@ def template(config: Config, image: Image, text: str, marked: Sequence[Told]) ->
         "ImageId": image.id,
         "BlockDeviceMappings": [{"DeviceName": image.root, "Ebs": disk(image.gib)}],
         "NetworkInterfaces": [card],
-        "UserData": base64.b64encode(text.encode()).decode(),
+        "UserData": base64.b64encode(text).decode(),
         "TagSpecifications": tag_specifications(marked),
     }
     if config.instance_profile:

@@ -30,7 +30,7 @@ from chipwise.adapters.ec2_fleet.errors import LATER, AskedOtherwise, NoCapacity
 from chipwise.adapters.ec2_fleet.kept import Kept, Marks
 from chipwise.adapters.ec2_fleet.regions import Regions, of_attempts
 from chipwise.adapters.ec2_fleet.seeing import Machine
-from chipwise.adapters.ec2_fleet.user_data import user_data
+from chipwise.adapters.ec2_fleet.user_data import packed, user_data
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
@@ -207,7 +207,7 @@ class Ec2:
             self.kept.put(key, "order", at=now, region=config.region)
         try:
             image, marked = self._image(job, cloud), request.tags(job, config, minutes, now)
-            made = request.template(config, image, text, marked)
+            made = request.template(config, image, packed(text), marked)
             cloud.template(request.template_name(key), request.token(config, key, "template"), made, marked)
         except TryLater as error:
             if "order" not in marks and request.untried(job, self.regions.clouds):  # no machine was asked for here

@@ -12,6 +12,7 @@ Needs boto3 (pip install boto3) and AWS credentials in one of the places where b
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import shlex
 import signal
@@ -165,11 +166,12 @@ def network(subnet: str, group: str, interfaces: int, first_card: int) -> dict[s
     return {"NetworkInterfaces": [first, *others]}
 
 
-def user_data(options: argparse.Namespace) -> str:
+def user_data(options: argparse.Namespace) -> bytes:
+    """Packed: EC2 takes 16 KiB, and unpacks it."""
     body = Path(__file__).with_name("start.sh").read_text()
     first, _, rest = body.partition("\n")
     lines = [first, f"IMAGE={shlex.quote(options.image)}", f"KEEP={shlex.quote((options.keep or '').rstrip('/'))}"]
-    return "\n".join(lines) + "\n" + rest
+    return gzip.compress(("\n".join(lines) + "\n" + rest).encode(), mtime=0)
 
 
 def request(options: argparse.Namespace, place: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
@@ -359,7 +361,7 @@ def status(session: Any, options: argparse.Namespace, rank: int, machine_id: str
         return None
     bucket, _, prefix = options.keep.removeprefix("s3://").rstrip("/").partition("/")
     try:
-        key = "/".join(part for part in (prefix, f"logs/machine-{rank}.status") if part)
+        key = "/".join(part for part in (prefix, f"logs/machine-{rank}/status") if part)
         who, _, said = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode().strip().partition(" ")
     except ClientError:
         return None

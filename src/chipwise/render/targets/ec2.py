@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chipwise.render.aws.ec2_shell import Attempt, launch_shell
+from chipwise.render.aws.ec2_shell import Attempt, shell_files
 from chipwise.render.aws.fitting import check, machines, refuse_ranks, unpullable
 from chipwise.render.aws.hours import by_crontab, crontab
 from chipwise.render.aws.machine import NO_CAPACITY, disk, shared_request
@@ -14,6 +14,7 @@ from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
 from chipwise.render.heading import heading
+from chipwise.render.launch.boot import SETTING
 from chipwise.render.program_files import Setting, python_files
 from chipwise.units import GIB
 
@@ -58,19 +59,20 @@ def render(deployment: Deployment) -> list[File]:
         Setting("DISK", disk(root)),
         Setting("NO_CAPACITY", sorted(NO_CAPACITY)),
     ]
-    shell_constants = {
+    in_shell: dict[str, SETTING] = {
         "NAME": deployment.name,
         "REGION": deployment.node.region,
         "MACHINES": deployment.machines,
+        "TOGETHER": "yes" if together(deployment) else "",
         "ROOT_GIB": root,
-        "IMAGE": image,
-        "PARAMETER": parameter,
-        "PORTS": None if last is None else f"{software.port}-{last}",
+        "image": image or "",
+        "IMAGE_PARAMETER": parameter or "",
+        "PORTS": "" if last is None else f"{software.port}-{last}",
         "KEEPS": _keeps(deployment),
     }
     return [
         *python_files("launch.py", "ec2_launch.py", told, constants),
-        File("launch.sh", launch_shell(told, shell_constants, tagged, attempts, together(deployment)), True),
+        *shell_files(told, in_shell, tagged, attempts),
         File("start.sh", start_script(deployment)),
     ]
 
