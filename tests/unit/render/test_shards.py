@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import time
@@ -12,10 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
 
+from booting import booted
 from chipwise.api.rendering import files, target
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.launch import shards
@@ -277,11 +278,8 @@ def _slurm(planned: Deployment) -> list[str]:
 
 def _docker(text: str) -> list[str]:
     """The container of a start script: what docker would run, from its entry point on."""
-    run = text[text.index("docker run") :]
-    words = shlex.split(run[: run.index("\n' batch ")] + run[run.index("\n' batch ") :].split("\n", 2)[1].join(("\n", "\n")))
-    at = words.index("--entrypoint")
-    rest = words[words.index("$IMAGE") + 1 :]
-    return [words[at + 1], *rest]
+    with TemporaryDirectory() as folder:
+        return booted(text, Path(folder) / "machine", KEEP="s3://kept", LOG_GROUP="logs", ZONE="z").command()
 
 
 def _ec2(planned: Deployment) -> list[str]:

@@ -9,13 +9,15 @@ from chipwise.render.quoting import shell
 
 SETTING = str | int | Sequence[str]
 WIDTH = 120
-_WHAT = "Settings of this plan; what follows them is the same for every plan."
+_WHAT = """\
+Settings of this plan; what follows them is the same for every plan.
+shellcheck disable=SC2016 # words of a command may be text for a shell in the container"""
 
 
 def boot_script(heading: str, settings: Mapping[str, SETTING], cloud: str, why: Mapping[str, str] | None = None) -> str:
     """`cloud`: aws, azure or google. `why`: reasons for settings, as comments."""
     given = {name: value for name, value in settings.items() if value not in ("", [])}  # boot.sh knows what holds without
-    head = f"#!/bin/bash\n{comment(heading)}# {_WHAT}\n{variables(given, why)}\n"
+    head = f"#!/bin/bash\n{comment(heading)}{comment(_WHAT)}{variables(given, why)}\n"
     return head + booting(cloud) + "\nboot\n"
 
 

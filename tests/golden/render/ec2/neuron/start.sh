@@ -3,6 +3,7 @@
 # Runs on each machine when it starts.
 # Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
 # Settings of this plan; what follows them is the same for every plan.
+# shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=job
 NAME=neuron-pretrain
 MACHINES=4

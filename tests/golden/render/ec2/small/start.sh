@@ -3,6 +3,7 @@
 # Runs on each machine when it starts.
 # Expected: $62 and 4 kg CO2e a month.
 # Settings of this plan; what follows them is the same for every plan.
+# shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=service
 NAME=tag-api
 MACHINES=1

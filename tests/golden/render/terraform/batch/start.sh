@@ -4,6 +4,7 @@
 # Terraform writes IMAGE and the other settings in capitals before this.
 # Expected: 9.0 days (7.0 days to 12.0 days), $3,120.00, 480.0 kg CO2e.
 # Settings of this plan; what follows them is the same for every plan.
+# shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=job
 GROUPED=yes
 SPOT=yes

@@ -4,6 +4,7 @@
 # Terraform writes IMAGE and the other settings in capitals before this.
 # Expected: 2.5 days (40.0 h to 3.8 days), $1,728.00, 95.0 kg CO2e.
 # Settings of this plan; what follows them is the same for every plan.
+# shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=job
 TAKEN_WAIT=infinity
 TRIES=3

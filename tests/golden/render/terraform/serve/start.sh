@@ -4,6 +4,7 @@
 # Terraform writes IMAGE and the other settings in capitals before this.
 # Expected: $1,534 and 55 kg CO2e a month.
 # Settings of this plan; what follows them is the same for every plan.
+# shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=service
 GROUPED=yes
 TAKEN_WAIT=infinity
