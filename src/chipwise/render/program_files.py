@@ -35,6 +35,13 @@ def program(name: str) -> str:
     return (_PROGRAMS / name).read_text(encoding="utf-8")
 
 
+def inline(text: str) -> str:
+    """A small program of the shell as a word of a command: without the comments at its head."""
+    lines = text.splitlines(keepends=True)
+    first = next(at for at, line in enumerate(lines) if not line.startswith("#"))
+    return "".join(lines[first:])
+
+
 def python_files(path: str, name: str, heading: str, settings: Sequence[Setting], executable: bool = True) -> list[File]:
     """The program `name` under the path that users run, and its settings."""
     return [
