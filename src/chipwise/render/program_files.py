@@ -7,16 +7,17 @@ it. Text of users is data in both, never code. Reading the package's own files i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from chipwise.render.file import File
-from chipwise.render.quoting import one_line
+from chipwise.render.quoting import one_line, shell
 
 _PROGRAMS = Path(__file__).parent / "programs"
 WIDTH = 120
+ShellSetting = str | int | Sequence[str]  # a variable, or an array
 NOTES = "notes"  # the key of the reasons, which no program reads
 
 
@@ -94,3 +95,38 @@ def _clean(value: object) -> object:
         case float() if value.is_integer():
             return int(value)
     return value
+
+
+def shell_file(path: str, name: str, heading: str, settings: Mapping[str, ShellSetting]) -> File:
+    """The program `name` with its settings before it."""
+    return File(path, f"#!/bin/bash\n{comment(heading)}{variables(settings)}{body(program(name))}", True)
+
+
+def variables(settings: Mapping[str, ShellSetting], why: Mapping[str, str] | None = None) -> str:
+    """Each a text or an array; whatever a user wrote is one word of it."""
+    return "".join(comment((why or {}).get(name, "")) + _variable(name, value) for name, value in settings.items())
+
+
+def _variable(name: str, value: ShellSetting) -> str:
+    if isinstance(value, str | int):
+        return f"{name}={shell([str(value)])}\n"
+    words = [shell([word]) for word in value]
+    flat = f"{name}=({' '.join(words)})\n"
+    return flat if len(flat) <= WIDTH else f"{name}=(\n" + "".join(f"  {line}\n" for line in _lines(words)) + ")\n"
+
+
+def _lines(words: Sequence[str]) -> Iterator[str]:
+    """As many words on a line as fit."""
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) + 3 > WIDTH:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}".lstrip(" ")
+    yield line
+
+
+def body(text: str) -> str:
+    """A program without the line that names its shell."""
+    return text.partition("\n")[2]

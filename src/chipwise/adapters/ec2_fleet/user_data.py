@@ -14,8 +14,9 @@ from pathlib import Path
 from chipwise.adapters.ec2_fleet.config import Config
 from chipwise.adapters.ec2_fleet.request import neuron
 from chipwise.errors import BadInput
-from chipwise.render.launch.boot import SETTING, body, booting, variables
+from chipwise.render.launch.boot import booting
 from chipwise.render.launch.starting import RENDEZVOUS_PORT
+from chipwise.render.program_files import ShellSetting, body, variables
 from chipwise.run.hand_off import by_engine
 from chipwise.run.job import Job
 
@@ -41,7 +42,7 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
         env.setdefault("CHIPWISE_INTERRUPTIONS_PER_HOUR", f"{spec.interruptions_per_hour:g}")
     idle_s = 0 if spec.service or config.idle_minutes is None else int(config.idle_minutes * 60)
     gpus = 0 if neuron(job.attempts[-1].where.machine) else spec.needs.gpus
-    values: dict[str, SETTING] = {
+    values: dict[str, ShellSetting] = {
         "JOB": job.id,
         "ATTEMPT": number,
         "KEEP": config.keep.rstrip("/"),

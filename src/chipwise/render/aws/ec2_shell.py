@@ -6,18 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 
 from chipwise.render.file import File
-from chipwise.render.launch.boot import SETTING, variables
-from chipwise.render.program_files import comment, headed, program
+from chipwise.render.program_files import ShellSetting, comment, headed, program, variables
 
 Attempt = tuple[str, str, int, int]  # machine, how it is bought, EFA interfaces, first card with EFA
 
 
 def shell_files(
-    heading: str, settings: Mapping[str, SETTING], tags: Mapping[str, str], attempts: Sequence[Attempt]
+    heading: str, settings: Mapping[str, ShellSetting], tags: Mapping[str, str], attempts: Sequence[Attempt]
 ) -> list[File]:
     pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
     ranked = [*pairs, {"Key": "chipwise-first-rank", "Value": "0"}]
-    made: dict[str, SETTING] = {
+    made: dict[str, ShellSetting] = {
         **settings,
         "TAGS": json.dumps([{"ResourceType": kind, "Tags": ranked} for kind in ("instance", "volume")]),
         "GROUP_TAGS": json.dumps([{"ResourceType": "security-group", "Tags": pairs}]),

@@ -23,17 +23,18 @@ from chipwise.render.aws.parts import (
 )
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.heading import heading
-from chipwise.render.launch.boot import SETTING, boot_script
+from chipwise.render.launch.boot import boot_script
 from chipwise.render.launch.shards import in_shards
 from chipwise.render.launch.starting import RENDEZVOUS_PORT, apart, part_reason, run_machines
 from chipwise.render.limits import EC2_PACKED
+from chipwise.render.program_files import ShellSetting
 from chipwise.units import GIB
 
 
 def start_script(deployment: Deployment) -> str:
     job, volumes, many = deployment.form is Form.JOB, deployment.volumes, copies(deployment)
     command = _command(deployment)
-    made: dict[str, SETTING] = {
+    made: dict[str, ShellSetting] = {
         "FORM": "job" if job else "service",
         "NAME": deployment.name,
         "SPOT": "yes" if job and deployment.spot else "",
@@ -75,7 +76,7 @@ def _saved(deployment: Deployment, volume: Volume) -> str:
     return volume.url.rstrip("/") if volume.url.startswith("s3://") and volume.name in named else ""
 
 
-def _chips(deployment: Deployment) -> dict[str, SETTING]:
+def _chips(deployment: Deployment) -> dict[str, ShellSetting]:
     node, many = deployment.node, copies(deployment)
     if not node.accelerated:
         return {}
@@ -83,7 +84,7 @@ def _chips(deployment: Deployment) -> dict[str, SETTING]:
     return {"CHIPS": kind, "EACH": node.chips if many == 1 else max(chips(deployment), 1)}
 
 
-def _moved_port(deployment: Deployment, command: list[str]) -> dict[str, SETTING]:
+def _moved_port(deployment: Deployment, command: list[str]) -> dict[str, ShellSetting]:
     """Copies of a service listen on ports of their own, one after the other."""
     port = deployment.software.port
     if copies(deployment) == 1 or not deployment.software.engine or port is None:

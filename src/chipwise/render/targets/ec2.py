@@ -14,8 +14,7 @@ from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
 from chipwise.render.heading import heading
-from chipwise.render.launch.boot import SETTING
-from chipwise.render.program_files import Setting, python_files
+from chipwise.render.program_files import Setting, ShellSetting, python_files
 from chipwise.units import GIB
 
 FITS = "jobs and services on EC2 machines without a cluster: boto3 script and AWS CLI, spot with fallback"
@@ -59,7 +58,7 @@ def render(deployment: Deployment) -> list[File]:
         Setting("DISK", disk(root)),
         Setting("NO_CAPACITY", sorted(NO_CAPACITY)),
     ]
-    in_shell: dict[str, SETTING] = {
+    in_shell: dict[str, ShellSetting] = {
         "NAME": deployment.name,
         "REGION": deployment.node.region,
         "MACHINES": deployment.machines,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.heading import heading
-from chipwise.render.launch.boot import SETTING, boot_script
+from chipwise.render.launch.boot import boot_script
 from chipwise.render.launch.shards import in_shards, shard_words
 from chipwise.render.launch.starting import (
     RENDEZVOUS_PORT,
@@ -22,6 +22,7 @@ from chipwise.render.launch.starting import (
     parts,
     processes,
 )
+from chipwise.render.program_files import ShellSetting
 from chipwise.render.terraform.shape import copied, grouped, kept, saved, together
 from chipwise.units import GIB
 
@@ -48,7 +49,7 @@ def script(deployment: Deployment, store: Store) -> str:
     job, volumes, meets = deployment.form is Form.JOB, deployment.volumes, together(deployment)
     many = deployment.per_machine if not job or apart(deployment) else 1
     port = None if job or meets else deployment.software.port
-    made: dict[str, SETTING] = {
+    made: dict[str, ShellSetting] = {
         "FORM": "job" if job else "service",
         "GROUPED": "yes" if grouped(deployment) else "",
         "SPOT": "yes" if job and deployment.spot else "",
@@ -89,7 +90,7 @@ def _saved(deployment: Deployment, store: Store, volume: Volume) -> str:
     return "keep" if volume.url is None else volume.url if store.has(volume.url) else ""
 
 
-def _chips(deployment: Deployment, many: int) -> dict[str, SETTING]:
+def _chips(deployment: Deployment, many: int) -> dict[str, ShellSetting]:
     node = deployment.node
     if not node.accelerated:
         return {}
