@@ -55,7 +55,7 @@ def main() -> int:
     while waiting:
         done, waiting = ray.wait(waiting)
         if code := ray.get(done[0]):
-            return code  # the others end with the job: they would wait for this one for ever
+            return int(code)  # the others end with the job: they would wait for this one for ever
     return 0
 
 

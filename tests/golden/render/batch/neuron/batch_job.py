@@ -92,7 +92,7 @@ def template(group: str, subnet: str) -> dict[str, Any]:
 
 
 def container(session: Any, options: argparse.Namespace) -> dict[str, Any]:
-    made = json.loads(json.dumps(CONTAINER))
+    made: dict[str, Any] = json.loads(json.dumps(CONTAINER))
     made["image"] = options.image
     if options.job_role:
         made["jobRoleArn"] = options.job_role
