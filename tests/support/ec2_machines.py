@@ -7,6 +7,7 @@ is ended in moto with the reason that EC2 gives. Nothing here shuts anything dow
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import os
@@ -134,6 +135,11 @@ def _metadata(state: Metadata) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+def unpacked(data: bytes) -> str:
+    """User data as a machine sees it. `data`: as EC2 keeps it."""
+    return gzip.decompress(base64.b64decode(data)).decode()
+
+
 @dataclass
 class Hall:
     aws: Aws
@@ -207,7 +213,7 @@ class Hall:
     def turn(self) -> None:
         for one in self.instances():
             if one.state == "running" and one.id not in self.processes:
-                self.boot(one.id, one.private_ip, gzip.decompress(one.user_data).decode())
+                self.boot(one.id, one.private_ip, unpacked(one.user_data.as_bytes()))
             elif one.state == "running" and self.shut_down(one.id):
                 self.lose(one.id, "by itself")
             if one.state == "terminated" and one.id in self.processes:
