@@ -34,7 +34,7 @@ def job(**asked: Any) -> Job:
     return after(first("j1", Submitted(spec), 0.0), Placed(1, SPOT), 0.0)
 
 
-@given(st.integers(0, 8_000))
+@given(st.integers(0, 7_000))
 def test_user_data_of_a_job_arrives_as_it_was_packed(size: int) -> None:
     text = user_data(job(env={"A": Random(size).randbytes(size // 2).hex()}), CONFIG, 0)  # packing halves it
     assert len(packed(text)) <= MOST_BYTES
