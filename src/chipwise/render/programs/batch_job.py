@@ -1,8 +1,5 @@
-"""The program of `batch.py`: the same for everybody; the plan's constants stand above it."""
-
-from chipwise.render.aws.ending import ENDING
-
-USAGE = """Runs the job of the plan on AWS Batch.
+#!/usr/bin/env python3
+"""Runs the job of the plan on AWS Batch.
 
     python batch_job.py              shows the requests; creates nothing
     python batch_job.py --up         creates compute environment, queue and job definition, and submits the job
@@ -12,7 +9,6 @@ Machines come when the job is queued and go when it is done: between two runs no
 Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them.
 """
 
-IMPORTS = """
 from __future__ import annotations
 
 import argparse
@@ -20,13 +16,37 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-"""
 
-PROGRAM = '''
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+MACHINES: list[str] = SETTINGS["MACHINES"]
+SPOT: bool = SETTINGS["SPOT"]
+STRATEGY: str = SETTINGS["STRATEGY"]
+MOST_VCPUS: int = SETTINGS["MOST_VCPUS"]  # what the plan uses, and no more: a mistake in a submission cannot rent the region
+NODES: int = SETTINGS["NODES"]
+PARTS: int = SETTINGS["PARTS"]
+IMAGE_TYPE: str = SETTINGS["IMAGE_TYPE"]
+IMAGE_PARAMETER: str | None = SETTINGS["IMAGE_PARAMETER"]
+IMAGE: str | None = SETTINGS["IMAGE"]  # without one, --image names it
+EFA_INTERFACES: int = SETTINGS["EFA_INTERFACES"]
+FIRST_CARD: int = SETTINGS["FIRST_CARD"]
+CONTAINER: dict[str, Any] = SETTINGS["CONTAINER"]
+SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
+VOLUMES: list[list[str]] = SETTINGS["VOLUMES"]  # name, path
+KEEPS: str = SETTINGS["KEEPS"]  # what would be lost with a machine
+RETRIES: dict[str, Any] = SETTINGS["RETRIES"]  # a lost machine is nobody's fault; the program's own failure is final
+SECONDS: int | None = SETTINGS["SECONDS"]
+TAGS: dict[str, str] = SETTINGS["TAGS"]
+DISK: dict[str, Any] = SETTINGS["DISK"]
+
+
 COMPUTE, QUEUES = ("compute_environments", "computeEnvironments"), ("job_queues", "jobQueues")  # call, and key of its answer
 SETTLED = ("VALID", "INVALID", None)  # nothing changes any more; what is INVALID can be removed all the same
 
@@ -52,24 +72,25 @@ def wait(what: str, done: Callable[[], bool], seconds: int = 600) -> None:
 
 
 def template(group: str, subnet: str) -> dict[str, Any]:
-    disk = {"VolumeType": "gp3", "VolumeSize": ROOT_GIB, "Throughput": 500, "Encrypted": True, "DeleteOnTermination": True}
     data: dict[str, Any] = {
-        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": disk}],
+        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": DISK}],
         # IMDSv2, and not from within containers: they have the rights of the job's role, not of the machine's.
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
         "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list()} for kind in ("instance", "volume")],
     }
     if EFA_INTERFACES:
         card: dict[str, Any] = {"Groups": [group], "SubnetId": subnet, "DeleteOnTermination": True}
-        cards = [{**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}]
-        for at in range(FIRST_CARD, FIRST_CARD + EFA_INTERFACES):
-            cards.append({**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"})
-        data["NetworkInterfaces"] = cards
+        first = {**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}
+        others = [
+            {**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"}
+            for at in range(FIRST_CARD, FIRST_CARD + EFA_INTERFACES)
+        ]
+        data["NetworkInterfaces"] = [first, *others]
     return data
 
 
 def container(session: Any, options: argparse.Namespace) -> dict[str, Any]:
-    made = json.loads(json.dumps(CONTAINER))
+    made: dict[str, Any] = json.loads(json.dumps(CONTAINER))
     made["image"] = options.image
     if options.job_role:
         made["jobRoleArn"] = options.job_role
@@ -187,7 +208,9 @@ def submit(batch: Any) -> None:
 
 def up(session: Any, options: argparse.Namespace) -> None:
     if options.image is None:
-        raise Failed("Push the image to a registry, and give its full name with --image; see IMAGE above.")
+        raise Failed(
+            "Push the image to a registry, and give its full name with --image; see the notes on IMAGE in batch_job.json."
+        )
     if KEEPS and not options.efs and not options.loses_work:
         raise Failed(f"{KEEPS} would be lost with the machine: give --efs fs-..., or accept it with --loses-work.")
     if SECRETS and not options.execution_role:
@@ -235,8 +258,8 @@ def down(session: Any) -> None:
     name = f"chipwise-{NAME}"
     removals: list[tuple[Callable[..., Any], dict[str, str]]] = [(ec2.delete_launch_template, {"LaunchTemplateName": name})]
     wanted = [{"Name": f"tag:{MINE}", "Values": [NAME]}, {"Name": "group-name", "Values": [name]}]
-    for one in ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]:
-        removals.append((ec2.delete_security_group, {"GroupId": one["GroupId"]}))
+    groups = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
+    removals += [(ec2.delete_security_group, {"GroupId": one["GroupId"]}) for one in groups]
     if NODES > 1:
         removals.append((ec2.delete_placement_group, {"GroupName": name}))
     for remove, what in removals:
@@ -267,5 +290,17 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-'''
-PROGRAM += ENDING
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ClientError, BotoCoreError) as error:  # no credentials and no network too
+        print(f"AWS: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,8 +1,5 @@
-"""The program of `ecs_deploy.py`: the same for everybody; the plan's constants stand above it."""
-
-from chipwise.render.aws.ending import ENDING
-
-USAGE = """Runs the plan on ECS, on machines of an auto scaling group of yours.
+#!/usr/bin/env python3
+"""Runs the plan on ECS, on machines of an auto scaling group of yours.
 
     python ecs_deploy.py                                      shows what it would do
     python ecs_deploy.py --up --auto-scaling-group ARN        registers the task and starts it
@@ -12,10 +9,10 @@ The group has the machine types and the image below, and protects new machines f
 Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them.
 """
 
-IMPORTS = """
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
 import sys
@@ -26,9 +23,32 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-"""
 
-PROGRAM = '''
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+MACHINES: list[str] = SETTINGS["MACHINES"]  # what the auto scaling group has
+IMAGE_PARAMETER: str | None = SETTINGS["IMAGE_PARAMETER"]  # the SSM parameter of the group's image
+IMAGE: str | None = SETTINGS["IMAGE"]  # without one, --image names it
+PROVIDER: str = SETTINGS["PROVIDER"]
+LOGS: str = SETTINGS["LOGS"]
+STRATEGY: list[dict[str, Any]] = SETTINGS["STRATEGY"]
+SERVICE: bool = SETTINGS["SERVICE"]
+COUNTED: str | None = SETTINGS["COUNTED"]  # in this setting each task finds its number, from 0
+COPIES: int = SETTINGS["COPIES"]
+LEAST: int = SETTINGS["LEAST"]
+MOST: int = SETTINGS["MOST"]
+ROLLOUT: dict[str, Any] = SETTINGS["ROLLOUT"]
+PLACEMENT: list[dict[str, str]] = SETTINGS["PLACEMENT"]
+PORT: int | None = SETTINGS["PORT"]
+STARTUP_SECONDS: int = SETTINGS["STARTUP_SECONDS"]
+SCHEDULE: dict[str, list[Any]] = SETTINGS["SCHEDULE"]  # name: when, time zone, least, most
+SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
+KEEPS: str = SETTINGS["KEEPS"]
+TAGS: dict[str, str] = SETTINGS["TAGS"]
+
+
 class Failed(Exception):
     """Told to the user without a traceback."""
 
@@ -60,10 +80,8 @@ def task(session: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 def logs(client: Any) -> None:
     """By who deploys, so that the machines' role needs no right to do it. Logs outlive the service, for a month."""
-    try:
+    with contextlib.suppress(client.exceptions.ResourceAlreadyExistsException):
         client.create_log_group(logGroupName=LOGS, tags=TAGS)
-    except client.exceptions.ResourceAlreadyExistsException:
-        pass
     client.put_retention_policy(logGroupName=LOGS, retentionInDays=30)
 
 
@@ -208,12 +226,10 @@ def end_services(session: Any, ecs: Any) -> None:
     if not arns:
         return
     scaling = session.client("application-autoscaling")
-    try:  # or it would start tasks again
+    with contextlib.suppress(scaling.exceptions.ObjectNotFoundException):  # or it would start tasks again
         scaling.deregister_scalable_target(
             ServiceNamespace="ecs", ResourceId=f"service/{NAME}/{NAME}", ScalableDimension="ecs:service:DesiredCount"
         )
-    except scaling.exceptions.ObjectNotFoundException:
-        pass
     for one in ecs.describe_services(cluster=NAME, services=arns)["services"]:
         if one["status"] == "ACTIVE":  # and not one that an earlier --down is ending
             ecs.update_service(cluster=NAME, service=one["serviceArn"], desiredCount=0)
@@ -269,5 +285,17 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-'''
-PROGRAM += ENDING
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ClientError, BotoCoreError) as error:  # no credentials and no network too
+        print(f"AWS: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,21 +1,20 @@
-"""What a machine does when it comes up: the same text for all jobs, after the lines that `user_data` writes before it.
+#!/bin/bash
+# How a machine of the engine `ec2` is led: after boot.sh and cloud_aws.sh, some of whose steps it takes over. It meets the other
+# machines of its attempt, runs the command, passes on every notice (of AWS, of the controller, of a machine beside it), tells
+# how it ended, and ends the machine. Whatever goes wrong, the machine ends: by the last step, by a timer for the start and by
+# one for the money, when its attempt was given up, and when nobody has led it for long. Settings stand before all of it.
+# shellcheck disable=SC2034,SC2154 # variables of boot.sh, cloud_aws.sh and the settings
+set +e +o pipefail
 
-A POSIX shell, curl, setsid and the AWS CLI are all that it needs. It meets the other machines of its attempt, runs the command,
-passes on every notice (of AWS, of the controller, of a machine beside it), tells how it ended, and ends the machine. Whatever
-goes wrong, the machine ends: by the last line, by a timer for the start and by one for the money, when its attempt was given
-up, and when nobody has led it for long.
+# Settings of an attempt, and what holds without them.
+JOB=${JOB-} ATTEMPT=${ATTEMPT-1} PROCESSES=${PROCESSES-1} GPUS=${GPUS-0} GRACE=${GRACE-60} PORT=${PORT-29500}
+IDLE_S=${IDLE_S-0} ORPHAN_S=${ORPHAN_S-0} START_MINUTES=${START_MINUTES-60} HARD_MINUTES=${HARD_MINUTES-0} # 0: never
+REBALANCE=${REBALANCE-no} IMAGE=${IMAGE-} FOLDER=${FOLDER-}
+[ -n "${ENVIRONMENT+x}" ] || ENVIRONMENT=() # settings of the command: NAME=value
+[ -n "${PRODUCES+x}" ] || PRODUCES=()       # what it must leave behind
 
-The variables with a default at the top are for tests, in which the metadata, the shutdown and the AWS CLI are stand-ins.
-"""
-
-from chipwise.render.aws.start import PULL
-
-PULLING = "pull() {\n" + "".join(f"  {line}\n" if line else "\n" for line in PULL.splitlines()) + "}\n"
-
-PROGRAM = r"""
+# Variables with a default are for tests, in which the metadata, the shutdown and the AWS CLI are stand-ins.
 ROOT=${CHIPWISE_ROOT:-/var/lib/chipwise}
-METADATA=${CHIPWISE_METADATA:-http://169.254.169.254}
-SHUTDOWN=${CHIPWISE_SHUTDOWN:-shutdown}
 EVERY=${CHIPWISE_EVERY:-2}       # seconds between two looks at the processes
 NOTICE_S=${CHIPWISE_NOTICE_S:-5} # at the metadata
 ASK_S=${CHIPWISE_ASK_S:-10}      # at S3; a call of the AWS CLI takes half a second of a processor
@@ -25,17 +24,7 @@ LIVE=$KEEP/live/$JOB/$ATTEMPT
 RUN=$ROOT/run
 LOG=$ROOT/log
 RANK=0 HEAD=127.0.0.1 TOLD='' UNTIL=0 WHY='' NOTICED=null OURS=''
-BEGIN=$(date +%s) HEARD='' HEARD_AT=0
-mkdir -p "$RUN"
-[ -z "$IMAGE" ] || chmod 1777 "$RUN" # in a container a job may be another user
-: >>"$LOG"
-(umask 077 && : >>"$ROOT/hidden")
-[ -n "${CHIPWISE_ROOT:-}" ] || exec >>/var/log/chipwise.log 2>&1
-
-metadata() { # IMDSv2; fails where the path is not there
-  token=$(curl -sf -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' "$METADATA/latest/api/token") || return 1
-  curl -sf -m 5 -H "X-aws-ec2-metadata-token: $token" "$METADATA/latest/meta-data/$1"
-}
+BEGIN=$(date +%s) BEGUN='' HEARD='' HEARD_AT=0 IDLED=''
 
 put() { aws s3 cp --only-show-errors - "$LIVE/$1"; } # what comes in, by this name
 get() { aws s3 cp --only-show-errors "$LIVE/$1" -; }
@@ -200,12 +189,34 @@ meet() { # each machine writes that it is here; the order of their names gives t
 secret() { # by name, from SSM or Secrets Manager; name/key is a value of a secret that is JSON
   case $1 in
     ssm:*) aws ssm get-parameter --with-decryption --name "${1#ssm:}" --query Parameter.Value --output text ;;
-    *)
-      aws secretsmanager get-secret-value --secret-id "$1" --query SecretString --output text 2>/dev/null ||
-        aws secretsmanager get-secret-value --secret-id "${1%/*}" --query SecretString --output text |
-        python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "${1##*/}"
-      ;;
+    *) secret_text "$1" 2>/dev/null || secret_text "${1%/*}" | json_value "${1##*/}" ;;
   esac
+}
+
+export_secrets() { # their values are blotted out in what the machine uploads
+  local at value
+  for ((at = 0; at < ${#SECRETS[@]}; at += 3)); do
+    value=$(secret "${SECRETS[at + 1]}") || return 1
+    export "${SECRETS[at]}=$value"
+    printf '%s\n' "$value" >>"$ROOT/hidden"
+  done
+}
+
+missing() { # what the job was to leave behind and is not there, or empty
+  local path name found
+  for path in "${PRODUCES[@]}"; do
+    case $path in
+      s3://*/) aws s3 ls "$path" >/dev/null ;;
+      s3://*) # a listing has all keys that begin so: what is named must be one of them, and not be empty, or be a folder
+        name=$(printf '%s' "${path##*/}" | sed 's/[][\\.^$*+?(){}|]/\\&/g')
+        aws s3 ls "$path" | grep -Eq "^ +PRE $name/\$|^[^ ]+ [^ ]+ +[1-9][0-9]* $name\$"
+        ;;
+      *)
+        found=$(cd "${FOLDER:-/}" && realpath -m "$path") && [ -s "$found" ] &&
+          [ -n "$(find "$found" ! -type d | head -n 1)" ]
+        ;;
+    esac || printf '%s ' "$path"
+  done
 }
 
 ranks() { # of each process, as torchrun names them; torchrun itself reads PET_*, and ranks its own processes anew
@@ -227,9 +238,9 @@ launch() { # local rank, command
   shift
   (
     trap - EXIT TERM INT HUP
-    settings
+    [ "${#ENVIRONMENT[@]}" = 0 ] || export "${ENVIRONMENT[@]}"
     ranks "$own"
-    if ! secrets; then
+    if ! export_secrets; then
       echo 'a secret could not be read' >"$RUN/reason"
       echo 126 >"$RUN/code-$own"
       exit
@@ -238,7 +249,8 @@ launch() { # local rank, command
       program=$1
       shift
       set -- --entrypoint "$program" "$IMAGE" "$@"
-      for one in $NAMES $told; do set -- --env "$one" "$@"; done
+      for one in "${ENVIRONMENT[@]%%=*}" $told; do set -- --env "$one" "$@"; done
+      for ((at = 0; at < ${#SECRETS[@]}; at += 3)); do set -- --env "${SECRETS[at]}" "$@"; done
       for one in /dev/neuron*; do [ ! -e "$one" ] || set -- --device "$one" "$@"; done
       [ "$GPUS" = 0 ] || set -- --gpus all "$@"
       [ -z "$FOLDER" ] || set -- --workdir "$FOLDER" "$@"
@@ -254,6 +266,7 @@ launch() { # local rank, command
       exit
     fi
     # A session of its own, so that a signal reaches all that it starts.
+    # shellcheck disable=SC2016 # the inner shell expands it
     setsid sh -c 'echo "$$" >"$0"; exec "$@"' "$RUN/pid-$own" "$@"
     echo "$?" >"$RUN/code.$own"
     mv "$RUN/code.$own" "$RUN/code-$own"
@@ -278,7 +291,7 @@ code_of_all() { # of the first process that failed, else 0
   echo "$worst"
 }
 
-watch() { # until every process has ended
+look_after() { # until every process has ended
   noticed=0 asked=$(now) uploaded=$asked active=$asked step='' HEARD_AT=$asked
   while [ "$(find "$RUN" -name 'code-*' | wc -l)" -lt "$PROCESSES" ]; do
     sleep "$EVERY"
@@ -316,58 +329,76 @@ watch() { # until every process has ended
   done
 }
 
-trap 'break_off "the program of the machine failed"' EXIT
-trap gone TERM INT HUP
-FIRST=$START_MINUTES
-[ "$HARD_MINUTES" = 0 ] || [ "$HARD_MINUTES" -ge "$FIRST" ] || FIRST=$HARD_MINUTES
-"$SHUTDOWN" -h "+$FIRST" # whatever hangs before the command runs
-ID=$(metadata instance-id) || break_off "a machine does not hear its own metadata"
-if given_up; then abandon; fi # before it came
-[ "$MACHINES" = 1 ] || meet
-if [ -n "$IMAGE" ]; then
+begin() {
+  mkdir -p "$RUN"
+  [ -z "$IMAGE" ] || chmod 1777 "$RUN" # in a container a job may be another user
+  : >>"$LOG"
+  (umask 077 && : >>"$ROOT/hidden")
+  [ -n "${CHIPWISE_ROOT:-}" ] || exec >>/var/log/chipwise.log 2>&1
+  trap 'break_off "the program of the machine failed"' EXIT
+  trap gone TERM INT HUP
+  FIRST=$START_MINUTES
+  [ "$HARD_MINUTES" = 0 ] || [ "$HARD_MINUTES" -ge "$FIRST" ] || FIRST=$HARD_MINUTES
+  "$SHUTDOWN" -h "+$FIRST" # whatever hangs before the command runs
+}
+
+connect() {
+  export AWS_DEFAULT_REGION # of the place in S3, which may be another than the machine's
+  ID=$(metadata instance-id) || break_off "a machine does not hear its own metadata"
+  if given_up; then abandon; fi # before it came
+}
+
+locate() { [ "$MACHINES" = 1 ] || meet; }
+set_deadline() { :; }  # look_after keeps it
+read_secrets() { :; }  # each process has them, and nothing else
+log_options() { :; }   # upload sends what is said
+watch() { :; }         # so does look_after
+
+fetch_all() {
+  case $FOLDER in
+    s3://*) mkdir -p "$ROOT/work" ;;
+    *) return ;;
+  esac
+  case $FOLDER in
+    *.tar.gz) aws s3 cp --only-show-errors "$FOLDER" - | tar -xz -C "$ROOT/work" ;;
+    *) sync "$FOLDER" "$ROOT/work" ;;
+  esac || quit 126 "the folder $FOLDER could not be read"
+  FOLDER=$ROOT/work
+}
+
+prepare_docker() {
+  [ -n "$IMAGE" ] || return 0
   tries=0
   until pull >>"$LOG" 2>&1; do
     tries=$((tries + 1))
     [ "$tries" -lt 3 ] || quit 126 "the image $IMAGE could not be pulled"
     sleep "$EVERY"
   done
-fi
-case $FOLDER in
-  s3://*)
-    mkdir -p "$ROOT/work"
-    case $FOLDER in
-      *.tar.gz) aws s3 cp --only-show-errors "$FOLDER" - | tar -xz -C "$ROOT/work" ;;
-      *) aws s3 sync --only-show-errors "$FOLDER" "$ROOT/work" ;;
-    esac || quit 126 "the folder $FOLDER could not be read"
-    FOLDER=$ROOT/work
-    ;;
-esac
-process=0
-while [ "$process" -lt "$PROCESSES" ]; do
-  launch "$process" "$@"
-  process=$((process + 1))
-done
-BEGUN=$(now)
-echo "$BEGUN" | put "begun-$RANK"
-"$SHUTDOWN" -c
-if [ "$HARD_MINUTES" != 0 ]; then # the money, which counts since the machine came: a second belt, under the controller's
-  LEFT=$((HARD_MINUTES - (BEGUN - BEGIN) / 60))
-  "$SHUTDOWN" -h "+$((LEFT > 0 ? LEFT : 0))"
-fi
-IDLED=''
-watch
-result=$(code_of_all)
-reason=$(cat "$RUN/reason" 2>/dev/null)
-if [ -z "$reason" ] && [ "$result" != 0 ]; then
-  if [ "$NOTICED" != null ] || [ "$MACHINES" -gt 1 ] || [ "$PROCESSES" -gt 1 ]; then reason=$WHY; fi
-fi
-if [ -n "$OURS" ]; then # left, whatever its code says; one that idled would idle again, and counts as failed
-  reason=$WHY
-  [ "$result" != 0 ] || result=75
-  [ -z "$IDLED" ] || result=124
-fi
-if [ "$result" = 0 ] && missing=$(produced) && [ -n "$missing" ]; then
-  result=66 reason="it ended well, but $missing is not there or empty"
-fi
-quit "$result" "$reason"
-"""
+}
+
+run_job() {
+  local process result reason lacks
+  for ((process = 0; process < PROCESSES; process++)); do launch "$process" "${COMMAND[@]}"; done
+  BEGUN=$(now)
+  echo "$BEGUN" | put "begun-$RANK"
+  "$SHUTDOWN" -c
+  if [ "$HARD_MINUTES" != 0 ]; then # the money, which counts since the machine came: a second belt, under the controller's
+    LEFT=$((HARD_MINUTES - (BEGUN - BEGIN) / 60))
+    "$SHUTDOWN" -h "+$((LEFT > 0 ? LEFT : 0))"
+  fi
+  look_after
+  result=$(code_of_all)
+  reason=$(cat "$RUN/reason" 2>/dev/null)
+  if [ -z "$reason" ] && [ "$result" != 0 ]; then
+    if [ "$NOTICED" != null ] || [ "$MACHINES" -gt 1 ] || [ "$PROCESSES" -gt 1 ]; then reason=$WHY; fi
+  fi
+  if [ -n "$OURS" ]; then # left, whatever its code says; one that idled would idle again, and counts as failed
+    reason=$WHY
+    [ "$result" != 0 ] || result=75
+    [ -z "$IDLED" ] || result=124
+  fi
+  if [ "$result" = 0 ] && lacks=$(missing) && [ -n "$lacks" ]; then
+    result=66 reason="it ended well, but $lacks is not there or empty"
+  fi
+  quit "$result" "$reason"
+}

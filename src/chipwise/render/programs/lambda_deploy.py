@@ -1,8 +1,5 @@
-"""The program of `lambda_deploy.py`: the same for everybody; the plan's constants stand above it."""
-
-from chipwise.render.aws.ending import ENDING
-
-USAGE = """Puts the program of the plan into a Lambda function.
+#!/usr/bin/env python3
+"""Puts the program of the plan into a Lambda function.
 
     python lambda_deploy.py                                  shows what it would create
     python lambda_deploy.py --up --image URL --role ARN      creates function, queue and trigger
@@ -13,20 +10,33 @@ times is put aside in a second queue. The role may write logs, read the queue an
 Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them.
 """
 
-IMPORTS = """
 from __future__ import annotations
 
 import argparse
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-"""
 
-PROGRAM = '''
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+ARCHITECTURE: str = SETTINGS["ARCHITECTURE"]
+MEMORY_MB: int = SETTINGS["MEMORY_MB"]  # memory buys processors
+DISK_MB: int = SETTINGS["DISK_MB"]  # /tmp
+SECONDS: int = SETTINGS["SECONDS"]
+ENVIRONMENT: dict[str, str] = SETTINGS["ENVIRONMENT"]
+BUCKET: str | None = SETTINGS["BUCKET"]
+PREFIX: str = SETTINGS["PREFIX"]
+MOST: int = SETTINGS["MOST"]  # runs at a time
+TAGS: dict[str, str] = SETTINGS["TAGS"]
+
+
 class Failed(Exception):
     """Told to the user without a traceback."""
 
@@ -168,5 +178,17 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-'''
-PROGRAM += ENDING
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ClientError, BotoCoreError) as error:  # no credentials and no network too
+        print(f"AWS: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
