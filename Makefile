@@ -81,6 +81,7 @@ cluster: $(VENV)/bin/python
 
 e2e: $(DEV)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m e2e --no-other-skips
+	CHIPWISE_TESTS=long $(BIN)/python -m pytest -n auto --dist worksteal -m "chance and not e2e"
 
 bench: $(DEV)
 	@$(BIN)/python benchmarks/run.py

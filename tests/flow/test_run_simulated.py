@@ -20,6 +20,7 @@ from chipwise.run.events import Placed
 from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
 from chipwise.run.queue import Rules, Share
 from command import ROOT, Chipwise
+from effort import cases
 from run_jobs import SPOT_A, SPOT_B, STAYS, shared_devices, spec, twice_at_once
 
 HOUR = 3600.0
@@ -56,7 +57,7 @@ def test_a_notice_costs_no_work_and_a_loss_without_one_what_was_not_saved() -> N
     assert 0.0 < sudden.lost_work_s <= 300.0
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(st.lists(st.tuples(st.floats(0, 2 * HOUR), st.sampled_from([0.0, 20.0, 120.0])), max_size=6), st.booleans())
 def test_no_step_is_lost_beyond_the_last_checkpoint_and_none_after_it_done_twice(
     script: list[tuple[float, float]], heeds: bool
@@ -107,7 +108,7 @@ def test_a_supervisor_that_is_gone_is_not_taken_for_gone_processes() -> None:
 # Deadlines
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(
     losses=st.lists(st.tuples(st.floats(0, 3 * HOUR), st.sampled_from([0.0, 30.0, 120.0])), max_size=12),
     closed=st.lists(st.tuples(st.floats(0, 2 * HOUR), st.floats(60, HOUR)), max_size=3),
@@ -162,7 +163,7 @@ def test_what_comes_too_late_is_said() -> None:
 # Money
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(st.floats(0.05, 0.9), st.booleans(), st.sampled_from([10.0, 30.0]), st.lists(st.floats(0, HOUR), max_size=4))
 def test_a_budget_is_never_exceeded_by_more_than_a_tick_and_the_grace(
     budget: float, heeds: bool, tick_s: float, losses: list[float]
@@ -264,7 +265,7 @@ def test_what_can_never_start_does_not_hold_up_the_play() -> None:
 
 
 @given(st.integers(0, 5))
-@settings(max_examples=6)
+@settings(max_examples=cases(6))
 def test_the_same_seed_gives_the_same_play(seed: int) -> None:
     assert one(on_spot, pools(rate=3.0), seed) == one(on_spot, pools(rate=3.0), seed)
 

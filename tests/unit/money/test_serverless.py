@@ -16,6 +16,7 @@ from chipwise.money.break_even import BreakEven, ReplicaSet, by_curve, by_the_re
 from chipwise.money.serverless import Billing, Service, Span, read
 from chipwise.money.serverless_cost import Container, Traffic, break_even, cold_start, cost, unfit
 from chipwise.units import GIB
+from effort import cases
 
 CATALOG = load(prices=False)
 ALL = read(CATALOG)
@@ -244,7 +245,7 @@ def test_settings_that_cannot_be_are_told_all_at_once() -> None:
 # -- break-even
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=cases(40))
 @given(st.floats(0.2, 20), times, st.floats(1, 4))
 def test_above_the_break_even_the_machine_is_cheaper_and_below_it_is_not(usd: float, seconds: float, bursts: float) -> None:
     traffic = Traffic(0.0, seconds, 1, bursts)

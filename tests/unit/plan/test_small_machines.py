@@ -16,6 +16,7 @@ from chipwise.api.used_model import own_model
 from chipwise.api.wiring import Session, open_session
 from chipwise.perf.transformer import layer_of
 from chipwise.plan import generation
+from effort import seeds
 
 SMALL: dict[str, Any] = {
     "kind": "serve",
@@ -44,7 +45,7 @@ def processors(session: Session) -> list[str]:
     return sorted({one.chip for at, one in enumerate(fleet.shapes) if fleet.part(at).kind == "cpu"})
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_no_processor_or_slice_is_cheaper_than_the_winner(session: Session, seed: int, tmp_path: Path) -> None:
     random = Random(f"small {seed}")
     chips = [*random.sample(processors(session), 3), random.choice(("L4", "A10", "RTX-PRO-6000-SE"))]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.render.python_text import Constant, constant_text, literal, script, string
+from effort import cases
 
 TEXTS = st.text(max_size=300) | st.text(alphabet="'\"\\\n {}$ab", max_size=20)
 VALUES = st.recursive(
@@ -74,7 +75,7 @@ def test_hostile_text_stays_one_literal() -> None:
         assert ast.literal_eval(assigned.value) == text
 
 
-@settings(max_examples=15)
+@settings(max_examples=cases(15))
 @given(st.lists(VALUES, min_size=1, max_size=4))
 def test_a_formatter_leaves_a_script_alone(values: list[object]) -> None:
     constants = [Constant(f"VALUE_{at}", value) for at, value in enumerate(values)]
