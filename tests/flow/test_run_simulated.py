@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +13,14 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.simulation.world import Exit, Fails, Loss, Outage, Pool, Program, World
 from chipwise.api.played_text import lines, view
-from chipwise.api.simulating import TICK_S, Play, Played, Wishes, played, simulate, world_of
+from chipwise.api.simulating import Play, Played, Wishes, played, simulate, world_of
 from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Placed
 from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
 from chipwise.run.queue import Rules, Share
-from command import ROOT, Chipwise
+from command import Chipwise
 from effort import cases
+from played_pipeline import PIPELINE
 from run_jobs import SPOT_A, SPOT_B, STAYS, shared_devices, spec, twice_at_once
 
 HOUR = 3600.0
@@ -342,58 +342,6 @@ def test_a_long_line_of_a_story_goes_on_under_itself(chipwise: Chipwise) -> None
     done = chipwise("run", "--simulate", "--expected", "2h", "--", "true", *("word" for _ in range(30)))
     first, more = done.out.splitlines()[:2]
     assert more.startswith(" " * first.index("submitted") + "word")
-
-
-def test_the_tutorial_of_the_simulated_engine_is_true(chipwise: Chipwise) -> None:
-    page = (ROOT / "docs/tutorial/simulate.md").read_text()
-    [script] = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    commands = [shlex.split(line.partition("#")[0].partition(">")[0]) for line in script.strip().splitlines()]
-    first, other, as_json, stages, command = (chipwise(*words[1:]) for words in commands)
-    assert [one.code for one in (first, other, as_json, stages, command)] == [0, 0, 0, 0, 0]
-    assert first.out != other.out
-    assert stages.out != first.out
-    assert "done after 6 h" in command.out
-    assert as_json.json
-    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile(code, "simulate.md", "exec"), {})
-
-
-PIPELINE = """\
-kind: pipeline
-name: made
-stages:
-  - {kind: hpc, name: fetch, steps: 300, flop_per_step: 2TFLOP, bytes_per_step: 100GB}
-  - {kind: hpc, name: solve, steps: 900, flop_per_step: 20TFLOP, bytes_per_step: 100GB}
-  - {kind: serve, name: serve, model: bert-base-uncased, arrival: {rate: 5 req/s}, input_tokens: 40}
-hand_offs:
-  - {from: fetch, to: solve, size: 1GB}
-  - {from: solve, to: serve, size: 1GB}
-"""
-
-
-def test_a_pipeline_is_played_stage_by_stage_on_the_machines_of_its_plan(chipwise: Chipwise, tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text(PIPELINE)
-    done = chipwise("run", "--simulate", "p.yaml", "--json", cwd=tmp_path)
-    assert done.code == 0, done.err
-    played, plan = done.json, chipwise("plan", "p.yaml", "--json", cwd=tmp_path).json
-    assert [one["name"] for one in played["jobs"]] == ["made-fetch", "made-solve", "made-serve"]
-    assert [one["phase"] for one in played["jobs"]] == ["done", "done", "stopped"]
-    seconds = [one["seconds"] for one in played["jobs"]]
-    assert seconds == sorted(seconds)
-    thought = [stage["choice"]["seconds"]["value"] for stage in plan["stages"]]
-    assert seconds[1] == pytest.approx(thought[0] + thought[1], abs=5 * TICK_S), "one after the other"
-    names = {one["id"]: one["name"] for one in played["jobs"]}
-    begun = [names[one["job"]] for one in played["story"] if one["text"].startswith("attempt 1 on")]
-    assert begun == ["made-fetch", "made-solve", "made-serve"]
-    machines = [stage["choice"]["machine"] for stage in plan["stages"]]
-    told = [one["text"] for one in played["story"] if one["text"].startswith("attempt 1 on")]
-    assert all(machine in text for machine, text in zip(machines, told, strict=True))
-    assert played["usd"] == pytest.approx(sum(one["usd"] for one in played["jobs"]), abs=1e-3)
-    assert played["seconds"] > 30 * 86400
-    assert "Hand-offs between stages are not played" in played["not_played"][0]
-    text = chipwise("run", "--simulate", "p.yaml", cwd=tmp_path).out
-    assert "All 3 jobs are over after 30 d" in text
-    assert "Machine-hours:" in text
 
 
 def test_a_pipeline_of_which_a_stage_fits_nowhere_says_so(chipwise: Chipwise, tmp_path: Path) -> None:
