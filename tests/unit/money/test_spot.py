@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chipwise.errors import InvalidSettings
 from chipwise.money.spot import best_interval_s, daly_interval_s, run, saved
-from effort import cases
+from effort import cases, some
 
 H = 3600.0
 
@@ -44,7 +44,8 @@ GRID = [
 ]
 
 
-@pytest.mark.parametrize(("work", "mean", "save", "restart", "wait"), GRID)
+@pytest.mark.chance
+@pytest.mark.parametrize(("work", "mean", "save", "restart", "wait"), some(GRID))
 def test_against_a_simulation(work: float, mean: float, save: float, restart: float, wait: float) -> None:
     found = run(work, 1 / mean, 1, save, restart, wait_s=wait)
     runs = 20000 if found.checkpoints < 200 else 2500

@@ -16,7 +16,7 @@ from chipwise.api.used_model import own_model
 from chipwise.api.wiring import Session, open_session
 from chipwise.perf.transformer import layer_of
 from chipwise.plan import generation
-from effort import seeds
+from effort import seeds, some
 
 SMALL: dict[str, Any] = {
     "kind": "serve",
@@ -71,6 +71,7 @@ def test_a_small_model_may_run_on_a_processor_and_on_a_slice(session: Session, t
     assert "1/" in found.chip
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("model", ["llama-3.2-1b", "llama-3.1-8b", "mixtral-8x7b"])
 @pytest.mark.parametrize(("prompt", "answer"), [(100, 50), (3000, 500)])
 def test_rows_that_are_not_predicted_would_keep_no_goal(
@@ -79,7 +80,7 @@ def test_rows_that_are_not_predicted_would_keep_no_goal(
     fleet = ground_for(session, wide=True).fleet
     found = session.find_model(model, online=False)
     shape: Any = found.shape
-    shapes = [at for at in range(len(fleet.shapes)) if fleet.part(at).kind not in ("fpga", "edge")]
+    shapes = some([at for at in range(len(fleet.shapes)) if fleet.part(at).kind not in ("fpga", "edge")])
     for goals in (
         {("tpot", 0.5): 0.02},
         {("ttft", 0.5): 0.2},
