@@ -14,6 +14,8 @@ from chipwise.plan.decision import Plan
 from chipwise.plan.mixing import Member, Mix
 from deployments import EXAMPLES, session
 
+pytestmark = pytest.mark.usefixtures("small_catalog")
+
 CHAT = """
 kind: serve
 name: little-chat

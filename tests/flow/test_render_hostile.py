@@ -26,6 +26,8 @@ from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.quoting import kubernetes, shell
 
+pytestmark = pytest.mark.usefixtures("small_catalog")
+
 CANARY = "escaped"  # a file that appears where a text was run; `>` needs no program
 SERVE: dict[str, Any] = {
     "kind": "serve",

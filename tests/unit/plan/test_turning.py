@@ -13,6 +13,8 @@ from chipwise.api.planning import plan
 from chipwise.api.wiring import Session, open_session
 from chipwise.plan.decision import Plan
 
+pytestmark = pytest.mark.real_catalog
+
 SERVE: dict[str, Any] = {
     "kind": "serve",
     "name": "chat",
