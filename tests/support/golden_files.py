@@ -26,7 +26,9 @@ def refused(target: str) -> dict[str, str]:
 
 def cases_of(target: str) -> list[str]:
     """Those that it writes files for."""
-    return sorted(path.name for path in (FOLDER / target).iterdir() if path.is_dir())
+    cases = sorted(path.name for path in (FOLDER / target).glob("*") if path.is_dir())
+    assert cases, f"{target} has no golden files: run pytest tests/golden --update-golden and read them"
+    return cases
 
 
 def is_audited(target: str) -> bool:
