@@ -26,7 +26,7 @@ def cell(value: object) -> str:
             return number(value, 4) if value == value else "-"
         case Mapping():
             text = ", ".join(f"{key} {cell(inner)}" for key, inner in value.items())
-        case list() | tuple():
+        case Sequence() if not isinstance(value, str):
             text = ", ".join(map(cell, value))
         case _:
             text = str(value)

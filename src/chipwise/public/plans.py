@@ -18,7 +18,7 @@ from chipwise.public.intervals import Interval
 from chipwise.public.layout import LINES, data_frame, html_table, text_table
 from chipwise.public.making import Request, rendered, write_report
 from chipwise.public.opened import Opened
-from chipwise.public.records import Record, plain
+from chipwise.public.records import Record, Table, plain
 from chipwise.text import usd
 from chipwise.workload.source import NamedText
 
@@ -111,9 +111,9 @@ class Plan:
         return None if self.stages else self.best.speed
 
     @property
-    def services(self) -> tuple[Record, ...]:
+    def services(self) -> Table:
         """What is paid per use instead of per machine, the cheapest allowed first."""
-        return tuple(self.data.get("services", ()))
+        return Table(self.data.get("services", ()), ("provider", "name", "hardware", "usd", "refused"))
 
     @property
     def service(self) -> Record | None:
@@ -121,14 +121,14 @@ class Plan:
         return next(iter(self.services), None) if self.data.get("service_is_cheaper") else None
 
     @property
-    def answers(self) -> tuple[Record, ...]:
+    def answers(self) -> Table:
         """Questions that decide between kinds of hardware, and what the numbers say."""
-        return tuple(self.data.get("answers", ()))
+        return Table(self.data.get("answers", ()))
 
     @property
-    def turns(self) -> tuple[Record, ...]:
+    def turns(self) -> Table:
         """What would change the answer."""
-        return tuple(self.data.get("turns", ()))
+        return Table(self.data.get("turns", ()))
 
     @property
     def load(self) -> Record | None:

@@ -15,9 +15,11 @@ _MOST_COLUMNS = 8  # that are printed where no choice was made
 
 
 def frozen(value: Any) -> Any:
-    """Mappings become records and lists tuples, all the way down."""
+    """Mappings become records, lists of them tables and other lists tuples, all the way down."""
     if isinstance(value, Mapping):
         return value if isinstance(value, Record) else Record(value)
+    if isinstance(value, list | tuple) and value and all(isinstance(inner, Mapping) for inner in value):
+        return Table(value)
     if isinstance(value, list | tuple):
         return tuple(map(frozen, value))
     return value
@@ -27,7 +29,7 @@ def plain(value: Any) -> Any:
     """The opposite of `frozen`: dictionaries and lists that are the caller's own."""
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Table):
         return [plain(inner) for inner in value]
     return value
 

@@ -82,6 +82,8 @@ def results(session: cw.Session, plan: cw.Plan, nothing: cw.NoPlan) -> list[Any]
         session.catalog_status(),
         session.check(plan),
         plan.render("kubernetes"),
+        plan.services,
+        session.catalog_status().providers,
     ]
 
 
