@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Whole
+from chipwise.cli.options import Whole, constraining
 
 if TYPE_CHECKING:
+    from chipwise.api.quick import Constraints
     from chipwise.planner.explain.compare import Comparison
     from chipwise.planner.explain.comparing import Cell
     from chipwise.planner.values.plan import Plan
@@ -27,7 +28,7 @@ _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront"
 )
 @click.option("--vendor", default=None, help="With --by generation: of this vendor only, as nvidia.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
-@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@constraining()
 @click.option("--top", type=Whole(1, 10000), default=20, show_default=True, help="How many regions to show.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
@@ -38,7 +39,7 @@ def compare(
     by: str,
     vendor: str | None,
     environment: str | None,
-    limits: tuple[str, ...],
+    within: Constraints,
     top: int,
     as_json: bool,
 ) -> None:
@@ -49,10 +50,10 @@ def compare(
     \b
     Examples:
       chipwise compare examples/train/workload.yaml
-      chipwise compare examples/serve/workload.yaml --by region
+      chipwise compare examples/serve/workload.yaml --by region --cloud aws,gcp
       chipwise compare examples/train/workload.yaml --by generation --vendor nvidia
     """
-    from chipwise.api.quick import read, with_limits
+    from chipwise.api.quick import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import compare as ask
     from chipwise.api.views.compare import comparison_view
@@ -60,9 +61,9 @@ def compare(
     from chipwise.errors import BadInput
 
     if vendor and by != "generation":
-        raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --limit chips=[...].")
-    over = with_limits(read(workload), workload, limits) if limits else None
-    found = ask(open_session(), workload, by, vendor, environment, over)
+        raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --chip NAME.")
+    session = open_session()
+    found = ask(session, workload, by, vendor, environment, over_file(session, workload, within))
     if as_json:
         text.show_json(comparison_view(found))
     elif found.plan.winner is None:

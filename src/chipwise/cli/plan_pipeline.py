@@ -11,7 +11,7 @@ _PATHS = {"in place": "stays in place", "other region": "to another region", "ot
 _PATHS |= {"to own site": "to a site of your own", "own site": "from a site of your own", "web": "over the web"}
 
 
-def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
+def show_pipeline(found: PipelinePlan, as_json: bool, full: bool) -> None:
     if as_json:
         from chipwise.api.views.pipeline import pipeline_view
 
@@ -44,13 +44,17 @@ def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
         ],
         [_row(one) for one in found.stages],
     )
-    if found.hand_offs:
-        text.show_lines("", "What is handed on:")
-        text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in found.hand_offs])
-    text.show_lines("", "In all:")
-    text.show_pairs(_totals(found.totals))
+    hand_offs = found.hand_offs if full else [one for one in found.hand_offs if one.path != "in place"]
+    if hand_offs:
+        text.show_lines("", "Data moved between stages:")
+        text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in hand_offs])
+    if full:
+        text.show_lines("", "In all:")
+        text.show_pairs(_totals(found.totals))
     text.show_lines("", why(found), *(f"Left out: {one}." for one in found.refused))
-    if not short:
+    if not full:
+        text.show_lines("", "--full shows what each part costs and what was assumed.")
+    else:
         text.show_lines("", f"{found.considered:,} candidates of {text.plural(len(found.stages), 'stage')}.", *found.notes)
 
 

@@ -61,6 +61,16 @@ def _word(text: str) -> str:
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: Sequence[str] = ()) -> None:
     """A table no wider than the terminal: flexible columns give way, the widest first, then other words; numbers never do.
     `under` has a line for each row that stands below it."""
+    show_laid(table_lines(columns, rows, under))
+
+
+def show_laid(lines: Iterable[str]) -> None:
+    """Lines that are laid out already."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: Sequence[str] = ()) -> list[str]:
+    """What `show_table` shows."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max([_cells(column.title), *(_cells(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     room = width()
@@ -86,7 +96,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: 
         out.extend(_line(line, columns, widths, gap) for line in lines)
         if number < len(under):
             out.append(f"   {_cut(printable(under[number]), room - 3)}")
-    sys.stdout.write("\n".join(out) + "\n")
+    return out
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], gap: int) -> str:
@@ -146,25 +156,41 @@ def _wrapped(text: str, size: int) -> list[str]:
 
 def show_lines(*lines: str) -> None:
     """Sentences for a person on standard output, folded to the terminal's width."""
-    for line in lines:
-        sys.stdout.write("\n".join(_wrapped(printable(line), width())) + "\n")
+    show_laid(sentence_lines(*lines))
+
+
+def sentence_lines(*lines: str) -> list[str]:
+    """What `show_lines` shows."""
+    return [part for line in lines for part in _wrapped(printable(line), width())]
 
 
 def show_pairs(pairs: Iterable[tuple[str, str]], indent: int = 2) -> None:
     """A word and what it says, the second part folded under itself."""
-    told = [(printable(word), printable(rest)) for word, rest in pairs]
-    if not told:
-        return
-    left = min(max(_cells(word) for word, _ in told), width() // 2, width() - _NARROWEST // 2 - indent - 2)
-    for word, rest in told:
+    show_laid(pair_lines(pairs, indent))
+
+
+def pair_lines(pairs: Iterable[tuple[str, str]], indent: int = 2) -> list[str]:
+    """What `show_pairs` shows."""
+    shown = [(printable(word), printable(rest)) for word, rest in pairs]
+    if not shown:
+        return []
+    left = min(max(_cells(word) for word, _ in shown), width() // 2, width() - _NARROWEST // 2 - indent - 2)
+    lines: list[str] = []
+    for word, rest in shown:
         margin = " " * (indent + left + 2)
         first, *more = _wrapped(rest, width() - len(margin))
         head = " " * indent + _word(_cut(word, left)) + " " * (left - _cells(_cut(word, left)) + 2)
-        sys.stdout.write((head + first).rstrip() + "\n" + "".join(f"{margin}{line}\n" for line in more))
+        lines += [(head + first).rstrip(), *(f"{margin}{line}" for line in more)]
+    return lines
 
 
 def show_title(line: str) -> None:
-    sys.stdout.write("\n".join(_bold(part) for part in _wrapped(printable(line), width())) + "\n")
+    show_laid(title_lines(line))
+
+
+def title_lines(line: str) -> list[str]:
+    """What `show_title` shows."""
+    return [_bold(part) for part in _wrapped(printable(line), width())]
 
 
 def say(*lines: str) -> None:

@@ -1,0 +1,49 @@
+"""The answer of `chipwise plan` on one screen: at most 30 lines of 80 columns; `--full` shows the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from chipwise.cli import text
+
+if TYPE_CHECKING:
+    from chipwise.planner.values.plan import Plan
+
+MOST = 30  # lines
+ROWS = 3  # of the ranking, where there is room
+_ENOUGH = 3  # things that would change the answer: before fewer of them are shown, the ranking gives way
+MORE = "--full shows costs, carbon, how to run it, and why other hardware lost."
+
+
+def show_brief(found: Plan, table: list[list[str]], asked: int | None) -> None:
+    """`table`: the lines of the ranking with one row, two rows and so on; `asked`: rows that must be shown."""
+    from chipwise.planner.explain.words import sentence
+
+    head = text.title_lines(f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}")
+    head += text.sentence_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
+    turns = [(one.what, one.told) for one in found.turns]
+    ranking, changes = _fitting(len(head), table, turns, asked)
+    text.show_laid([*head, *ranking, *changes, *text.sentence_lines(MORE)])
+
+
+def _fitting(
+    head: int, tables: list[list[str]], turns: Sequence[tuple[str, str]], asked: int | None
+) -> tuple[list[str], list[str]]:
+    """The ranking and what would change the answer, as much of both as there is room for."""
+    rows = [tables[-1]] if asked is not None else tables[:ROWS][::-1]
+    best = rows[-1], 0
+    for ranking in rows:
+        room = MOST - head - len(ranking) - 1
+        count = next((n for n in range(len(turns), 0, -1) if len(_changes(turns[:n])) <= room), 0)
+        if count >= min(_ENOUGH, len(turns)):
+            best = ranking, count
+            break
+        if count > best[1]:
+            best = ranking, count
+    ranking, count = best
+    return ranking, _changes(turns[: max(count, 1)])
+
+
+def _changes(turns: Sequence[tuple[str, str]]) -> list[str]:
+    return ["", "What would change the answer:", *text.pair_lines(turns)] if turns else []
