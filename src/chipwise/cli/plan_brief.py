@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 MOST = 30  # lines
 ROWS = 3  # of the ranking, where there is room
+_NOTES = 3  # lines of notes, where there are any
 _ENOUGH = 3  # things that would change the answer: before fewer of them are shown, the ranking gives way
 MORE = "--full shows costs, carbon, how to run it, and why other hardware lost."
 
@@ -23,18 +24,28 @@ def show_brief(found: Plan, table: list[list[str]], asked: int | None) -> None:
     head = text.title_lines(f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}")
     head += text.sentence_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
     turns = [(one.what, one.told) for one in found.turns]
-    ranking, changes = _fitting(len(head), table, turns, asked)
-    text.show_laid([*head, *ranking, *changes, *text.sentence_lines(MORE)])
+    tail = [*_notes(found.notes), *text.sentence_lines(MORE)]
+    ranking, changes = _fitting(len(head) + len(tail), table, turns, asked)
+    text.show_laid([*head, *ranking, *changes, *tail])
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    """The first of them, whole."""
+    lines: list[str] = []
+    for note in notes:
+        if len(laid := text.sentence_lines(note)) <= _NOTES - len(lines):
+            lines += laid
+    return lines
 
 
 def _fitting(
-    head: int, tables: list[list[str]], turns: Sequence[tuple[str, str]], asked: int | None
+    used: int, tables: list[list[str]], turns: Sequence[tuple[str, str]], asked: int | None
 ) -> tuple[list[str], list[str]]:
     """The ranking and what would change the answer, as much of both as there is room for."""
     rows = [tables[-1]] if asked is not None else tables[:ROWS][::-1]
     best = rows[-1], 0
     for ranking in rows:
-        room = MOST - head - len(ranking) - 1
+        room = MOST - used - len(ranking)
         count = next((n for n in range(len(turns), 0, -1) if len(_changes(turns[:n])) <= room), 0)
         if count >= min(_ENOUGH, len(turns)):
             best = ranking, count
