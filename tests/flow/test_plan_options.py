@@ -59,7 +59,7 @@ def test_a_goal_is_the_same_in_a_file_and_as_an_option(chipwise: Chipwise, tmp_p
     text = "kind: serve\nname: chat\nmodel: llama-3.1-8b\narrival: 2 req/s\ninput_tokens: 500\noutput_tokens: 100\n"
     file.write_text(text + "goals: {ttft: 300ms}\n")
     stated = planned(chipwise, str(file))["winner"]
-    assert "ttft p90" in stated["latency"]
+    assert "ttft p90" in stated["latency_s"]
     assert planned(chipwise, *MODEL, "--ttft", "300ms")["winner"] == stated
     file.write_text(text)
     assert planned(chipwise, str(file), "--ttft", "300ms")["winner"] == stated

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, Duration, Whole
+from chipwise.cli.options import AboveZero, Duration, Whole, constraining
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from chipwise.api.quick import Constraints
     from chipwise.api.running.asking import Held
     from chipwise.api.running.simulate import Played
     from chipwise.api.session.wiring import Session
@@ -38,7 +40,7 @@ class _WithCommand(click.Command):
 @click.option("--queue", default=None, help="Of Kueue, in that namespace.")
 @click.option("--image", default=None, help="In which a command runs, where it does not run here.")
 @click.option("--machine", default=None, help="On which it runs at a cloud, instead of planned: g5.xlarge.")
-@click.option("--spot", is_flag=True, help="On machines that may be taken away, where there are such.")
+@constraining()
 @click.option("--gpus", default=None, metavar="N|N-M", help="GPUs that it holds for itself; or the least and the most.")
 @click.option("--machines", default=None, metavar="N|N-M|N-", help="Elsewhere; of a workload the least that will do.")
 @click.option("--cpus", type=Whole(1, 4096), default=None, help="CPUs that it holds for itself.")
@@ -67,7 +69,15 @@ class _WithCommand(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="The job as JSON; implies --detach.")
 @click.pass_context
 def run(
-    ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: bool, simulate: bool, seed: int, **given: Any
+    ctx: click.Context,
+    /,
+    words: tuple[str, ...],
+    detach: bool,
+    as_json: bool,
+    simulate: bool,
+    seed: int,
+    within: Constraints,
+    **given: Any,
 ) -> None:
     """Run a command or a workload as a job.
 
@@ -86,7 +96,13 @@ def run(
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    asked = asking.Asked(words=words, is_command=bool(ctx.meta.get("command")), **given)
+    asked = asking.Asked(
+        words=words,
+        is_command=bool(ctx.meta.get("command")),
+        spot=within.spot,
+        within=replace(within, spot=False),
+        **given,
+    )
     session = open_session()
     if simulate:
         _simulated(asking.simulate(session, asked, seed), as_json)

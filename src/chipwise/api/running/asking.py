@@ -25,6 +25,7 @@ def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line
     from chipwise.adapters import hand_offs
     from chipwise.api.running import engines
 
+    asked = wanted.with_text(session, asked)
     if not asked.words:
         raise BadInput("There is nothing to run.", remedy="chipwise run -- COMMAND, or chipwise run WORKLOAD.yaml.")
     with opened(session) as held:
@@ -77,6 +78,7 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
     from chipwise.api.running import simulate as simulating
     from chipwise.api.running.planned import Planned, with_plans
 
+    asked = wanted.with_text(session, replace(asked, played=True))
     engines = [
         option
         for option, given in (("--engine", asked.engine not in (None, "local")), ("--stage-engine", asked.stages))
@@ -87,12 +89,12 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
             "A simulation runs on no engine: it plays the machines of the plan.", remedy=f"Leave {' and '.join(engines)} out."
         )
     with opened(session) as held:
-        named = wanted.named(session, replace(asked, played=True), held)
+        named = wanted.named(session, asked, held)
         rules = held.rules
     now = time.time()
     plan = Planned(tuple(named))
     if not asked.is_command:
-        plan = with_plans(session, asked.words[0], asked.environment, named, now)
+        plan = with_plans(session, asked.words[0], asked.environment, named, now, asked.text)
     world = simulating.world_of([spec for _, spec in plan.named], begins=now)
     ends = (
         () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.named if one.service]

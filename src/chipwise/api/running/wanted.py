@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipwise.api.quick import Constraints, over_file
 from chipwise.api.running import ranges, submitting
 from chipwise.errors import BadInput
 from chipwise.run.job import RECOVER, Needs, Retry, Spec
@@ -61,7 +62,27 @@ class Asked:
     after: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
     environment: str | None = None
+    within: Constraints = Constraints()  # of the plan of a workload, over what its file says
+    text: str | None = None  # of the workload within them; None: the file as it is
     played: bool = False  # by a virtual clock: nothing is run, so nobody needs to say what
+
+
+def with_text(session: Session, asked: Asked) -> Asked:
+    """With the text that stands for the file where constraints are given. Without --machine, --spot of a workload is one."""
+    if asked.is_command or not asked.words or asked.machine:
+        if asked.within:
+            raise BadInput(
+                "--cloud, --region, --chip, --on-demand and --limit are for the plan of a workload file.",
+                remedy="Name the machine of a command with --machine, such as g5.xlarge.",
+            )
+        return asked
+    within = replace(asked.within, spot=asked.spot)
+    if within and asked.engine in (None, "local") and not asked.stages and not asked.played:
+        raise BadInput(
+            "--cloud, --region, --chip, --on-demand, --spot and --limit say which machines to rent, and this runs here.",
+            remedy="Name another engine with --engine, add --simulate, or leave them out.",
+        )
+    return replace(asked, spot=False, within=within, text=over_file(session, asked.words[0], within))
 
 
 def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
@@ -85,7 +106,7 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
 
     wanted = dict(engines)
     try:
-        found = specs_of(session, path, asked.environment, rest, asked.name or "")
+        found = specs_of(session, path, asked.environment, rest, asked.name or "", asked.text)
     except BadInput as error:
         if path == "-" or path.endswith((".yaml", ".yml")) or Path(path).exists():
             raise
@@ -102,13 +123,15 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
     for id, stage, spec in found:
         reach = aims[wanted.get(stage, asked.engine)][0]
         spec = _with_code(asked, reach, spec, path)
-        if not reach.local and (asked.machine or asked.spot):  # named, instead of planned
+        if not reach.local and asked.machine:  # named, instead of planned
             spec = _bare(held, asked, reach, spec)
         elif not reach.local:
             from chipwise.api.running import elsewhere
 
             queues = _queues(held, spec.place)
-            spec = elsewhere.planned(session, path, asked.environment, stage or None, spec, reach, queues, asked.image or "")
+            spec = elsewhere.planned(
+                session, path, asked.environment, stage or None, spec, reach, queues, asked.image or "", asked.text
+            )
         _check_budget(asked, spec)
         named.append((id, _as_login(spec, held.record.login)))
     return named
