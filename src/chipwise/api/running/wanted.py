@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ class Asked:
     after: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
     environment: str | None = None
-    within: Constraints = Constraints()  # of the plan of a workload, over what its file says
+    within: Constraints = field(default_factory=Constraints)  # of the plan of a workload, over what its file says
     text: str | None = None  # of the workload within them; None: the file as it is
     played: bool = False  # by a virtual clock: nothing is run, so nobody needs to say what
 
