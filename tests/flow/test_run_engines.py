@@ -22,8 +22,8 @@ def engines(chipwise: Chipwise, text: str) -> None:
     ("arguments", "code", "said"),
     [
         ("--engine kubernets -- true", 2, "Did you mean kubernetes?"),
-        ("--engine local --context prod -- true", 2, "--context says nothing to this machine."),
-        ("--machine g5.xlarge --spot -- true", 2, "--machine, --spot says nothing to this machine."),
+        ("--engine local --context prod -- true", 2, "--context does not apply to this machine."),
+        ("--machine g5.xlarge --spot -- true", 2, "--machine, --spot does not apply to this machine."),
         ("--image a:1 -- true", 2, "Name another with --engine"),
         ("--budget 5 -- true", 2, "--budget cannot be held"),
         ("--engine kubernetes -- true", 3, "There is no kubeconfig"),
@@ -31,7 +31,7 @@ def engines(chipwise: Chipwise, text: str) -> None:
         ("--engine ec2 -- true", 2, "ec2.keep: is required."),
         (f"--stage-engine train {TRAIN}", 2, "Write --stage-engine STAGE=ENGINE."),
         ("--stage-engine a=local -- true", 2, "A command has no stages."),
-        ("--machine g5.xlarge examples/run/heat.yaml", 2, "--machine says nothing to this machine."),
+        ("--machine g5.xlarge examples/run/heat.yaml", 2, "--machine does not apply to this machine."),
         (f"--simulate --engine kubernetes {TRAIN}", 2, "A simulation runs on no engine"),
     ],
 )

@@ -132,10 +132,11 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
 
 def _with(cell: Cell) -> str:
     one = cell.choice
-    return f"{one.chips * one.machines} {one.chip}, {one.region}" if one is not None and cell.fits else "-"
+    return f"{one.chips * one.machines} {one.chip}, {one.place}" if one is not None and cell.fits else "-"
 
 
 def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
+    from chipwise.catalog.region import readable
     from chipwise.cli import text
 
     good = [one for one in cells if one.fits]
@@ -152,7 +153,7 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
         [
             [
                 one.key[0],
-                one.key[1],
+                readable(one.key[1]),
                 one.key[2] or "?",
                 f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
                 _BUY.get(one.choice.purchase, one.choice.purchase),
@@ -210,7 +211,7 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
         text.show_lines("", "x: misses a goal:")
         text.show_pairs(missed)
     if any(one.choice is not None and one.kwh is None for one in cells):
-        text.show_lines("", "kWh -: nobody we read states the power of the chip.")
+        text.show_lines("", "kWh -: the power of the chip is not published.")
     show_unable([(one.key[1], one.why) for one in cells if one.choice is None])
 
 

@@ -32,7 +32,9 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
 
     if damaged:
         if older_than is not None or checkpoints:
-            raise BadInput("--damaged stands alone.", remedy="Name the jobs, and forget what they left afterwards.")
+            raise BadInput(
+                "--damaged cannot be combined with other options.", remedy="Name the jobs only; forget their files afterwards."
+            )
         _give_up(jobs, dry_run)
         return
     found = forgetting.forget(open_session(), jobs, older_than, checkpoints=checkpoints, dry_run=dry_run)
@@ -51,8 +53,8 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
 
 def _goes_on(phase: str) -> str:
     if phase == "failed":
-        return "it failed, and `chipwise retry` goes on from them"
-    return "it was stopped and can go on"
+        return "it failed, and `chipwise retry` continues from them"
+    return "it was stopped and can be resumed"
 
 
 def _give_up(jobs: tuple[str, ...], dry_run: bool) -> None:

@@ -147,7 +147,7 @@ def _refusal(value: object, param: click.Parameter | None, allowed: str) -> BadI
 
     text = str(value)
     shown = text.strip() if text.strip() and text.isprintable() else repr(text)
-    return BadInput(f"{_typed(param)}: {shown[:40]} cannot be.", remedy=f"Allowed: {allowed}.")
+    return BadInput(f"{_typed(param)}: {shown[:40]} is not possible.", remedy=f"Allowed: {allowed}.")
 
 
 def listing(limit: int) -> Callable[[F], F]:

@@ -8,7 +8,7 @@ from chipwise.text import duration, usd
 from chipwise.units import show_bytes
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
-_PATHS |= {"to own site": "to a site of your own", "own site": "from a site of your own", "web": "over the web"}
+_PATHS |= {"to own site": "to your own site", "own site": "from your own site", "web": "over the web"}
 
 
 def show_pipeline(found: PipelinePlan, as_json: bool, full: bool) -> None:
@@ -71,7 +71,7 @@ def _row(one: Placed) -> list[str]:
     many = f"{choice.machines}x " if choice.machines > 1 else ""
     return [
         one.name,
-        f"{many}{choice.provider} {choice.machine}, {choice.region}",
+        f"{many}{choice.provider} {choice.machine}, {choice.place}",
         f"{f'{choice.chips * choice.machines:g} ' if choice.chips else ''}{choice.chip} {choice.precision}".rstrip(),
         choice.purchase,
         "month" if monthly else duration(choice.seconds),
@@ -95,7 +95,7 @@ def _moved(one: Moved) -> str:
     size += f" ({one.how})" if one.how != "in all" else ""
     if one.path == "in place":
         return f"{size} {_PATHS[one.path]}"
-    waits = "as it is made" if one.per == "month" else duration(one.seconds) if one.seconds >= 120 else f"{one.seconds:.0f} s"
+    waits = "continuously" if one.per == "month" else duration(one.seconds) if one.seconds >= 120 else f"{one.seconds:.0f} s"
     assumed = f" ({'; '.join(one.assumed)})" if one.assumed else ""
     return (
         f"{size} {_PATHS.get(one.path, one.path)}, {waits}, {_money(one.usd)}{'/month' if one.per == 'month' else ''}{assumed}"

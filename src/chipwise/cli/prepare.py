@@ -12,7 +12,7 @@ import click
 @click.option("--region", default=None, help="Where machines are to start, where engines.yaml does not say it.")
 @click.option("--keep", default=None, metavar="s3://...", help="Where orders, logs and checkpoints are to be kept.")
 @click.option("--dry-run", is_flag=True, help="Only say what is missing.")
-@click.option("--policy", is_flag=True, help="Show the policy of whoever starts jobs, as JSON.")
+@click.option("--policy", is_flag=True, help="Show the policy for people who start jobs, as JSON.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_context
 def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_json: bool, **given: Any) -> None:

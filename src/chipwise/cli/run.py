@@ -44,8 +44,8 @@ class _WithCommand(click.Command):
 @click.option("--gpus", default=None, metavar="N|N-M", help="GPUs that it holds for itself; or the least and the most.")
 @click.option("--machines", default=None, metavar="N|N-M|N-", help="Elsewhere; of a workload the least that will do.")
 @click.option("--cpus", type=Whole(1, 4096), default=None, help="CPUs that it holds for itself.")
-@click.option("--processes", type=Whole(1, 1024), default=1, help="Processes of the job, each told its rank.")
-@click.option("--team", default=None, help="Whose share it takes.")
+@click.option("--processes", type=Whole(1, 1024), default=1, help="Processes of the job; each gets its rank.")
+@click.option("--team", default=None, help="The team whose share it uses.")
 @click.option("--project", default=None)
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE")
 @click.option("--priority", type=int, default=0, help="The higher, the sooner.")
@@ -59,7 +59,7 @@ class _WithCommand(click.Command):
 @click.option("--recover", default=None, metavar="MOVE,...", help="After a loss: same, zone, region, purchase, fewer, more.")
 @click.option("--grace", type=Duration(), default=None, help="To save and leave when asked.")
 @click.option("--budget", type=AboveZero(), default=None, help="US dollars after which it is stopped.")
-@click.option("--checkpoints", default=None, metavar="URL", help="Where its checkpoints are; a folder of its own unless given.")
+@click.option("--checkpoints", default=None, metavar="URL", help="Where its checkpoints are; a separate folder unless given.")
 @click.option("--after", multiple=True, metavar="JOB", help="A job that must be done before.")
 @click.option("--produces", multiple=True, metavar="FILE|URL", help="What must be there when it is done.")
 @click.option("--environment", "-e", default=None, help="An environment of the workload file, such as prod.")
@@ -188,5 +188,5 @@ def _stopped(held: Held, ids: Sequence[str]) -> int:
                 time.sleep(0.1)
         text.say(f"{ids[-1]} {job.phase}")
     except KeyboardInterrupt:
-        text.say(f"{ids[-1]} goes on by itself; chipwise ps shows it.")
+        text.say(f"{ids[-1]} keeps running; chipwise ps shows it.")
     return 130

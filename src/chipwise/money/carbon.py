@@ -58,7 +58,7 @@ _NOT_A_COUNTRY = {"me", "sa", "af", "ap", "eu", "na", "as"}  # parts of the worl
 
 @dataclass(frozen=True, slots=True)
 class CarbonLine:
-    name: str  # operational | making of chips | making of hosts
+    name: str  # operational | embodied, chips | embodied, hosts
     kg: float
     how: str
 
@@ -181,7 +181,10 @@ class Making:
             return 0.0, "a processor is counted with its host"
         if chip.silicon.die_mm2 is None or chip.memory_gb is None:
             missing = "die" if chip.silicon.die_mm2 is None else "memory"
-            return None, f"nobody states what making a {chip.name} emits, nor its {missing} to tell it by"
+            return (
+                None,
+                f"the embodied carbon of a {chip.name} and the {missing} it follows from are not published",
+            )
         kg = self._kg_per_mm2 * chip.silicon.die_mm2 + self._kg_per_gb * chip.memory_gb
         return kg, f"rule: {chip.silicon.die_mm2:g} mm2 of die and {chip.memory_gb:g} GB of memory"
 
@@ -198,7 +201,7 @@ class Making:
             return Made(None, (), (f"embodied: {told}",))
         share, years = hours / self.lifetime_hours, f"{self.lifetime_hours / _HOURS_PER_YEAR:g} years"
         held = f"{hours:.4g} h of {years}"
-        lines = [CarbonLine("making of chips", chips * kg * share, f"{chips:g} x {kg:.4g} kg x {held}")] if kg else []
+        lines = [CarbonLine("embodied, chips", chips * kg * share, f"{chips:g} x {kg:.4g} kg x {held}")] if kg else []
         basis = [f"embodied: {told}; a life of {years}"]
         if chip.name in _WITH_HOST:
             basis.append("the host is in the figure of the chip")
@@ -206,7 +209,7 @@ class Making:
             basis.append("hosts are left out: their memory is not known")
         else:
             host = self.host_kg(host_memory_bytes)
-            lines.append(CarbonLine("making of hosts", machines * host * share, f"{machines:g} x {host:.4g} kg x {held}"))
+            lines.append(CarbonLine("embodied, hosts", machines * host * share, f"{machines:g} x {host:.4g} kg x {held}"))
             basis.append("host: rule by its memory, within 20% of servers with a figure")
         return Made(fsum(line.kg for line in lines) if lines else None, tuple(lines), tuple(basis))
 

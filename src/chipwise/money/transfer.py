@@ -232,7 +232,7 @@ class Gravity:
     def _lay(self, origin: Origin, provider: str, region: str) -> Path:
         free = ((0.0, 0.0),)
         if origin.kind == "unknown":
-            return Path("in place", free, 0.0, ("where the data lies is not said: counted as beside the chips",))
+            return Path("in place", free, 0.0, ("the place of the data is not given: counted as next to the chips",))
         if origin.kind == "own site" and provider in self._on_site:
             return Path("in place", free, 0.0, ())
         if origin.kind != "cloud":
@@ -341,7 +341,7 @@ class Gravity:
         return charging[(len(charging) - 1) // 2]
 
 
-_TOLD = {"other region": "another region", "other cloud": "another cloud", "web": "the web", "own site": "a site of your own"}
+_TOLD = {"other region": "another region", "other cloud": "another cloud", "web": "the web", "own site": "your own site"}
 
 
 def _commonest(prices: Iterable[float]) -> float:

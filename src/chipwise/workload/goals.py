@@ -335,7 +335,7 @@ class Limits(Part):
     quotas: Mapping[Annotated[str, BeforeValidator(_quota_key)], WholeOrZero] = Field(default_factory=dict)
     """Most chips at one time by chip, cloud:chip or cloud:region:chip."""
     default_quotas: bool = False
-    """True: no more than what a provider grants new accounts before anybody asks, as far as it is known."""
+    """True: no more than the default quotas of a new account, as far as they are known."""
     requires: Annotated[tuple[Annotated[str, BeforeValidator(_need)], ...], OneOrMore()] = ()
     """What a chip must run or have: flash-attention>=2, cuda>=12.4, vllm, fp8, fp64, nvenc, mig, nvlink, rdma."""
     avoid: Avoid = Avoid()

@@ -299,7 +299,7 @@ def _syntax_error(path: str, text: str, error: yaml.YAMLError) -> InvalidFile:
     elif "mapping values" in what:
         allowed = "quotes around a text that holds ': '"
     return InvalidFile(
-        path, [Problem("", f"not valid YAML: {what[:200]}", line, allowed)], remedy="Mend this first; more may follow."
+        path, [Problem("", f"not valid YAML: {what[:200]}", line, allowed)], remedy="Fix this first; more may follow."
     )
 
 

@@ -129,7 +129,7 @@ def test_a_server_of_eight_h100_weighs_what_the_table_says() -> None:
     found = making().share(chip, 8, 1, 2048 * GIB, hours)
 
     assert found.kg == pytest.approx(7012)
-    assert [line.name for line in found.lines] == ["making of chips", "making of hosts"]
+    assert [line.name for line in found.lines] == ["embodied, chips", "embodied, hosts"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line
         for job in jobs:
             held.awake(job)
             if passing := _passing(job.spec):
-                say(f"{job.id}: {passing} lies on no volume that outlives its pod: it is looked for, and then goes with it.")
+                say(f"{job.id}: {passing} is on no volume that outlives its pod: it is checked, and then deleted with the pod.")
     return jobs
 
 
@@ -69,7 +69,7 @@ def _passing(spec: Spec) -> str:
 
 
 def _sends(folder: str, size: int) -> str:
-    return f"sends the folder {folder} ({max(round(size / 1e3), 1):,} kB) along"
+    return f"uploads the folder {folder} ({max(round(size / 1e3), 1):,} kB)"
 
 
 def simulate(session: Session, asked: Asked, seed: int) -> Played:

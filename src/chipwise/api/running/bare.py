@@ -31,7 +31,7 @@ def on_ec2(session: Session, spec: Spec, machine: str | None, spot: bool, image:
     assert isinstance(reach.fields, OnEc2)
     if not machine:
         raise BadInput(
-            f"{spec.name} is a plain command, and nobody says on which machine.",
+            f"{spec.name} is a plain command, and its machine is not given.",
             remedy="Give one with --machine, such as g5.xlarge; or run a workload file, which is planned.",
         )
     index = session.catalog.machine_index.get(("aws", machine))

@@ -92,7 +92,7 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
             )
         limit = getattr(rules.share(spec.team), setting)
         if limit is not None and wanted > limit:
-            team = f"team {spec.team}" if spec.team else "whoever has no team"
+            team = f"team {spec.team}" if spec.team else "a job without a team"
             raise BadInput(
                 f"{spec.name} needs {_counted(wanted, what)}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml."
             )
@@ -103,7 +103,7 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
 
         directory(spec.checkpoints)
     if (program := _missing(spec)) is not None:
-        raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or mend PATH.")
+        raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or fix PATH.")
     return spec
 
 

@@ -147,8 +147,8 @@ def _with_code(asked: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
     folder = Path(path).absolute().parent
     if folder in (Path.home(), Path(folder.anchor)):
         raise BadInput(
-            f"{path} lies in {folder}, and all of that would be sent along as its code.",
-            remedy="Put it and its code into a folder of their own, or name one with --folder.",
+            f"{path} is in {folder}, and all of that folder would be uploaded as its code.",
+            remedy="Put it and its code into a separate folder, or name one with --folder.",
         )
     return replace(spec, folder=str(folder))
 
@@ -171,8 +171,8 @@ def _check_deadline(path: str, spec: Spec, now: float) -> None:
 def _check_budget(asked: Asked, spec: Spec) -> None:
     if asked.budget is not None and spec.engine != "ec2" and not any(one.usd_per_hour for one in spec.places):
         raise BadInput(
-            f"Nobody says what an hour of {spec.place} costs, so --budget cannot be held.",
-            remedy="Give an own machine its price in the catalog (docs/adding/own-catalog.md), or take --longest.",
+            f"The price of an hour of {spec.place} is not known, so --budget cannot be enforced.",
+            remedy="Add the price of your machine to the catalog (docs/adding/own-catalog.md), or use --longest.",
         )
 
 
@@ -201,7 +201,7 @@ def _aim(session: Session, asked: Asked, held: Held, name: str | None) -> tuple[
         elsewhere = [*given, *(one for one in ("image", "machine", "spot") if getattr(asked, one))]
         if elsewhere and not asked.stages:
             raise BadInput(
-                f"--{', --'.join(elsewhere)} says nothing to this machine.",
+                f"--{', --'.join(elsewhere)} does not apply to this machine.",
                 remedy="Name another with --engine, or leave it out.",
             )
         return engines.Reach(engines.LOCAL), held.engine.place

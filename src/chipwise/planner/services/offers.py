@@ -159,7 +159,7 @@ def _rank(one: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, str
 
 def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated) -> Demand:
     if work.arrival.rate is None:
-        raise BadInput("arrival: services are reckoned for arrivals at a rate only.", remedy="arrival: {rate: 10 req/s}")
+        raise BadInput("arrival: services can be priced only for arrivals at a rate.", remedy="arrival: {rate: 10 req/s}")
     hours = (work.schedule.hours_per_week or WEEK / HOUR) * MONTH / WEEK
     goals = tuple(
         (metric, min(percentile / 100, 0.9999), limit)
@@ -266,7 +266,7 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
 
 
 def _processor(service: Service) -> Iterable[str]:
-    return () if service.chips else ("an older common processor, for nobody states which one runs it",)
+    return () if service.chips else ("an older common processor, as it is not published which one runs it",)
 
 
 def _month(hourly: Cost, hours: float) -> Cost:
@@ -312,7 +312,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
     if need.prefix_tokens:
         assumed.append("the shared prefix is read from the service's cache")
     assumed += scope(demand.rules, provider or service.provider, service.provider)
-    unchecked = tuple(f"{metric} p{share * 100:g}: nobody states its speed" for metric, share, _ in demand.goals)
+    unchecked = tuple(f"{metric} p{share * 100:g}: its speed is not published" for metric, share, _ in demand.goals)
     month = managed.cost(service, request, demand.rate * demand.hours * HOUR)
     return ServiceOffer(
         PER_TOKEN,

@@ -243,7 +243,11 @@ def _stale(job: Job, versions: dict[str, int]) -> Stale | None:
     has = versions.get(job.id)
     if has is None:
         return Stale(f"Job {job.id} is not in the record, or not for you to see.")
-    return None if has == job.version else Stale(f"Job {job.id} changed meanwhile: it has version {has}, not {job.version}.")
+    return (
+        None
+        if has == job.version
+        else Stale(f"Job {job.id} was changed by another program: it has version {has}, not {job.version}.")
+    )
 
 
 def _put(tx: Transaction, kept: Sequence[tuple[int, Draft]]) -> None:
