@@ -19,7 +19,7 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
     JOB is an id, the beginning of one, or the name of the newest that is called so; without any, all jobs that ended longer ago
     than --older-than are meant. Jobs that are not over are left alone. A job that failed or was stopped can go on, so its
     checkpoints stay unless it is named or --checkpoints is given. Checkpoints that a job keeps elsewhere (run --checkpoints)
-    are not touched, and the record still lists the job: costs and hours are reckoned from it.
+    are not touched, and the record still lists the job: costs and hours are computed from it.
 
     With --damaged the named jobs, whose record is damaged, are given up instead: what still runs of them is ended, and they
     are listed as failed. What they left on this machine stays until it is forgotten.

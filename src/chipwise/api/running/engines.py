@@ -307,4 +307,4 @@ def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> _Fie
                     said, near = f"{str(one['input'])[:60]!r} will not do: {one['msg'][0].lower()}{one['msg'][1:]}", ()
             if all(each.field != f"{name}.{where}" for each in problems):
                 problems.append(Problem(f"{name}.{where}", said, None, None, near))
-        raise InvalidFile(path, problems, remedy=f"{PAGES[kind]} tells its fields.") from None
+        raise InvalidFile(path, problems, remedy=f"{PAGES[kind]} lists its fields.") from None

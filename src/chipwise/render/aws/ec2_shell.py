@@ -13,7 +13,7 @@ _OPTIONS = """
 usage() {
   cat << 'END'
 launch.sh check|up|down [option=value ...]
-  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix@TOLD@
+  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix@OPTIONS@
 check makes a dry run, up starts the machines (all or none), down ends everything with this deployment's tag.
 Nothing here replaces a machine that is lost: launch.py --watch does, for these machines too.
 END
@@ -221,7 +221,7 @@ def launch_shell(
     told, empty, case = ("  open_to=CIDR", " open_to=''", " | open_to=*") if constants["PORTS"] else ("", "", "")
     if len({purchase for _, purchase, _, _ in attempts}) > 1:
         told, empty, case = f"{told}  or_on_demand=yes", f"{empty} or_on_demand=''", f"{case} | or_on_demand=yes"
-    text += _OPTIONS.replace("@TOLD@", told).replace("@EMPTY@", empty).replace("@CASE@", case)
+    text += _OPTIONS.replace("@OPTIONS@", told).replace("@EMPTY@", empty).replace("@CASE@", case)
     text += _FIND.replace("@DROP@", _DROP if together else "")
     text += (
         _PREPARE.replace("@KEEP@", _keep(constants["KEEPS"]))

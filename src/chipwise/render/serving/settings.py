@@ -107,7 +107,7 @@ def promised(deployment: Deployment) -> list[str]:
     lines = []
     for goal, seconds in deployment.predicted.latency.items():
         wanted = deployment.goals.get(goal)
-        asked = f", {_time(wanted)} is wanted" if wanted is not None else ""
+        asked = f", goal {_time(wanted)}" if wanted is not None else ""
         lines.append(f"{goal}: {_time(seconds)} predicted{asked}")
     scaling = deployment.scaling
     if scaling is not None and scaling.per_replica:

@@ -34,7 +34,7 @@ until HEAD=$(aws ec2 describe-instances --output text --query 'Reservations[0].I
   Name=instance-state-name,Values=running) && [ -n "$HEAD" ] && [ "$HEAD" != None ]; do sleep 5; done
 """
 _LEAVES = """\
-# Its group is told not to replace it.
+# Its group does not replace it.
 aws autoscaling terminate-instance-in-auto-scaling-group --instance-id "$(metadata instance-id)" \\
   --should-decrement-desired-capacity
 """
@@ -152,7 +152,7 @@ def _variables(deployment: Deployment) -> list[Block]:
         )
     )
     made.append(
-        variable("budget_email", "string", "Who is told when the budget is nearly spent. Empty: no budget is made.", "")
+        variable("budget_email", "string", "Who is notified when the budget is nearly spent. Empty: no budget is made.", "")
     )
     made.append(
         variable(
@@ -365,7 +365,7 @@ def _instances(deployment: Deployment) -> Block:
         "aws_instance",
         "machines",
         body,
-        "A machine ends itself when its work is done. The next `terraform apply` would then start it anew: "
+        "A machine ends itself when its work is done. The next `terraform apply` would then start it again: "
         "`terraform destroy`\nwhen you have the results.",
     )
 

@@ -40,7 +40,7 @@ docker pull -q "$IMAGE"
 """
 )
 _LEAVES = """\
-# Its group is told not to replace it.
+# Its group does not replace it.
 gcloud compute instance-groups managed delete-instances "$NAME" --zone "$ZONE" --instances "$(metadata name)" --quiet
 """
 

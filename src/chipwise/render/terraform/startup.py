@@ -117,7 +117,7 @@ def _fetch(dialect: Dialect) -> str:
         return ""
     command = _filled(dialect.fetch, SOURCE='"$1"', TARGET='"$2"')
     return (
-        "fetch() { # SOURCE TARGET; that nothing lies there yet is no failure, as at the first start\n"
+        "fetch() { # SOURCE TARGET; an empty source is no failure, as at the first start\n"
         "  local said\n"
         f"  if said=$({command} 2>&1); then return; fi\n"
         '  echo "$said"\n'
@@ -176,7 +176,7 @@ def _secrets(deployment: Deployment, dialect: Dialect) -> str:
     for setting, name, key in deployment.software.secrets:
         reads = shell(["import json, sys; print(json.load(sys.stdin)[sys.argv[1]])", key])
         text += f"{setting}=$({_filled(dialect.secret, NAME=shell([name]))} |\n  python3 -c {reads})\nexport {setting}\n"
-    why = "# Read at start, and handed on by name: they stand neither in this script nor on a disk.\n"
+    why = "# Read at start, and passed on by name: they are neither in this script nor on a disk.\n"
     return f"\n{why}{text}" if text else ""
 
 

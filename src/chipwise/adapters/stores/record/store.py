@@ -209,7 +209,7 @@ class Store:
         lock = self.database.FOR_SHARE  # whoever wants the lease waits until this is written, and then sees it
         found = tx.rows(f"SELECT holder, epoch FROM leases WHERE place = ?{lock}", (lease.place,))
         if not found or tuple(found[0]) != (lease.holder, lease.epoch):
-            now = f"{found[0][0] or 'nobody'} does (epoch {found[0][1]})" if found else "nobody ever did"
+            now = f"{found[0][0] or 'no one'} does (epoch {found[0][1]})" if found else "no one did"
             raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place or 'this place'} any more: {now}.")
 
 
