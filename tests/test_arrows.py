@@ -52,5 +52,19 @@ def test_a_broken_arrow_is_reported(tmp_path: Path, file: str, line: str, contra
 
 def test_every_layer_of_the_contract_is_drawn_in_architecture() -> None:
     drawn = (ROOT / "ARCHITECTURE.md").read_text()
-    for layer in ("cli", "api", "adapters", "report", "workload", "catalog", "units", "countries", "errors", "spelling"):
+    for layer in (
+        "cli",
+        "api",
+        "adapters",
+        "report",
+        "planner",
+        "predictor",
+        "workload",
+        "catalog",
+        "text",
+        "units",
+        "countries",
+        "errors",
+        "spelling",
+    ):
         assert re.search(rf"^  .*\b{layer}\b", drawn, re.MULTILINE), layer

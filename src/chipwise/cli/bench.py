@@ -108,7 +108,7 @@ def _check(out: Path | None) -> None:
 
 def _show(found: list[Result]) -> None:
     from chipwise.cli import text
-    from chipwise.units import show_seconds
+    from chipwise.text import duration
 
     units = list(dict.fromkeys(one.unit for one in found if one.unit)) or ["steps"]
     per, scale = ("million ", 1e6) if units[0] == "tokens" else ("", 1.0)
@@ -132,7 +132,7 @@ def _show(found: list[Result]) -> None:
                 text.number(high) if isinstance(high, float) else "",
                 "" if one.ratio is None else f"{one.ratio:.2f}",
                 "-" if one.usd_per_unit is None else _dollars(one.usd_per_unit * scale),
-                "" if one.seconds is None else show_seconds(one.seconds),
+                "" if one.seconds is None else duration(one.seconds),
                 "" if one.formula else str(one.attempts),
             ]
         )
@@ -154,9 +154,9 @@ def _show(found: list[Result]) -> None:
 
 def _dollars(usd: float) -> str:
     """A step of a processor costs so little that its noughts would take the room of all else."""
-    from chipwise.units import show_number
+    from chipwise.text import number as number_text
 
-    return show_number(usd) if usd >= 1e-4 else f"{usd:.2e}"
+    return number_text(usd) if usd >= 1e-4 else f"{usd:.2e}"
 
 
 def _singular(unit: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite
 
 from chipwise.errors import InvalidSettings, Problem
-from chipwise.units import show_usd
+from chipwise.text import price
 
 _STEPS = 100  # steps that are looked at one by one; beyond, two prices are too near to tell apart
 _FEW = 20  # steps that are looked at for a first crossing where there is no lasting one
@@ -73,8 +73,8 @@ def by_the_request(usd_per_request: float, fleet: ReplicaSet) -> BreakEven:
         return BreakEven(rate, rate, _tell(rate))
     margin = q - h / slope
     if margin <= 0 and least * margin < f / slope:
-        full = show_usd(h / q / 3600.0)
-        return BreakEven(None, None, f"even a full replica costs {full} a request, the service {show_usd(usd_per_request)}")
+        full = price(h / q / 3600.0)
+        return BreakEven(None, None, f"even a full replica costs {full} a request, the service {price(usd_per_request)}")
     if margin <= 0:  # equal to the last digit at the end of every step, and nothing beside the replicas
         return BreakEven(least * q, None, "a full replica costs what the service does")
     winning = max(least, ceil(f / slope / margin - _ROUNDING))
@@ -119,7 +119,7 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
             always = None
     if always is None or surely == inf:
         full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
-        return BreakEven(first, None, f"{full}: a full replica costs {show_usd(h)}/h for {q:.3g} requests/s")
+        return BreakEven(first, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
     return BreakEven(always if first is None else first, always, _tell(always))
 
 

@@ -26,7 +26,8 @@ from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_curve
 from chipwise.money.cost import Cost, Line
 from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Billing, Service
-from chipwise.units import HOUR, show_bytes, show_seconds
+from chipwise.text import duration, size
+from chipwise.units import HOUR
 
 # Bytes per second at which an image gets to a fresh host. Slow: a plain pull, 10 GB in four to five minutes; fast: loaded
 # lazily, 10 GB in two seconds (both union.ai, "We cut container cold boot"). Middle: their geometric mean.
@@ -121,12 +122,12 @@ def unfit(service: Service, container: Container, seconds_per_request: float) ->
     """Why this service cannot run it, with the numbers; None where it can."""
     least, most = service.memory_min_bytes, service.memory_max_bytes
     if most is not None and container.memory_bytes > most:
-        return f"needs {show_bytes(container.memory_bytes)}; {service.title} offers {show_bytes(most)}"
+        return f"needs {size(container.memory_bytes)}; {service.title} offers {size(most)}"
     if least is not None and container.memory_bytes < least:
-        return f"{service.title} starts at {show_bytes(least)}"
+        return f"{service.title} starts at {size(least)}"
     limit = service.time_limit_s
     if limit is not None and seconds_per_request > limit:
-        return f"a request takes {show_seconds(seconds_per_request)}; {service.title} ends it after {show_seconds(limit)}"
+        return f"a request takes {duration(seconds_per_request)}; {service.title} ends it after {duration(limit)}"
     return None
 
 
@@ -150,7 +151,7 @@ def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
         Line("work", state.working * work * HOUR, f"{state.working:.3g} instances at work x {price}"),
         Line("kept warm", state.idle * idle * HOUR, f"{state.idle:.3g} instances idle x ${idle:.3g}/s"),
         Line("cold starts", state.starts * start.middle * work * HOUR, f"{state.starts * HOUR:.3g}/h x {start.middle:.3g} s"),
-        Line("rounding", rounding * work * HOUR, f"times are rounded up to {show_seconds(step)}" if step else ""),
+        Line("rounding", rounding * work * HOUR, f"times are rounded up to {duration(step)}" if step else ""),
         Line("requests", rate * service.usd_per_request * HOUR, f"{rate * HOUR:,.0f} x ${service.usd_per_request:.3g}"),
     )
     instances = state.working + state.idle + state.starts * start.middle

@@ -25,7 +25,8 @@ from chipwise.catalog.tables import StoragePrice
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.cost import Cost, Line
 from chipwise.money.storage_prices import TIERS, Priced, Shelves, Speed
-from chipwise.units import GB, HOUR, MB, MONTH, show_bytes, show_usd
+from chipwise.text import decimal_size, price, usd
+from chipwise.units import GB, HOUR, MB, MONTH
 
 MEMORY_SHARE, DISK_SHARE = 0.7, 0.9  # of host memory that the file cache may take, and of the disk; as in feeding
 PART = 64 * MB  # large files are asked for in parts: 8 to 64 MB keep a connection busy and requests few
@@ -79,7 +80,7 @@ class _Need(NamedTuple):
             return "read once: nothing to keep"
         if not room:
             return f"no {what} is known of this machine"
-        return f"{_size(self.size)} of data do not fit into {share:g} of {_size(room)} {what}"
+        return f"{decimal_size(self.size)} of data do not fit into {share:g} of {decimal_size(room)} {what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +267,6 @@ def _fastest(one: _Candidate) -> tuple[float, float]:
 # -- in words
 
 
-def _size(value: float) -> str:
-    return show_bytes(value, binary=False)
-
-
 def _passed_over(best: _Candidate, candidates: Iterable[_Candidate], need: _Need) -> Iterator[tuple[str, str]]:
     others: dict[str, _Candidate] = {}
     for one in candidates:
@@ -279,9 +276,12 @@ def _passed_over(best: _Candidate, candidates: Iterable[_Candidate], need: _Need
                 others[one.tier] = one
     for tier, one in others.items():
         if one.feeds or one.delivered >= best.delivered:
-            yield tier, f"{show_usd(one.usd)} against {show_usd(best.usd)}"
+            yield tier, f"{usd(one.usd)} against {usd(best.usd)}"
         else:
-            yield tier, f"gives {_size(one.delivered * need.shrink)}/s of {_size(need.rate * need.shrink)}/s"
+            yield (
+                tier,
+                f"gives {decimal_size(one.delivered * need.shrink)}/s of {decimal_size(need.rate * need.shrink)}/s",
+            )
 
 
 def _how(name: str, best: _Candidate, need: _Need) -> str:
@@ -289,26 +289,32 @@ def _how(name: str, best: _Candidate, need: _Need) -> str:
     volumes = "" if best.priced.shared else f" x {need.machines:g} volumes"
     match name:
         case "storage":
-            return f"{_size(best.provisioned)}{volumes} x {show_usd(best.priced.usd_per_byte * GB)} per GB and month x {hours}"
+            return (
+                f"{decimal_size(best.provisioned)}{volumes} x {price(best.priced.usd_per_byte * GB)} per GB and month x {hours}"
+            )
         case "storage requests":
-            return f"{need.gets:,.0f} files or parts a pass x {show_usd(best.priced.usd_per_get * 1e3)} per 1,000"
+            return f"{need.gets:,.0f} files or parts a pass x {price(best.priced.usd_per_get * 1e3)} per 1,000"
         case "local disks":
-            return f"{_size(need.size)} x {need.machines:g} machines x {hours}"
+            return f"{decimal_size(need.size)} x {need.machines:g} machines x {hours}"
         case _:
             return f"above what is included{volumes} x {hours}"
 
 
 def _reason(best: _Candidate, feeding: int, need: _Need) -> str:
-    given, wanted = f"{_size(best.delivered * need.shrink)}/s", f"{_size(need.rate * need.shrink)}/s"
+    given, wanted = (
+        f"{decimal_size(best.delivered * need.shrink)}/s",
+        f"{decimal_size(need.rate * need.shrink)}/s",
+    )
     if best.feeds:
-        told = f"{best.tier} gives {given} where {wanted} is needed, at {show_usd(best.usd)}: the cheapest of {feeding} that do"
+        told = f"{best.tier} gives {given} where {wanted} is needed, at {usd(best.usd)}: the cheapest of {feeding} that do"
     else:
         told = f"bottleneck: {best.tier}, the fastest here, gives {given} of {wanted}"
     if best.resident or best.tier == "local-nvme":
         place = "memory" if best.resident else "the local disk"
         told += f"; after a first pass from {best.priced.product.tier} it is read from {place}"
     if not best.feeds and need.part * need.shrink < MB:
-        told += f"; files of {_size(need.part * need.shrink)} are slow to open: pack them into shards of {_size(SHARD)}"
+        told += f"; files of {decimal_size(need.part * need.shrink)} are slow to open: "
+        told += f"pack them into shards of {decimal_size(SHARD)}"
     return told
 
 

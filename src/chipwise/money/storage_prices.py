@@ -17,7 +17,8 @@ from typing import NamedTuple, Protocol
 
 from chipwise.catalog.tables import StoragePrice
 from chipwise.errors import InvalidSettings, Problem
-from chipwise.units import GB, GIB, MB, MIB, TIB, show_usd
+from chipwise.text import price
+from chipwise.units import GB, GIB, MB, MIB, TIB
 
 
 class Speed(Protocol):
@@ -161,7 +162,7 @@ class Shelves:
         for product in _TYPICAL:
             usd_per_byte = self._typical[product.tier]
             if product.tier not in known and usd_per_byte is not None:
-                said = (f"{product.tier}: {provider} lists no price; typical {show_usd(usd_per_byte * GB)} per GB and month",)
+                said = (f"{product.tier}: {provider} lists no price; typical {price(usd_per_byte * GB)} per GB and month",)
                 if product.tier == "object-store" and get_assumed:
                     said += (get_assumed,)
                 priced.append(self._priced(f"{provider} {product.item}", product, (usd_per_byte, 0.0, 0.0), get, said))

@@ -22,7 +22,8 @@ from chipwise.catalog.owned import DEFAULT_PUE
 from chipwise.errors import InvalidSettings, Problem, UnknownName
 from chipwise.money.cost import Cost, Line
 from chipwise.spelling import nearest
-from chipwise.units import HOUR, MONTH, show_usd
+from chipwise.text import price, usd
+from chipwise.units import HOUR, MONTH
 
 MONTH_HOURS = MONTH / HOUR
 BY_USE = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})  # paid in the useful hours only; the others run all the time
@@ -112,7 +113,7 @@ def own_cost(own: Ownership) -> OwnCost:
     depreciation = (own.bought_usd - own.resale_usd) / months
     finance = _annuity(own.bought_usd - own.resale_usd * _discount(rate, months), rate, months) - depreciation
     lines = [
-        Line("depreciation", depreciation, f"({show_usd(own.bought_usd)} - {show_usd(own.resale_usd)}) over {months} months"),
+        Line("depreciation", depreciation, f"({usd(own.bought_usd)} - {usd(own.resale_usd)}) over {months} months"),
         Line("finance", finance, f"{own.interest:.3g} a year on what is tied up"),
         *_running(own),
     ]
@@ -241,11 +242,11 @@ def _even_month(own: Ownership, saved: float, rate: float) -> int | None:
 
 
 def _why(own: Ownership, cost: OwnCost, cloud: float, option: Purchase, utilisation: float | None, month: int | None) -> str:
-    told = f"owning costs {show_usd(cost.usd_per_machine_hour)} an hour ({show_usd(cost.usd_per_useful_hour)} a useful one)"
-    told += f", {option.value} {show_usd(cloud)}"
+    told = f"owning costs {price(cost.usd_per_machine_hour)} an hour ({price(cost.usd_per_useful_hour)} a useful one)"
+    told += f", {option.value} {price(cloud)}"
     if utilisation is None:
         full = own_cost(replace(own, utilisation=1.0)).usd_per_machine_hour
-        return f"{told}; even always in use owning costs {show_usd(full)} an hour"
+        return f"{told}; even always in use owning costs {price(full)} an hour"
     told += f"; owning is cheaper from {utilisation:.0%} of the hours on"
     return f"{told}, and has paid for itself after {month} months" if month is not None else f"{told}, not within its life"
 

@@ -36,7 +36,8 @@ from chipwise.countries import EEA
 from chipwise.errors import InvalidSettings, Problem, UnknownName
 from chipwise.money.cost import Cost, Line
 from chipwise.spelling import nearest
-from chipwise.units import GB, HOUR, TB, show_bytes, show_seconds, show_usd
+from chipwise.text import decimal_size, duration, price
+from chipwise.units import GB, HOUR, TB
 
 Array = NDArray[np.float64]
 _Band = tuple[float, float]  # bytes a month from which, and up to which, a price holds
@@ -263,11 +264,11 @@ class Gravity:
         usd, hours = path.usd(size_bytes), path.hours(size_bytes, files)
         lines = []
         if usd:
-            each = show_usd(usd / size_bytes * GB)
-            how = f"{show_bytes(size_bytes, binary=False)} to {_TOLD[path.kind]} x {each} per GB, {show_seconds(hours * HOUR)}"
+            each = price(usd / size_bytes * GB)
+            how = f"{decimal_size(size_bytes)} to {_TOLD[path.kind]} x {each} per GB, {duration(hours * HOUR)}"
             lines.append(Line("transfer", usd, how))
         if files and path.usd_per_file:
-            how = f"{files:,.0f} files read and written x {show_usd(path.usd_per_file * 1e3)} per 1,000"
+            how = f"{files:,.0f} files read and written x {price(path.usd_per_file * 1e3)} per 1,000"
             lines.append(Line("transfer requests", files * path.usd_per_file, how))
         return Transfer(path.kind, tuple(lines), hours, _LINKS[path.kind][1] if size_bytes else 0.0, path.assumed)
 
@@ -295,7 +296,7 @@ class Gravity:
     def _way_out(self, provider: str, region: str, to: str) -> _WayOut:
         by_region = self._bands.get((provider, to))
         if not by_region:
-            return self._typical, (f"{provider} lists no price of egress: typical {show_usd(self._typical[0][1] * GB)} per GB",)
+            return self._typical, (f"{provider} lists no price of egress: typical {price(self._typical[0][1] * GB)} per GB",)
         row = region if region in by_region else self._row_for(provider, region, by_region)
         own = by_region.get(row, {})
         said = [] if own else [f"egress of {provider}: price of its other regions"]
@@ -305,7 +306,7 @@ class Gravity:
         end = max(end for bands in by_region.values() for _, end in bands)
         if isfinite(end):
             found[end] = [usd for start, usd in self._typical if start <= end][-1]
-            said.append(f"egress of {provider} above {end / TB:g} TB: typical {show_usd(found[end] * GB)} per GB")
+            said.append(f"egress of {provider} above {end / TB:g} TB: typical {price(found[end] * GB)} per GB")
         return tuple(sorted(found.items())), tuple(said)
 
     def _row_for(self, provider: str, region: str, by_region: _ByRegion) -> str:
@@ -327,10 +328,10 @@ class Gravity:
             shares = [usd / first[name] for name, usd in known.items() if first.get(name)]
             scaled = region in first and bool(shares)
             usd = median(shares) * first[region] if scaled else _commonest(known.values())
-            return usd, (f"{provider} between regions: {show_usd(usd * GB)} per GB as in its other regions",)
+            return usd, (f"{provider} between regions: {price(usd * GB)} per GB as in its other regions",)
         prices = [usd for others in self._other.values() for usd in others.values()]
         usd = _commonest(prices) if prices else inf
-        return usd, (f"{provider} lists no price between regions: typical {show_usd(usd * GB)} per GB",)
+        return usd, (f"{provider} lists no price between regions: typical {price(usd * GB)} per GB",)
 
     def _typical_bands(self) -> tuple[tuple[float, float], ...]:
         """The bands of the provider whose first is in the middle, the lower of two; who charges nothing is no measure."""

@@ -16,7 +16,7 @@ import yaml
 
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.spelling import nearest
-from chipwise.units import show_bytes
+from chipwise.text import decimal_size
 
 MAX_BYTES = 1_000_000  # examples are 2 kB
 MAX_NODES = 5_000  # after aliases are unfolded; examples have about 100
@@ -94,8 +94,7 @@ def read_text(path: str | Path, kind: FileKind = WORKLOAD) -> str:
     if len(content) > MAX_BYTES:
         raise _refuse(
             shown,
-            f"{show_bytes(size, binary=False) if size > MAX_BYTES else 'this'} is too large for a {kind.noun} file;"
-            " the limit is 1 MB",
+            f"{decimal_size(size) if size > MAX_BYTES else 'this'} is too large for a {kind.noun} file; the limit is 1 MB",
             "Data and traces are named by path: give the file that names them, or split it.",
         )
     if b"\0" in content:

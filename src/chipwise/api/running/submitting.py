@@ -18,6 +18,7 @@ from chipwise.adapters.supervising import environment as environment_of
 from chipwise.errors import BadInput, NotFound
 from chipwise.run.job import Attempt, Job, Spec, Where
 from chipwise.run.queue import Rules
+from chipwise.text import plural
 
 if TYPE_CHECKING:
     from chipwise.adapters.engines.local import Local
@@ -87,14 +88,14 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
     for what, wanted, there, setting in (("GPU", least, config.gpus, "gpus"), ("CPU", needs.cpus, config.cpus, "cpus")):
         if wanted > len(there):
             raise BadInput(
-                f"{spec.name} needs {_counted(wanted, what)}, and this machine gives {len(there)}.",
+                f"{spec.name} needs {plural(wanted, what)}, and this machine gives {len(there)}.",
                 remedy=f"Ask for fewer with --{setting}, or take another engine.",
             )
         limit = getattr(rules.share(spec.team), setting)
         if limit is not None and wanted > limit:
             team = f"team {spec.team}" if spec.team else "a job without a team"
             raise BadInput(
-                f"{spec.name} needs {_counted(wanted, what)}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml."
+                f"{spec.name} needs {plural(wanted, what)}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml."
             )
     if spec.folder and not Path(spec.folder).is_dir():
         raise BadInput(f"The folder {spec.folder} is not there.", remedy="Give one that is with --folder.")
@@ -105,10 +106,6 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
     if (program := _missing(spec)) is not None:
         raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or fix PATH.")
     return spec
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 class Checks(Protocol):

@@ -14,7 +14,7 @@ from chipwise.api.quick import Constraints, over_file
 from chipwise.api.running import ranges, submitting
 from chipwise.errors import BadInput
 from chipwise.run.job import RECOVER, Needs, Retry, Spec
-from chipwise.units import show_took
+from chipwise.text import elapsed
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
@@ -161,7 +161,7 @@ def _check_elsewhere(reaches: Iterable[Reach]) -> None:
 def _check_deadline(path: str, spec: Spec, now: float) -> None:
     """Only of one that is not submitted yet: one that runs goes on when its time has come, since late is better than never."""
     if spec.deadline is not None and spec.deadline <= now:
-        moment, ago = datetime.fromtimestamp(spec.deadline, UTC), show_took(now - spec.deadline)
+        moment, ago = datetime.fromtimestamp(spec.deadline, UTC), elapsed(now - spec.deadline)
         raise BadInput(
             f"{path}: {spec.name} is to be finished by {moment:%Y-%m-%d %H:%M} UTC, which is {ago} ago.",
             remedy="Give goals.finish_by a time that is still to come, or leave it out.",

@@ -13,13 +13,12 @@ from chipwise.api.render import target
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.api.views.plan import plan_view
-from chipwise.cli.plan import _kg, _row, _usd
+from chipwise.cli.plan import _kg, _row
 from chipwise.errors import ChipwiseError
 from chipwise.planner.explain.words import brief, emissions, no_service, running, sentence
 from chipwise.planner.quotas import notes
 from chipwise.planner.values.plan import Plan
-from chipwise.text import hourly, mass, usd
-from chipwise.units import show_number
+from chipwise.text import mass, number, price, usd, usd_cell
 
 NOTEBOOKS = "kind: interactive\nname: a\npeople: 12\nmemory: 16GB\nlimits: {clouds: [aws]%s}\n"
 VIDEO = (
@@ -53,20 +52,20 @@ def turns(found: Plan) -> dict[str, str]:
 
 @given(st.floats(1e-12, 1e14), st.integers(2, 5))
 def test_a_number_is_written_without_powers_of_ten_and_keeps_its_digits(value: float, digits: int) -> None:
-    text = show_number(value, digits)
+    text = number(value, digits)
     assert "e" not in text
     assert float(text.replace(",", "")) == pytest.approx(value, rel=0.51 * 10 ** (1 - digits))
 
 
 @given(st.floats(1e-6, 1e5))
 def test_an_amount_above_nothing_is_not_told_as_nothing(value: float) -> None:
-    for text in (usd(value), mass(value), _usd(value), _kg(value)):
+    for text in (usd(value), mass(value), usd_cell(value), _kg(value)):
         assert float(re.sub(r"[^\d.]", "", text)) > 0
 
 
 @given(st.floats(0.003, 900.0))
 def test_a_price_that_is_multiplied_is_exact_enough(value: float) -> None:
-    assert float(hourly(value).lstrip("$").replace(",", "")) == pytest.approx(value, rel=6e-4)
+    assert float(price(value).lstrip("$").replace(",", "")) == pytest.approx(value, rel=6e-4)
 
 
 @pytest.mark.parametrize("text", [NOTEBOOKS % "", VIDEO % "", CIRCUITS % 20])
