@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 MOST = 30  # lines
 ROWS = 3  # of the ranking, where there is room
 _NOTES = 3  # lines of notes, where there are any
-_ENOUGH = 3  # things that would change the answer: before fewer of them are shown, the ranking gives way
 MORE = "--full shows costs, carbon, how to run it, and why other hardware lost."
 
 
@@ -41,19 +40,14 @@ def _notes(notes: Sequence[str]) -> list[str]:
 def _fitting(
     used: int, tables: list[list[str]], turns: Sequence[tuple[str, str]], asked: int | None
 ) -> tuple[list[str], list[str]]:
-    """The ranking and what would change the answer, as much of both as there is room for."""
-    rows = [tables[-1]] if asked is not None else tables[:ROWS][::-1]
-    best = rows[-1], 0
-    for ranking in rows:
+    """The ranking and what would change the answer, about as many of both as there is room for."""
+    shown = tables[:ROWS] if asked is None else tables[-1:]
+    for rows, ranking in reversed(list(enumerate(shown, start=1))):
         room = MOST - used - len(ranking)
         count = next((n for n in range(len(turns), 0, -1) if len(_changes(turns[:n])) <= room), 0)
-        if count >= min(_ENOUGH, len(turns)):
-            best = ranking, count
-            break
-        if count > best[1]:
-            best = ranking, count
-    ranking, count = best
-    return ranking, _changes(turns[: max(count, 1)])
+        if count >= min(rows, len(turns)):
+            return ranking, _changes(turns[:count])
+    return shown[0], _changes(turns[:count])
 
 
 def _changes(turns: Sequence[tuple[str, str]]) -> list[str]:
