@@ -1,7 +1,7 @@
 """Texts that people read use ordinary technical English: words that were replaced once do not come back.
 
 Read are string literals of the package (help of commands included; other docstrings, and programs that are written out, are
-not) and the pages of the documentation, except what commands print there.
+not) and the pages of the documentation, except code and what commands print there.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_messages_and_help_are_in_plain_words(part: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_pages_are_in_plain_words(page: Path) -> None:
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)  # what commands print
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert not [f"{words}: {line[:100]}" for line in text.splitlines() if (words := complaints(line))]
 
 
