@@ -59,6 +59,7 @@ quick: $(DEV)
 lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tools/names.py --check
 
 types: $(DEV)
 	$(BIN)/mypy

@@ -35,6 +35,7 @@ def test_the_arrows_hold() -> None:
         ("cli/offers.py", "import chipwise.adapters.clock", "Only the api layer"),
         ("report/words.py", "import chipwise.adapters.clock", "Imports point upstream"),
         ("adapters/feeds/aws.py", "import chipwise.adapters.feeds.gcp", "A feed does not know"),
+        ("adapters/engines/ec2/engine.py", "import chipwise.adapters.engines.kubernetes.kinds", "An engine does not know"),
         ("catalog/fact.py", "import chipwise.catalog.load", "No cycles between siblings"),
     ],
 )

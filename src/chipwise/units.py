@@ -34,8 +34,8 @@ _USD = {"$", "usd", "dollar", "dollars", "us$"}
 def _split(text: str, kind: str, example: str) -> tuple[float, str]:
     match = _NUMBER.fullmatch(text) if len(text) <= 100 else None
     if match is None:
-        shown = text if len(text) <= 40 else text[:37] + "..."
-        raise BadInput(f"{shown!r} is not {kind}.", remedy=f"Write it like {example}.")
+        excerpt = text if len(text) <= 40 else text[:37] + "..."
+        raise BadInput(f"{excerpt!r} is not {kind}.", remedy=f"Write it like {example}.")
     value = float(match[1].replace(",", "").replace("_", ""))
     if not math.isfinite(value):
         raise BadInput(f"{text!r} is too large to be {kind}.", remedy=f"Write it like {example}.")

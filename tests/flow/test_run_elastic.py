@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Loss, Pool, Program, World
+from chipwise.adapters.engines.simulated.world import Loss, Pool, Program, World
 from chipwise.api.running.simulate import Play, Played, played, simulate
 from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Leaving, Placed

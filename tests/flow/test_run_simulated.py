@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Exit, Fails, Loss, Outage, Pool, Program, World
+from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage, Pool, Program, World
 from chipwise.api.running.simulate import TICK_S, Play, Played, Wishes, played, simulate, world_of
 from chipwise.api.running.simulated_view import lines, view
 from chipwise.catalog.offer import Purchase

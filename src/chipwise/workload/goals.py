@@ -18,8 +18,8 @@ from pydantic_core import CoreSchema
 from chipwise.countries import members
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.country import Country
-from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, shown
-from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, Whole, WholeOrZero
+from chipwise.workload.part import EnumChoice, Flaw, JsonSchema, OneOrMore, Section, fault, show_value
+from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, WholeNumber, WholeOrZero
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], OneOrMore()]
@@ -107,23 +107,27 @@ _FORMATS = (
 )
 _PERIODS = (("h", "hour"), ("d", "day"), ("mo", "month"), ("y", "year"), ("yr", "year"), ("run", "total"))
 _SECONDS_IN = {Period.HOUR: HOUR, Period.DAY: DAY, Period.MONTH: MONTH, Period.YEAR: YEAR}
-AnyPrecision = Annotated[Precision, Choice(Precision, "a precision", _FORMATS)]
-AnyPeriod = Annotated[Period, Choice(Period, "a period", _PERIODS)]
+AnyPrecision = Annotated[Precision, EnumChoice(Precision, "a precision", _FORMATS)]
+AnyPeriod = Annotated[Period, EnumChoice(Period, "a period", _PERIODS)]
 AnyProgramme = Annotated[
     Programme,
-    Choice(Programme, "a compliance programme", (("pci-dss", "pci"), ("soc 2 type ii", "soc2"), ("iso/iec 27001", "iso27001"))),
+    EnumChoice(
+        Programme, "a compliance programme", (("pci-dss", "pci"), ("soc 2 type ii", "soc2"), ("iso/iec 27001", "iso27001"))
+    ),
 ]
-AnyWhere = Annotated[Where, Choice(Where, "a place", (("on-prem", "owned"), ("on-premises", "owned"), ("datacenter", "owned")))]
+AnyWhere = Annotated[
+    Where, EnumChoice(Where, "a place", (("on-prem", "owned"), ("on-premises", "owned"), ("datacenter", "owned")))
+]
 
 
-AnyBuying = Annotated[Buying, Choice(Buying, "a purchase option", (("preemptible", "spot"), ("own", "owned")))]
+AnyBuying = Annotated[Buying, EnumChoice(Buying, "a purchase option", (("preemptible", "spot"), ("own", "owned")))]
 USUAL_PERCENTILE = "p90"  # of a goal that names none
 _PERCENTILE = r"p\d{1,3}(?:\.\d{1,4})?"
 
 
 def _percentile(key: object) -> object:
     if not isinstance(key, str) or not re.fullmatch(_PERCENTILE, key) or not 0 < float(key[1:]) <= 100:
-        raise fault(f"{shown(key)} is not a percentile", "above p0 up to p100, such as p50, p95 or p99.9")
+        raise fault(f"{show_value(key)} is not a percentile", "above p0 up to p100, such as p50, p95 or p99.9")
     return key
 
 
@@ -169,7 +173,7 @@ class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)]
         return reference
 
 
-class Budget(Part):
+class Budget(Section):
     """The most to be spent: in all, or per hour, day, month or year. "$500" is in all, "$2k/month" per month."""
 
     usd: Usd
@@ -203,15 +207,17 @@ def _moment(value: object) -> object:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        why = "has no offset from UTC" if moment else "is not a date and time"
-        raise fault(f"{shown(value)} {why}", "ISO 8601 with an offset, such as 2027-03-31T18:00+02:00 or 2027-03-31T16:00Z")
+        flaw = "has no offset from UTC" if moment else "is not a date and time"
+        raise fault(
+            f"{show_value(value)} {flaw}", "ISO 8601 with an offset, such as 2027-03-31T18:00+02:00 or 2027-03-31T16:00Z"
+        )
     return moment
 
 
-class Goals(Part):
+class Goals(Section):
     """What is to be reached, and what to prefer among the plans that reach it."""
 
-    objective: Annotated[Objective, Choice(Objective, "an objective")] = Objective.COST
+    objective: Annotated[Objective, EnumChoice(Objective, "an objective")] = Objective.COST
     """What to make small once the goals are met."""
     deadline: Annotated[Seconds, BeforeValidator(_no_date)] | None = None
     """Longest time from start to end."""
@@ -232,8 +238,8 @@ class Goals(Part):
         if self.deadline is not None and self.finish_by is not None:
             yield Flaw("finish_by", "deadline and finish_by exclude each other: give one of them", also=("deadline",))
         for name in ("ttft", "tpot"):
-            part, whole = getattr(self, name), self.latency
-            if part and whole and (late := _above(part, whole)):
+            part, answer = getattr(self, name), self.latency
+            if part and answer and (late := _above(part, answer)):
                 yield Flaw(name, f"{late} is above the limit for the whole answer", "at most goals.latency", ("latency",))
 
 
@@ -241,11 +247,11 @@ def _above(part: LatencyGoal, whole: LatencyGoal) -> str | None:
     return next((key for key, seconds in part.root.items() if seconds > whole.root.get(key, float("inf"))), None)
 
 
-class Range(Part):
+class Range(Section):
     """From `min` to `max`, either of which may be left open. A plain number is both."""
 
-    min: Whole | None = None
-    max: Whole | None = None
+    min: WholeNumber | None = None
+    max: WholeNumber | None = None
 
     @classmethod
     def expand(cls, value: object) -> object:
@@ -260,7 +266,7 @@ class Range(Part):
             yield Flaw("min", f"{self.min} is above max, which is {self.max}", also=("max",))
 
 
-class Avoid(Part):
+class Avoid(Section):
     """What must not be used although the other limits would allow it."""
 
     clouds: Texts = ()
@@ -272,7 +278,9 @@ class Avoid(Part):
 def _quota_key(key: object) -> object:
     parts = key.split(":") if isinstance(key, str) else []
     if not 1 <= len(parts) <= 3 or not all(part.strip() for part in parts):
-        raise fault(f"{shown(key)} does not name a quota", "chip, cloud:chip or cloud:region:chip, such as aws:us-east-1:h100")
+        raise fault(
+            f"{show_value(key)} does not name a quota", "chip, cloud:chip or cloud:region:chip, such as aws:us-east-1:h100"
+        )
     return key
 
 
@@ -290,22 +298,22 @@ _NEED = re.compile(r"([A-Za-z][A-Za-z0-9_.+-]*?)\s*(?:(>=|<=|==|=|<|\s)\s*[vVrR]
 
 def need_of(text: str) -> Need | None:
     """None: not written as one. Both `=` and a blank mean exactly this version."""
-    found = _NEED.fullmatch(text.strip())
-    if found is None:
+    match = _NEED.fullmatch(text.strip())
+    if match is None:
         return None
-    name, sign, version = found.groups()
+    name, sign, version = match.groups()
     return Need(name, ("==" if sign.strip() in ("", "=") else sign) if sign else "", version or "")
 
 
 def _need(value: object) -> object:
     if not isinstance(value, str) or need_of(value) is None or len(value) > 80:
         raise fault(
-            f"{shown(value)} does not name what must run", "a name, with a version if it matters: fp8, cuda>=12.4, vllm"
+            f"{show_value(value)} does not name what must run", "a name, with a version if it matters: fp8, cuda>=12.4, vllm"
         )
     return " ".join(value.split())
 
 
-class Limits(Part):
+class Limits(Section):
     """What every plan must keep to. An empty list limits nothing."""
 
     clouds: Texts = ()
@@ -342,9 +350,11 @@ class Limits(Part):
 
     def flaws(self) -> Iterable[Flaw]:
         for name in ("clouds", "regions", "countries", "chips"):
-            if both := set(getattr(self, name)) & set(getattr(self.avoid, name)):
+            if conflicts := set(getattr(self, name)) & set(getattr(self.avoid, name)):
                 yield Flaw(
-                    f"avoid.{name}", f"{', '.join(sorted(both))} is asked for in limits.{name} and avoided here", also=(name,)
+                    f"avoid.{name}",
+                    f"{', '.join(sorted(conflicts))} is asked for in limits.{name} and avoided here",
+                    also=(name,),
                 )
         if self.interruptible is False and self.purchase == (Buying.SPOT,):
             remedy = "another purchase option, or interruptible: true"

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from chipwise.adapters.ec2_fleet.config import Config
-from chipwise.adapters.ec2_fleet.user_data import user_data
-from chipwise.adapters.engines.ec2 import Ec2
+from chipwise.adapters.engines.ec2.config import Config
+from chipwise.adapters.engines.ec2.engine import Ec2
+from chipwise.adapters.engines.ec2.user_data import user_data
 from chipwise.errors import BadInput, NotFound
 from chipwise.render.launch.starting import RENDEZVOUS_PORT
 from chipwise.run.events import Placed, Submitted, after, first

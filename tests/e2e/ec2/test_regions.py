@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from aws_stand_in import Aws
-from chipwise.adapters.ec2_fleet.config import There
-from chipwise.adapters.ec2_fleet.regions import RESTS_S
-from chipwise.adapters.ec2_fleet.setup import prepare
-from chipwise.adapters.engines.ec2 import Ec2, connect
+from chipwise.adapters.engines.ec2.config import There
+from chipwise.adapters.engines.ec2.engine import Ec2, connect
+from chipwise.adapters.engines.ec2.regions import RESTS_S
+from chipwise.adapters.engines.ec2.setup import prepare
 from chipwise.errors import InvalidSettings, NotAllowed, TryLater
 from chipwise.run.engine import Clear, End, Start, State
 from chipwise.run.events import Ended, Placed, after
@@ -206,7 +206,7 @@ def test_what_is_left_over_is_found_in_all_regions(aws: Aws, both: Ec2) -> None:
 
 
 def test_an_account_is_prepared_in_each_of_its_regions(aws: Aws, between: Faulty) -> None:
-    from chipwise.adapters.engines.ec2 import Config
+    from chipwise.adapters.engines.ec2.engine import Config
 
     asked = Config(
         REGION, "s3://fresh-bucket/chipwise", endpoint_url=between.url, tries=1, timeout_s=20.0, others=(There(OTHER),)

@@ -1,7 +1,7 @@
 """The engine under its own policy and no other: moto checks each signature, and looks each action up in the policy.
 
 moto does not check what EC2 does in the caller's name when a fleet is made (start machines, tag them, hand the role on), nor
-conditions, nor resources other than S3's; those are read in `tests/unit/adapters/ec2_fleet/test_rights.py`.
+conditions, nor resources other than S3's; those are read in `tests/unit/adapters/engines/ec2/test_rights.py`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from aws_stand_in import Aws
-from chipwise.adapters.ec2_fleet import policies
-from chipwise.adapters.ec2_fleet.machine_program import PROGRAM, PULLING
-from chipwise.adapters.ec2_fleet.policies import Names, Policy
-from chipwise.adapters.engines.ec2 import Config, connect
+from chipwise.adapters.engines.ec2 import policies
+from chipwise.adapters.engines.ec2.engine import Config, connect
+from chipwise.adapters.engines.ec2.machine_program import PROGRAM, PULLING
+from chipwise.adapters.engines.ec2.policies import Names, Policy
 from chipwise.errors import NotAllowed
 from chipwise.run.engine import Clear, End, Leave, Start
 from chipwise.run.job import Needs

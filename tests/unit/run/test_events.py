@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Exit, Loss, Program, World
+from chipwise.adapters.engines.simulated.world import Exit, Loss, Program, World
 from chipwise.api.running.simulate import Wishes, simulate
 from chipwise.run.events import (
     Again,

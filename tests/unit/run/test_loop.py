@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Exit, Fails, Loss, Outage, Program, World
+from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage, Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.errors import BadInput, TryLater
 from chipwise.run import loop
