@@ -19,7 +19,7 @@ export AZCOPY_AUTO_LOGIN_TYPE=MSI AZCOPY_MSI_CLIENT_ID="$IDENTITY"
 mkdir -p /var/lib/chipwise/models
 chown 10001:10001 /var/lib/chipwise/models # the program is not root
 
-# Read at start, and handed on by name: they stand neither in this script nor on a disk.
+# Read at start, and passed on by name: they are neither in this script nor on a disk.
 HF_TOKEN=$(curl -sf -H "Authorization: Bearer $(token https://vault.azure.net)" "https://$VAULT.vault.azure.net/secrets/"hub-token"?api-version=7.4" | python3 -c 'import json, sys; print(json.load(sys.stdin)["value"])' |
   python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' token)
 export HF_TOKEN

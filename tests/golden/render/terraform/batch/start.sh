@@ -1,7 +1,7 @@
 #!/bin/bash
 # archive-summaries: batch on 4 x g2-standard-48 (gcp us-central1, spot). Written by chipwise from the plan.
 # Runs on each machine when it starts.
-# Expected: 9.0 days (7.0 days to 12.0 days), $3,120.00, 480.0 kg CO2e.
+# Expected: 9 d (7 d to 12 d), $3,120.00, 480.0 kg CO2e.
 # Terraform writes IMAGE and the other settings in capitals before this.
 set -euo pipefail
 mkdir -p /var/log/chipwise
@@ -22,7 +22,7 @@ save() {
 finish() {
   echo "ended with status $?"
   save
-  # Its group is told not to replace it.
+  # Its group does not replace it.
   gcloud compute instance-groups managed delete-instances "$NAME" --zone "$ZONE" --instances "$(metadata name)" --quiet
 }
 # A machine that does nothing is paid for like one that works: it ends itself, whether all went well or not.
@@ -45,7 +45,7 @@ shutdown -h +20177 # should saving or leaving hang as well
 
 mkdir -p /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
 chown 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints # the program is not root
-fetch() { # SOURCE TARGET; that nothing lies there yet is no failure, as at the first start
+fetch() { # SOURCE TARGET; an empty source is no failure, as at the first start
   local said
   if said=$(gcloud storage rsync --recursive "$1" "$2" 2>&1); then return; fi
   echo "$said"

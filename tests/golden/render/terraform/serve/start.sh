@@ -18,7 +18,7 @@ export AWS_DEFAULT_REGION
 mkdir -p /var/lib/chipwise/models
 chown 10001:10001 /var/lib/chipwise/models # the program is not root
 
-# Read at start, and handed on by name: they stand neither in this script nor on a disk.
+# Read at start, and passed on by name: they are neither in this script nor on a disk.
 HF_TOKEN=$(aws secretsmanager get-secret-value --secret-id hub-token --query SecretString --output text |
   python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' token)
 export HF_TOKEN

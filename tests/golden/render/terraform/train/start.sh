@@ -1,7 +1,7 @@
 #!/bin/bash
 # llama-8b-legal: train on 2 x p5.48xlarge (aws eu-north-1, spot). Written by chipwise from the plan.
 # Runs on each machine when it starts.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 # Terraform writes IMAGE and the other settings in capitals before this.
 set -euo pipefail
 mkdir -p /var/log/chipwise
@@ -25,7 +25,7 @@ save() {
 finish() {
   echo "ended with status $?"
   save
-  # Its group is told not to replace it.
+  # Its group does not replace it.
   aws autoscaling terminate-instance-in-auto-scaling-group --instance-id "$(metadata instance-id)" \
     --should-decrement-desired-capacity
 }
@@ -54,7 +54,7 @@ aws s3 sync --only-show-errors "$BUCKET/checkpoints" /var/lib/chipwise/checkpoin
 chown -R 10001:10001 /var/lib/chipwise/data /var/lib/chipwise/models /var/lib/chipwise/checkpoints
 touch /run/chipwise-fetched
 
-# Read at start, and handed on by name: they stand neither in this script nor on a disk.
+# Read at start, and passed on by name: they are neither in this script nor on a disk.
 HF_TOKEN=$(aws secretsmanager get-secret-value --secret-id hub-token --query SecretString --output text |
   python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' token)
 export HF_TOKEN
