@@ -18,6 +18,7 @@ from chipwise.text import age as age
 from chipwise.text import number as plain_number
 from chipwise.text import plural as plural
 
+_PARTS = re.compile(r"[^\s\-_./:,|]*[\s\-_./:,|]*")  # of a long name
 _LEAST = 6  # no column is cut below this
 _NARROWEST, _WIDEST = 40, 500
 
@@ -139,9 +140,11 @@ def _cut(text: str, size: int) -> str:
 
 
 def _fold(text: str, size: int) -> list[str]:
-    """A name over several lines: behind a blank or a separator where there is one, else anywhere."""
+    """A name over several lines: between words, and a word that is longer than a line behind a separator, else anywhere."""
     lines, line = [], ""
-    for word in re.findall(r"[^\s\-_./:,|]*[\s\-_./:,|]*", text):
+    words = re.findall(r"\S+\s*", text)
+    parts = (part for word in words for part in (re.findall(_PARTS, word) if _cells(word.rstrip()) > size else [word]))
+    for word in parts:
         if _cells((line + word).rstrip()) > size and line:
             lines.append(line.rstrip())
             line = ""
