@@ -69,7 +69,7 @@ def test_one_that_is_done_is_submitted_anew_and_not_retried(machine: Machine) ->
     machine.until(id, "done")
     refused = machine("stop", id, code=2).stderr
     assert "done already" in refused
-    assert "Submit it anew with `chipwise run`" in refused
+    assert "Submit it again with `chipwise run`" in refused
     assert "retry" not in refused
 
 

@@ -43,7 +43,7 @@ def test_bad_input_is_told_before_anything_is_started(
     assert not (tmp_path / "runs.csv").exists()
 
 
-@pytest.mark.parametrize(("example", "told"), [("serve", "runs until somebody stops it"), ("pipeline", "is a pipeline")])
+@pytest.mark.parametrize(("example", "told"), [("serve", "runs until it is stopped"), ("pipeline", "is a pipeline")])
 def test_what_has_no_end_or_many_parts_is_not_timed(chipwise: Chipwise, example: str, told: str) -> None:
     done = chipwise("bench", f"{ROOT}/examples/{example}/workload.yaml", "--on", "local")
     assert done.code == 2

@@ -25,7 +25,7 @@ def engines(chipwise: Chipwise, text: str) -> None:
         ("--engine local --context prod -- true", 2, "--context does not apply to this machine."),
         ("--machine g5.xlarge --spot -- true", 2, "--machine, --spot does not apply to this machine."),
         ("--image a:1 -- true", 2, "Name another with --engine"),
-        ("--budget 5 -- true", 2, "--budget cannot be held"),
+        ("--budget 5 -- true", 2, "--budget cannot be enforced"),
         ("--engine kubernetes -- true", 3, "There is no kubeconfig"),
         (f"--engine kubernetes {TRAIN}", 3, "There is no kubeconfig"),
         ("--engine ec2 -- true", 2, "ec2.keep: is required."),

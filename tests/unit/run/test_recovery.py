@@ -186,14 +186,14 @@ def test_one_that_began_and_ended_between_two_looks_has_both_times() -> None:
 
 def test_a_signal_is_told_by_its_name() -> None:
     assert "TERM" in end(running(queued()), exited(143)).waiting
-    assert "want of memory" in end(running(queued()), exited(137)).waiting
+    assert "out-of-memory" in end(running(queued()), exited(137)).waiting
 
 
 def test_want_of_memory_is_not_blamed_for_what_its_owner_or_its_time_ended() -> None:
     asked = added(running(queued()), Wished(Wish.END, "mia"))
     for job in (asked, leaving(running(queued()), Why.OVERDUE, 5.0)):
         [ended] = [one for one in after_end(job, exited(137), 10.0) if isinstance(one, Ended)]
-        assert ended.reason == "ended by signal KILL"
+        assert ended.reason == "killed (SIGKILL)"
 
 
 def test_one_failure_is_not_counted() -> None:
