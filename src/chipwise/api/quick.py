@@ -180,8 +180,8 @@ def _parsed(limits: Sequence[str]) -> dict[str, Any]:
         if len(read) > 1:  # a line break, and another field behind it
             raise _unreadable(limit)
         stated = read["value"]
-        listed = key.strip().rpartition(".")[2] in LISTS and isinstance(stated, str) and "," in stated
-        found[key.strip()] = _items([stated]) if listed else stated
+        listed = key.strip().rpartition(".")[2] in LISTS
+        found[key.strip()] = _items([stated]) if listed and isinstance(stated, str) and "," in stated else stated
     return found
 
 

@@ -53,8 +53,8 @@ def test_why_an_attempt_ended_is_told_once() -> None:
 
 
 def test_one_that_was_killed_is_not_said_to_have_saved() -> None:
-    killed = told(Ended(1, Outcome.LEFT, 137, "killed (SIGKILL)"))
-    assert killed == "attempt 1 did not leave in time: killed (SIGKILL)"
+    killed = told(Ended(1, Outcome.LEFT, 137, "ended by signal KILL"))
+    assert killed == "attempt 1 did not leave in time: ended by signal KILL"
     assert told(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and left at step 4"
 
 
