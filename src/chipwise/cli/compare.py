@@ -49,9 +49,9 @@ def compare(
 
     \b
     Examples:
-      chipwise compare examples/train/workload.yaml
-      chipwise compare examples/serve/workload.yaml --by region --cloud aws,gcp
-      chipwise compare examples/train/workload.yaml --by generation --vendor nvidia
+      chipwise compare workload.yaml
+      chipwise compare workload.yaml --by region --cloud aws,gcp
+      chipwise compare workload.yaml --by generation --vendor nvidia
     """
     from chipwise.api.quick import over_file
     from chipwise.api.session.wiring import open_session

@@ -48,8 +48,8 @@ def render(
     \b
     Examples:
       chipwise render --list
-      chipwise render examples/serve/workload.yaml --to kubernetes
-      chipwise render examples/train/workload.yaml --to karpenter --cloud aws --out deploy
+      chipwise render workload.yaml --to kubernetes
+      chipwise render workload.yaml --to karpenter --cloud aws --out deploy
     """
     from chipwise.api import render as rendering
     from chipwise.api.session.wiring import open_session
