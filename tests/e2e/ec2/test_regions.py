@@ -17,6 +17,7 @@ from chipwise.run.engine import Clear, End, Start, State
 from chipwise.run.events import Ended, Placed, after
 from chipwise.run.job import Job, Move, Outcome, Where
 from ec2_account import NO_QUOTA, NO_SPOT, NOW, SPOT_A, STAYS, content, kept, machines, placed, see
+from ec2_machines import unpacked
 from engines.ec2 import OTHER, REGION, warning
 from faulty_aws import Fault, Faulty
 
@@ -70,10 +71,8 @@ def test_an_attempt_starts_in_the_region_of_its_place_and_is_seen_and_ended_ther
 
 
 def user_data_of(aws: Aws, machine: dict[str, Any]) -> str:
-    import base64
-
     told = aws.client("ec2", OTHER).describe_instance_attribute(InstanceId=machine["InstanceId"], Attribute="userData")
-    return base64.b64decode(told["UserData"]["Value"]).decode()
+    return unpacked(told["UserData"]["Value"].encode())
 
 
 def test_spot_elsewhere_comes_before_a_machine_that_stays_here(aws: Aws, between: Faulty, both: Ec2) -> None:

@@ -36,7 +36,7 @@ from .errors import LATER, AskedOtherwise, NoCapacity, of_code
 from .kept import Kept, Marks
 from .regions import Regions, of_attempts
 from .seeing import Machine
-from .user_data import user_data
+from .user_data import packed, user_data
 
 LEADS_EVERY_S = 60.0
 
@@ -197,7 +197,7 @@ class Ec2:
             self.kept.put(key, "order", at=now, region=config.region)
         try:
             image, marked = self._image(job, cloud), request.tags(job, config, minutes, now)
-            made = request.template(config, image, text, marked)
+            made = request.template(config, image, packed(text), marked)
             cloud.template(request.template_name(key), request.token(config, key, "template"), made, marked)
         except TryLater as error:
             if "order" not in marks and request.untried(job, self.regions.clouds):  # no machine was asked for here

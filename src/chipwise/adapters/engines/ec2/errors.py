@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from chipwise.errors import ChipwiseError, MissingExtra, NotAllowed, NotFound, OutsideFailed, TryLater
+from chipwise.render.aws.machine import NO_CAPACITY
 
 POLICY = "The rights that the engine needs are in docs/running/ec2-policy.json."
 KEYS = "Check the credentials, for example with: aws sts get-caller-identity"
@@ -24,22 +25,6 @@ class AskedOtherwise(TryLater):
     """A fleet was asked for before by this token, with other settings. What that gave may be there: nothing else may be asked
     for in its attempt."""
 
-
-# Not here, not now: another zone, machine or hour may do better.
-NO_CAPACITY = frozenset(
-    {
-        "InsufficientInstanceCapacity",
-        "InsufficientHostCapacity",
-        "InsufficientCapacityOnHost",
-        "UnfulfillableCapacity",
-        "InsufficientFreeAddressesInSubnet",
-        "SpotMaxPriceTooLow",
-        "Unsupported",
-        "MaxSpotInstanceCountExceeded",
-        "InstanceLimitExceeded",
-        "VcpuLimitExceeded",
-    }
-)
 
 _CREDENTIALS = (
     "NoCredentialsError",

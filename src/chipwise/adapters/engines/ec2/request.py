@@ -16,6 +16,7 @@ from typing import Any
 
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed
+from chipwise.render.aws.machine import disk, shared_request, tag_specifications
 from chipwise.render.quoting import tag_value
 from chipwise.run.job import Job, Move, Where
 
@@ -193,20 +194,17 @@ def tags(job: Job, config: Config, minutes: int, now: float) -> list[dict[str, s
     return [{"Key": key, "Value": tag_value(value)} for key, value in made.items() if tag_value(value)]
 
 
-def template(config: Config, image: Image, text: str, marked: Sequence[Told]) -> dict[str, Any]:
-    disk = {"VolumeType": "gp3", "VolumeSize": image.gib, "Encrypted": True, "DeleteOnTermination": True}
+def template(config: Config, image: Image, text: bytes, marked: Sequence[Told]) -> dict[str, Any]:
     card: dict[str, Any] = {"DeviceIndex": 0, "AssociatePublicIpAddress": config.public_address, "DeleteOnTermination": True}
     if config.security_groups:
         card["Groups"] = list(config.security_groups)
     made: dict[str, Any] = {
+        **shared_request(),  # jobs share the network of the machine, and with it the rights of its profile
         "ImageId": image.id,
-        "BlockDeviceMappings": [{"DeviceName": image.root, "Ebs": disk}],
-        # IMDSv2 only. One hop: jobs share the network of the machine, and with it the rights of its profile.
-        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
-        "InstanceInitiatedShutdownBehavior": "terminate",
+        "BlockDeviceMappings": [{"DeviceName": image.root, "Ebs": disk(image.gib)}],
         "NetworkInterfaces": [card],
-        "UserData": base64.b64encode(text.encode()).decode(),
-        "TagSpecifications": [{"ResourceType": one, "Tags": list(marked)} for one in ("instance", "volume")],
+        "UserData": base64.b64encode(text).decode(),
+        "TagSpecifications": tag_specifications(marked),
     }
     if config.instance_profile:
         kind = "Arn" if config.instance_profile.startswith("arn:") else "Name"

@@ -8,48 +8,28 @@ of those that do not, each does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from posixpath import join, normpath
 from typing import Any
 
 from chipwise.errors import BadInput
-from chipwise.render.quoting import kubernetes, shell
+from chipwise.render.program_files import inline
+from chipwise.render.quoting import kubernetes
 from chipwise.run.hand_off import CODE, by_engine, told
 from chipwise.run.job import Spec
 
 from .kinds import JOB, Object, each_alone
-from .telling import MESSAGE, PATH
 
 SHELL = "/bin/sh"
 SAYS = "chipwise: "
 _PASSING = ("emptyDir", "configMap", "secret", "downwardAPI", "projected", "ephemeral", "image")  # volumes that end with a pod
-# The first process of a container gets no signal that it does not catch, and its program would get none at all: so what asks
-# it to leave is passed on. `wait` comes back early then, and is called until the program is over.
-_AROUND = f"""told=
-trap 'told=yes; [ -z "$child" ] || kill "$child" 2>/dev/null' TERM INT QUIT HUP
-child=
-"$@" &
-child=$!
-[ -z "$told" ] || kill "$child" 2>/dev/null
-while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
-[ "$code" = 0 ] || exit "$code"
-holds() {{
-  for one in "$1"/* "$1"/.[!.]*; do
-    [ ! -e "$one" ] || return 0
-  done
-  return 1
-}}
-look() {{
-  if [ ! -e "$1" ]; then lacks="$1 is not there"
-  elif [ -f "$1" ] && [ ! -s "$1" ]; then lacks="$1 is empty"
-  elif [ -d "$1" ] && ! holds "$1"; then lacks="$1 is empty"
-  else return 0
-  fi
-  echo "{told("$lacks")}" >&2
-  printf '\\n{SAYS}%s\\n' "$lacks" >>"${{{MESSAGE}:-{PATH}}}"
-  exit {CODE}
-}}
-"""
-_FIRST = '[ "${JOB_COMPLETION_INDEX:-0}" = 0 ] || exit 0\n'
+_PROGRAM = Path(__file__).parent / "programs" / "hand_off.sh"
+
+
+@cache
+def _program() -> str:
+    return inline(_PROGRAM.read_text(encoding="utf-8"))
 
 
 def looking(container: Mapping[str, Any], spec: Spec, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,9 +42,8 @@ def looking(container: Mapping[str, Any], spec: Spec, body: Mapping[str, Any]) -
             f"{spec.name} runs the default command of its image, so {wanted[0]} cannot be checked afterwards.",
             remedy="Add its command to the workload, or leave out what it produces.",
         )
-    script = _AROUND + ("" if each_alone(body) else _FIRST) + "".join(f"look {shell([one])}\n" for one in wanted)
-    words = [SHELL, "-c", kubernetes(script), "sh", *container["command"]]
-    return {**container, "command": words}
+    told_to = ["each" if each_alone(body) else "first", str(len(wanted)), *map(kubernetes, wanted)]
+    return {**container, "command": [SHELL, "-c", kubernetes(_program()), "sh", *told_to, *container["command"]]}
 
 
 def missing(code: object, message: object) -> str:

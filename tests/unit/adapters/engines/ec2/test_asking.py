@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from math import isclose
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from chipwise.adapters.engines.ec2.config import Config
 from chipwise.adapters.engines.ec2.engine import connect
 from chipwise.adapters.engines.ec2.errors import TABLE, NoCapacity, of_code, quota
 from chipwise.adapters.engines.ec2.notices import read
-from chipwise.adapters.engines.ec2.user_data import MOST_BYTES, user_data
+from chipwise.adapters.engines.ec2.user_data import MOST_BYTES, packed, user_data
 from chipwise.catalog.load import load
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed, TryLater
@@ -32,19 +34,21 @@ def job(**asked: Any) -> Job:
     return after(first("j1", Submitted(spec), 0.0), Placed(1, SPOT), 0.0)
 
 
-@given(st.integers(0, 30_000))
-def test_user_data_fits_or_is_refused_with_numbers(size: int) -> None:
-    least = len(user_data(job(env={"A": ""}), CONFIG, 0).encode()) - 2  # the quotes of an empty value
-    if least + size <= MOST_BYTES:
-        assert len(user_data(job(env={"A": "x" * size}), CONFIG, 0).encode()) <= MOST_BYTES
-    else:
-        with pytest.raises(BadInput, match="16,384 bytes"):
-            user_data(job(env={"A": "x" * size}), CONFIG, 0)
+@given(st.integers(0, 7_000))
+def test_user_data_of_a_job_arrives_as_it_was_packed(size: int) -> None:
+    text = user_data(job(env={"A": Random(size).randbytes(size // 2).hex()}), CONFIG, 0)  # packing halves it
+    assert len(packed(text)) <= MOST_BYTES
+    assert gzip.decompress(packed(text)).decode() == text
+
+
+def test_user_data_that_does_not_fit_is_refused_with_numbers() -> None:
+    with pytest.raises(BadInput, match=r"16,384 bytes; command and settings of j1 need 2\d,\d{3} beside"):
+        user_data(job(env={"A": Random(1).randbytes(20_000).hex()}), CONFIG, 0)
 
 
 def test_no_secret_and_no_key_stands_in_user_data() -> None:
     text = user_data(job(secrets={"TOKEN": "hf/token"}), CONFIG, 0)
-    assert "TOKEN=$(secret hf/token)" in text
+    assert "SECRETS=(TOKEN hf/token '')" in text
     assert "AKIA" not in text
 
 

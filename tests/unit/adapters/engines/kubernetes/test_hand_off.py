@@ -34,7 +34,7 @@ def _spec(*produces: str) -> Spec:
 
 def _words(command: list[str], *produces: str, body: dict[str, Any] | None = None) -> list[str]:
     found = hand_off.looking({"command": command}, _spec(*produces), body or {})["command"]
-    return [one.replace("$$", "$") if one.startswith("told=") else one for one in found]
+    return [one.replace("$$", "$") if one.startswith("who=") else one for one in found]
 
 
 def _started(shell: list[str], here: Path, command: list[str], *produces: str, **more: Any) -> subprocess.Popen[str]:
