@@ -103,7 +103,7 @@ def test_nothing_fits_is_an_answer(chipwise: Chipwise) -> None:
         ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds=[aws"), "clouds=aws,gcp"),
         ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds=nosuch"), "nosuch"),
         ((f"{ROOT}/examples/train/workload.yaml", "--rps", "3"), "is a file"),
-        ((f"{ROOT}/examples/train/workload.yaml", "--cloud", "asw"), "Nearest: aws"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--cloud", "asw"), "Did you mean aws"),
         ((f"{ROOT}/examples/train/workload.yaml", "--chip", "h10"), "H100"),
         ((f"{ROOT}/examples/train/workload.yaml", "--region", "eu-wst-1"), "eu-west-1"),
         ((f"{ROOT}/examples/train/workload.yaml", "--spot", "--on-demand"), "exclude each other"),
