@@ -115,7 +115,7 @@ def chip_named(known: Known, text: str) -> str:
         missing = known.parts[chip].unstated
         if missing:
             remedy = f"Give them in your own catalog files ({chip} is in `chipwise chips {chip}`), or ask for another chip."
-            raise BadInput(f"The {' and the '.join(missing)} of {chip} is not published.", remedy=remedy)
+            raise BadInput(f"Not published for {chip}: {' and '.join(missing)}.", remedy=remedy)
     return chip
 
 

@@ -163,7 +163,7 @@ def test_no_interval_promises_more_than_the_hardware_can_do() -> None:
 
 
 def test_a_chip_whose_memory_nobody_states_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"The memory of .* is not published"):
+    with pytest.raises(BadInput, match=r"Not published for Coral-Edge-TPU: memory"):
         served(on="coral", concurrency=1)
 
 
