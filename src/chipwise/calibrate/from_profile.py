@@ -85,13 +85,13 @@ def impossible(profile: Profile, part: Part | None) -> list[Problem]:
         moved = (_ABOVE_CACHED if cached else _ABOVE_PEAK) * part.bandwidth if part else _MOST_BYTES_PER_S
         whose = f", from the data sheet of {part.name}" if part else ", of any single device"
         if sample.flop_per_s > flop:
-            told = f"{sample.flop_per_s:.3g} FLOP/s in {sample.precision} cannot be"
+            told = f"{sample.flop_per_s:.3g} FLOP/s in {sample.precision} is not possible"
             found.append(Problem(f"samples[{at}].flop", told, None, f"at most {flop:.3g} FLOP/s{whose}"))
         if sample.bytes_per_s > moved:
-            told = f"{sample.bytes_per_s:.3g} bytes/s cannot be"
+            told = f"{sample.bytes_per_s:.3g} bytes/s is not possible"
             found.append(Problem(f"samples[{at}].bytes", told, None, f"at most {moved:.3g} bytes/s{whose}"))
         if sample.seconds > _MOST_SECONDS:
-            told = f"{sample.seconds:.3g} s cannot be"
+            told = f"{sample.seconds:.3g} s is not possible"
             found.append(
                 Problem(f"samples[{at}].seconds", told, None, f"at most {_MOST_SECONDS:g} s for one small piece of work")
             )

@@ -158,7 +158,7 @@ def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
         least = 0.0 if name in _MAY_BE_ZERO else 1e-6 if name == "params_b" else 1.0
         most = _MOST.get(name, LARGEST_NUMBER)
         if not math.isfinite(value) or not least <= value <= most:
-            problems.append(Problem(name, f"{text[:40]!r} cannot be", line, f"from {least:g} to {most:g}, or nothing"))
+            problems.append(Problem(name, f"{text[:40]!r} is not possible", line, f"from {least:g} to {most:g}, or nothing"))
     problems += [Problem(name, "is blank", line, "a value") for name in NEEDED if not (row.get(name) or "").strip()]
     return problems
 

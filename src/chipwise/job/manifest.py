@@ -70,7 +70,7 @@ def parse(text: bytes | bytearray, step: int, attempt: int) -> Manifest:
         files = tuple(Entry(**entry) for entry in content.pop("files"))
         found = Manifest(files=files, **content)
     except (TypeError, KeyError) as error:
-        raise Damaged("the manifest lacks fields, or has unknown ones") from error
+        raise Damaged("the manifest has missing or unknown fields") from error
     if (found.step, found.attempt) != (step, attempt):
         raise Damaged(f"the manifest is of step {found.step}, attempt {found.attempt}")
     if not all(_own(entry.name, found) for entry in found.files):

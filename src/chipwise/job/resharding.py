@@ -134,14 +134,12 @@ class _Joining:
 
     def _differs(self, field: str, how: str = "it differs") -> CannotRestore:
         return self._cannot(
-            f"{field} is not the same on all ranks ({how}), and nobody says how it is split",
+            f"{field} is not the same on all ranks ({how}), and it is not stated how it is split",
             "Name it in split= with its axis; what each rank has for itself, such as a random generator, draw from the step "
             "instead; or give reshard=, or start as many ranks as before.",
         )
 
-    def _cannot(
-        self, what: str, remedy: str = "Mend split=, give reshard=, or start as many ranks as before."
-    ) -> CannotRestore:
+    def _cannot(self, what: str, remedy: str = "Fix split=, give reshard=, or start as many ranks as before.") -> CannotRestore:
         return CannotRestore(f"{self._where} of {self._had} ranks cannot be split for {self._world}: {what}.", remedy=remedy)
 
 

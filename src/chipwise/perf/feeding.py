@@ -93,7 +93,7 @@ class Feeding:
                 continue
             least = "above 0" if one.name in ("samples", "workers", "streams", "chips", "link") else "0 or more"
             if not np.all(values > 0 if least == "above 0" else values >= 0):
-                problems.append(Problem(one.name, f"{float(np.min(values)):g} cannot be", None, least))
+                problems.append(Problem(one.name, f"{float(np.min(values)):g} is not possible", None, least))
         if problems:
             raise BadInput("\n".join(str(problem) for problem in problems))
 

@@ -197,7 +197,7 @@ class _Columns:
         else:
             shown = f"{rule.shown[at if len(rule.shown) > 1 else 0]:g}"
         allowed = rule.allowed if isinstance(rule.allowed, str) else rule.allowed(at)
-        return Problem(rule.field, f"{shown}{row} cannot be", None, allowed, near)
+        return Problem(rule.field, f"{shown}{row} is not possible", None, allowed, near)
 
 
 @dataclass(frozen=True, slots=True)

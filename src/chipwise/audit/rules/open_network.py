@@ -56,7 +56,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     one.path,
                     line_of(service, "ports"),
                     f"service {name} listens on every interface of the machine ({', '.join(everywhere)[:80]})",
-                    "Begin the port with 127.0.0.1: unless others shall come in.",
+                    "Write 127.0.0.1: before the port, unless other machines need to reach it.",
                 )
     for block in sources.blocks:
         yield from _block(block)
