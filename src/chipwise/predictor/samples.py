@@ -27,7 +27,7 @@ from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import FORMULA, Estimate, Model
 from chipwise.perf.networks import GENERATED, STEPS, Net, Size, net_of
 from chipwise.perf.part import SERVES_ONLY, Part
-from chipwise.perf.power import power
+from chipwise.perf.power import Utilisation, power
 from chipwise.perf.published_vision import FORMATS, VisionCase, case_of
 from chipwise.perf.rows import Row
 from chipwise.perf.steadiness import steadiness
@@ -225,6 +225,13 @@ class Sampled:
         )
         return beside | {"weights": stored * weight / self.tensor, "activations": 2.0 * largest * value * batch}
 
+    def utilisation(self, batch: float, samples_per_s: float) -> Utilisation:
+        """Of each chip, where passes of `batch` samples a chip give so many samples a second on all of them."""
+        each = samples_per_s / self.chips
+        used = self.net.flop * (3.0 if self.task == "train" else 1.0) * each / self.part.rate(self.precision)
+        moved = (self.net.parameters / batch + self.net.touched) * each * 2.0 / self.part.bandwidth
+        return Utilisation(used, moved)
+
     def fits(self, batch: float) -> bool:
         return sum(self.memory(batch).values()) <= ROOM * self.part.memory_bytes
 
@@ -301,11 +308,9 @@ def predict_samples(known: Known, model: str, on: str, settings: Mapping[str, An
     rate, took = (ask.passes([each], metric) for metric in ("samples_per_s", "latency_ms"))
     per_s = float(rate.value[0])
     notes += [*ask.told, *_longer(known, model, settings)]
-    peak = ask.part.rate(ask.precision)
-    used = ask.net.flop * (3.0 if ask.task == "train" else 1.0) * per_s / ask.chips / peak
-    moved = (ask.net.parameters / each + ask.net.touched) * per_s / ask.chips * 2.0 / ask.part.bandwidth
+    use = ask.utilisation(each, per_s)
     limit = min(ask.part.power_w, ask.watts or math.inf)
-    drawn = power(Coded.of(ask.part.kind), column(limit), column(min(used, 1.0)), column(min(moved, 1.0)))
+    drawn = power(Coded.of(ask.part.kind), column(limit), column(use.compute), column(use.memory))
     lines = ask.memory(each)
     room, total = ROOM * ask.part.memory_bytes, sum(lines.values())
     view: View = {
@@ -325,7 +330,7 @@ def predict_samples(known: Known, model: str, on: str, settings: Mapping[str, An
         "provenance": rate.provenance.texts()[0],
         "terms_s": estimate_view(took, "ms")["terms_s"],
         "flop_per_sample": ask.net.flop,
-        "utilisation": used,
+        "utilisation": use.compute,
         "memory": {"lines_bytes": lines, "total_bytes": total},
         "fit": {
             "fits": total <= room,

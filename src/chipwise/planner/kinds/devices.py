@@ -13,6 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.errors import BadInput
+from chipwise.perf.power import Utilisation
+from chipwise.perf.predict_serving import PROMPT_SHARE, READ_SHARE
 from chipwise.planner.assemble import family_of
 from chipwise.planner.fleet import fleet_of
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
@@ -77,7 +79,7 @@ def plan_devices(question: Question, work: Serve) -> Plan:
                 way,
                 machines=int(way.machines * places),
                 replicas=int(way.machines * places),
-                watts=watts,
+                limit_w=watts,
                 split={"devices a place": way.machines},
             )
             for way in found
@@ -138,6 +140,10 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
             return Cannot(told, worst["predicted_s"] / worst["limit_s"], TIME)
         took = float(view["time_s"]["value"])
         machines = max(math.ceil(rate * took / BUSY - 1e-9), 1)
-        return [Way(at, machines, month, month, month, str(view["precision"]), rate=BUSY / took, replicas=machines)]
+        use = Utilisation(
+            PROMPT_SHARE * float(view["first_token_s"]) / took, READ_SHARE * (1.0 - float(view["first_token_s"]) / took)
+        )
+        precision = str(view["precision"])
+        return [Way(at, machines, month, month, month, precision, rate=BUSY / took, replicas=machines, use=use)]
 
     return ways_of
