@@ -13,7 +13,9 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan, predict
 from chipwise.perf.arrays import Coded, column
 from chipwise.perf.power import power
+from chipwise.perf.setup import RECOMPUTE
 from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.split import TrainingSplit
 
 CHAT = """
 kind: serve
@@ -101,8 +103,9 @@ def test_a_choice_draws_what_predict_says_of_it(session: Session, tmp_path: Path
 
 def test_a_training_draws_what_predict_says_of_its_split(session: Session, tmp_path: Path) -> None:
     choice, file = _asked(session, tmp_path, TRAIN)
-    recompute = ("none", "selective", "full")[choice.split["recompute"]]
-    settings = {"micro_batch": float(choice.split["micro_batch"]), "recompute": recompute}
+    assert isinstance(choice.split, TrainingSplit)
+    recompute = list(RECOMPUTE)[choice.split.recompute]
+    settings = {"micro_batch": float(choice.split.micro_batch), "recompute": recompute}
     view = predict(session, file, choice.chip, None, settings)
     assert choice.watts == pytest.approx(_predicted_w(view, choice.chips * choice.machines), rel=1e-3)
 

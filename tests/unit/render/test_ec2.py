@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from chipwise.planner.values.split import UNSPLIT, Runs
 from chipwise.render.aws.start import start_script
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
@@ -146,7 +147,7 @@ def test_a_machine_hands_every_word_to_the_container_as_it_was_written(text: str
     for name, body in STUBS.items():
         (programs / name).write_text(f"#!/bin/bash\n{body}\n")
         (programs / name).chmod(0o755)
-    planned = replace(deployment("hpc", ON_AWS), machines=1, split={}, deadline_s=None)
+    planned = replace(deployment("hpc", ON_AWS), machines=1, split=UNSPLIT, deadline_s=None)
     evil = hostile(planned, text)
     script = start_script(evil).replace("/var/log/chipwise.log", str(tmp_path / "log"))
     script = f"IMAGE=image:1\nKEEP=\n{script}"
@@ -188,7 +189,7 @@ def run_on_a_machine(planned: Deployment, folder: Path, docker: str, rank: int =
 
 def test_runs_of_a_simulation_are_dealt_out_and_none_is_repeated(tmp_path: Path) -> None:
     planned = replace(deployment("hpc", ON_AWS), runs=13)
-    assert planned.split == {"runs at once": 6, "chips a run": 4}
+    assert planned.split == Runs(at_once=6, chips_each=4)
     docker = 'if [ "$1" = run ]; then grep -ao "RUN=[0-9]*" <<< "$*" >> "$OUT/told"; fi'
     told: list[str] = []
     for rank in range(planned.machines):
@@ -208,7 +209,7 @@ def test_a_copy_that_fails_does_not_end_the_machine_while_others_work(tmp_path: 
 
 def over_machines(planned: Deployment) -> Deployment:
     """One MPI run over all of its machines."""
-    return replace(planned, split={"runs at once": 1, "chips a run": planned.machines * planned.node.chips}, runs=1)
+    return replace(planned, split=Runs(at_once=1, chips_each=planned.machines * planned.node.chips), runs=1)
 
 
 def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from chipwise.api.render import files, target
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.launch import shards
 from chipwise.render.launch.starting import part_command
@@ -72,7 +73,7 @@ class Place:
             software=replace(batch.software, command=(*words, "--served", "it's $HOME")),
             machines=replicas,
             chips_each=4,
-            split={"tp": 4, "pp": 1, "replicas": replicas},
+            split=GenerationSplit(tp=4, pp=1, replicas=replicas),
         )
         return replace(made, **changed)  # type: ignore[arg-type]
 
@@ -300,7 +301,7 @@ def on_aws(planned: Deployment) -> Deployment:
         software=planned.software,
         machines=planned.machines,
         chips_each=each,
-        split={**planned.split, "tp": each},
+        split=GenerationSplit(each, 1, planned.split.as_dict()["replicas"]),
         volumes=planned.volumes,
     )
 

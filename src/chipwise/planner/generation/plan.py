@@ -26,6 +26,7 @@ from chipwise.planner.load.regions import network_s
 from chipwise.planner.pricing import Work, price, tally
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Counts, Plan
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.units import MONTH
 from chipwise.workload.goals import Precision
@@ -164,7 +165,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         row = int(back[at])
         inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
         held = int(replicas[row]) if online else inside * int(many[at])
-        split = {"tp": int(rows.tp[row]), "pp": int(rows.pp[row]), "replicas": held}
+        split = GenerationSplit(int(rows.tp[row]), int(rows.pp[row]), held)
         latency = {name: float(values[at]) for name, values in latencies.items()}  # online, `at` counts rows of `best`
         return Described(
             rows.precision.at(row),

@@ -34,6 +34,7 @@ from chipwise.planner.kinds.ways import (
 )
 from chipwise.planner.limits import Allowed, allowed
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import DevicesPerPlace
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.device import answer_on_device, check_mode
@@ -80,7 +81,7 @@ def plan_devices(question: Question, work: Serve) -> Plan:
                 machines=int(way.machines * places),
                 replicas=int(way.machines * places),
                 limit_w=watts,
-                split={"devices a place": way.machines},
+                split=DevicesPerPlace(way.machines),
             )
             for way in found
         ]

@@ -31,6 +31,7 @@ from chipwise.planner.kinds.ways import (
 )
 from chipwise.planner.pricing import Checkpoint
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.split import Frames, Runs
 from chipwise.predictor.samples import able_chip
 from chipwise.units import GIB
 from chipwise.workload.kinds import Hpc, Render
@@ -80,7 +81,7 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
             float(low[row]),
             float(high[row]),
             work.precision.value,
-            {"runs at once": int(groups[row]), "chips a run": int(chips[row] // groups[row])},
+            Runs(int(groups[row]), int(chips[row] // groups[row])),
             None if share is None else float(share[row]),
             use=_use(work, part, float(best[row] * chips[row])),
         )
@@ -160,7 +161,7 @@ def plan_render(question: Question, work: Render) -> Plan:
                 float(terms.low[row]),
                 float(terms.high[row]),
                 "fp32",
-                {"frames at once": int(counts[row]) * shape.chips},
+                Frames(int(counts[row]) * shape.chips),
                 share,
                 use=Utilisation(TRACING * float(terms["tracing"][row] / terms.total[row]), 0.0),
             )

@@ -20,6 +20,7 @@ from chipwise.planner.kinds.ways import (
     unable,
 )
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import Seats
 from chipwise.units import GIB, HOUR
 from chipwise.workload.kinds import Interactive, Sharing
 
@@ -64,9 +65,7 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
             COUNT,
         )
     slower = 1.0 + (held - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
-    split = {"seats a chip": held} if each == 1 else {"chips a seat": each}
-    if slower > 1:
-        split["slower by percent"] = round((slower - 1) * 100)
+    split = Seats(held, each, round((slower - 1) * 100))
     busy = min(work.busy * seats * each / (machines * shape.chips), 1.0)  # of a chip's time, over all seats on it
     month = question.month_s
     return [

@@ -23,7 +23,7 @@ from chipwise.perf.model import FORMULA, Estimate
 from chipwise.perf.power import Utilisation
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
-from chipwise.planner.kinds.tables import held, noted, split_of, trained
+from chipwise.planner.kinds.tables import held, noted, trained
 from chipwise.planner.kinds.ways import (
     COUNT,
     FORMAT,
@@ -43,6 +43,7 @@ from chipwise.planner.kinds.ways import (
 )
 from chipwise.planner.pricing import Checkpoint
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.batching import Curve
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, known_model
@@ -163,7 +164,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 month,
                 month,
                 ask.precision,
-                {"replicas": machines * most_copies} | split_of(ask),
+                Copies(machines * most_copies, int(ask.table_ways)),
                 share,
                 _provenance(ask),
                 rate=each,
@@ -221,7 +222,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
                 float(least[row]),
                 float(most[row]),
                 ask.precision,
-                {"replicas": int(counts[row]) * copies} | split_of(ask),
+                Copies(int(counts[row]) * copies, int(ask.table_ways)),
                 None,
                 _provenance(ask),
                 rate=value,
@@ -276,7 +277,7 @@ def plan_learning(question: Question, work: Learning) -> Plan:
                 float(total / high[row] * slower[row]),
                 float(total / low[row] * slower[row]),
                 one.precision,
-                {"dp": int(one.chips), "batch": int(size)} | split_of(one),
+                SampleTrainingSplit(int(one.chips), int(size), int(one.table_ways)),
                 sum(one.memory(size).values()) / one.part.memory_bytes,
                 found.provenance.at(first[at] + row) if one.alike else FORMULA,
                 use=one.utilisation(size, float(value[row])),

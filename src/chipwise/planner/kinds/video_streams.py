@@ -29,6 +29,7 @@ from chipwise.planner.kinds.ways import (
     worthwhile,
 )
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import CircuitSplit, Streams
 from chipwise.units import HOUR
 from chipwise.workload.kinds import Stream, Transcode
 
@@ -86,7 +87,7 @@ def _live(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
             month,
             month,
             "",
-            {"streams a chip": int(carried)},
+            Streams(int(carried)),
             rate=streams / machines,
             replicas=machines,
             use=_use(ground, at, float(each.total[0]) * streams / (machines * shape.chips)),
@@ -153,7 +154,7 @@ def plan_stream(question: Question, work: Stream) -> Plan:
         needed = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
         machines = math.ceil(needed / shape.chips)
         rate = 1.0 / float(flow.message.total[0]) * shape.chips
-        split = {"devices": int(needed), "latency ns": round(took * 1e9)}
+        split = CircuitSplit(int(needed), round(took * 1e9))
         use = Utilisation(shares["luts"] * needed / (machines * shape.chips), shares["memory"])
         return [Way(at, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines, use=use)]
 
@@ -162,7 +163,8 @@ def plan_stream(question: Question, work: Stream) -> Plan:
 
 def _doubted(plan: Plan, stated: Sequence[tuple[float, float]]) -> Plan:
     """A goal that the winner's estimate misses and its interval may still keep: depths differ from design to design."""
-    took = plan.winner.split["latency ns"] / 1e9 if plan.winner is not None else 0.0
+    split = plan.winner.split if plan.winner is not None else None
+    took = split.latency_s if isinstance(split, CircuitSplit) else 0.0
     late = [(percentile, limit) for percentile, limit in stated if took > limit]
     if not late:
         return plan

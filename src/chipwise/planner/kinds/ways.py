@@ -24,6 +24,7 @@ from chipwise.planner.ground import goals_of, market_of, slowest_s, stored, tier
 from chipwise.planner.limits import Allowed, Rules, allowed, easing
 from chipwise.planner.pricing import Checkpoint, Market, Work, price
 from chipwise.planner.values.plan import Choice, Counts, Missing, Plan, QuantumPart, Rows
+from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import stretch, time_limits
 from chipwise.predictor.samples import ABLE
@@ -49,7 +50,7 @@ class Way:
     low: float
     high: float
     precision: str = ""
-    split: Mapping[str, int] = field(default_factory=dict)
+    split: Split = UNSPLIT
     memory_share: float | None = None
     provenance: str = "formula"
     rate: float | None = None  # of one replica
@@ -231,7 +232,7 @@ def _assembled(
         way = ways[at]
         return Described(
             way.precision,
-            dict(way.split),
+            way.split,
             way.memory_share,
             way.provenance,
             way.rate,
