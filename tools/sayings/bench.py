@@ -22,7 +22,7 @@ from chipwise.planner.pricing import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan, Rows
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor import transformer as estimating
-from chipwise.predictor.predict import predict
+from chipwise.predictor.samples import predict_samples
 from sayings.judging import Number
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,9 +182,9 @@ class Bench:
         length, out = asked.lengths
         if not isinstance(choice.split, GenerationSplit) or not out:
             settings = {"input_tokens": length} if length else {}
-            view = predict(self.session.known, asked.model, choice.chip, "serve", {**settings, "precision": choice.precision})
-            rate = view["samples_per_s"]
-            return rate["low"] / rate["value"], rate["high"] / rate["value"]
+            chosen = {**settings, "task": "serve", "precision": choice.precision}
+            rate = predict_samples(self.session.known, asked.model, choice.chip, chosen).samples_per_s
+            return rate.low / rate.value, rate.high / rate.value
         found = estimating.serve(
             self.session.known,
             asked.model,

@@ -196,14 +196,14 @@ def test_training_over_machines_needs_a_network_that_is_stated(session: Session)
 
 
 def test_chips_that_share_tables_answer_together(session: Session) -> None:
-    view = predict_samples(
+    predicted = predict_samples(
         session.known, "dlrm-v2", "a100-80", {"task": "serve", "precision": "fp32", "chips": 4.0, "batch": 512.0}
     )
-    assert view["fit"]["fits"]
-    assert view["copies"] == 2
-    assert view["memory"]["lines_bytes"]["tables"] == pytest.approx(4 * asked(session).tables / 2)
-    assert view["samples_per_s"]["value"] == pytest.approx(2 * 512 / (view["latency_ms"]["value"] / 1e3))
-    assert any("split evenly over 2 chips" in note for note in view["notes"])
+    assert predicted.fit.fits
+    assert predicted.copies == 2
+    assert predicted.memory.lines_bytes["tables"] == pytest.approx(4 * asked(session).tables / 2)
+    assert predicted.samples_per_s.value == pytest.approx(2 * 512 / (predicted.latency_ms.value / 1e3))
+    assert any("split evenly over 2 chips" in note for note in predicted.notes)
 
 
 # --- plans

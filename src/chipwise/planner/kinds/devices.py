@@ -129,22 +129,20 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
         ask = Ask(ground.known, question.path, chip, {})
         settings, _ = load_of(ask, work)
         try:
-            view = answer_on_device(ask, work, model, settings)
+            predicted = answer_on_device(ask, work, model, settings)
         except BadInput as error:
             return Cannot(error.message.rstrip("."))
-        if not view["fits"]:
-            return Cannot(view["notes"][-1].removeprefix("It does not fit: ").rstrip("."), passed=MEMORY)
-        late = [one for one in view.get("goals", []) if not one["met"]]
+        if not predicted.fits:
+            return Cannot(predicted.misfit, passed=MEMORY)
+        took = predicted.time.value
+        late = [(one, one.predicted_s or math.inf) for one in predicted.goals or () if not one.met]
         if late:
-            worst = max(late, key=lambda one: one["predicted_s"] / one["limit_s"])
-            told = f"{worst['goal']} is {worst['predicted_s'] * 1e3:,.0f} ms, above {worst['limit_s'] * 1e3:,.0f} ms"
-            return Cannot(told, worst["predicted_s"] / worst["limit_s"], TIME)
-        took = float(view["time_s"]["value"])
+            worst, seconds = max(late, key=lambda pair: pair[1] / pair[0].limit_s)
+            told = f"{worst.goal} is {seconds * 1e3:,.0f} ms, above {worst.limit_s * 1e3:,.0f} ms"
+            return Cannot(told, seconds / worst.limit_s, TIME)
         machines = max(math.ceil(rate * took / BUSY - 1e-9), 1)
-        use = Utilisation(
-            PROMPT_SHARE * float(view["first_token_s"]) / took, READ_SHARE * (1.0 - float(view["first_token_s"]) / took)
-        )
-        precision = str(view["precision"])
-        return [Way(at, machines, month, month, month, precision, rate=BUSY / took, replicas=machines, use=use)]
+        prompt = predicted.first_token_s / took
+        use = Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt))
+        return [Way(at, machines, month, month, month, predicted.precision, rate=BUSY / took, replicas=machines, use=use)]
 
     return ways_of
