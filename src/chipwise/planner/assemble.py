@@ -22,8 +22,9 @@ from chipwise.planner.ranking import Values, first_of, front, order, score
 from chipwise.planner.reasons import why_lost
 from chipwise.planner.values.plan import Choice, Counts, Feeding, Loss, Missing, Plan, QuantumPart, Rows
 from chipwise.planner.values.split import Split
-from chipwise.text import duration, hourly, usd
-from chipwise.units import DAY, HOUR, MONTH, YEAR, show_number
+from chipwise.text import duration, number, usd
+from chipwise.text import price as exact_price
+from chipwise.units import DAY, HOUR, MONTH, YEAR
 
 NOT_OFFERED = "no offer within the limits"
 NO_RULES = Rules()
@@ -386,8 +387,8 @@ class _Maker:
             self.storage_of(at)
         held = self.kept.get(at)
         compute = float(priced.compute_usd[at])
-        hours = show_number(compute / max(each * many, 1e-9), 4)
-        how = f"{hours} h x {many} x {hourly(each)}/h"
+        hours = number(compute / max(each * many, 1e-9), 4)
+        how = f"{hours} h x {many} x {exact_price(each)}/h"
         told = self.describe(int(priced.way[at]))
         cost = Cost.of(
             (

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from chipwise.planner.explain.words import no_service
 from chipwise.planner.values.plan import Choice, Loss, Missing, Plan
-from chipwise.report.words import full, many, money, numbers
+from chipwise.report.words import full, many, numbers
+from chipwise.text import usd
 
 _NOT_OFFERED = "no offer within"  # as a loss without a choice begins where limits left no offer
 _GOALS = ("misses the", "exceeds the", "keeps no")  # as the reasons begin that are a goal's
@@ -125,5 +126,5 @@ def _per_use(plan: Plan) -> tuple[Question, ...]:
     if best.refused:
         away = f"{len(plan.services):,} services paid per use, {no_service(plan)}"
     else:
-        away = "; ".join(filter(None, (f"{best.title}, {best.kind}: {money(best.usd)} a {plan.per}", best.break_even)))
+        away = "; ".join(filter(None, (f"{best.title}, {best.kind}: {usd(best.usd)} a {plan.per}", best.break_even)))
     return (Question("Machines, or paid per use?", (away,), "machines"),)

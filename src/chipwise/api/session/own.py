@@ -70,7 +70,7 @@ class Source:
         """What the integrity suite says of a row; that a chip is not named needs no note here."""
         for complaint in (one for several in complaints for one in several):
             if not complaint.rule.startswith(("a machine without", "its chip")):
-                self.wrong(where, f"{complaint.rule}: it is {complaint.found}")
+                self.wrong(where, f"{complaint.rule}: it is {complaint.value}")
 
 
 def read(directory: Path) -> list[Source]:

@@ -13,6 +13,7 @@ from chipwise.planner.generation.search import Serving, ServingJob
 from chipwise.planner.limits import Refused, shown
 from chipwise.planner.missing import UNSTATED, Searched
 from chipwise.planner.values.plan import Missing
+from chipwise.text import duration
 
 _LIGHTER_WEIGHTS = ("fp8", "int8", "int4")
 
@@ -96,20 +97,16 @@ def _latency_of(job: ServingJob, rows: Serving, looked: Searched) -> Missing:
     if not missed:
         stated = ", ".join(_goal(name, share, limit) for (name, share), limit in job.goals.items())
         return Missing("latency", f"the nearest, {where}, keeps {stated} for one request at a time only", "a looser goal")
-    told = ", ".join(f"{_goal(*goal, seconds)} (allowed {_ms(job.goals[goal])})" for goal, seconds in missed)
+    told = ", ".join(f"{_goal(*goal, seconds)} (allowed {duration(job.goals[goal])})" for goal, seconds in missed)
     return Missing(
         "latency",
         f"the nearest, {where}, takes {told} with a single request",
-        " and ".join(f"goals.{goal[0]} p{goal[1] * 100:g} above {_ms(seconds)}" for goal, seconds in missed),
+        " and ".join(f"goals.{goal[0]} p{goal[1] * 100:g} above {duration(seconds)}" for goal, seconds in missed),
     )
 
 
 def _goal(name: str, share: float, seconds: float) -> str:
-    return f"{name} p{share * 100:g} {_ms(seconds)}"
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:,.3g} ms" if seconds < 10 else f"{seconds:,.1f} s"
+    return f"{name} p{share * 100:g} {duration(seconds)}"
 
 
 def _replica(rows: Serving, at: int, looked: Searched) -> str:
