@@ -156,7 +156,7 @@ def test_each_part_is_told_which_it_is(tmp_path: Path) -> None:
 
 def test_runs_of_a_simulation_are_dealt_out_and_none_is_repeated(tmp_path: Path) -> None:
     planned = replace(deployment("hpc", ON_AWS), runs=13)
-    assert planned.split == {"runs at once": 6, "chips a run": 4}
+    assert planned.split == Runs(at_once=6, chips_each=4)
     told: list[str] = []
     for rank in range(planned.machines):
         ranks = {"curl": f'case "$*" in *first-rank*) echo {rank} ;; *) echo 0 ;; esac'}
