@@ -8,6 +8,7 @@ from typing import Any
 from chipwise.money.cost import Cost, Line
 from chipwise.planner.limits import Refused
 from chipwise.planner.values.plan import Choice, Counts, Loss, Missing, Plan, Service, Turn
+from chipwise.planner.values.split import TrainingSplit
 
 HOUR = 3600.0
 HOSTILE = "<script>window.hurt=1</script><img src=x onerror=window.hurt=1>\"'&%{x}\u202e\x00</title></style>${1}"
@@ -26,7 +27,7 @@ def choice(**changes: Any) -> Choice:
         machines=1,
         purchase="spot",
         precision="bf16",
-        split={"tp": 1, "dp": 8},
+        split=TrainingSplit(tp=1, pp=1, cp=1, ep=1, dp=8, shard=0, recompute=0, micro_batch=1),
         seconds=10 * HOUR,
         low_s=8 * HOUR,
         high_s=13 * HOUR,
@@ -131,7 +132,6 @@ def hostile() -> Plan:
         provenance=bad,
         price_of=bad,
         storage=bad,
-        split={bad: 2},
         cost=Cost.of((Line(bad, 5.0, bad),)),
     )
     return Plan(

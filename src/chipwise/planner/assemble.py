@@ -21,6 +21,7 @@ from chipwise.planner.quotas import Held, above, held
 from chipwise.planner.ranking import Values, first_of, front, order, score
 from chipwise.planner.reasons import why_lost
 from chipwise.planner.values.plan import Choice, Counts, Feeding, Loss, Missing, Plan, QuantumPart, Rows
+from chipwise.planner.values.split import Split
 from chipwise.text import duration, number, usd
 from chipwise.text import price as exact_price
 from chipwise.units import DAY, HOUR, MONTH, YEAR
@@ -35,7 +36,7 @@ class Described:
     """What a way of running adds to a choice, by its row."""
 
     precision: str
-    split: dict[str, int]
+    split: Split
     memory_share: float | None
     provenance: str
     rate: float | None = None

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.render.quoting import file_name
 
 TPU_HOST = 4  # chips of one host of a slice
@@ -224,7 +225,7 @@ class Deployment:
     labels: Mapping[str, str] = field(default_factory=dict)  # owner, team, project and others, as the user wrote them
     description: str = ""
     namespace: str = ""  # in a cluster; empty: its name
-    split: Mapping[str, int] = field(default_factory=dict)
+    split: Split = UNSPLIT
     chips_each: int = 0  # of one replica or of a job's process group on one machine
     model: Model | None = None
     volumes: tuple[Volume, ...] = ()

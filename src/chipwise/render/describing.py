@@ -10,6 +10,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.planner.explain.words import sentence
 from chipwise.planner.pipeline.value import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.split import Copies, GenerationSplit, width
 from chipwise.render.boot_images import boot_images
 from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
 from chipwise.render.file import CannotRender
@@ -93,7 +94,7 @@ def describe(
         predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen)),
         labels=_labels(work),
         description=work.description or "",
-        split=dict(chosen.split),
+        split=chosen.split,
         chips_each=each,
         model=made,
         volumes=tuple(_volumes(work, chosen, made, form)),
@@ -215,8 +216,8 @@ def _form(work: Common, choice: Choice) -> Form:
 def _chips_each(choice: Choice, node: Node, form: Form) -> int:
     if not node.chips:
         return 0
-    if form is Form.SERVICE or "replicas" in choice.split:
-        return min(max(choice.split.get("tp", 1) * choice.split.get("pp", 1), choice.split.get("tables", 1)), node.chips)
+    if form is Form.SERVICE or isinstance(choice.split, GenerationSplit | Copies):
+        return min(width(choice.split), node.chips)
     return 1 if form is Form.SESSIONS else node.chips
 
 

@@ -6,6 +6,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.machine import Machine
 from chipwise.planner.values.plan import Choice
+from chipwise.planner.values.split import Seats
 from chipwise.render.deployment import Node
 from chipwise.render.platforms import first_card
 from chipwise.workload.kinds import Common
@@ -53,7 +54,7 @@ def _arch(machine: Machine | None, chip: str) -> str:
 
 
 def _shared(choice: Choice, work: Common | None) -> tuple[str, str, int]:
-    held = int(choice.split.get("seats a chip", 1))
+    held = choice.split.per_chip if isinstance(choice.split, Seats) else 1
     if held <= 1:
         return "", "", 1
     sliced = str(getattr(work, "sharing", "")) == "slices"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
+from chipwise.planner.values.split import Runs, Split
+from chipwise.planner.values.split import independent as works_apart
 from chipwise.render.deployment import Deployment, Form, Layer, Node
 from chipwise.render.quoting import dns_name
 
@@ -13,16 +14,12 @@ ALIKE = 0.5  # of the chosen machine's processors and memory: what another must 
 
 def independent(deployment: Deployment) -> bool:
     """Replicas that work on parts of their own and never speak to each other."""
-    return _apart(deployment.split)
-
-
-def _apart(split: Mapping[str, int]) -> bool:
-    return "replicas" in split or "frames at once" in split
+    return works_apart(deployment.split)
 
 
 def runs_at_once(deployment: Deployment) -> int:
     """Of a simulation that is run several times: how many the plan runs beside each other."""
-    return max(int(deployment.split.get("runs at once", 1)), 1)
+    return max(deployment.split.at_once, 1) if isinstance(deployment.split, Runs) else 1
 
 
 def run_machines(deployment: Deployment) -> int:
@@ -30,12 +27,12 @@ def run_machines(deployment: Deployment) -> int:
     return machines_at_once(deployment.form, deployment.node, deployment.machines, deployment.split)
 
 
-def machines_at_once(form: Form, node: Node, machines: int, split: Mapping[str, int]) -> int:
+def machines_at_once(form: Form, node: Node, machines: int, split: Split) -> int:
     """The same, before there is a deployment. Replicas of a service and devices work alone."""
-    if form is not Form.JOB or _apart(split):
+    if form is not Form.JOB or works_apart(split):
         return 1
-    if "chips a run" in split:
-        return max(-(-int(split["chips a run"]) // max(node.chips, 1)), 1)
+    if isinstance(split, Runs):
+        return max(-(-split.chips_each // max(node.chips, 1)), 1)
     return machines
 
 
@@ -47,14 +44,14 @@ def together(deployment: Deployment) -> bool:
 def run_chips(deployment: Deployment) -> int:
     """Chips that one run takes of each of its machines; 0 where there are none."""
     alone = deployment.form is Form.JOB and independent(deployment)
-    if alone or "chips a run" not in deployment.split:
+    if alone or not isinstance(deployment.split, Runs):
         return deployment.node.chips
-    return min(int(deployment.split["chips a run"]), deployment.node.chips)
+    return min(deployment.split.chips_each, deployment.node.chips)
 
 
 def repeated(deployment: Deployment) -> bool:
     """A job of runs that each fit into one machine and know nothing of each other: cases of a simulation."""
-    counted = deployment.form is Form.JOB and "chips a run" in deployment.split and not independent(deployment)
+    counted = deployment.form is Form.JOB and isinstance(deployment.split, Runs) and not independent(deployment)
     return counted and run_machines(deployment) == 1 and deployment.node.hosts == 1
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from chipwise.planner.values.split import Streams
 from chipwise.render.deployment import Deployment, Form
 
 LAYERS, REGIONS, STREAMS = "layers", "regions", "streams"
@@ -24,7 +25,7 @@ def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment
 def _streams(deployment: Deployment, expresses: Collection[str]) -> tuple[str, ...]:
     if STREAMS in expresses or not deployment.streams:
         return ()
-    each = deployment.split.get("streams a chip", 1)
+    each = deployment.split.per_chip if isinstance(deployment.split, Streams) else 1
     told = (
         f"{deployment.streams} streams, {each} on each chip: the command here is that of one, to be started once for each with"
         " its own source and target. --to kubernetes, kueue or compose starts all of them."

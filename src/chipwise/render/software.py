@@ -7,10 +7,11 @@ files say that it is ours and where the user's own goes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.tables import ImageRow
+from chipwise.planner.values.split import Split, model_ways
 from chipwise.render.deployment import Form, Model, Node, Software
 from chipwise.render.file import CannotRender
 from chipwise.render.layout import machines_at_once
@@ -38,7 +39,7 @@ class Asked:
     node: Node
     model: Model | None
     machines: int
-    split: Mapping[str, int]
+    split: Split
     slots: int | None
     name: str  # of the deployment
     precision: str = ""
@@ -220,10 +221,8 @@ def _vllm(asked: Asked, port: int | None) -> tuple[str, ...]:
     else:
         head = ("vllm", "serve", _weights(asked), "--host", "0.0.0.0", "--port", str(port or 8000))
     words = [*head, *VLLM_NUMBERS.get(model.precision, ())]
-    for flag, ways in (
-        ("--tensor-parallel-size", asked.split.get("tp", 1) * asked.node.ways),
-        ("--pipeline-parallel-size", asked.split.get("pp", 1)),
-    ):
+    tensor, stages = model_ways(asked.split)
+    for flag, ways in (("--tensor-parallel-size", tensor * asked.node.ways), ("--pipeline-parallel-size", stages)):
         if ways > 1:
             words += [flag, str(ways)]
     if model.context is not None:
@@ -243,7 +242,7 @@ def _tgi(asked: Asked, port: int | None) -> tuple[str, ...]:
         "--port",
         str(port or 8080),
         "--num-shard",
-        str(asked.split.get("tp", 1)),
+        str(model_ways(asked.split)[0]),
     ]
     assert asked.model is not None
     if asked.model.precision == "fp8":
@@ -267,7 +266,7 @@ def _sglang(asked: Asked, port: int | None) -> tuple[str, ...]:
         "--port",
         str(port or 30000),
         "--tp",
-        str(asked.split.get("tp", 1)),
+        str(model_ways(asked.split)[0]),
     ]
     assert asked.model is not None
     if asked.model.precision == "fp8":
@@ -318,10 +317,9 @@ _SPLITS = {
 def _planned(asked: Asked) -> dict[str, str]:
     """What the plan reckoned with: a program of the user's own reads it from here, or is written so."""
     ways = ("tp", "pp", "cp", "ep")  # of which one means: not split
+    split = asked.split.as_dict()
     made = {
-        f"PLAN_{name}": str(asked.split[key])
-        for key, name in _SPLITS.items()
-        if key in asked.split and (key not in ways or asked.split[key] > 1)
+        f"PLAN_{name}": str(split[key]) for key, name in _SPLITS.items() if key in split and (key not in ways or split[key] > 1)
     }
     if asked.precision:
         made["PLAN_PRECISION"] = asked.precision

@@ -16,6 +16,7 @@ from chipwise.api.verbs import plan
 from chipwise.planner.explain.asked import asked_of
 from chipwise.planner.explain.asking import BUDGET, LATENCY, PARALLEL, SCALING, Asked, answers
 from chipwise.planner.values.plan import Loss, Missing, Plan
+from chipwise.planner.values.split import GenerationSplit
 
 pytestmark = pytest.mark.real_catalog
 
@@ -84,7 +85,15 @@ def test_a_budget_is_held_against_the_winner_and_what_twice_as_much_buys() -> No
 
 
 def test_a_service_is_counted_in_copies() -> None:
-    one = plans.choice(purchase="on-demand", rate=15.0, replicas=2, machines=2, chips=1, split={"tp": 1}, usd=200.0)
+    one = plans.choice(
+        purchase="on-demand",
+        rate=15.0,
+        replicas=2,
+        machines=2,
+        chips=1,
+        split=GenerationSplit(tp=1, pp=1, replicas=1),
+        usd=200.0,
+    )
     found = plans.service(choices=(one,), front=(one,))
     text = {a.question: a.told for a in answers(found, Asked(rate=12.0, budget_usd=1000.0))}
     assert "2 copies of the model, 7.5 req/s each" in text[PARALLEL]
@@ -95,7 +104,7 @@ def test_a_service_is_counted_in_copies() -> None:
 
 
 def test_a_copy_over_two_machines_takes_two_for_each_further_one() -> None:
-    one = plans.choice(rate=2.0, replicas=1, machines=2, chips=8, split={"tp": 8, "pp": 2}, usd=100.0)
+    one = plans.choice(rate=2.0, replicas=1, machines=2, chips=8, split=GenerationSplit(tp=8, pp=2, replicas=1), usd=100.0)
     found = plans.service(choices=(one,), front=(one,))
     text = {a.question: a.told for a in answers(found, Asked(rate=2.0))}
     assert "over 16 chips each" in text[PARALLEL]

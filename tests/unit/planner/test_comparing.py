@@ -18,6 +18,7 @@ from chipwise.planner.explain.compare import Comparison
 from chipwise.planner.explain.comparing import leaders
 from chipwise.planner.ranking import TIE, Values, order
 from chipwise.planner.values.plan import Choice, Rows
+from chipwise.planner.values.split import UNSPLIT
 
 SESSION = open_session()
 ROOT = Path(__file__).resolve().parents[3]
@@ -100,7 +101,7 @@ def _rows(usd: list[float], kept: list[bool]) -> Rows:
             machines=1,
             purchase="spot",
             precision="bf16",
-            split={},
+            split=UNSPLIT,
             seconds=1.0,
             low_s=1.0,
             high_s=1.0,

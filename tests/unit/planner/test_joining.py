@@ -14,6 +14,7 @@ from chipwise.api.verbs import plan
 from chipwise.planner.fleet import Fleet, fleet_of, linked, placed
 from chipwise.planner.training.search import hardware_of
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import width
 
 TRAIN = """kind: train
 name: t
@@ -99,7 +100,7 @@ def test_copies_of_a_service_need_no_network(session: Session) -> None:
     found = asked(session, "clouds: [vast]", text)
     assert found.winner is not None
     assert found.winner.machines > 1
-    assert found.winner.split["tp"] * found.winner.split["pp"] <= found.winner.chips
+    assert width(found.winner.split) <= found.winner.chips
 
 
 def test_a_copy_over_several_machines_needs_one(session: Session) -> None:

@@ -86,7 +86,7 @@ def test_av1_needs_engines_that_encode_it(session: Session) -> None:
     found = example(session, "transcode")
     assert found.winner is not None
     assert found.winner.chip == "L4"
-    assert found.winner.machines * found.winner.chips * found.winner.split["streams a chip"] >= 200
+    assert found.winner.machines * found.winner.chips * found.winner.split.as_dict()["streams a chip"] >= 200
     assert "encoders: 0" in why(found, "NVIDIA Hopper")
     assert "av1" in why(found, "NVIDIA Turing")
 
@@ -148,7 +148,7 @@ def test_too_many_qubits_for_any_memory_need_a_quantum_processor(session: Sessio
 def test_notebooks_share_chips_in_slices(session: Session) -> None:
     found = example(session, "interactive")
     assert found.winner is not None
-    assert found.winner.machines * found.winner.chips * found.winner.split["seats a chip"] >= 8
+    assert found.winner.machines * found.winner.chips * found.winner.split.as_dict()["seats a chip"] >= 8
     assert found.winner.usd < 3000
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.planner.values.split import Runs
 from chipwise.render.deployment import Deployment, Form, HandOff
 from chipwise.render.file import CannotRender
 from chipwise.render.targets import argo
@@ -89,7 +90,7 @@ def test_a_job_is_named_by_its_run_and_its_pods_meet_under_that_name() -> None:
 
 def test_runs_of_a_simulation_are_one_job_that_ends_when_too_many_fail() -> None:
     software = replace(TRAIN.software, framework="mpi")
-    runs = replace(TRAIN, software=software, machines=3, split={"runs at once": 1, "chips a run": 4}, runs=6)
+    runs = replace(TRAIN, software=software, machines=3, split=Runs(at_once=1, chips_each=4), runs=6)
     resource = templates(spec(runs))["llama-8b-legal"]["resource"]
     job = yaml.safe_load(resource["manifest"])
     assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (6, 1)

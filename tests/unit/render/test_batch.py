@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.planner.values.split import Runs
 from chipwise.render.file import CannotRender
 from chipwise.render.targets import batch
 from deployments import deployment
@@ -65,7 +66,7 @@ def test_runs_of_a_simulation_are_an_array_that_counts_them() -> None:
 
 
 def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
-    planned = replace(deployment("hpc", ON_AWS), split={"runs at once": 1, "chips a run": 24}, runs=1)
+    planned = replace(deployment("hpc", ON_AWS), split=Runs(at_once=1, chips_each=24), runs=1)
     for refused in (planned, replace(planned, runs=2, software=replace(planned.software, framework="none"))):
         with pytest.raises(CannotRender, match="over 3 machines") as told:
             batch.render(refused)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from booting import booted
+from chipwise.planner.values.split import UNSPLIT, Runs
 from chipwise.render.aws.start import start_script
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
@@ -130,7 +131,7 @@ def test_hostile_text_stays_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_machine_hands_every_word_to_the_container_as_it_was_written(text: str, tmp_path: Path) -> None:
-    evil = hostile(replace(deployment("hpc", ON_AWS), machines=1, split={}), text)
+    evil = hostile(replace(deployment("hpc", ON_AWS), machines=1, split=UNSPLIT), text)
     made = booted(start_script(evil), tmp_path)
     assert {one.name for one in tmp_path.iterdir()} == MADE
     assert tuple(made.command())[-2:] == evil.software.command[-2:]
@@ -155,7 +156,7 @@ def test_each_part_is_told_which_it_is(tmp_path: Path) -> None:
 
 def test_runs_of_a_simulation_are_dealt_out_and_none_is_repeated(tmp_path: Path) -> None:
     planned = replace(deployment("hpc", ON_AWS), runs=13)
-    assert planned.split == {"runs at once": 6, "chips a run": 4}
+    assert planned.split == Runs(at_once=6, chips_each=4)
     told: list[str] = []
     for rank in range(planned.machines):
         ranks = {"curl": f'case "$*" in *first-rank*) echo {rank} ;; *) echo 0 ;; esac'}
@@ -175,7 +176,7 @@ def test_a_copy_that_fails_does_not_end_the_machine_while_others_work(tmp_path: 
 
 def over_machines(planned: Deployment) -> Deployment:
     """One MPI run over all of its machines."""
-    return replace(planned, split={"runs at once": 1, "chips a run": planned.machines * planned.node.chips}, runs=1)
+    return replace(planned, split=Runs(at_once=1, chips_each=planned.machines * planned.node.chips), runs=1)
 
 
 def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.planner.values.split import Runs
 from chipwise.render.file import CannotRender
 from chipwise.render.launch.health import start_seconds
 from chipwise.render.targets import ecs
@@ -80,7 +81,7 @@ def test_runs_are_tasks_that_are_counted_and_parts_find_their_file() -> None:
 
 
 def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
-    planned = replace(deployment("hpc", ON_AWS), split={"runs at once": 1, "chips a run": 24}, runs=1)
+    planned = replace(deployment("hpc", ON_AWS), split=Runs(at_once=1, chips_each=24), runs=1)
     with pytest.raises(CannotRender, match="one MPI program over 3 machines") as told:
         ecs.render(planned)
     assert told.value.remedy == "Take --to slurm or parallelcluster."

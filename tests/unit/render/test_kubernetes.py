@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.planner.values.split import Runs
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.layout import candidates, meets, pods, uses_efa
@@ -165,7 +166,7 @@ SIX_RUNS = mpi(
     name="wing",
     machines=3,
     purchase="on-demand",
-    split={"runs at once": 4, "chips a run": 4},
+    split=Runs(at_once=4, chips_each=4),
     runs=6,
     others=(),
 )
@@ -186,12 +187,12 @@ def test_runs_inside_a_machine_are_pods_of_their_own_with_ranks_on_their_chips()
 
 
 def test_no_more_runs_at_a_time_than_machines_have_chips_for() -> None:
-    odd = replace(SIX_RUNS, split={"runs at once": 4, "chips a run": 6})
+    odd = replace(SIX_RUNS, split=Runs(at_once=4, chips_each=6))
     assert one(odd, "Job")["spec"]["parallelism"] == 3
 
 
 def test_a_run_on_processors_takes_a_machine_and_as_many_ranks_as_it_has_cores() -> None:
-    plain = replace(HPC, split={"runs at once": 4, "chips a run": 1}, runs=8)
+    plain = replace(HPC, split=Runs(at_once=4, chips_each=1), runs=8)
     job = one(plain, "Job")["spec"]
     assert (job["completions"], job["parallelism"]) == (8, 4)
     assert job["template"]["spec"]["containers"][0]["command"] == ["mpirun", *HPC.software.command]
@@ -210,7 +211,7 @@ def test_ranks_over_several_machines_are_left_to_who_can_start_them(target: Any)
 
 
 def test_runs_over_several_machines_each_are_refused() -> None:
-    several = replace(TRAIN, machines=4, split={"runs at once": 2, "chips a run": 16}, runs=6)
+    several = replace(TRAIN, machines=4, split=Runs(at_once=2, chips_each=16), runs=6)
     with pytest.raises(CannotRender, match="6 runs"):
         kubernetes.render(several)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.targets import ray
@@ -79,7 +80,7 @@ def test_a_service_scales_between_its_bounds() -> None:
 
 
 def test_a_replica_larger_than_a_machine_takes_several_workers() -> None:
-    large = replace(SERVE, node=replace(SERVE.node, chips=8), chips_each=8, split={"tp": 8, "pp": 2, "replicas": 2})
+    large = replace(SERVE, node=replace(SERVE.node, chips=8), chips_each=8, split=GenerationSplit(tp=8, pp=2, replicas=2))
     [group] = cluster(large)["workerGroupSpecs"]
     assert (group["minReplicas"], group["maxReplicas"]) == (4, 24)
 

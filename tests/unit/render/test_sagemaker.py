@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.planner.values.split import Runs
 from chipwise.render.aws.endpoint import mode_of
 from chipwise.render.file import CannotRender
 from chipwise.render.launch.health import start_seconds
@@ -116,7 +117,7 @@ def test_runs_and_mpi_over_machines_are_refused_for_what_they_are() -> None:
     with pytest.raises(CannotRender, match="6 runs of one program; a training job is one"):
         sagemaker.render(runs)
     with pytest.raises(CannotRender, match="one MPI program over 3 machines") as told:
-        sagemaker.render(replace(runs, split={"runs at once": 1, "chips a run": 24}, runs=1))
+        sagemaker.render(replace(runs, split=Runs(at_once=1, chips_each=24), runs=1))
     assert told.value.remedy == "Take --to slurm or parallelcluster."
 
 

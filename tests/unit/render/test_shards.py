@@ -18,6 +18,7 @@ import yaml
 
 from booting import booted
 from chipwise.api.render import files, target
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.launch import shards
 from chipwise.render.launch.starting import part_command
@@ -73,7 +74,7 @@ class Place:
             software=replace(batch.software, command=(*words, "--served", "it's $HOME")),
             machines=replicas,
             chips_each=4,
-            split={"tp": 4, "pp": 1, "replicas": replicas},
+            split=GenerationSplit(tp=4, pp=1, replicas=replicas),
         )
         return replace(made, **changed)  # type: ignore[arg-type]
 
@@ -298,7 +299,7 @@ def on_aws(planned: Deployment) -> Deployment:
         software=planned.software,
         machines=planned.machines,
         chips_each=each,
-        split={**planned.split, "tp": each},
+        split=GenerationSplit(each, 1, planned.split.as_dict()["replicas"]),
         volumes=planned.volumes,
     )
 

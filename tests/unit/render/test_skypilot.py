@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.planner.values.split import Runs
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.targets.skypilot import accelerator, render
@@ -89,7 +90,7 @@ def test_runs_of_a_simulation_are_jobs_of_their_own() -> None:
         (DEVICE, "devices of your own"),
         (replace(SERVE, node=replace(SERVE.node, provider="crusoe")), "does not rent from crusoe"),
         (replace(SERVE, software=replace(SERVE.software, port=None, health=None)), "readiness probe"),
-        (replace(HPC, split={"runs at once": 2, "chips a run": 4}, node=TRAIN.node), "machines of its own"),
+        (replace(HPC, split=Runs(at_once=2, chips_each=4), node=TRAIN.node), "machines of its own"),
     ],
 )
 def test_what_it_cannot_run_is_refused(what: Deployment, why: str) -> None:

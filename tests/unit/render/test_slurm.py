@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from chipwise.planner.values.split import Frames, Runs
 from chipwise.render.deployment import Deployment, HandOff
 from chipwise.render.file import CannotRender
 from chipwise.render.slurm.script import limit_seconds
@@ -15,7 +16,7 @@ from chipwise.render.targets.slurm import render
 from chipwise.units import HOUR
 from fixed_deployments import BATCH, DEVICE, HPC, NEURON, NOTEBOOKS, PIPELINE, SERVE, TPU, TRAIN
 
-RUNS = replace(HPC, runs=6, machines=4, split={"runs at once": 2, "chips a run": 16}, node=replace(TRAIN.node), chips_each=8)
+RUNS = replace(HPC, runs=6, machines=4, split=Runs(at_once=2, chips_each=16), node=replace(TRAIN.node), chips_each=8)
 
 
 def text(what: Deployment) -> str:
@@ -46,7 +47,7 @@ def test_runs_that_follow_each_other_share_the_predicted_time() -> None:
 
 
 def test_a_run_on_half_a_machine_leaves_the_other_half() -> None:
-    half = replace(RUNS, machines=3, split={"runs at once": 6, "chips a run": 4})
+    half = replace(RUNS, machines=3, split=Runs(at_once=6, chips_each=4))
     wanted = asked(half)
     assert (wanted["nodes"], wanted["gres"], wanted["array"]) == ("1", "gpu:4", "0-5")
     assert "exclusive" not in wanted
@@ -66,7 +67,7 @@ def test_a_batch_is_queued_again_even_where_it_has_no_checkpoints() -> None:
 
 def test_frames_are_dealt_out() -> None:
     blender = ("blender", "--frame-start", "1", "--frame-end", "90", "--render-anim")
-    film = replace(BATCH, split={"frames at once": 4}, software=replace(BATCH.software, command=blender), chips_each=4)
+    film = replace(BATCH, split=Frames(at_once=4), software=replace(BATCH.software, command=blender), chips_each=4)
     assert '--frame-start "$((PART + 1))"' in text(film)
     assert '--frame-jump "$PARTS" --render-anim' in text(film)
 

@@ -64,7 +64,7 @@ def test_every_stream_is_of_one_group_and_no_group_has_more_than_its_part(machin
 @pytest.mark.parametrize("cloud", ["aws", "gcp", "azure"])
 def test_the_plans_streams_a_chip_hold(cloud: str) -> None:
     planned = deployment("transcode", f"clouds=[{cloud}]")
-    assert streams.each(planned) <= planned.split["streams a chip"]
+    assert streams.each(planned) <= planned.split.as_dict()["streams a chip"]
     assert planned.scaling is not None
     assert planned.scaling.usual == streams.groups(planned)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.targets import tgi
@@ -37,7 +38,7 @@ def test_input_leaves_room_for_an_answer() -> None:
 
 
 def test_replicas_of_one_machine_share_neither_port_nor_chip() -> None:
-    many = replace(SERVE, node=replace(SERVE.node, chips=4), split={"tp": 1, "replicas": 4})
+    many = replace(SERVE, node=replace(SERVE.node, chips=4), split=GenerationSplit(tp=1, pp=1, replicas=4))
     [file] = tgi.render(many)
     assert 'CUDA_VISIBLE_DEVICES="$(seq -s, $(( index * 1 ))' in file.text
     assert "--master-port" in file.text
@@ -50,7 +51,7 @@ def test_replicas_of_one_machine_share_neither_port_nor_chip() -> None:
         TRAIN,
         BATCH,
         replace(SERVE, node=NEURON.node),
-        replace(SERVE, split={"tp": 1, "pp": 2}, node=replace(SERVE.node, chips=2)),
+        replace(SERVE, split=GenerationSplit(tp=1, pp=2, replicas=1), node=replace(SERVE.node, chips=2)),
         replace(SERVE, node=replace(SERVE.node, chip="V100", capability=7.0)),
     ],
     ids=["train", "batch", "neuron", "pipeline-parallel", "old chip"],

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from chipwise.planner.values.split import Copies
 from chipwise.render.deployment import Deployment, HandOff, Model, Scaling
 from chipwise.render.file import CannotRender
 from chipwise.render.targets import triton
@@ -18,7 +19,7 @@ BERT = replace(
     model=Model("bert-base", "google-bert/bert-base-uncased", "fp16", None, 2.2e8, False),
     scaling=Scaling(2, 2, 4, 900.0, None),
     goals={"latency p95": 0.02, "latency p99": 0.05},
-    split={"replicas": 2},
+    split=Copies(replicas=2),
 )
 
 

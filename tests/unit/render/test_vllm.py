@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.targets import vllm
@@ -36,7 +37,10 @@ def test_the_settings_are_those_of_the_command_that_other_targets_write(example:
 
 def test_a_machine_with_several_replicas_answers_under_one_address() -> None:
     many = replace(
-        SERVE, node=replace(SERVE.node, machine="g6e.48xlarge", chips=8), chips_each=2, split={"tp": 2, "replicas": 4}
+        SERVE,
+        node=replace(SERVE.node, machine="g6e.48xlarge", chips=8),
+        chips_each=2,
+        split=GenerationSplit(tp=2, pp=1, replicas=4),
     )
     settings = yaml.safe_load(written(many)["config.yaml"])
     assert (settings["tensor-parallel-size"], settings["data-parallel-size"]) == (2, 4)
@@ -50,7 +54,9 @@ def test_every_setting_has_a_reason() -> None:
 
 
 def test_a_batch_in_parts_gives_each_its_own_chips_and_shards() -> None:
-    text = written(replace(BATCH, node=replace(BATCH.node, chips=4), chips_each=2, split={"tp": 2, "replicas": 8}))["batch.sh"]
+    text = written(
+        replace(BATCH, node=replace(BATCH.node, chips=4), chips_each=2, split=GenerationSplit(tp=2, pp=1, replicas=8))
+    )["batch.sh"]
     assert "PART % 2 * 2" in text
     assert "export PART PARTS=8" in text
     assert "' batch /data/requests /data/answers " in text
@@ -58,7 +64,7 @@ def test_a_batch_in_parts_gives_each_its_own_chips_and_shards() -> None:
 
 def test_a_replica_over_several_machines_is_left_to_ray() -> None:
     with pytest.raises(CannotRender) as refused:
-        vllm.render(replace(SERVE, split={"tp": 8, "pp": 2}))
+        vllm.render(replace(SERVE, split=GenerationSplit(tp=8, pp=2, replicas=1)))
     assert "--to ray" in str(refused.value.remedy)
 
 

@@ -65,7 +65,7 @@ def choice_view(choice: Choice) -> View:
         "machines": choice.machines,
         "purchase": choice.purchase,
         "precision": choice.precision,
-        "split": dict(choice.split),
+        "split": choice.split.as_dict(),
         "seconds": {"value": choice.seconds, "low": choice.low_s, "high": choice.high_s, "p90": choice.p90_s},
         "usd": choice.usd,
         "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],

@@ -36,6 +36,7 @@ from chipwise.planner.explain.comparing import leaders
 from chipwise.planner.explain.words import PORTING
 from chipwise.planner.fleet import Index
 from chipwise.planner.values.plan import Choice, Rows
+from chipwise.planner.values.split import width
 from chipwise.text import duration
 from chipwise.units import HOUR
 
@@ -164,8 +165,7 @@ def _performance(rows: Rows, mine: Index, per: str) -> Figure:
 
 def _working(one: Choice) -> int:
     """Chips that answer: of a machine that is larger than its replicas, some do nothing."""
-    per_replica = one.split.get("tp", 1) * one.split.get("pp", 1) * one.split.get("tables", 1)
-    return max(per_replica * one.replicas if one.replicas else one.chips * one.machines, 1)
+    return max(width(one.split) * one.replicas if one.replicas else one.chips * one.machines, 1)
 
 
 def _cost(one: Choice, per: str, missed: str) -> Figure:

@@ -17,6 +17,7 @@ from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verd
 from chipwise.planner.explain.words import PORTING, RATES
 from chipwise.planner.fleet import Index
 from chipwise.planner.values.plan import Choice, Plan, Rows, Turn
+from chipwise.planner.values.split import DevicesPerPlace, width
 from chipwise.text import duration, usd
 
 LOOKED_AT = 400  # rows among which another precision is looked for: they are ranked, so it is near the top or far off
@@ -91,7 +92,7 @@ class _Steps:
 
     @classmethod
     def of(cls, one: Choice) -> _Steps:
-        across = max(math.ceil(one.split.get("tp", 1) * one.split.get("pp", 1) / max(one.chips, 1)), 1)
+        across = max(math.ceil(width(one.split) / max(one.chips, 1)), 1)
         groups = max(one.machines / across, 1.0)
         return cls(one, one.usd / groups, (one.rate or 0.0) / groups)
 
@@ -101,7 +102,7 @@ class _Steps:
 
 def _load(one: Choice, choices: Sequence[Choice], unit: str) -> Iterator[Turn]:
     """The nearest higher and lower rates at which another of the best machine types is cheaper, both in whole machines."""
-    if not one.rate or one.machines < 1 or one.split.get("devices a place"):  # a place has its load, and its device
+    if not one.rate or one.machines < 1 or isinstance(one.split, DevicesPerPlace):  # a place has its load, and its device
         return
     mine = _Steps.of(one)
     others = [_Steps.of(other) for other in choices[1:] if other.rate and other.machine != one.machine]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import Array
-from chipwise.perf.part import Part
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
@@ -29,6 +26,7 @@ from chipwise.planner.load.regions import network_s
 from chipwise.planner.pricing import Work, price, tally
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Counts, Plan
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.units import MONTH
 from chipwise.workload.goals import Precision
@@ -38,7 +36,6 @@ from chipwise.workload.model.shape import DecoderShape
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-HOST = 1.2  # a machine's power over that of its accelerators
 _NO_ENGINE = ("fpga", "edge")  # kinds of parts that no serving engine for language models runs on
 _WEEKS = MONTH / (7 * 86400.0)
 
@@ -123,15 +120,16 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     rows = generation.search(job, ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
     best = generation.best(rows, online)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
-    power = np.array([_drawn(ground.fleet.part(at)) for at in range(len(ground.fleet.shapes))])[rows.shape]
     if isinstance(work, Serve):
-        replicas = rows.replicas
+        replicas, loaded = rows.replicas, generation.at_load(job, ground.fleet, found.model, rows, best)
         seconds = np.full(len(best), serving_hours(work) * 3600.0)
         shape_at, many = rows.shape[best], rows.machines[best]
         low = high = seconds
-        back = best
+        back, busy_chips = best, (rows.replicas * rows.tp * rows.pp)[best]
+        working_w = loaded.chip_w
     else:
         assert isinstance(work, Batch)
+        loaded = generation.when_full(job, ground.fleet, found.model, rows, best)
         counts = np.array(COUNTS, dtype=np.float64)
         replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
         back = np.repeat(best, len(counts))
@@ -139,9 +137,12 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         across = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1))[back]  # machines of one replica
         fine = (many * chips[back] <= most) & (many % across == 0)
         back, many = back[fine], many[fine]
+        working_w = np.repeat(loaded.chip_w, len(counts))[fine]
+        busy_chips = many * np.minimum(replicas * rows.tp * rows.pp, chips)[back]
         shape_at = rows.shape[back]
         seconds = work.items / (rows.per_machine[back] * many)
         low, high = seconds / rows.spread[back], seconds * rows.spread[back]
+    idle_chips = np.maximum(chips[back] * many - busy_chips, 0.0)
     data = work.data
     way = Work(
         shape_at,
@@ -149,26 +150,23 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         seconds,
         low,
         high,
-        power[back] * chips[back] * many,
+        working_w * busy_chips + generation.at_rest_w(ground.fleet, shape_at) * idle_chips,
         apart=(rows.tp * rows.pp <= chips)[back],
         monthly=online,
     )
     priced = price(way, ok.offers, ground.market, None, data.place if data else None, data.size if data and data.place else 0.0)
 
-    @cache
-    def latencies() -> dict[str, Array]:
-        found_s = generation.at_load(job, ground.fleet, found.model, rows, best) if online else {}
-        return {
-            f"{kind} p{100 * share:g}": values + (travels if kind != "tpot" else 0.0)
-            for (kind, share), values in found_s.items()
-        }
+    latencies = {
+        f"{kind} p{100 * share:g}": values + (travels if kind != "tpot" else 0.0)
+        for (kind, share), values in loaded.seconds.items()
+    }
 
     def describe(at: int) -> Described:
         row = int(back[at])
         inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
         held = int(replicas[row]) if online else inside * int(many[at])
-        split = {"tp": int(rows.tp[row]), "pp": int(rows.pp[row]), "replicas": held}
-        latency = {name: float(values[at]) for name, values in latencies().items()}  # online, `at` counts rows of `best`
+        split = GenerationSplit(int(rows.tp[row]), int(rows.pp[row]), held)
+        latency = {name: float(values[at]) for name, values in latencies.items()}  # online, `at` counts rows of `best`
         return Described(
             rows.precision.at(row),
             split,
@@ -235,8 +233,3 @@ def _longest(work: Serve | Batch) -> float:
 def serving_hours(work: Serve) -> float:
     """Of a month, in which it is on."""
     return float(work.schedule.hours_per_week or 168.0) * _WEEKS
-
-
-def _drawn(part: Part) -> float:
-    """Watts of a machine for each of its chips: a processor is most of its machine."""
-    return part.power_w * (1.0 if part.kind == "cpu" else HOST)

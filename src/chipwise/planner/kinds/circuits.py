@@ -18,6 +18,8 @@ from chipwise.money.cost import Line
 from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.work import Terms
+from chipwise.perf.part import Part
+from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.ways import MEMORY, Cannot, Ground, Question, Table, Way, Ways, ground_of, plan_ways, unable
 from chipwise.planner.ranking import first_of
 from chipwise.planner.values.plan import Choice, Loss, Plan, QuantumPart
@@ -29,6 +31,7 @@ from chipwise.units import GIB
 from chipwise.workload.kinds import Hybrid
 
 OWN = "simulated on the chip"
+READING = 0.8  # of the bandwidth, while gates pass over the state
 STATE_VECTOR = "state vector"  # in the notes of a managed simulator whose work is modelled
 
 
@@ -163,6 +166,17 @@ def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid
     return ""
 
 
+def _use(work: Hybrid, part: Part, terms: Terms, simulated: bool) -> Utilisation:
+    """The machine computes between circuits, and reads the state once a gate where it simulates them; else it waits."""
+    whole, reached = float(terms.total[0]), Chips.of([part], work.classical.precision.value).achieved("generic")
+    waits = float(terms["round trip"][0])
+    classical = float(terms["classical"][0]) / whole
+    return Utilisation(
+        classical * float(reached.compute[0]),
+        (1.0 - classical - waits / whole) * READING if simulated else 0.0,
+    )
+
+
 def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[Device], at: int, tried: _Tried) -> Ways:
     """One machine: the classical part is one chip's work, and circuits wait for each other."""
     shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
@@ -220,6 +234,7 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
                 precision,
                 lines=lines,
                 quantum=part_of_it,
+                use=_use(work, part, terms, device.each is None and not device.managed),
             )
         )
         tried.devices.append(device)

@@ -13,6 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.errors import BadInput
+from chipwise.perf.power import Utilisation
+from chipwise.perf.predict_serving import PROMPT_SHARE, READ_SHARE
 from chipwise.planner.assemble import family_of
 from chipwise.planner.fleet import fleet_of
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
@@ -32,6 +34,7 @@ from chipwise.planner.kinds.ways import (
 )
 from chipwise.planner.limits import Allowed, allowed
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import DevicesPerPlace
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.device import answer_on_device, check_mode
@@ -77,8 +80,8 @@ def plan_devices(question: Question, work: Serve) -> Plan:
                 way,
                 machines=int(way.machines * places),
                 replicas=int(way.machines * places),
-                watts=watts,
-                split={"devices a place": way.machines},
+                limit_w=watts,
+                split=DevicesPerPlace(way.machines),
             )
             for way in found
         ]
@@ -126,18 +129,20 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
         ask = Ask(ground.known, question.path, chip, {})
         settings, _ = load_of(ask, work)
         try:
-            view = answer_on_device(ask, work, model, settings)
+            predicted = answer_on_device(ask, work, model, settings)
         except BadInput as error:
             return Cannot(error.message.rstrip("."))
-        if not view["fits"]:
-            return Cannot(view["notes"][-1].removeprefix("It does not fit: ").rstrip("."), passed=MEMORY)
-        late = [one for one in view.get("goals", []) if not one["met"]]
+        if not predicted.fits:
+            return Cannot(predicted.misfit, passed=MEMORY)
+        took = predicted.time.value
+        late = [(one, one.predicted_s or math.inf) for one in predicted.goals or () if not one.met]
         if late:
-            worst = max(late, key=lambda one: one["predicted_s"] / one["limit_s"])
-            told = f"{worst['goal']} is {worst['predicted_s'] * 1e3:,.0f} ms, above {worst['limit_s'] * 1e3:,.0f} ms"
-            return Cannot(told, worst["predicted_s"] / worst["limit_s"], TIME)
-        took = float(view["time_s"]["value"])
+            worst, seconds = max(late, key=lambda pair: pair[1] / pair[0].limit_s)
+            told = f"{worst.goal} is {seconds * 1e3:,.0f} ms, above {worst.limit_s * 1e3:,.0f} ms"
+            return Cannot(told, seconds / worst.limit_s, TIME)
         machines = max(math.ceil(rate * took / BUSY - 1e-9), 1)
-        return [Way(at, machines, month, month, month, str(view["precision"]), rate=BUSY / took, replicas=machines)]
+        prompt = predicted.first_token_s / took
+        use = Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt))
+        return [Way(at, machines, month, month, month, predicted.precision, rate=BUSY / took, replicas=machines, use=use)]
 
     return ways_of

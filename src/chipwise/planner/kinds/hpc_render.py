@@ -10,6 +10,7 @@ from chipwise.perf.arrays import Array, column
 from chipwise.perf.kernels import hpc, render
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.part import Part
+from chipwise.perf.power import Utilisation
 from chipwise.planner.fleet import placed
 from chipwise.planner.kinds.ways import (
     COUNT,
@@ -30,10 +31,12 @@ from chipwise.planner.kinds.ways import (
 )
 from chipwise.planner.pricing import Checkpoint
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.split import Frames, Runs
 from chipwise.predictor.samples import able_chip
 from chipwise.units import GIB
 from chipwise.workload.kinds import Hpc, Render
 
+TRACING = 1.0  # of the power model's compute share while rays are traced: renderers draw what the board allows
 EMULATED = 0.2  # of the FP32 rate: below it double precision is there for correctness, not for speed
 
 
@@ -78,11 +81,20 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
             float(low[row]),
             float(high[row]),
             work.precision.value,
-            {"runs at once": int(groups[row]), "chips a run": int(chips[row] // groups[row])},
+            Runs(int(groups[row]), int(chips[row] // groups[row])),
             None if share is None else float(share[row]),
+            use=_use(work, part, float(best[row] * chips[row])),
         )
         for row in range(kept)
     ]
+
+
+def _use(work: Hpc, part: Part, chip_seconds: float) -> Utilisation:
+    """Of the arithmetic that the steps are done with, and of the memory's bandwidth."""
+    chips, step = Chips.of([part], work.precision.value), hpc.step_of(work)
+    rate = chips.matrix_rate if step.matrix else chips.rate
+    done, moved = (float(np.sum(each * step.repeats)) * work.runs for each in (step.flop, step.moved))
+    return Utilisation(done / (chip_seconds * float(rate[0])), moved / (chip_seconds * part.bandwidth))
 
 
 def _fastest(work: Hpc, part: Part, chips: Array, room: float) -> tuple[Array, Array, Array, Array]:
@@ -149,8 +161,9 @@ def plan_render(question: Question, work: Render) -> Plan:
                 float(terms.low[row]),
                 float(terms.high[row]),
                 "fp32",
-                {"frames at once": int(counts[row]) * shape.chips},
+                Frames(int(counts[row]) * shape.chips),
                 share,
+                use=Utilisation(TRACING * float(terms["tracing"][row] / terms.total[row]), 0.0),
             )
             for row in range(worthwhile(question, terms.total))
         ]

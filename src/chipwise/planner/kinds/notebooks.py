@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from chipwise.catalog.sharing import mig_profiles
+from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.ways import (
     COUNT,
     MEMORY,
@@ -19,8 +20,11 @@ from chipwise.planner.kinds.ways import (
     unable,
 )
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import Seats
 from chipwise.units import GIB, HOUR
 from chipwise.workload.kinds import Interactive, Sharing
+
+AT_WORK = 0.5  # of a chip's peaks, while somebody's program runs on it
 
 
 def plan_interactive(question: Question, work: Interactive) -> Plan:
@@ -61,9 +65,8 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
             COUNT,
         )
     slower = 1.0 + (held - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
-    split = {"seats a chip": held} if each == 1 else {"chips a seat": each}
-    if slower > 1:
-        split["slower by percent"] = round((slower - 1) * 100)
+    split = Seats(held, each, round((slower - 1) * 100))
+    busy = min(work.busy * seats * each / (machines * shape.chips), 1.0)  # of a chip's time, over all seats on it
     month = question.month_s
     return [
         Way(
@@ -76,6 +79,7 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
             split,
             min(work.memory * held / (part.memory_bytes * each), 1.0),
             replicas=None,
+            use=Utilisation(AT_WORK * busy, AT_WORK * busy),
         )
     ]
 

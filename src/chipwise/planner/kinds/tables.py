@@ -13,6 +13,7 @@ from dataclasses import replace
 from chipwise.planner.fleet import Shape, linked
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.samples import ROOM, Sampled, shared_tables
 from chipwise.units import GIB
 
@@ -69,15 +70,12 @@ def _joined(ask: Sampled, shape: Shape, machines: float) -> bool:
     return shape.fabric > 0 or linked(ask.part, shape.chips) >= machines * shape.chips
 
 
-def split_of(ask: Sampled) -> dict[str, int]:
-    return {"tables": int(ask.table_ways)} if ask.table_ways > 1 else {}
-
-
 def noted(plan: Plan) -> Plan:
     """A plan that tells where its tables lie, and that nobody measured their exchange."""
-    ways = plan.winner.split.get("tables", 1) if plan.winner is not None else 1
-    if ways < 2:
+    split = plan.winner.split if plan.winner is not None else None
+    if not isinstance(split, Copies | SampleTrainingSplit) or split.tables < 2:
         return plan
     return replace(
-        plan, notes=(*plan.notes, shared_tables(ways), *((STATES,) if plan.per == "job" and plan.kind != "batch" else ()))
+        plan,
+        notes=(*plan.notes, shared_tables(split.tables), *((STATES,) if plan.per == "job" and plan.kind != "batch" else ())),
     )

@@ -11,6 +11,7 @@ import numpy as np
 from chipwise.perf.kernels import fpga, transcode
 from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
+from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.ways import (
     COUNT,
     FORMAT,
@@ -28,8 +29,11 @@ from chipwise.planner.kinds.ways import (
     worthwhile,
 )
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import CircuitSplit, Streams
 from chipwise.units import HOUR
 from chipwise.workload.kinds import Stream, Transcode
+
+ENGINES = 0.1  # of a chip's peaks, while its video engines are busy: cards with nothing else to do draw about half their limit
 
 
 def plan_transcode(question: Question, work: Transcode) -> Plan:
@@ -76,8 +80,25 @@ def _live(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
     month = question.month_s
     carried = float(transcode.streams_per_chip(each)[0])
     return [
-        Way(at, machines, month, month, month, "", {"streams a chip": int(carried)}, rate=streams / machines, replicas=machines)
+        Way(
+            at,
+            machines,
+            month,
+            month,
+            month,
+            "",
+            Streams(int(carried)),
+            rate=streams / machines,
+            replicas=machines,
+            use=_use(ground, at, float(each.total[0]) * streams / (machines * shape.chips)),
+        )
     ]
+
+
+def _use(ground: Ground, at: int, busy: float) -> Utilisation:
+    """Processors encode with their cores; elsewhere engines beside the others do, for which the rest of the chip rests."""
+    part = ground.fleet.part(at)
+    return Utilisation(busy if part.kind == "cpu" else ENGINES * busy, ENGINES * busy)
 
 
 def _archive(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
@@ -90,7 +111,14 @@ def _archive(question: Question, ground: Ground, work: Transcode, at: int) -> Wa
         return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
     terms = transcode.archive(each, work.duration or 1.0, counts * chips)
     return [
-        Way(at, int(counts[row]), float(terms.total[row]), float(terms.low[row]), float(terms.high[row]))
+        Way(
+            at,
+            int(counts[row]),
+            float(terms.total[row]),
+            float(terms.low[row]),
+            float(terms.high[row]),
+            use=_use(ground, at, 1.0),
+        )
         for row in range(worthwhile(question, terms.total))
     ]
 
@@ -126,15 +154,17 @@ def plan_stream(question: Question, work: Stream) -> Plan:
         needed = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
         machines = math.ceil(needed / shape.chips)
         rate = 1.0 / float(flow.message.total[0]) * shape.chips
-        split = {"devices": int(needed), "latency ns": round(took * 1e9)}
-        return [Way(at, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines)]
+        split = CircuitSplit(int(needed), round(took * 1e9))
+        use = Utilisation(shares["luts"] * needed / (machines * shape.chips), shares["memory"])
+        return [Way(at, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines, use=use)]
 
     return _doubted(plan_ways(question, ground, table, ways_of), stated)
 
 
 def _doubted(plan: Plan, stated: Sequence[tuple[float, float]]) -> Plan:
     """A goal that the winner's estimate misses and its interval may still keep: depths differ from design to design."""
-    took = plan.winner.split["latency ns"] / 1e9 if plan.winner is not None else 0.0
+    split = plan.winner.split if plan.winner is not None else None
+    took = split.latency_s if isinstance(split, CircuitSplit) else 0.0
     late = [(percentile, limit) for percentile, limit in stated if took > limit]
     if not late:
         return plan

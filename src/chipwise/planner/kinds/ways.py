@@ -15,14 +15,16 @@ import numpy as np
 
 from chipwise.money.cost import Line
 from chipwise.money.storage import Tiers
-from chipwise.perf.arrays import Array
+from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.part import Part
+from chipwise.perf.power import Utilisation, power
 from chipwise.planner.assemble import Case, Described, assemble, family_of
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, SLOWEST_FABRIC, Fleet, fleet_of
 from chipwise.planner.ground import goals_of, market_of, slowest_s, stored, tiers_of
 from chipwise.planner.limits import Allowed, Rules, allowed, easing
 from chipwise.planner.pricing import Checkpoint, Market, Work, price
 from chipwise.planner.values.plan import Choice, Counts, Missing, Plan, QuantumPart, Rows
+from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import stretch, time_limits
 from chipwise.predictor.samples import ABLE
@@ -33,7 +35,6 @@ from chipwise.workload.kinds import Common
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-HOST = 1.2  # a machine's power over that of its accelerators
 LESS = 0.9  # of the time of the count before: from there on more machines are not worth a row
 FASTEST_READ = 12.5e9  # bytes/s of one machine from storage: 100 Gbit/s, whatever joins the chips
 BEYOND = 2  # counts that are kept after the first that is in time: spot machines need longer
@@ -49,12 +50,13 @@ class Way:
     low: float
     high: float
     precision: str = ""
-    split: Mapping[str, int] = field(default_factory=dict)
+    split: Split = UNSPLIT
     memory_share: float | None = None
     provenance: str = "formula"
     rate: float | None = None  # of one replica
     replicas: int | None = None
-    watts: float | None = None  # of one chip; None: what its sheet says
+    use: Utilisation = field(kw_only=True)  # of every chip while it works
+    limit_w: float | None = None  # that one chip may draw; None: what its sheet says
     lines: tuple[Line, ...] = ()  # bought besides machines
     quantum: QuantumPart | None = None
 
@@ -200,16 +202,17 @@ def _assembled(
 ) -> Plan:
     fleet, data = ground.fleet, question.work.data
     parts = [fleet.part(way.shape) for way in ways]
-    power = [
-        (way.watts or part.power_w)
-        * fleet.shapes[way.shape].chips
-        * way.machines
-        * (1.0 if part.kind in ("cpu", "edge") else HOST)
-        for way, part in zip(ways, parts, strict=True)
-    ]
 
     def column(name: str) -> Array:
         return np.array([getattr(way, name) for way in ways], dtype=np.float64)
+
+    drawn = power(
+        Coded.of([part.kind for part in parts]),
+        np.array([way.limit_w or part.power_w for way, part in zip(ways, parts, strict=True)], dtype=np.float64),
+        np.array([way.use.compute for way in ways], dtype=np.float64),
+        np.array([way.use.memory for way in ways], dtype=np.float64),
+    )
+    chips = np.array([fleet.shapes[way.shape].chips for way in ways], dtype=np.float64)
 
     work = Work(
         np.array([way.shape for way in ways], dtype=np.intp),
@@ -217,7 +220,7 @@ def _assembled(
         column("seconds"),
         column("low"),
         column("high"),
-        np.array(power),
+        drawn.machine * chips * column("machines"),
         table.apart,
         np.array([math.fsum(line.usd for line in way.lines) for way in ways], dtype=np.float64),
         monthly=table.per == "month",
@@ -229,7 +232,7 @@ def _assembled(
         way = ways[at]
         return Described(
             way.precision,
-            dict(way.split),
+            way.split,
             way.memory_share,
             way.provenance,
             way.rate,

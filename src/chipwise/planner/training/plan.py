@@ -21,6 +21,7 @@ from chipwise.planner.training import search as learning
 from chipwise.planner.training.missing import memory_of_learning
 from chipwise.planner.training.splits import LearningJob
 from chipwise.planner.values.plan import Counts, Plan
+from chipwise.planner.values.split import UNSPLIT
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.pairs import pairs_of
 from chipwise.workload.kinds import Finetune, Learning
@@ -69,9 +70,8 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     priced = price(work_of, ok.offers, ground.market, checkpoint, data.place if data else None, moved)
 
     def describe(at: int) -> Described:
-        split = ways.split[at]
         share = float(ways.memory[at]) / ground.fleet.shapes[ways.shape[at]].memory_bytes
-        return Described(ways.precision.at(at), split._asdict() if split else {}, share, ways.provenance[at])
+        return Described(ways.precision.at(at), ways.split[at] or UNSPLIT, share, ways.provenance[at])
 
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
     units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")

@@ -14,6 +14,7 @@ from chipwise.money.cost import Cost
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Refused
 from chipwise.planner.pricing import Priced
+from chipwise.planner.values.split import Seats, Split
 
 if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load where they are made
     from chipwise.planner.values.load import LoadPlan
@@ -67,7 +68,7 @@ class Choice:
     machines: int
     purchase: str
     precision: str
-    split: Mapping[str, int]
+    split: Split
     seconds: float
     low_s: float
     high_s: float
@@ -112,9 +113,7 @@ class Choice:
     @property
     def seats(self) -> int | None:
         """People whom the machines hold at once; None of work that is not for people at notebooks."""
-        if "seats a chip" not in self.split and "chips a seat" not in self.split:
-            return None
-        return self.machines * (self.chips * self.split.get("seats a chip", 1) // self.split.get("chips a seat", 1))
+        return self.machines * self.split.of_machine(self.chips) if isinstance(self.split, Seats) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from chipwise.planner.values.split import Runs
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.launch import starting
 from chipwise.render.launch.shards import in_shards, shard_words
@@ -18,7 +19,7 @@ _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 
 def chips(deployment: Deployment) -> int:
     """Of one container: those of a replica or of one run."""
-    in_runs = deployment.form is Form.JOB and "chips a run" in deployment.split and not apart(deployment)
+    in_runs = deployment.form is Form.JOB and isinstance(deployment.split, Runs) and not apart(deployment)
     return run_chips(deployment) if in_runs else deployment.chips_each
 
 

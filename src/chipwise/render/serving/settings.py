@@ -3,8 +3,10 @@ spelling, so they are reckoned once, here."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from chipwise.planner.values.split import model_ways
 from chipwise.render.deployment import Deployment, Form, Model
 from chipwise.render.file import CannotRender
 from chipwise.render.software import VLLM_NUMBERS
@@ -51,7 +53,7 @@ def weights(model: Model) -> str:
 
 def in_one_machine(deployment: Deployment, engine: str) -> None:
     """A script starts what runs on one machine."""
-    each = deployment.split.get("tp", 1) * deployment.split.get("pp", 1)
+    each = math.prod(model_ways(deployment.split))
     if each > max(deployment.node.chips, 1):
         raise CannotRender(
             f"One replica takes {each} chips, and {deployment.node.machine} has {deployment.node.chips}: "
@@ -63,7 +65,8 @@ def in_one_machine(deployment: Deployment, engine: str) -> None:
 def split(deployment: Deployment) -> list[Setting]:
     made = []
     cores = deployment.node.ways
-    tensor, stages = deployment.split.get("tp", 1) * cores, deployment.split.get("pp", 1)
+    shared, stages = model_ways(deployment.split)
+    tensor = shared * cores
     if tensor > 1:
         what = "Cores" if cores > 1 else "Chips"
         made.append(Setting("tensor-parallel-size", tensor, f"{what} that share every layer, as the plan splits the model."))

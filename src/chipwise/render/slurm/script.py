@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from chipwise.planner.values.split import Runs
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.heading import heading
@@ -59,7 +60,7 @@ def script(deployment: Deployment, store: str = "$SLURM_SUBMIT_DIR", dependent: 
 
 def limit_seconds(deployment: Deployment) -> float:
     """The high end of the prediction and time to save; of one run, where several follow each other."""
-    waves = math.ceil(deployment.runs / runs_at_once(deployment)) if "runs at once" in deployment.split else 1
+    waves = math.ceil(deployment.runs / runs_at_once(deployment)) if isinstance(deployment.split, Runs) else 1
     return max(deployment.predicted.high_s / waves + NOTICE_S, SHORTEST_S)
 
 

@@ -57,7 +57,7 @@ def _settings(stage: Deployment) -> dict[str, object]:
     }
     if stage.model is not None:
         made |= {"model": _short(stage.model.name), "precision": stage.model.precision}
-    return made | {f"split.{key.replace(' ', '_')}": value for key, value in stage.split.items()}
+    return made | {f"split.{key.replace(' ', '_')}": value for key, value in stage.split.as_dict().items()}
 
 
 def _predicted(stage: Deployment) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from chipwise.planner.values.split import model_ways
 from chipwise.render.cluster import guards
 from chipwise.render.cluster.accelerators import resource_of
 from chipwise.render.cluster.pod import Object, meta
@@ -89,7 +90,7 @@ def _workers(deployment: Deployment) -> tuple[int, int]:
     """Pods at least and at most. A replica that is larger than a machine takes several."""
     scaling = deployment.scaling
     if scaling is not None:
-        each = deployment.split.get("tp", 1) * deployment.split.get("pp", 1)
+        each = math.prod(model_ways(deployment.split))
         pods = max(math.ceil(each / max(deployment.chips_each, 1)), 1)
         return scaling.least * pods, scaling.most * pods
     if deployment.form is Form.SESSIONS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.planner.values.split import model_ways
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
@@ -51,7 +52,7 @@ def _can(deployment: Deployment) -> None:
             f"TGI's image is built for NVIDIA GPUs of compute capability {OLDEST} and above, and the plan has {node.chip}.",
             remedy="Take --to vllm, or plan for another chip with --limit chips=[...].",
         )
-    if deployment.split.get("pp", 1) > 1:
+    if model_ways(deployment.split)[1] > 1:
         raise CannotRender(
             "TGI splits a model by layers' width alone; the plan puts layers on different chips.",
             remedy="Take --to vllm or ray.",
@@ -93,7 +94,7 @@ def _words(deployment: Deployment) -> list[Word]:
     else:
         words.append(("--port", str(port), ""))
     words.append(
-        ("--num-shard", str(deployment.split.get("tp", 1)), "chips that share every layer; left out, it takes all it sees")
+        ("--num-shard", str(model_ways(deployment.split)[0]), "chips that share every layer; left out, it takes all it sees")
     )
     if model.precision in _NUMBERS:
         flag, value = _NUMBERS[model.precision]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+from chipwise.planner.values.split import SampleTrainingSplit
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
@@ -99,9 +100,8 @@ def wait_s(deployment: Deployment) -> float:
 
 def largest_batch(deployment: Deployment) -> int:
     """What the plan runs at a time, or what comes in within the goal; a power of two, as engines build kernels for those."""
-    planned = deployment.split.get("batch")
-    if planned:
-        return max(int(planned), 1)
+    if isinstance(deployment.split, SampleTrainingSplit):
+        return max(deployment.split.batch, 1)
     rate = deployment.scaling.per_replica if deployment.scaling is not None else None
     if rate is None:
         return 16
