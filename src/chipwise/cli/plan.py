@@ -236,6 +236,7 @@ def _show_explanation(found: Plan, why: str | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
     from chipwise.planner import quotas
+    from chipwise.planner.explain.reason_words import lost, rule_words, words
     from chipwise.planner.explain.words import emissions, running
 
     assert found.winner is not None
@@ -248,10 +249,10 @@ def _show_explanation(found: Plan, why: str | None) -> None:
         text.show_pairs(emissions(found.emitted, found.winner.unit))
     text.show_lines("", "What would change the answer:")
     text.show_pairs([(one.what, one.told) for one in found.turns])
-    lost = [one for one in found.losses if one.choice is not None]
-    if lost:
+    beaten = [one for one in found.losses if one.choice is not None]
+    if beaten:
         text.show_lines("", "The best of every other family, and why it lost:")
-        text.show_pairs([(f"{one.family}", f"{one.choice.where}: {one.why}" if one.choice else one.why) for one in lost])
+        text.show_pairs([(f"{one.family}", f"{one.choice.where}: {lost(one)}" if one.choice else lost(one)) for one in beaten])
     if why is not None:
         _show_why(found, why)
     show_load(found)
@@ -261,8 +262,8 @@ def _show_explanation(found: Plan, why: str | None) -> None:
     if unable:
         text.show_lines("", "Cannot do it:")
         reasons = dict.fromkeys(one.why for one in unable)
-        text.show_lines(*(f"  {why}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
-    told = [f"{one.offers:,} {one.rule}" for one in found.refused]
+        text.show_lines(*(f"  {words(why)}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
+    told = [f"{one.offers:,} {rule_words(one.rule)}" for one in found.refused]
     left_out = f"; offers left out: {', '.join(told)}" if told else ""
     text.show_lines("", f"{found.counts.considered:,} candidates{left_out}.", *found.notes, *quotas.notes(found))
 
@@ -302,11 +303,14 @@ def _row(rank: int, one: Choice, per: str) -> list[str]:
 
 def _show_nothing(found: Plan) -> None:
     from chipwise.cli import text
+    from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words
 
     text.show_lines("Nothing fits.", "")
     if found.missing:
-        text.show_pairs([(one.what, f"{one.how_much}. Would help: {one.remedy}.") for one in found.missing])
-    text.show_lines("", *(f"{one.offers:,} offers: {one.rule}, such as {one.example}" for one in found.refused))
+        text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in found.missing])
+    text.show_lines(
+        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in found.refused)
+    )
 
 
 def _show_why(found: Plan, name: str) -> None:
@@ -320,9 +324,10 @@ def _show_why(found: Plan, name: str) -> None:
 
 
 def _lost(one: Loss) -> str:
+    from chipwise.planner.explain.reason_words import lost
     from chipwise.planner.explain.words import watts
 
-    return f"{one.family}: {one.why}" + (f"; draws {watts(one.choice)}" if one.choice is not None else "")
+    return f"{one.family}: {lost(one)}" + (f"; draws {watts(one.choice)}" if one.choice is not None else "")
 
 
 def _usd(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipwise.cli import text
+from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
 from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed, Totals, why, without
 from chipwise.text import duration, usd
 from chipwise.units import show_bytes
@@ -24,7 +25,7 @@ def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
             [
                 (
                     f"stage {one.stage}" if one.stage else "the whole",
-                    f"{one.missing.what}: {one.missing.how_much}. Would help: {one.missing.remedy}.",
+                    f"{one.missing.what}: {missing_words(one.missing)}. Would help: {remedy_words(one.missing)}.",
                 )
                 for one in found.lacks
             ]
@@ -49,7 +50,7 @@ def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
         text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in found.hand_offs])
     text.show_lines("", "In all:")
     text.show_pairs(_totals(found.totals))
-    text.show_lines("", why(found), *(f"Left out: {one}." for one in found.refused))
+    text.show_lines("", why(found), *(f"Left out: {one.combination}: {words(one.why)}." for one in found.refused))
     if not short:
         text.show_lines("", f"{found.considered:,} candidates of {text.plural(len(found.stages), 'stage')}.", *found.notes)
 

@@ -15,10 +15,12 @@ from itertools import pairwise
 import numpy as np
 
 from chipwise.perf.arrays import Array
+from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
-from chipwise.planner.values.plan import Answer, Choice, Plan, Rows
+from chipwise.planner.reasons import TooSlow
+from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
 from chipwise.text import duration, usd
 
 PARALLEL, LATENCY, SCALING, BUDGET = (
@@ -29,7 +31,8 @@ PARALLEL, LATENCY, SCALING, BUDGET = (
 )
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
 PAYS = 0.5  # of linear: a doubling that brings less than 1.4 times the speed does not pay
-LATE = ("keeps no latency", " are allowed", ", above p", " ms, above ")  # in the reasons of families that are too slow
+_OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
+_OF_MONEY = (Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET)
 _SIDES = {"serve": "req/s", "transcode": "streams", "stream": "msg/s"}
 
 
@@ -73,10 +76,10 @@ def answers(plan: Plan, asked: Asked) -> tuple[Answer, ...]:
 
 def _nothing(plan: Plan) -> tuple[Answer, ...]:
     found = []
-    for question, words in ((LATENCY, ("latency", "deadline")), (BUDGET, ("budget",))):
-        mine = [one for one in plan.missing if any(word in one.what for word in words)]
+    for question, obstacles in ((LATENCY, _OF_TIME), (BUDGET, _OF_MONEY)):
+        mine = [one for one in plan.missing if one.what in obstacles]
         if mine:
-            found.append(Answer(question, " ".join(f"More than there is: {one.how_much}." for one in mine)))
+            found.append(Answer(question, " ".join(f"More than there is: {missing_words(one)}." for one in mine)))
     return tuple(found)
 
 
@@ -196,7 +199,7 @@ def _latency(plan: Plan, one: Choice, asked: Asked) -> list[str]:
         told.append(f"{name} {_time(took)} of {_time(limit)}" if took is not None else f"{name} within {_time(limit)}")
     missed = [name for name, limit in asked.goals.items() if reached.get(name, 0.0) > limit]
     first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(told)}."
-    slow = [loss.family for loss in plan.losses if loss.choice is None and any(word in loss.why for word in LATE)]
+    slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
     more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     return [first, f"Too slow at any rate: {', '.join(slow[:3])}{more}." if slow else "No family on offer is too slow for it."]
 

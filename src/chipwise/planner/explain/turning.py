@@ -16,6 +16,7 @@ import numpy as np
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict, iso_day
 from chipwise.planner.explain.words import PORTING, RATES
 from chipwise.planner.fleet import Index
+from chipwise.planner.reasons import MissesDeadline
 from chipwise.planner.values.plan import Choice, Plan, Rows, Turn
 from chipwise.text import duration, usd
 
@@ -74,7 +75,7 @@ def _time(one: Choice, rows: Rows) -> Iterator[Turn]:
     cheaper = rest[(priced.usd[rest] < 0.98 * one.usd) & (priced.seconds[rest] > one.seconds)]
     if len(cheaper):
         other = rows.choice(int(cheaper[np.argmin(priced.usd[cheaper])]))
-        if "deadline" in rows.verdict(other) and other.usd < one.usd:
+        if isinstance(rows.verdict(other), MissesDeadline) and other.usd < one.usd:
             told = f"given {duration(other.seconds)}, {_named(other)} does it for {usd(other.usd)}"
             yield Turn("later deadline", f"{told} ({other.usd / max(one.usd, 1e-9) - 1:+.0%})")
 

@@ -20,13 +20,14 @@ from chipwise.planner import missing
 from chipwise.planner.assemble import Case, Described, assemble, family_of
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Index
 from chipwise.planner.generation import search as generation
-from chipwise.planner.generation.missing import beyond, limits_of_serving, refused_beyond
+from chipwise.planner.generation.missing import limits_of_serving, refused_replicas, unable
 from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
 from chipwise.planner.limits import Allowed, allowed
 from chipwise.planner.load.budget import layered_of
 from chipwise.planner.load.plan import arrivals
 from chipwise.planner.load.regions import network_s
 from chipwise.planner.pricing import Work, price, tally
+from chipwise.planner.reasons import NoEngine, Reason
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Counts, Plan
 from chipwise.predictor.kinds.ask import Ask, known_model
@@ -200,17 +201,11 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     considered, estimated = (tally(ground.fleet, ok.offers, over, one) for one in (each, held if online else held * each))
     counted = Counts(considered, considered - estimated, estimated)
     looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
-    lacks = missing.none_offered(ok, rules, ground.fleet) or (
-        limits_of_serving(job, rows, looked)
-        if len(rows.shape)
-        else missing.no_way(ground.fleet, looked.shapes, job.precisions, looked.chips)
-    )
-    over_many = beyond(job, rows, ground.fleet, most)
-    unable = {
-        family_of(part): "no engine for language models runs on it" for part in ground.fleet.parts if part.kind in _NO_ENGINE
-    } | missing.unable(ground.fleet, shapes, rows.shape, np.where(rows.fits > 0, 0.0, rows.short), over_many)
-    refused = (*ok.refused, *refused_beyond(ground.fleet, ok.offers, over_many, job))
-    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, unable)
+    lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, looked)
+    reasons: dict[str, Reason] = {family_of(part): NoEngine() for part in ground.fleet.parts if part.kind in _NO_ENGINE}
+    reasons |= unable(job, rows, looked)
+    refused = (*ok.refused, *refused_replicas(ground.fleet, ok.offers, rows, job))
+    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, reasons)
 
 
 def _arrivals(known: Known, path: str, work: Serve | Batch) -> tuple[float, float]:

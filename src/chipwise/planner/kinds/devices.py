@@ -31,6 +31,7 @@ from chipwise.planner.kinds.ways import (
     plan_ways,
 )
 from chipwise.planner.limits import Allowed, allowed
+from chipwise.planner.reasons import NoPrice, NotAtTheEdge, OverPower, Reason, TooSlow, Unpredicted
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
@@ -62,12 +63,10 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         try:
             check_mode(Ask(known, question.path, chip.name, {}), work, chip)
         except BadInput as error:
-            return Cannot(error.message.removeprefix("limits.power_watts: ").rstrip("."))
+            return Cannot(Unpredicted(error.message.removeprefix("limits.power_watts: ")))
         least, allowed_w = joined.least_w.get(chip.name, 0.0), work.limits.power_watts or math.inf
         if least > allowed_w:
-            return Cannot(
-                f"{chip.name} and its board draw {least:g} W, and {allowed_w:g} W are allowed", least / allowed_w, FORMAT
-            )
+            return Cannot(OverPower(chip.name, least, allowed_w), least / allowed_w, FORMAT)
         found = one(at)
         if isinstance(found, Cannot):
             return found
@@ -109,9 +108,10 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
     if elsewhere and set(work.limits.where) - {Where.EDGE}:
         ok = allowed(fleet_of(known.catalog, known.parts, wide=True), question.rules)
     offers = np.concatenate([ok.offers, np.array(here, dtype=np.intp)])
-    reasons = {family_of(known.parts[chip]): f"nobody states what {chip} costs" for chip in unpriced}
-    away = "stands elsewhere; limits.where asks for the edge"
-    other = {family_of(fleet.part(at)): away for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"}
+    reasons: dict[str, Reason] = {family_of(known.parts[chip]): NoPrice(chip) for chip in unpriced}
+    other: dict[str, Reason] = {
+        family_of(fleet.part(at)): NotAtTheEdge() for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"
+    }
     return ground_on(known, fleet, Allowed(offers, ok.refused), (other if not len(ok.offers) else {}) | reasons)
 
 
@@ -122,20 +122,20 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
     def ways_of(at: int) -> Ways:
         chip = ground.fleet.shapes[at].chip
         if ground.fleet.part(at).kind != "edge":
-            return Cannot("stands elsewhere; limits.where asks for the edge")
+            return Cannot(NotAtTheEdge())
         ask = Ask(ground.known, question.path, chip, {})
         settings, _ = load_of(ask, work)
         try:
             view = answer_on_device(ask, work, model, settings)
         except BadInput as error:
-            return Cannot(error.message.rstrip("."))
+            return Cannot(Unpredicted(error.message))
         if not view["fits"]:
-            return Cannot(view["notes"][-1].removeprefix("It does not fit: ").rstrip("."), passed=MEMORY)
+            return Cannot(Unpredicted(view["notes"][-1].removeprefix("It does not fit: ")), passed=MEMORY)
         late = [one for one in view.get("goals", []) if not one["met"]]
         if late:
             worst = max(late, key=lambda one: one["predicted_s"] / one["limit_s"])
-            told = f"{worst['goal']} is {worst['predicted_s'] * 1e3:,.0f} ms, above {worst['limit_s'] * 1e3:,.0f} ms"
-            return Cannot(told, worst["predicted_s"] / worst["limit_s"], TIME)
+            slow = TooSlow(str(worst["goal"]), float(worst["predicted_s"]), float(worst["limit_s"]))
+            return Cannot(slow, slow.seconds / slow.limit_s, TIME)
         took = float(view["time_s"]["value"])
         machines = max(math.ceil(rate * took / BUSY - 1e-9), 1)
         return [Way(at, machines, month, month, month, str(view["precision"]), rate=BUSY / took, replicas=machines)]

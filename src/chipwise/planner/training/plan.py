@@ -18,7 +18,7 @@ from chipwise.planner.limits import allowed
 from chipwise.planner.pricing import Checkpoint, Work, price, tally
 from chipwise.planner.rules import rules_of
 from chipwise.planner.training import search as learning
-from chipwise.planner.training.missing import memory_of_learning
+from chipwise.planner.training.missing import memory_of_learning, unable
 from chipwise.planner.training.splits import LearningJob
 from chipwise.planner.values.plan import Counts, Plan
 from chipwise.predictor.kinds.ask import Ask, known_model
@@ -90,12 +90,9 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     notes = notes if pairs is None else (*notes, *pairs.notes)
     looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), limits)
     lacks = missing.none_offered(ok, rules, ground.fleet) or (
-        memory_of_learning(job, ways, looked)
-        if len(ways.shape)
-        else missing.no_way(ground.fleet, looked.shapes, job.precisions, limits)
+        memory_of_learning(job, ways, looked) if len(ways.shape) else missing.no_way(looked, job.precisions)
     )
-    unable = missing.unable(ground.fleet, shapes, ways.shape, ways.short, trains=True)
-    made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, unable)
+    made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, unable(job, ways, looked))
     return replace(made, notes=(*made.notes, *notes))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,8 @@ from chipwise.money.cost import Cost
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Refused
 from chipwise.planner.pricing import Priced
+from chipwise.planner.reasons import Reason
+from chipwise.planner.remedies import Remedy
 
 if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load where they are made
     from chipwise.planner.values.load import LoadPlan
@@ -123,7 +126,8 @@ class Loss:
 
     family: str
     choice: Choice | None  # None: nothing of the family can do it at all
-    why: str
+    why: Reason
+    remark: str = ""  # on the chip that lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +139,35 @@ class Counts:
     estimated: int
 
 
+class Obstacle(StrEnum):
+    """What stood in the way."""
+
+    OFFERS = "offers"
+    KIND = "a chip that can"
+    PRECISION = "precision"
+    SPLIT = "split"
+    MEMORY = "memory"
+    CHIPS = "chips"
+    REPLICAS = "replicas"
+    REPLICAS_AND_CHIPS = "replicas and chips"
+    NETWORK = "network"
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+    DEADLINE = "deadline"
+    BUDGET = "budget"
+    DEADLINE_AND_BUDGET = "budget and deadline"
+    QUOTA = "quota"
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What stood in the way of everything, and the smallest change that would help."""
+    """What stood in the way of everything, how much was missing, and the smallest changes that would help."""
 
-    what: str
-    how_much: str
-    remedy: str
+    what: Obstacle
+    reason: Reason
+    remedies: tuple[Remedy, ...] = ()  # any of them
+    nearest: str = ""  # the candidate that comes nearest, or the stages of a pipeline
+    together: bool = False  # only with the changes of all others at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +210,7 @@ class Rows:
     kept: int  # how many of `ranked` keep the goals
     units: float  # of work in a job or month
     choice: Callable[[int], Choice]  # a position in full, with storage
-    verdict: Callable[[Choice], str]  # which goal a choice misses; empty: none
+    verdict: Callable[[Choice], Reason | None]  # which goal a choice misses; None: none
     precision: Callable[[int], str]  # of a position
     quantum: Callable[[int], str]  # of a position: the device that runs its circuits; empty: it has none
     storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
