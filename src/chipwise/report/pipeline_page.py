@@ -98,7 +98,7 @@ def _totals(totals: Totals) -> list[tuple[str, str]]:
 
 
 def _alternatives(plan: PipelinePlan, totals: Totals) -> str:
-    rows = [_way("this plan", totals, "", [(one.name, what(one.choice)) for one in plan.stages], best=True)]
+    rows = [_way("this plan", totals, None, [(one.name, what(one.choice)) for one in plan.stages], best=True)]
     for name, other in (("each stage by itself", plan.alone), ("all in one region", plan.one_region)):
         if other is not None:
             rows.append(_other(name, other))

@@ -79,7 +79,7 @@ def _nothing(plan: Plan) -> tuple[Answer, ...]:
     for question, obstacles in ((LATENCY, _OF_TIME), (BUDGET, _OF_MONEY)):
         mine = [one for one in plan.missing if one.what in obstacles]
         if mine:
-            found.append(Answer(question, " ".join(f"More than there is: {missing_words(one)}." for one in mine)))
+            found.append(Answer(question, " ".join(f"Nothing keeps it: {missing_words(one)}." for one in mine)))
     return tuple(found)
 
 
