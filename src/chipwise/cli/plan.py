@@ -13,8 +13,9 @@ from chipwise.units import show_number
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
+    from chipwise.planner.explain.why import Why
     from chipwise.planner.pipeline.value import PipelinePlan
-    from chipwise.planner.values.plan import Choice, Loss, Plan
+    from chipwise.planner.values.plan import Choice, Plan
     from chipwise.workload.kinds import Common
 
 _QUICK = {
@@ -46,7 +47,12 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--top", type=Whole(1, 1000), default=5, show_default=True, help="How many choices to show.")
 @click.option("--all", "every", is_flag=True, help="Show every machine type and purchase option that keeps the goals.")
 @click.option("--short", is_flag=True, help="Only the answer and the table.")
-@click.option("--why", default=None, metavar="MACHINE", help="Also tell why this machine or family lost.")
+@click.option(
+    "--why",
+    default=None,
+    metavar="NAME",
+    help="Also the best that a machine, chip, provider or region could do, and what it lost by.",
+)
 @click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
 @click.option("--mix", is_flag=True, help="Serving: also the cheapest mix of machine types by request size.")
 @click.option("--serve", is_flag=True, help="Without a file: serve MODEL at --rps.")
@@ -150,13 +156,18 @@ def plan(
 
         reporting.write(found, html, session.today, roofline_of(session.known, checked.workload, found))
         found = replace(found, choices=found.choices[:top])
+    reason = None
+    if why is not None:
+        from chipwise.planner.explain.why import why as why_of
+
+        reason = why_of(session.known, found, why)
     if as_json:
         from chipwise.api.views.mix import mixed_view
-        from chipwise.api.views.plan import plan_view
+        from chipwise.api.views.plan import plan_view, why_view
 
-        text.show_json(plan_view(found) | mixed_view(found))
+        text.show_json(plan_view(found) | mixed_view(found) | ({} if reason is None else {"why": why_view(reason, found.per)}))
     else:
-        _show(found, why, short)
+        _show(found, reason, short)
         if found.mix is not None:
             from chipwise.cli.plan_mix import show_mix
 
@@ -205,13 +216,15 @@ def _refuse_both(workload: str, quick: set[str]) -> None:
         )
 
 
-def _show(found: Plan, why: str | None, short: bool = False) -> None:
+def _show(found: Plan, why: Why | None, short: bool = False) -> None:
     from chipwise.cli import text
     from chipwise.planner.explain.words import brief, sentence
 
     text.show_title(f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}")
     if found.winner is None:
         _show_nothing(found)
+        if why is not None:
+            _show_why(found, why)
         return
     text.show_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
     text.show_table(
@@ -232,7 +245,7 @@ def _show(found: Plan, why: str | None, short: bool = False) -> None:
         _show_why(found, why)
 
 
-def _show_explanation(found: Plan, why: str | None) -> None:
+def _show_explanation(found: Plan, why: Why | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
     from chipwise.planner import quotas
@@ -313,21 +326,11 @@ def _show_nothing(found: Plan) -> None:
     )
 
 
-def _show_why(found: Plan, name: str) -> None:
+def _show_why(found: Plan, why: Why) -> None:
     from chipwise.cli import text
-    from chipwise.spelling import fold
+    from chipwise.planner.explain.why_words import why_words
 
-    wanted = fold(name)
-    told = [one for one in found.losses if wanted in fold(one.family) or (one.choice and wanted in fold(one.choice.where))]
-    lines = [_lost(one) for one in told] or [f"{name} is not among the best of any family; try --all --json."]
-    text.show_lines("", *lines)
-
-
-def _lost(one: Loss) -> str:
-    from chipwise.planner.explain.reason_words import lost
-    from chipwise.planner.explain.words import watts
-
-    return f"{one.family}: {lost(one)}" + (f"; draws {watts(one.choice)}" if one.choice is not None else "")
+    text.show_lines("", *why_words(why, found.per))
 
 
 def _usd(value: float) -> str:

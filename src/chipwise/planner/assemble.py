@@ -21,7 +21,7 @@ from chipwise.planner.quotas import Held, above, held
 from chipwise.planner.ranking import Values, first_of, front, order, score
 from chipwise.planner.reasons import Beaten, MissesDeadline, MissesThroughput, NotOffered, OverBudget, Reason
 from chipwise.planner.remedies import Ease
-from chipwise.planner.values.plan import Choice, Counts, Feeding, Loss, Missing, Obstacle, Plan, QuantumPart, Rows
+from chipwise.planner.values.plan import Choice, Counts, Feeding, Grounds, Loss, Missing, Obstacle, Plan, QuantumPart, Rows
 from chipwise.text import hourly
 from chipwise.units import DAY, HOUR, MONTH, YEAR, show_number
 
@@ -121,10 +121,11 @@ def assemble(
     counts: Counts,
     top: int,
     unable: Mapping[str, Reason] | None = None,
+    grounds: Grounds | None = None,
 ) -> Plan:
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all."""
-    maker = _Maker(case, fleet, priced, describe)
+    maker = _Maker(case, fleet, priced, describe, grounds or Grounds(case.goals.rules))
     if case.layered is not None and case.goals.budget_usd is not None and len(priced):
         maker.layered = case.layered(maker.rows(np.arange(len(priced)), len(priced)))
     fine, late = _within(case, fleet, priced, maker.layered)
@@ -301,8 +302,10 @@ def _rows(values: Values, at: Index) -> Values:
 class _Maker:
     """Makes choices of rows, each once."""
 
-    def __init__(self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described]) -> None:
-        self.case, self.fleet, self.priced, self.describe = case, fleet, priced, describe
+    def __init__(
+        self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described], grounds: Grounds
+    ) -> None:
+        self.case, self.fleet, self.priced, self.describe, self.grounds = case, fleet, priced, describe, grounds
         self.kept: dict[int, StorageChoice] = {}
         self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, float] = {}
@@ -321,6 +324,7 @@ class _Maker:
             lambda at: self.describe(int(way[at])).precision,
             lambda at: _device(self.describe(int(way[at]))),
             self.storage_of if case.stored is not None else None,
+            self.grounds,
         )
 
     def foresee(self, rows: Index) -> None:

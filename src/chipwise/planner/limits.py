@@ -86,13 +86,14 @@ class Allowed:
     refused: tuple[Refused, ...]
 
 
-def allowed(fleet: Fleet, rules: Rules) -> Allowed:
+def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
+    """Of all offers, or of those `among` them, the ones that every rule allows."""
     catalog, offers = fleet.catalog, fleet.catalog.offers
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     region = np.frombuffer(offers.region, dtype=np.int32)
     purchase = np.frombuffer(offers.purchase, dtype=np.int8)
     verdict = np.frombuffer(offers.verdict, dtype=np.int8)
-    kept = np.ones(len(offers), dtype=bool)
+    kept = np.ones(len(offers), dtype=bool) if among is None else among.copy()
     told: list[Refused] = []
 
     def rule(name: Rule, fine: Mask, why: Callable[[int], Reason] | None = None) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from chipwise.api.views.load import load_views
 from chipwise.planner import quotas
 from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words
+from chipwise.planner.explain.why import Why
+from chipwise.planner.explain.why_words import why_words
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import reason_data
 from chipwise.planner.values.plan import Choice, Emitted, Loss, Missing, Plan
@@ -109,6 +111,21 @@ def missing_view(missing: Missing) -> View:
         "reason": reason_data(missing.reason),
         "nearest": missing.nearest or None,
         "remedies": [reason_data(one) for one in missing.remedies],
+    }
+
+
+def why_view(why: Why, per: str) -> View:
+    """The answer to `--why NAME`."""
+    return {
+        "subject": why.subject,
+        "outcome": str(why.outcome),
+        "told": why_words(why, per),
+        "reason": None if why.reason is None else reason_data(why.reason),
+        "offers": why.offers,
+        "refused": [_refused_view(one) for one in why.refused],
+        "rank": why.rank,
+        "candidates": why.candidates,
+        "choice": choice_view(why.best) if why.best else None,
     }
 
 

@@ -256,7 +256,7 @@ def _gib(value: float) -> str:
 def _remedy(remedy: remedies.Remedy, reason: r.Reason) -> str:
     match remedy:
         case remedies.Ease():
-            return _eased(reason)
+            return eased(reason) or "a looser limit"
         case remedies.LiftLimit(change, offers):
             return f"{change} ({offers:,} offers are left then)"
         case remedies.OwnMachines():
@@ -274,8 +274,8 @@ def _remedy(remedy: remedies.Remedy, reason: r.Reason) -> str:
     assert_never(remedy)
 
 
-def _eased(reason: r.Reason) -> str:
-    """The limit that a reason names, looser by what is missing."""
+def eased(reason: r.Reason) -> str:
+    """The limit that a reason names, looser by what is missing; empty: no limit alone would help."""
     match reason:
         case r.MissesDeadline(seconds, limit_s):
             return f"deadline {duration(seconds - limit_s)} later"
@@ -284,7 +284,7 @@ def _eased(reason: r.Reason) -> str:
         case r.OverBudget():
             return f"budget {usd(reason.usd - reason.limit_usd)}{reason.period} higher"
         case r.StagesOverQuota(_, quota):
-            return _eased(quota)
+            return eased(quota)
         case r.OverQuota(name, unit, needed, limit, own):
             if own:
                 return f"your quota {needed - limit:,.4g} higher: {needed:,.4g} {name}"
@@ -298,4 +298,4 @@ def _eased(reason: r.Reason) -> str:
         case r.TooSlow(goal, seconds) if goal:
             return f"goals.{goal} above {show_seconds(seconds)}"
         case _:
-            return "a looser limit"
+            return ""

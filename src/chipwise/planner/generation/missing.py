@@ -20,6 +20,7 @@ from chipwise.planner.missing import Searched, no_way
 from chipwise.planner.reasons import (
     LacksMemory,
     NeedsChips,
+    NeedsNetwork,
     NeedsReplicas,
     NeedsReplicasAndChips,
     NoPrecision,
@@ -58,7 +59,23 @@ def unable(job: ServingJob, rows: Serving, looked: Searched) -> dict[str, Reason
     names = {name: code for code, name in enumerate(dict.fromkeys(family[at] for at in closed))}
     group = np.array([names.get(family[at], -1) for at in wide.shape.tolist()], dtype=np.intp)
     slow = _slowness(job, wide, looked, np.flatnonzero((wide.fits > 0) & (wide.alone <= 0) & (group >= 0)))
-    return {name: _nearest(job, wide, looked, np.flatnonzero(group == code), slow, name) for name, code in names.items()}
+    return {
+        name: _nearest(
+            job, wide, replace(looked, shapes=[at for at in closed if family[at] == name]), np.flatnonzero(group == code), slow
+        )
+        for name, code in names.items()
+    }
+
+
+def reason_of(job: ServingJob, looked: Searched) -> Reason:
+    """Why the shapes of `looked` have no candidate, by the way that comes nearest."""
+    wide = looked.wider()
+    rows = generation.search(job, wide.fleet, wide.model, wide.shapes, wide.chips)
+    within = (rows.alone > 0) & (_chips(rows, looked.fleet) <= looked.chips[1]) & (rows.replicas <= job.most_replicas)
+    if within.any():  # it would do, were its machines joined
+        return NeedsNetwork(int(rows.machines[within].min()))
+    slow = _slowness(job, rows, looked, np.flatnonzero((rows.fits > 0) & (rows.alone <= 0)))
+    return _nearest(job, rows, looked, np.arange(len(rows.shape)), slow)
 
 
 def _without_chip_limit(job: ServingJob, rows: Serving, looked: Searched) -> Serving:
@@ -68,10 +85,9 @@ def _without_chip_limit(job: ServingJob, rows: Serving, looked: Searched) -> Ser
     return generation.search(job, wide.fleet, wide.model, wide.shapes, wide.chips)
 
 
-def _nearest(job: ServingJob, rows: Serving, looked: Searched, mine: Index, slow: Mapping[int, TooSlow], family: str) -> Reason:
+def _nearest(job: ServingJob, rows: Serving, looked: Searched, mine: Index, slow: Mapping[int, TooSlow]) -> Reason:
     if not len(mine):
-        able = [at for at in looked.shapes if family_of(looked.fleet.part(at)) == family]
-        has = any(generation.runs(looked.fleet.part(at), one) for at in able for one in job.precisions)
+        has = any(generation.runs(looked.fleet.part(at), one) for at in looked.shapes for one in job.precisions)
         return NoSplit(*looked.chips) if has else NoPrecision(job.precisions)
     if (rows.alone[mine] > 0).any():
         return next(_needs(job, rows, looked, mine[rows.alone[mine] > 0]))[1]

@@ -25,7 +25,7 @@ from chipwise.planner.missing import no_offer_left
 from chipwise.planner.pricing import Checkpoint, Market, Work, price
 from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoCount, Reason, WrongKind
 from chipwise.planner.remedies import Advice, OwnMachines
-from chipwise.planner.values.plan import Choice, Counts, Missing, Obstacle, Plan, QuantumPart, Rows
+from chipwise.planner.values.plan import Choice, Counts, Grounds, Missing, Obstacle, Plan, QuantumPart, Rows
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import stretch, time_limits
 from chipwise.predictor.samples import ABLE
@@ -205,11 +205,22 @@ def plan_ways(question: Question, ground: Ground, table: Table, ways_of: Callabl
                 missed[family] = found
         else:
             ways += found
-    return _assembled(question, ground, table, ways, missed, tried)
+
+    def reason(shapes: Sequence[int]) -> Reason | None:
+        lacks = [found for at in shapes if isinstance(found := ways_of(at), Cannot)]
+        return min(lacks, key=lambda one: one.distance).why if lacks else NeedsNetwork()
+
+    return _assembled(question, ground, table, ways, missed, tried, Grounds(question.rules, reason))
 
 
 def _assembled(
-    question: Question, ground: Ground, table: Table, ways: Sequence[Way], missed: Mapping[str, Cannot], tried: int
+    question: Question,
+    ground: Ground,
+    table: Table,
+    ways: Sequence[Way],
+    missed: Mapping[str, Cannot],
+    tried: int,
+    grounds: Grounds,
 ) -> Plan:
     fleet, data = ground.fleet, question.work.data
     parts = [fleet.part(way.shape) for way in ways]
@@ -267,7 +278,7 @@ def _assembled(
     counts = Counts(len(priced) + tried, tried - len({way.shape for way in ways}), len(ways))
     reasons = {**_apart(ground, ways), **ground.unable, **{family: one.why for family, one in missed.items()}}
     made = assemble(
-        case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons
+        case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons, grounds
     )
     return replace(made, objective=question.aim, notes=(*made.notes, *_notes(question, table, aim)))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.planner.assemble import family_of
 from chipwise.planner.missing import Searched
-from chipwise.planner.reasons import LacksMemory, NeedsChips, NoPrecision, NoSplit, Reason, ServesOnly
+from chipwise.planner.reasons import LacksMemory, NeedsChips, NeedsNetwork, NoPrecision, NoSplit, Reason, ServesOnly
 from chipwise.planner.remedies import Advice, Lighter, MoreChips, Remedy, StateNetwork
 from chipwise.planner.training.search import Ways, has, search
 from chipwise.planner.training.splits import LearningJob
@@ -29,6 +29,17 @@ def unable(job: LearningJob, ways: Ways, looked: Searched) -> dict[str, Reason]:
         mine = [at for at in closed if family[at] == name]
         found[name] = _nearest(job, wide, looked, mine)
     return found
+
+
+def reason_of(job: LearningJob, looked: Searched) -> Reason:
+    """Why the shapes of `looked` have no candidate, by the way that comes nearest."""
+    wide = search(job, looked.fleet, looked.model, looked.shapes, looked.wider().chips)
+    fine = np.isfinite(wide.seconds)
+    chips = np.array([one.chips for one in looked.fleet.shapes])[wide.shape] * wide.machines
+    within = fine & (chips >= looked.chips[0]) & (chips <= looked.chips[1])
+    if within.any():  # it would do, were its machines joined
+        return NeedsNetwork(int(wide.machines[within].min()))
+    return _nearest(job, wide, looked, list(looked.shapes))
 
 
 def _nearest(job: LearningJob, ways: Ways, looked: Searched, shapes: list[int]) -> Reason:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from chipwise.catalog.region import readable
 from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
 from chipwise.planner.fleet import Fleet, Index
-from chipwise.planner.limits import Refused
+from chipwise.planner.limits import Refused, Rules
 from chipwise.planner.pricing import Priced
 from chipwise.planner.reasons import Reason
 from chipwise.planner.remedies import Remedy
@@ -200,6 +200,18 @@ class Answer:
     told: str
 
 
+def _no_reason(shapes: Sequence[int]) -> Reason | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What tells why something has no candidate: the rules for offers, and of shapes that are allowed why they have no way."""
+
+    rules: Rules = field(default_factory=Rules)
+    reason: Callable[[Sequence[int]], Reason | None] = _no_reason
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Every candidate that has a price, as columns: for those who set more side by side than the best."""
@@ -214,6 +226,7 @@ class Rows:
     precision: Callable[[int], str]  # of a position
     quantum: Callable[[int], str]  # of a position: the device that runs its circuits; empty: it has none
     storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
+    grounds: Grounds = field(default_factory=Grounds)
 
 
 def unstated(rows: Rows) -> int:
