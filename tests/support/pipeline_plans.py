@@ -71,9 +71,15 @@ def pipeline(**changes: Any) -> PipelinePlan:
     totals = Totals(once, Cost.of((Line("serve", 250.0),)), 12.2 * HOUR, 21.0, 0.0, ("serve",))
     where = tuple((one.name, one.choice.where) for one in stages)
     front = (
-        ("the answer", Alternative(totals, where, "")),
-        ("time", Alternative(replace(totals, once=Cost.of((Line("all", 900.0),)), seconds=3 * HOUR, kg_once=40.0), where, "")),
-        ("cost within a time", Alternative(replace(totals, once=Cost.of((Line("all", 300.0),)), seconds=6 * HOUR), where, "")),
+        ("the answer", Alternative(totals, where, None)),
+        (
+            "time",
+            Alternative(replace(totals, once=Cost.of((Line("all", 900.0),)), seconds=3 * HOUR, kg_once=40.0), where, None),
+        ),
+        (
+            "cost within a time",
+            Alternative(replace(totals, once=Cost.of((Line("all", 300.0),)), seconds=6 * HOUR), where, None),
+        ),
     )
     other = Alternative(replace(totals, seconds=30 * HOUR), where, MissesDeadline(30 * HOUR, 24 * HOUR))
     made = PipelinePlan(

@@ -47,7 +47,6 @@ _TOLD = {
     "followed": "losses of followed instances",
     "probe": "availability probes (may overstate)",
 }
-_FOLLOWED = re.compile(r"real instances|live spot instances")
 _SIZED = re.compile(r"(?P<chip>.+?) x(?P<chips>\d+)(?: \(.*\))?")
 _NAMED = re.compile(r".+\((?P<chip>[^()]+)\)")
 _ZONE = re.compile(r"(.+\d)(?:[a-f]|-[a-f])")
@@ -101,8 +100,7 @@ def _converted(row: Interruption, chips: float | None) -> _Evidence | None:
         rate = 1 / row.value
     else:
         return None
-    kind = "followed" if _FOLLOWED.search(row.fact.notes) else "probe"
-    return _Evidence(kind, rate, rate / TRACE_SPREAD, rate * TRACE_SPREAD, chips, row.fact.as_of)
+    return _Evidence(row.evidence, rate, rate / TRACE_SPREAD, rate * TRACE_SPREAD, chips, row.fact.as_of)
 
 
 def _chip_names(chip: str | None) -> Iterator[str]:

@@ -106,6 +106,8 @@ class Layer:
     hours_used: float  # machine-hours
     hours_paid: float
     usd: float
+    committed: bool = False  # bought for a term
+    owned: str = ""  # machines of one's own: which and where; empty: rented
 
     @property
     def utilisation(self) -> float:
@@ -248,7 +250,8 @@ def _committed_layers(load: Load, held: Sequence[Option], ends: Sequence[int], l
         replaces = rungs >= one.running_usd_per_hour
         used = float(ladder.hours[replaces, start:end].sum())
         paid = (end - start) * load.horizon_hours
-        layers.append(Layer(one.name, end - start, used, paid, paid * one.usd_per_hour + used * one.running_usd_per_hour))
+        cost = paid * one.usd_per_hour + used * one.running_usd_per_hour
+        layers.append(Layer(one.name, end - start, used, paid, cost, committed=True))
         start = end
     return layers
 

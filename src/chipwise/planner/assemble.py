@@ -446,5 +446,6 @@ class _Maker:
             watts_stated=self.fleet.parts[shape.part].power_stated,
             quantum=told.quantum,
             layered_usd=None if self.layered is None else float(self.layered[at]),
+            catalog_chip=shape.chip,
         )
         return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

@@ -29,9 +29,11 @@ from chipwise.planner.reasons import OverQuota, Rule, RuleKind
 from chipwise.planner.values.plan import Choice, Plan, Turn
 from chipwise.spelling import fold
 
-_RENTED = frozenset(Purchase) - {Purchase.OWNED}
-_LASTING = _RENTED - {Purchase.SPOT}
-_COMMITTED = _LASTING - {Purchase.ON_DEMAND}
+_BOUGHT = {  # as the table has it
+    "on-demand": frozenset({Purchase.ON_DEMAND}),
+    "spot": frozenset({Purchase.SPOT}),
+    "reserved": frozenset(Purchase) - {Purchase.OWNED, Purchase.SPOT, Purchase.ON_DEMAND},
+}
 
 
 @dataclass(frozen=True)
@@ -160,25 +162,11 @@ def defaults(catalog: Catalog) -> list[Default]:
     """Those of machines; what serverless services grant is not for machines."""
     found = []
     for row in catalog.rows("quotas"):
-        by_vcpu, by_chip = row.unit == "vCPU", "GPUs" in row.unit or "chips" in row.unit
-        if by_vcpu or by_chip:
+        if row.counts:
             most = float(row.default) if re.fullmatch(r"\d+(?:\.\d+)?", row.default) else None
-            bought = _purchases(row)
-            found.append(Default(row, most, by_vcpu, np.array([one in bought for one in PURCHASES])))
+            bought = frozenset[Purchase]().union(*(_BOUGHT[name] for name in row.purchases.split("|")))
+            found.append(Default(row, most, row.counts == "vcpu", np.array([one in bought for one in PURCHASES])))
     return found
-
-
-def _purchases(row: Quota) -> frozenset[Purchase]:
-    told = f"{row.name} {row.families}".lower()
-    if "on-demand / preemptible" in told:
-        return _RENTED
-    if "spot" in told or "preemptible" in told:
-        return frozenset({Purchase.SPOT})
-    if "commit" in told:
-        return _COMMITTED
-    if row.provider == "azure":  # regional cores and families count all but low-priority machines, which have their own
-        return _LASTING
-    return frozenset({Purchase.ON_DEMAND}) if row.provider == "gcp" else _LASTING
 
 
 def _names(row: Quota, machine: Machine, catalog: Catalog) -> bool:

@@ -157,7 +157,7 @@ def _risks(kind: str, one: Choice, rows: Rows) -> Iterator[Turn]:
         yield Turn("old price", f"of {one.price_of}, {age:,.0f} days before the newest of the catalog ({iso_day(newest)})")
     many = one.machines * one.chips
     if many > SCARCE and one.purchase != "owned":
-        told = f"{many:,} {one.chip.partition(' (')[0]} in one region at once are more than most accounts are given"
+        told = f"{many:,} {one.catalog_chip or one.chip} in one region at once are more than most accounts are given"
         yield Turn("capacity", f"{told}: ask the provider first, or set limits.chip_count")
     if one.purchase.startswith("reserved"):
         yield from _promise(one, rows)

@@ -41,7 +41,7 @@ from chipwise.predictor.samples import able_chip
 from chipwise.workload.kinds import Hybrid
 
 OWN = "simulated on the chip"
-STATE_VECTOR = "state vector"  # in the notes of a managed simulator whose work is modelled
+STATE_VECTOR = "state vector"  # what a managed simulator computes whose work is modelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ def _devices(question: Question, ground: Ground, work: Hybrid) -> tuple[list[Dev
 
 def _unmodelled(row: QuantumPrice) -> Reason | None:
     """Why nothing is known of a managed simulator's time, by which it is paid; None where there is a model."""
-    if row.kind != "simulator" or STATE_VECTOR in row.fact.notes.lower():
+    if row.kind != "simulator" or row.technology == STATE_VECTOR:
         return None
-    return TimeNotModelled(row.fact.notes.partition(";")[0])
+    return TimeNotModelled(row.technology)
 
 
 def _how(name: str, row: QuantumPrice, work: Hybrid) -> str:
@@ -151,7 +151,7 @@ def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid
     rules = question.rules
     provider = row.provider.split()[0]
     country = next((one.country for one in ground.fleet.catalog.regions if one.key == (provider, row.region)), None)
-    if "analog" in row.fact.notes.lower():
+    if row.programs == "analogue":
         return Analogue()
     if row.qubits is None or row.qubits < work.quantum.qubits:
         return FewQubits(row.qubits, work.quantum.qubits, row.kind == "simulator")

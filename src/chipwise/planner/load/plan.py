@@ -183,8 +183,8 @@ def _finished(
         other = hours_of(sessions(int(work.at_once or work.people), work.busy, USUAL_IDLE_S, work.schedule), answering)
         told += f" With idle_after: 30min about {other.autoscaled:,.0f} machine-hours would do."
     assumed = _assumed(work, curve, kinds.span_s)
-    if any(name.startswith(("reserved", "Standard", "Compute", "EC2", "Savings", "Committed")) for name in _names(best)):
-        assumed.append("promises bind for their whole term: the load must last as long")
+    if any(one.committed for one in best.layering.layers):
+        assumed.append("commitments bind for their whole term: the load must last as long")
     return LoadPlan(
         pattern=pattern,
         unit=curve.unit,
@@ -211,10 +211,6 @@ def _finished(
         tried=tried,
         assumed=tuple(assumed),
     )
-
-
-def _names(best: Carried) -> list[str]:
-    return [one.name for one in best.layering.layers]
 
 
 def _assumed(work: Serve | Interactive, curve: LoadCurve, span_s: float | None) -> list[str]:

@@ -298,7 +298,8 @@ class Case:
             (stage.name, one.choice(pick).where)
             for stage, one, pick in zip(self.order, self.candidates, joint.picks, strict=True)
         )
-        return Alternative(self.totals(joint), where, self.misses(joint))
+        region = self.candidates[0].choice(joint.picks[0]).place
+        return Alternative(self.totals(joint), where, self.misses(joint), region)
 
     def misses(self, joint: Joint) -> Reason | None:
         """Which goal or quota of the whole a combination misses; None: none."""

@@ -101,6 +101,7 @@ class Alternative:
     totals: Totals
     where: tuple[tuple[str, str], ...]  # stage, and what it runs on
     misses: Reason | None
+    region: str = ""  # of the first stage, to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def why(plan: PipelinePlan) -> str:
     ):
         told.append("It stays in one region: no other is worth the way there.")
     else:
-        where = plan.one_region.where[0][1].rpartition(" in ")[2]
+        where = plan.one_region.region
         told.append(f"All in one region, at best {where}: {_against(plan, plan.one_region)}.")
     return " ".join(told)
 

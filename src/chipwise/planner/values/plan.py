@@ -94,6 +94,7 @@ class Choice:
     watts_stated: bool = True  # False: nobody states the chip's power, and what is usual for its kind counts
     quantum: QuantumPart | None = None  # of a hybrid workload
     layered_usd: float | None = None  # a month of the load in layers, at most; only where a budget is held against it
+    catalog_chip: str = ""  # the chip that `chip` is, or is a slice of, by the catalog's name
 
     @property
     def usd(self) -> float:
