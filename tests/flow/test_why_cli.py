@@ -9,7 +9,7 @@ import pytest
 
 from command import Chipwise
 
-JOB = ("plan", "llama-3.1-8b", "--finetune", "lora", "--tokens", "1B", "--deadline", "6h")
+JOB = ("plan", "llama-3.1-8b", "--finetune", "lora", "--tokens", "1B", "--deadline", "12h", "--limit", "chip_count={max: 8}")
 QUICK = (
     "plan",
     "llama-3.1-8b",

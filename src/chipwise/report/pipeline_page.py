@@ -83,7 +83,7 @@ def _moves(plan: PipelinePlan) -> str:
         [text(f"{one.source} to {one.to}"), text(", ".join(moved_told(one))), text("; ".join((one.how, *one.assumed)))]
         for one in plan.hand_offs
     ]
-    return simple(("hand-off", "what moves", "reckoned as"), rows, stacks=True)
+    return simple(("hand-off", "what moves", "computed as"), rows, stacks=True)
 
 
 def _totals(totals: Totals) -> list[tuple[str, str]]:

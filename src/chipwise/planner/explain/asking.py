@@ -138,7 +138,7 @@ def _parallel(rows: Rows | None, one: Choice, asked: Asked) -> list[str]:
     limit = [f"{asked.splits * 100:.4g}% of it can be split: never more than {most:,.0f}x."] if asked.splits < 1 else []
     few = curve[0] if curve else None
     if few is None or len(curve) == 1:
-        return [f"Not known: no other number than {total} {one.chip} was predicted of what is bought so.", *limit]
+        return [f"Not known: only {total} {one.chip} were predicted of this offer, so scaling was not tested.", *limit]
     if few.chips >= total:
         more = next((point for point in curve if point.chips >= 2 * total), curve[-1])
         gain, share = few.seconds / more.seconds, more.chips / few.chips
@@ -286,18 +286,18 @@ def _load(plan: Plan, one: Choice, asked: Asked) -> list[str]:
 
 
 def _budget(plan: Plan, one: Choice, asked: Asked) -> list[str]:
-    told = [f"No budget is given; this takes {usd(one.usd)} a {plan.per}."]
+    told = [f"No budget is given; this costs {usd(one.usd)} a {plan.per}."]
     if asked.budget_usd and asked.period_s:
         spent = one.usd * min(asked.period_s / max(one.seconds, 1.0), 1.0)
         told = [f"{usd(spent)} of the {usd(asked.budget_usd)} allowed in each {asked.budget_per}, {usd(one.usd)} in all."]
     elif asked.budget_usd and (layered := plan.layered_usd) is not None and one.usd > asked.budget_usd:
-        follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this takes {usd(one.usd)}"
+        follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this costs {usd(one.usd)}"
         told = [f"{layered / asked.budget_usd:.0%} of the {usd(asked.budget_usd)} a {plan.per}, {follows}."]
     elif asked.budget_usd:
         share = one.usd / asked.budget_usd
         told = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(asked.budget_usd)} a {plan.per}."]
     if plan.service is not None:
-        told.append(f"Paid {plan.service.kind}, {plan.service.provider} takes {usd(plan.service.usd)}.")
+        told.append(f"Paid {plan.service.kind}, {plan.service.provider} costs {usd(plan.service.usd)}.")
     if plan.per == "month":
         return [*told, *_month(plan, one, asked)]
     front = [choice for choice in plan.front if math.isfinite(choice.usd)] or [one]
@@ -328,7 +328,7 @@ def _month(plan: Plan, one: Choice, asked: Asked) -> list[str]:
         told.append("Nothing that keeps the goals is cheaper.")
     other = next((choice for choice in plan.choices if choice.chip != one.chip), None)
     if other is not None:
-        told.append(f"The next chip, {other.chip}, takes {usd(other.usd)}.")
+        told.append(f"The next chip, {other.chip}, costs {usd(other.usd)}.")
     most = math.floor(asked.budget_usd / one.usd * one.machines) if asked.budget_usd else 2 * one.machines
     if one.rate and plan.kind in _SIDES and most > one.machines and "devices a place" not in one.split:
         whole = "The whole budget" if asked.budget_usd else "Twice the money"

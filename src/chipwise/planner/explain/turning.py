@@ -59,8 +59,12 @@ def _price(one: Choice, rows: Rows) -> Iterator[Turn]:
         if len(others):
             other = rows.choice(int(some[others[0]]))
             fall = 1.0 - one.usd / max(other.usd, 1e-9)
-            told = f"{other.chip} ({other.where}, {other.purchase}) wins when it gets {fall:.0%} cheaper, or this one "
-            yield Turn("price", f"{told}{other.usd / max(one.usd, 1e-9) - 1:.0%} dearer")
+            name = f"{other.chip} ({other.where}, {other.purchase})"
+            rise = other.usd / max(one.usd, 1e-9) - 1
+            if rise < 0.005:
+                yield Turn("price", f"{name} ties with this one")
+            else:
+                yield Turn("price", f"{name} wins when it gets {fall:.0%} cheaper, or this one {rise:.0%} more expensive")
             return
 
 
@@ -160,7 +164,7 @@ def _risks(kind: str, one: Choice, rows: Rows) -> Iterator[Turn]:
         told = f"{many:,} {one.catalog_chip or one.chip} in one region at once are more than most accounts are given"
         yield Turn("capacity", f"{told}: ask the provider first, or set limits.chip_count")
     if one.purchase.startswith("reserved"):
-        yield from _promise(one, rows)
+        yield from _commitment(one, rows)
     if one.purchase == "spot":
         yield Turn("spot", "the price moves and machines are taken away: without checkpoints this plan does not hold")
     moving = PORTING.get(one.family.split()[-1]) or PORTING.get(one.family.split()[0], "")
@@ -168,8 +172,8 @@ def _risks(kind: str, one: Choice, rows: Rows) -> Iterator[Turn]:
         yield Turn("moving there", moving)
 
 
-def _promise(one: Choice, rows: Rows) -> Iterator[Turn]:
-    """From which share of the hours on a promise costs less than paying for those alone, at this place."""
+def _commitment(one: Choice, rows: Rows) -> Iterator[Turn]:
+    """From which share of the hours on a commitment costs less than paying for those alone, at this place."""
     priced, offers = rows.priced, rows.fleet.catalog.offers
     at = int(rows.ranked[0])
     machine, region = (np.frombuffer(column, dtype=np.int32) for column in (offers.machine, offers.region))
@@ -179,7 +183,8 @@ def _promise(one: Choice, rows: Rows) -> Iterator[Turn]:
     if same.any():
         share = float(hourly[priced.offer[at]] / hourly[same].min())
         yield Turn(
-            "promise", f"{one.purchase} is paid for every hour of its term: on-demand costs less below {share:.0%} of the hours"
+            "commitment",
+            f"{one.purchase} is paid for every hour of its term: on-demand costs less below {share:.0%} of the hours",
         )
 
 

@@ -35,7 +35,7 @@ def no_service(plan: Plan) -> str:
     """Where none may be used: the cheapest of the clouds asked for, against the machines, and what refuses it."""
     first = plan.services[0]
     against = f" against {usd(plan.winner.usd)}" if plan.winner is not None else ""
-    return f"none may be used; {first.title}, {first.kind}, would take {usd(first.usd)} a month{against}: {first.refused[0]}"
+    return f"none may be used; {first.title}, {first.kind}, would cost {usd(first.usd)} a month{against}: {first.refused[0]}"
 
 
 def sentence(plan: Plan) -> str:
