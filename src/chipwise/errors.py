@@ -48,11 +48,11 @@ class BadInput(ChipwiseError):
 class UnknownName(BadInput):
     """A name that resolves to nothing, with the names that look like it."""
 
-    def __init__(self, what: str, name: str, nearest: Sequence[str] = (), *, remedy: str | None = None) -> None:
+    def __init__(self, noun: str, name: str, nearest: Sequence[str] = (), *, remedy: str | None = None) -> None:
         hint = f"Did you mean {', '.join(nearest)}?" if nearest else None
-        shown = name if len(name) <= 60 else name[:57] + "..."  # a pasted document is not repeated
-        super().__init__(f"No {what} is called {shown!r}.", remedy=" ".join(filter(None, (hint, remedy))) or None)
-        self.what = what
+        excerpt = name if len(name) <= 60 else name[:57] + "..."  # a pasted document is not repeated
+        super().__init__(f"No {noun} is called {excerpt!r}.", remedy=" ".join(filter(None, (hint, remedy))) or None)
+        self.noun = noun
         self.name = name
         self.nearest = tuple(nearest)
 
@@ -71,8 +71,8 @@ class Problem:
     nearest: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        told = self.message if self.message.endswith((".", "!", "?")) else f"{self.message}."
-        parts = [f"{self.field}: {told}" if self.field else told]
+        sentence = self.message if self.message.endswith((".", "!", "?")) else f"{self.message}."
+        parts = [f"{self.field}: {sentence}" if self.field else sentence]
         if self.allowed:
             parts.append(f"Allowed: {self.allowed}.")
         if self.nearest:
@@ -125,9 +125,9 @@ class OutsideFailed(ChipwiseError):
 class MissingExtra(OutsideFailed):
     """An optional part is not installed; the message holds the pip line that installs it."""
 
-    def __init__(self, what: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
-            f"{what} needs an optional part that is not installed.", remedy=f"Try: pip install 'chipwise[{extra}]'"
+            f"{feature} needs an optional part that is not installed.", remedy=f"Try: pip install 'chipwise[{extra}]'"
         )
         self.extra = extra
 

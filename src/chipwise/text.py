@@ -1,29 +1,169 @@
-"""The only formatter of money, time, counts and masses for people."""
+"""The only formatter of money, time, sizes, counts and shares for people. Three digits, unless a sum must be exact."""
 
 from __future__ import annotations
 
-from chipwise.units import DAY, HOUR, show_number
+import math
+
+from chipwise.units import DAY, HOUR, MINUTE
+
+_TIMES = (
+    (1e-6, 1e-9, "ns"),
+    (1e-3, 1e-6, "us"),
+    (1.0, 1e-3, "ms"),
+    (2 * MINUTE, 1.0, "s"),
+    (HOUR, MINUTE, "min"),
+    (3 * DAY, HOUR, "h"),
+)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """So many significant digits, never as a power of ten: 0.0000484, 12.3, 90,500."""
+    if not value or not 1e-12 <= abs(value) < 1e15:
+        return f"{value:.{digits}g}"
+    if abs(value) >= 10 ** min(digits, 3) - 0.5:
+        return f"{value:,.0f}"
+    text = f"{value:.{digits}g}"
+    return f"{value:.{digits - 1 - math.floor(math.log10(abs(value)))}f}".rstrip("0") if "e" in text else text
+
+
+def count(value: float) -> str:
+    """Of what is counted in thousands or more: 950, 1.5k, 70.6M, 2.1G."""
+    for scale, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def parameters(value: float) -> str:
+    """Of a model, as people call it: 70.6B, 125M."""
+    for scale, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if value >= scale:
+            return f"{value / scale:.4g}{letter}"
+    return f"{value:,.0f}"
+
+
+def plural(number: float, noun: str) -> str:
+    """1 machine, 2 machines, 1,024 chips."""
+    return f"{number:,.0f} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """91.9%, 3.3%, 0.012%."""
+    value = 100 * share
+    return f"{value:.0f}%" if value >= 99.95 else f"{value:.1f}%" if value >= 0.1 or value == 0 else f"{value:.2g}%"
+
+
+def events(value: float) -> str:
+    """How often something happens, as people count: 3, 0.25; what is next to never is 0."""
+    return f"{round(value, 2):,g}"
+
+
+# -- time
 
 
 def duration(seconds: float) -> str:
-    if seconds >= 3 * DAY:
-        return f"{seconds / DAY:.1f} d" if seconds < 1e6 * DAY else f"{seconds / DAY:.3g} d"
-    return f"{seconds / HOUR:.1f} h" if seconds >= HOUR else f"{seconds / 60:.0f} min"
+    """In the unit in which the number is readable: 50 ms, 40 min, 1.5 h, 3 d."""
+    if not seconds:
+        return "0 s"
+    for limit, scale, unit in _TIMES:
+        if abs(seconds) < limit:
+            return f"{_three_digits(seconds / scale)} {unit}"
+    return f"{_three_digits(seconds / DAY)} d"
+
+
+def elapsed(seconds: float) -> str:
+    """How long something ran: as `duration`, and nothing finer than a clock that people read."""
+    return "under 1 ms" if 0 < seconds < 1e-3 else duration(seconds)
+
+
+def span(seconds: float) -> str:
+    """In two units, for a timeline: 1 min 30 s, 3 h 20 min, 2 d 4 h."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    large, small = ((60, 1), (3600, 60))[whole >= 3600] if whole < 172800 else (86400, 3600)
+    names = {1: "s", 60: "min", 3600: "h", 86400: "d"}
+    rest = whole % large // small
+    return f"{whole // large} {names[large]}" + (f" {rest} {names[small]}" if rest else "")
+
+
+def age(days: int) -> str:
+    """For a narrow column: 12d, 8mo, 2.1y."""
+    if days < 60:
+        return f"{days}d"
+    return f"{days / 30.4:.0f}mo" if days < 730 else f"{days / 365.25:.1f}y"
+
+
+# -- money
 
 
 def usd(value: float) -> str:
-    """Cents; of less than ten cents three digits, so that two small amounts can be told apart."""
+    """A sum: whole dollars from 100 on, cents below; under ten cents three digits, so that two small sums can be told apart."""
+    sign, size = ("-" if value < 0 else ""), abs(value)
+    if not size:
+        return "$0"
+    if size < 0.1:
+        return f"{sign}${number(size)}" if size >= 1e-6 else f"{sign}<$0.000001"
+    return sign + (f"${size:.3g}" if size >= 1e13 else f"${size:,.0f}" if size >= 100 else f"${size:.2f}")
+
+
+def spent(value: float) -> str:
+    """What somebody pays for a run, in cents: $12.30, < $0.01, $0."""
+    return "< $0.01" if 0 < value < 0.01 else "$0" if not value else f"{'-' if value < 0 else ''}${abs(value):,.2f}"
+
+
+def price(value: float) -> str:
+    """What is multiplied: exact enough for the product to be what it says."""
+    sign, size = ("-" if value < 0 else ""), abs(value)
+    cents = f"{size:,.2f}"
+    exact = abs(float(cents.replace(",", "")) - size) <= 5e-4 * size
+    return f"{sign}${cents}" if exact else f"{sign}${number(size, 4)}"
+
+
+def usd_short(value: float) -> str:
+    """$1.23M, $340k, $12, -$5.60: three digits, for charts and narrow columns."""
+    sign, size = ("-" if value < 0 else ""), abs(value)
+    for limit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if size >= 0.9995 * limit:
+            return f"{sign}${size / limit:.3g}{letter}" if size / limit < 999.5 else f"{sign}${size / limit:,.0f}{letter}"
+    return f"{sign}${size:.3g}"
+
+
+def usd_cell(value: float) -> str:
+    """Without the sign, for a column whose heading says USD."""
+    if value >= 1e13:  # no money that there is, and no column for it
+        return f"{value:.3g}"
     if 0 < value < 0.1:
-        return f"${show_number(value)}" if value >= 1e-6 else "<$0.000001"
-    return f"${value:.3g}" if value >= 1e13 else f"${value:,.0f}" if value >= 100 else f"${value:.2f}"
+        return number(value) if value >= 1e-6 else "<0.000001"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def hourly(value: float) -> str:
-    """A price that is multiplied: exact enough for the product to be what it says."""
-    cents = f"{value:,.2f}"
-    return f"${cents}" if abs(float(cents.replace(",", "")) - value) <= 5e-4 * value else f"${show_number(value, 4)}"
+# -- physical quantities
+
+
+def size(value: float, binary: bool = True) -> str:
+    """80 GiB, 1.5 TiB; with `binary=False` 86 GB, 1.6 TB."""
+    step, names = (1024.0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB")) if binary else (1e3, ("B", "kB", "MB", "GB", "TB", "PB"))
+    index = 0
+    while abs(value) >= step and index < len(names) - 1:
+        value, index = value / step, index + 1
+    return f"{_three_digits(value)} {names[index]}"
+
+
+def decimal_size(value: float) -> str:
+    """In powers of ten, as disks, networks and data sets are sold: 86 GB, 1.6 TB."""
+    return size(value, binary=False)
 
 
 def mass(kg: float) -> str:
     """In grams below a kilogram: nothing that is emitted reads as 0."""
-    return f"{show_number(kg)} kg" if kg >= 1 or not kg else f"{show_number(1e3 * kg)} g"
+    return f"{number(kg)} kg" if kg >= 1 or not kg else f"{number(1e3 * kg)} g"
+
+
+def watts(value: float) -> str:
+    return f"{value / 1e3:,.3g} kW" if value >= 1e4 else f"{value:,.3g} W" if value < 100 else f"{value:,.0f} W"
+
+
+def _three_digits(value: float) -> str:
+    """Three significant digits, never as a power of ten: 0.5, 12.3, 1500."""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"

@@ -34,8 +34,8 @@ _USD = {"$", "usd", "dollar", "dollars", "us$"}
 def _split(text: str, kind: str, example: str) -> tuple[float, str]:
     match = _NUMBER.fullmatch(text) if len(text) <= 100 else None
     if match is None:
-        shown = text if len(text) <= 40 else text[:37] + "..."
-        raise BadInput(f"{shown!r} is not {kind}.", remedy=f"Write it like {example}.")
+        excerpt = text if len(text) <= 40 else text[:37] + "..."
+        raise BadInput(f"{excerpt!r} is not {kind}.", remedy=f"Write it like {example}.")
     value = float(match[1].replace(",", "").replace("_", ""))
     if not math.isfinite(value):
         raise BadInput(f"{text!r} is too large to be {kind}.", remedy=f"Write it like {example}.")
@@ -181,66 +181,3 @@ def _finite(value: float, kind: str) -> float:
     if math.isinf(number):
         raise BadInput(f"The number is too large to be {kind}.")
     return number
-
-
-def show_bytes(value: float, binary: bool = True) -> str:
-    """80 GiB, 1.5 TiB; with `binary=False` 86 GB, 1.6 TB."""
-    step, names = (1024.0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB")) if binary else (1e3, ("B", "kB", "MB", "GB", "TB", "PB"))
-    index = 0
-    while abs(value) >= step and index < len(names) - 1:
-        value, index = value / step, index + 1
-    return f"{_three_digits(value)} {names[index]}"
-
-
-def _three_digits(value: float) -> str:
-    """Three significant digits, never as a power of ten: 0.5, 12.3, 1500."""
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
-
-
-def show_seconds(value: float) -> str:
-    """50 ms, 1.5 h, 3 d: the unit in which the number is readable."""
-    if not value:
-        return "0 s"
-    for limit, scale, name in (
-        (1e-3, 1e-6, "us"),
-        (1, 1e-3, "ms"),
-        (120, 1, "s"),
-        (2 * HOUR, MINUTE, "min"),
-        (3 * DAY, HOUR, "h"),
-    ):
-        if abs(value) < limit:
-            return f"{_three_digits(value / scale)} {name}"
-    return f"{_three_digits(value / DAY)} d"
-
-
-def show_took(value: float) -> str:
-    """How long something ran: as `show_seconds`, and nothing finer than a clock that people read."""
-    return "under 1 ms" if 0 < value < 1e-3 else show_seconds(value)
-
-
-def show_number(value: float, digits: int = 3) -> str:
-    """So many significant digits, never as a power of ten: 0.0000484, 12.3, 90,500."""
-    if not value or not 1e-12 <= abs(value) < 1e15:
-        return f"{value:.{digits}g}"
-    if abs(value) >= 10**digits - 0.5:
-        return f"{value:,.0f}"
-    text = f"{value:.{digits}g}"
-    return f"{value:.{digits - 1 - math.floor(math.log10(abs(value)))}f}".rstrip("0") if "e" in text else text
-
-
-def show_events(value: float) -> str:
-    """How often something happens, as people count: 3, 0.25; what is next to never is 0."""
-    return f"{round(value, 2):,g}"
-
-
-def show_usd(value: float) -> str:
-    """Four significant digits below a dollar, cents above."""
-    sign = "-" if value < 0 else ""
-    return f"{sign}${abs(value):,.2f}" if abs(value) >= 1 else f"{sign}${abs(value):.4g}"
-
-
-def show_spent(value: float) -> str:
-    """A sum that somebody pays, in cents: $12.30, < $0.01, $0."""
-    if not value:
-        return "$0"
-    return "< $0.01" if 0 < value < 0.01 else f"{'-' if value < 0 else ''}${abs(value):,.2f}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.cli.tco import short_usd, tornado
+from chipwise.cli.tco import tornado
 from chipwise.money.tco import Swing
+from chipwise.text import usd_short
 from command import Chipwise
 
 ASKED = ("h100", "--machines", "4", "--chips", "8", "--years", "3", "--utilisation", "60%", "--country", "DEU")
@@ -92,4 +93,4 @@ def test_a_bar_reaches_from_what_is_to_either_end() -> None:
     [(1234567, "$1.23M"), (999_600, "$1M"), (-936_000, "-$936k"), (12.3, "$12.3"), (0, "$0"), (2.5e9, "$2.5B"), (999.9, "$1k")],
 )
 def test_money_is_told_in_three_digits(value: float, shown: str) -> None:
-    assert short_usd(value) == shown
+    assert usd_short(value) == shown

@@ -43,24 +43,24 @@ def rules(data: Path) -> tuple[AbilityRule, ...]:
 
 def abilities(chip: Chip, data: Path) -> tuple[Ability, ...]:
     """Every ability the rules know, for this chip."""
-    found: dict[str, Ability] = {}
+    judged: dict[str, Ability] = {}
     for rule in rules(data):
-        if rule.ability not in found and rule.vendor in ("*", chip.vendor):
-            found[rule.ability] = _judge(rule, chip)
+        if rule.ability not in judged and rule.vendor in ("*", chip.vendor):
+            judged[rule.ability] = _judge(rule, chip)
     for rule in rules(data):
-        if rule.ability not in found:
-            found[rule.ability] = Ability(rule.ability, rule.title, None, f"no rule speaks of {chip.vendor} chips")
-    return tuple(found.values())
+        if rule.ability not in judged:
+            judged[rule.ability] = Ability(rule.ability, rule.title, None, f"no rule speaks of {chip.vendor} chips")
+    return tuple(judged.values())
 
 
 def _judge(rule: AbilityRule, chip: Chip) -> Ability:
     value = _field(chip, rule.field)
-    what = rule.field.removeprefix("rate:").replace("_", " ")
+    subject = rule.field.removeprefix("rate:").replace("_", " ")
     if value is None:
         if rule.test == "has" and rule.field.startswith("rate:") and chip.rates:
             # A chip whose other rates are stated, without this one, is taken not to have it.
-            return Ability(rule.ability, rule.title, False, f"no {what} rate is stated among its rates")
-        return Ability(rule.ability, rule.title, None, f"nobody we read states its {what}")
+            return Ability(rule.ability, rule.title, False, f"no {subject} rate is stated among its rates")
+        return Ability(rule.ability, rule.title, None, f"nobody we read states its {subject}")
     match rule.test:
         case ">=":
             has = float(value) >= float(rule.value)
@@ -68,22 +68,25 @@ def _judge(rule: AbilityRule, chip: Chip) -> Ability:
             low, high = map(float, rule.value.split())
             if float(value) > high:
                 return Ability(
-                    rule.ability, rule.title, None, f"stated up to compute capability {high}; its {what} is {_shown(value)}"
+                    rule.ability,
+                    rule.title,
+                    None,
+                    f"stated up to compute capability {high}; its {subject} is {_value_text(value)}",
                 )
             has = float(value) >= low
         case ">":
             has = float(value) > float(rule.value)
         case "in":
-            has = _shown(value) in rule.value.split()
+            has = _value_text(value) in rule.value.split()
         case "other than":
             has = value not in rule.value.split()
         case _:
             has = True
-    about = "" if rule.test == "has" else f"; its {what} is {_shown(value)}"
+    about = "" if rule.test == "has" else f"; its {subject} is {_value_text(value)}"
     return Ability(rule.ability, rule.title, has, rule.reason + about)
 
 
-def _shown(value: float | str) -> str:
+def _value_text(value: float | str) -> str:
     """Whole numbers of things as they are; 9.0 stays 9.0, as compute capabilities are written."""
     return str(value)
 

@@ -79,41 +79,41 @@ def _covering(component: str, version: str, data: Path) -> tuple[Rule, ...]:
 
 def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, ...]:
     """One finding per component that is wanted; refusals first. An empty version means the newest."""
-    asked = {_component(name, data): version.strip().removeprefix("v").removeprefix("R") for name, version in wanted.items()}
+    versions = {_component(name, data): version.strip().removeprefix("v").removeprefix("R") for name, version in wanted.items()}
     for rule in rules(data):
-        if rule.needs == "default_version" and asked.get(rule.component) == "":
-            asked[rule.component] = rule.low
-    for name, version in asked.items():
+        if rule.needs == "default_version" and versions.get(rule.component) == "":
+            versions[rule.component] = rule.low
+    for name, version in versions.items():
         _version(version, name)
     findings = []
-    for name, version in asked.items():
+    for name, version in versions.items():
         # Each component is judged with the CUDA it brings along itself, unless one is asked for.
         brings = [rule for rule in _covering(name, version, data) if rule.needs == "default_cuda"]
-        default = brings[0] if brings and "cuda" not in asked and chip.vendor == "NVIDIA" else None
-        around = asked if default is None else {**asked, "cuda": default.low}
-        found = _judge(name, version, chip, around, data)[0]
-        if default is not None and found.answer is not Answer.REFUSED:
-            cuda = _judge("cuda", default.low, chip, around, data)[0]
+        default = brings[0] if brings and "cuda" not in versions and chip.vendor == "NVIDIA" else None
+        environment = versions if default is None else {**versions, "cuda": default.low}
+        finding = _judge(name, version, chip, environment, data)[0]
+        if default is not None and finding.answer is not Answer.REFUSED:
+            cuda = _judge("cuda", default.low, chip, environment, data)[0]
             if cuda.answer is Answer.REFUSED:
                 reason = f"{default.reason}. {cuda.reason} Another build may run."
-                found = replace(cuda, component=name, version=version, reason=reason)
-        findings.append(found)
+                finding = replace(cuda, component=name, version=version, reason=reason)
+        findings.append(finding)
     order = {Answer.REFUSED: 0, Answer.UNSTATED: 1, Answer.FINE: 2}
     return tuple(sorted(findings, key=lambda finding: order[finding.answer]))
 
 
 def _judge(name: str, version: str, chip: Chip, implied: Mapping[str, str], data: Path) -> list[Finding]:
     """What the rules say of one component, the worst first; without a word about this chip it is unstated."""
-    mine = _covering(name, version, data)
-    found = [finding for rule in mine for finding in _apply(rule, version, chip, implied)]
-    refused = [finding for finding in found if finding.answer is Answer.REFUSED]
-    unstated = [finding for finding in found if finding.answer is Answer.UNSTATED]
-    told = f"{name} {version}".strip()
-    speaks = chip.vendor == "NVIDIA" and any(rule.needs == "compute_capability" for rule in mine)
-    speaks = speaks or any(rule.needs in ("family", "target", "rate") for rule in mine) or name in ("neuron-sdk",)
-    fine = Finding(name, version, Answer.FINE, f"{told} on {chip.name}: what it needs is there.")
+    covering = _covering(name, version, data)
+    findings = [finding for rule in covering for finding in _apply(rule, version, chip, implied)]
+    refused = [finding for finding in findings if finding.answer is Answer.REFUSED]
+    unstated = [finding for finding in findings if finding.answer is Answer.UNSTATED]
+    title = f"{name} {version}".strip()
+    speaks = chip.vendor == "NVIDIA" and any(rule.needs == "compute_capability" for rule in covering)
+    speaks = speaks or any(rule.needs in ("family", "target", "rate") for rule in covering) or name in ("neuron-sdk",)
+    fine = Finding(name, version, Answer.FINE, f"{title} on {chip.name}: what it needs is there.")
     silent = Finding(
-        name, version, Answer.UNSTATED, f"{told} on {chip.name}: nothing speaks against it, and no source we read states it."
+        name, version, Answer.UNSTATED, f"{title} on {chip.name}: nothing speaks against it, and no source we read states it."
     )
     return [*refused, *unstated, fine if speaks else silent]
 
@@ -138,8 +138,8 @@ def _version(text: str, component: str) -> tuple[int, ...]:
 
 def _at_least(version: tuple[int, ...], bound: str) -> bool:
     """13 is at least 13.0: what is left out counts as zero."""
-    least = tuple(int(part) for part in bound.split("."))
-    return version + (0,) * (len(least) - len(version)) >= least
+    minimum = tuple(int(part) for part in bound.split("."))
+    return version + (0,) * (len(minimum) - len(version)) >= minimum
 
 
 def _covers(rule: Rule, version: str) -> bool:
@@ -151,14 +151,18 @@ def _covers(rule: Rule, version: str) -> bool:
 
 def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> list[Finding]:
     if rule.given:
-        other, _, bound = rule.given.partition(">=")
-        if other not in implied or not _at_least(_version(implied[other], other), bound):
+        component, _, bound = rule.given.partition(">=")
+        if component not in implied or not _at_least(_version(implied[component], component), bound):
             return []
-    told = f"{rule.component} {version}".strip()
+    title = f"{rule.component} {version}".strip()
 
     def finding(answer: Answer, about: str) -> list[Finding]:
-        reason = f"{told} on {chip.name}: {rule.reason}; {about}."
-        return [Finding(rule.component, version, answer, reason, tuple(rule.sources.split("|")))]
+        reason = f"{title} on {chip.name}: {rule.reason}; {about}."
+        return [
+            Finding(
+                component=rule.component, version=version, answer=answer, reason=reason, sources=tuple(rule.sources.split("|"))
+            )
+        ]
 
     weak = Answer.UNSTATED if rule.firm == "no" else Answer.REFUSED
     match rule.needs:

@@ -42,7 +42,7 @@ def apply(catalog: Catalog, discounts: Sequence[Discount]) -> Catalog:
             if key[0] == discount.provider and (discount.machines is None or key in discount.machines)
         }
         codes = {PURCHASES.index(purchase) for purchase in discount.purchases or PURCHASES}
-        said = f"negotiated: {discount.fraction:.3g} off the list price" + (f" ({discount.note})" if discount.note else "")
+        terms = f"negotiated: {discount.fraction:.3g} off the list price" + (f" ({discount.note})" if discount.note else "")
         texts: dict[int, int] = {}
         for i, machine in enumerate(old.machine):
             if machine not in machines or old.purchase[i] not in codes:
@@ -53,8 +53,8 @@ def apply(catalog: Catalog, discounts: Sequence[Discount]) -> Catalog:
             new.price_max[i] *= share
             text = new.text[i]
             if text not in texts:
-                why, source, notes, usual = new.texts[text]
+                reason, source, notes, usual = new.texts[text]
                 texts[text] = len(new.texts)
-                new.texts.append((why, source, "; ".join(filter(None, (notes, said))), usual))
+                new.texts.append((reason, source, "; ".join(filter(None, (notes, terms))), usual))
             new.text[i] = texts[text]
     return replace(catalog, offers=new)

@@ -79,13 +79,13 @@ def parse(text: str, data: Path) -> Ec2Name | None:
         parts.append(known[variant])
     family = match["class"] + match["generation"] + letters + (f"-{variant}" if variant else "")
     return Ec2Name(
-        text,
-        family,
-        classes(data)[match["class"]],
-        match["generation"].lstrip("-"),
-        tuple(parts),
-        match["size"],
-        _size(match["size"]),
+        text=text,
+        family=family,
+        meaning=classes(data)[match["class"]],
+        generation=match["generation"].lstrip("-"),
+        attributes=tuple(parts),
+        size=match["size"],
+        size_meaning=_size(match["size"]),
     )
 
 

@@ -48,10 +48,10 @@ CHIP_EXPLAINED = "a machine without a known chip says why"
 class Complaint:
     row: str
     rule: str
-    found: str
+    value: str
 
     def __str__(self) -> str:
-        return f"{self.row}: {self.rule}: {self.found}"
+        return f"{self.row}: {self.rule}: {self.value}"
 
 
 def check(catalog: Catalog) -> list[Complaint]:
@@ -74,11 +74,11 @@ def sound(
     # The rule about notes is for our own rows: a feed need not explain a chip it does not name.
     machines = _passing(snapshot.machines, complaints, lambda m: check_machine(m, chips), (CHIP_EXPLAINED,))
     regions = _passing(snapshot.regions, complaints, check_region, ())
-    here = {machine.key for machine in machines} | set(known)
+    machine_keys = {machine.key for machine in machines} | set(known)
 
     def of_machine(offer: Offer) -> Iterator[Complaint]:
         yield from check_offer(offer)
-        if (offer.provider, offer.machine) not in here:
+        if (offer.provider, offer.machine) not in machine_keys:
             yield Complaint(f"offer {offer.provider} {offer.machine}"[:100], "its machine is known", ascii(offer.machine)[:60])
 
     offers = _passing(snapshot.offers, complaints, of_machine, ())
@@ -93,19 +93,19 @@ def _passing(
 ) -> tuple[R, ...]:
     good = []
     for row in rows:
-        found = [complaint for complaint in check_row(row) if complaint.rule not in waived]
-        complaints.extend(found)
-        if not found:
+        row_complaints = [complaint for complaint in check_row(row) if complaint.rule not in waived]
+        complaints.extend(row_complaints)
+        if not row_complaints:
             good.append(row)
     return tuple(good)
 
 
-def _within(row: str, what: str, value: float | None, low: float, high: float) -> Iterator[Complaint]:
+def _check_range(row: str, what: str, value: float | None, low: float, high: float) -> Iterator[Complaint]:
     if value is not None and not low <= value <= high:
         yield Complaint(row, f"{what} between {low:g} and {high:g}", str(value)[:20])
 
 
-def _named(row: str, *texts: str) -> Iterator[Complaint]:
+def _check_texts(row: str, *texts: str) -> Iterator[Complaint]:
     """Names and notes that can be printed: no control characters, no halves of characters."""
     for text in texts:
         if not text or not text.isprintable():
@@ -125,15 +125,15 @@ def check_fact(row: str, fact: Fact, fields: Collection[str] = ()) -> Iterator[C
 def check_chip(chip: Chip) -> Iterator[Complaint]:
     row = f"chip {chip.name}"
     yield from check_fact(row, chip.fact, _CHIP_FIELDS)
-    yield from _within(row, "memory in GB", chip.memory_gb, 0.001, 1024)
-    yield from _within(row, "bandwidth in bytes/s", chip.memory_bytes_per_s, 1e9, 5e13)
-    yield from _within(row, "link in bytes/s", chip.link_bytes_per_s, 1e9, 1e13)
-    yield from _within(row, "power in W", chip.power_w, 0.5, 3000)
-    yield from _within(row, "year", chip.year, 2005, 2035)
-    yield from _within(row, "compute capability", chip.compute_capability, 2.0, 20.0)
-    yield from _within(row, "MIG slices", chip.mig_slices, 0, 16)
+    yield from _check_range(row, "memory in GB", chip.memory_gb, 0.001, 1024)
+    yield from _check_range(row, "bandwidth in bytes/s", chip.memory_bytes_per_s, 1e9, 5e13)
+    yield from _check_range(row, "link in bytes/s", chip.link_bytes_per_s, 1e9, 1e13)
+    yield from _check_range(row, "power in W", chip.power_w, 0.5, 3000)
+    yield from _check_range(row, "year", chip.year, 2005, 2035)
+    yield from _check_range(row, "compute capability", chip.compute_capability, 2.0, 20.0)
+    yield from _check_range(row, "MIG slices", chip.mig_slices, 0, 16)
     for precision, rate in chip.rates.items():
-        yield from _within(row, f"{precision} in FLOP/s", rate, 1e9, 1e17)
+        yield from _check_range(row, f"{precision} in FLOP/s", rate, 1e9, 1e17)
     conflict = "CONFLICT" in chip.fact.notes or "INT8" in chip.fact.notes
     for slower, faster in _ORDER:
         # Vector rates of chips without matrix units and derived CPU bounds follow their own order.
@@ -150,17 +150,17 @@ def check_chip(chip: Chip) -> Iterator[Complaint]:
 
 def check_machine(machine: Machine, chips: Mapping[str, Chip]) -> Iterator[Complaint]:
     row = f"machine {machine.provider} {machine.name}"
-    yield from _named(row, machine.provider, machine.name)
+    yield from _check_texts(row, machine.provider, machine.name)
     yield from check_fact(row, machine.fact, Machine.__dataclass_fields__)
     if machine.chip is not None and machine.chip not in chips:
         yield Complaint(row, CHIP_KNOWN, machine.chip)
     if machine.chip is None and not machine.fact.notes:
         yield Complaint(row, CHIP_EXPLAINED, "no note")
-    yield from _within(row, "chips", machine.chips, 0.01, 20000)
-    yield from _within(row, "vCPU", machine.vcpus, 0.25, 100000)
-    yield from _within(row, "memory in bytes", machine.memory_bytes, 2.0**28, 2.0**47)
-    yield from _within(row, "disk in bytes", machine.disk_bytes, 1e8, 1e16)
-    yield from _within(row, "network in bytes/s", machine.network_bytes_per_s, 1e6, 1e13)
+    yield from _check_range(row, "chips", machine.chips, 0.01, 20000)
+    yield from _check_range(row, "vCPU", machine.vcpus, 0.25, 100000)
+    yield from _check_range(row, "memory in bytes", machine.memory_bytes, 2.0**28, 2.0**47)
+    yield from _check_range(row, "disk in bytes", machine.disk_bytes, 1e8, 1e16)
+    yield from _check_range(row, "network in bytes/s", machine.network_bytes_per_s, 1e6, 1e13)
     chip = chips.get(machine.chip or "")
     if chip is not None:
         form = re.search(r"(pcie|nvl)(?![a-z])", machine.name, re.IGNORECASE)
@@ -168,28 +168,28 @@ def check_machine(machine: Machine, chips: Mapping[str, Chip]) -> Iterator[Compl
         if form and any(form[1].lower() in name.lower() for name in siblings) and form[1].lower() not in chip.name.lower():
             yield Complaint(row, "a form factor in the name agrees with the chip", f"{chip.name}")
     if chip is not None and chip.memory_gb and machine.chip_memory_bytes:
-        yield from _within(
+        yield from _check_range(
             row, "memory of a chip, of what the chip has", machine.chip_memory_bytes / 2**30 / chip.memory_gb, 0.04, 1.08
         )
 
 
 def check_region(region: Region) -> Iterator[Complaint]:
     row = f"region {region.provider} {region.name}"
-    yield from _named(row, region.provider, region.name)
+    yield from _check_texts(row, region.provider, region.name)
     yield from check_fact(row, region.fact, Region.__dataclass_fields__)
-    yield from _within(row, "latitude", region.latitude, -60, 75)
-    yield from _within(row, "longitude", region.longitude, -180, 180)
-    yield from _within(row, "grid carbon in g/kWh", region.grid_g_per_kwh, 0, 1200)
-    yield from _within(row, "PUE", region.pue, 1.0, 2.5)
+    yield from _check_range(row, "latitude", region.latitude, -60, 75)
+    yield from _check_range(row, "longitude", region.longitude, -180, 180)
+    yield from _check_range(row, "grid carbon in g/kWh", region.grid_g_per_kwh, 0, 1200)
+    yield from _check_range(row, "PUE", region.pue, 1.0, 2.5)
     if region.country is not None and not re.fullmatch("[A-Z]{3}", region.country):
         yield Complaint(row, "country is ISO alpha-3", region.country)
 
 
 def check_offer(offer: Offer) -> Iterator[Complaint]:
     row = f"offer {offer.provider} {offer.region} {offer.machine} {offer.purchase}"
-    yield from _named(row, offer.source or "-", offer.why or "-", offer.notes or "-")
-    yield from _within(row, "dearest price in USD/h", offer.usd_per_hour_max, 1e-4, 5000)
-    yield from _within(row, "price in USD/h", offer.usd_per_hour, 1e-4, 5000)
+    yield from _check_texts(row, offer.source or "-", offer.why or "-", offer.notes or "-")
+    yield from _check_range(row, "dearest price in USD/h", offer.usd_per_hour_max, 1e-4, 5000)
+    yield from _check_range(row, "price in USD/h", offer.usd_per_hour, 1e-4, 5000)
     if offer.usd_per_hour_max is not None and offer.usd_per_hour_max < offer.usd_per_hour:
         yield Complaint(row, "dearest zone not below the cheapest", f"{offer.usd_per_hour_max} < {offer.usd_per_hour}")
     if not _DATE.fullmatch(offer.as_of) or len(offer.as_of) != 10:
@@ -218,11 +218,11 @@ def far_off(catalog: Catalog, purchase: Purchase) -> list[int]:
     by_machine: dict[int, list[tuple[int, float]]] = {}
     for (machine, _), (i, price) in _prices(catalog, purchase).items():
         by_machine.setdefault(machine, []).append((i, price))
-    found = []
+    positions = []
     for rows in by_machine.values():
         middle = median(price for _, price in rows)
-        found += [i for i, price in rows if not middle / FAR <= price <= middle * FAR]
-    return found
+        positions += [i for i, price in rows if not middle / FAR <= price <= middle * FAR]
+    return positions
 
 
 def _prices(catalog: Catalog, purchase: Purchase) -> dict[tuple[int, int], tuple[int, float]]:

@@ -109,17 +109,19 @@ def _join(
         machine_rows[machine.key] = machine if known is None else richer(known, machine)
     region_rows = {region.key: region for region in (*packaged.regions, *regions)}
     for offer in (*offers, *own_offers):
-        here = (offer.provider, offer.region)
-        if here not in region_rows:
+        region_key = (offer.provider, offer.region)
+        if region_key not in region_rows:
             note = "known from its prices only: place, grid and PUE unknown"
-            region_rows[here] = Region(*here, fact=Fact((offer.source,), offer.as_of, (), note))
+            region_rows[region_key] = Region(*region_key, fact=Fact((offer.source,), offer.as_of, (), note))
     columns = Offers(tuple(machine_rows), tuple(region_rows))
     if prices:
         own = {offer.key: offer for offer in own_offers}
-        brought = {offer.key: offer for offer in offers if offer.key not in own}
-        read_offers(data, columns, brought, own)
-        append(columns, (*brought.values(), *own.values()))
-    return Catalog(all_chips, tuple(machine_rows.values()), tuple(region_rows.values()), columns, data)
+        feed_offers = {offer.key: offer for offer in offers if offer.key not in own}
+        read_offers(data, columns, feed_offers, own)
+        append(columns, (*feed_offers.values(), *own.values()))
+    return Catalog(
+        chips=all_chips, machines=tuple(machine_rows.values()), regions=tuple(region_rows.values()), offers=columns, data=data
+    )
 
 
 _OF_THE_CHIP = ("chip_memory_bytes", "link", "pcie_gen")
@@ -186,45 +188,45 @@ def _chip(row: Mapping[str, str]) -> Chip:
     memory = _float(row["memory_gb"])
     rates = {p: float(row[column]) * 1e12 for p, column in _RATE_COLUMNS if row[column]}
     silicon = Silicon(
-        _int(row["cores"]),
-        _int(row["tensor_cores"]),
-        _int(row["rt_cores"]),
-        _int(row["units"]),
-        _float(row["base_mhz"]),
-        _float(row["boost_mhz"]),
-        _int(row["memory_bus_bits"]),
-        _float(row["l2_mb"], 2.0**20),
-        _float(row["process_nm"]),
-        _float(row["die_mm2"]),
-        _float(row["transistors_m"], 1e6),
-        _int(row["encoders"]),
-        _int(row["decoders"]),
+        cores=_int(row["cores"]),
+        tensor_cores=_int(row["tensor_cores"]),
+        rt_cores=_int(row["rt_cores"]),
+        units=_int(row["units"]),
+        base_mhz=_float(row["base_mhz"]),
+        boost_mhz=_float(row["boost_mhz"]),
+        memory_bus_bits=_int(row["memory_bus_bits"]),
+        l2_bytes=_float(row["l2_mb"], 2.0**20),
+        process_nm=_float(row["process_nm"]),
+        die_mm2=_float(row["die_mm2"]),
+        transistors=_float(row["transistors_m"], 1e6),
+        encoders=_int(row["encoders"]),
+        decoders=_int(row["decoders"]),
     )
     return Chip(
-        row["name"],
-        row["vendor"],
-        kind,
-        row["family"],
-        row["architecture"],
-        tuple(alias for alias in row["aliases"].split("|") if alias),
-        row["common"] == "yes",
-        _float(row["compute_capability"]),
-        row["target"] or None,
-        _int(row["year"]),
-        memory,
-        _float(row["reported_gib"], _GIB) or usable_memory(memory, row["inline_ecc"] == "yes"),
-        row["memory_type"] or None,
-        _float(row["memory_gb_per_s"], 1e9),
-        rates,
-        row["interconnect"] or None,
-        _float(row["link_gb_per_s"], 1e9),
-        _int(row["pcie_gen"]),
-        _float(row["power_w"]),
-        _int(row["mig_slices"]),
-        silicon,
-        _float(row["launch_price_usd"]),
-        row["launch_price_basis"] or None,
-        _fact(row),
+        name=row["name"],
+        vendor=row["vendor"],
+        kind=kind,
+        family=row["family"],
+        architecture=row["architecture"],
+        aliases=tuple(alias for alias in row["aliases"].split("|") if alias),
+        common=row["common"] == "yes",
+        compute_capability=_float(row["compute_capability"]),
+        target=row["target"] or None,
+        year=_int(row["year"]),
+        memory_gb=memory,
+        memory_bytes=_float(row["reported_gib"], _GIB) or usable_memory(memory, row["inline_ecc"] == "yes"),
+        memory_type=row["memory_type"] or None,
+        memory_bytes_per_s=_float(row["memory_gb_per_s"], 1e9),
+        rates=rates,
+        interconnect=row["interconnect"] or None,
+        link_bytes_per_s=_float(row["link_gb_per_s"], 1e9),
+        pcie_gen=_int(row["pcie_gen"]),
+        power_w=_float(row["power_w"]),
+        mig_slices=_int(row["mig_slices"]),
+        silicon=silicon,
+        launch_price_usd=_float(row["launch_price_usd"]),
+        launch_price_basis=row["launch_price_basis"] or None,
+        fact=_fact(row),
     )
 
 
@@ -255,30 +257,30 @@ def _of_chip(inferred: Iterable[str]) -> tuple[str, ...]:
 
 def _bare(name: str, vendor: str, kind: ChipKind, architecture: str, fact: Fact) -> Chip:
     return Chip(
-        name,
-        vendor,
-        kind,
-        name,
-        architecture,
-        (),
-        True,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        {},
-        None,
-        None,
-        None,
-        None,
-        None,
-        Silicon(),
-        None,
-        None,
-        fact,
+        name=name,
+        vendor=vendor,
+        kind=kind,
+        family=name,
+        architecture=architecture,
+        aliases=(),
+        common=True,
+        compute_capability=None,
+        target=None,
+        year=None,
+        memory_gb=None,
+        memory_bytes=None,
+        memory_type=None,
+        memory_bytes_per_s=None,
+        rates={},
+        interconnect=None,
+        link_bytes_per_s=None,
+        pcie_gen=None,
+        power_w=None,
+        mig_slices=None,
+        silicon=Silicon(),
+        launch_price_usd=None,
+        launch_price_basis=None,
+        fact=fact,
     )
 
 
@@ -343,25 +345,25 @@ def read_machines(data: Path = DATA) -> Iterator[Machine]:
             notes,
         ) in reader:
             yield Machine(
-                provider,
-                name,
-                chip or None,
-                _float(chips),
-                _float(chip_memory, _GIB),
-                _float(vcpus),
-                _float(memory, _GIB),
-                _float(disk, 1e9),
-                _float(network, _GBIT),
-                _float(baseline, _GBIT),
-                fabric or None,
-                _fabric_speed(fabric),
-                link or None,
-                _int(pcie),
-                arch or None,
-                _float(storage, _GBIT),
-                _int(year),
-                retired == "yes",
-                Fact(tuple(sources.split("|")), as_of, tuple(inferred.split()), notes),
+                provider=provider,
+                name=name,
+                chip=chip or None,
+                chips=_float(chips),
+                chip_memory_bytes=_float(chip_memory, _GIB),
+                vcpus=_float(vcpus),
+                memory_bytes=_float(memory, _GIB),
+                disk_bytes=_float(disk, 1e9),
+                network_bytes_per_s=_float(network, _GBIT),
+                network_baseline_bytes_per_s=_float(baseline, _GBIT),
+                fabric=fabric or None,
+                fabric_bytes_per_s=_fabric_speed(fabric),
+                link=link or None,
+                pcie_gen=_int(pcie),
+                cpu_arch=arch or None,
+                storage_bytes_per_s=_float(storage, _GBIT),
+                year=_int(year),
+                retired=retired == "yes",
+                fact=Fact(tuple(sources.split("|")), as_of, tuple(inferred.split()), notes),
             )
 
 
@@ -374,17 +376,17 @@ def _fabric_speed(fabric: str) -> float | None:
 def read_regions(data: Path = DATA) -> Iterator[Region]:
     for row in _rows(data / "regions.csv"):
         yield Region(
-            row["provider"],
-            row["name"],
-            row["location"] or None,
-            row["country"] or None,
-            _float(row["latitude"]),
-            _float(row["longitude"]),
-            _float(row["grid_g_per_kwh"]),
-            _int(row["grid_year"]),
-            _float(row["marginal_g_per_kwh"]),
-            _float(row["ccf_g_per_kwh"]),
-            _float(row["pue"]),
-            row["pue_basis"] or None,
-            _fact(row),
+            provider=row["provider"],
+            name=row["name"],
+            location=row["location"] or None,
+            country=row["country"] or None,
+            latitude=_float(row["latitude"]),
+            longitude=_float(row["longitude"]),
+            grid_g_per_kwh=_float(row["grid_g_per_kwh"]),
+            grid_year=_int(row["grid_year"]),
+            marginal_g_per_kwh=_float(row["marginal_g_per_kwh"]),
+            second_opinion_g_per_kwh=_float(row["ccf_g_per_kwh"]),
+            pue=_float(row["pue"]),
+            pue_basis=row["pue_basis"] or None,
+            fact=_fact(row),
         )

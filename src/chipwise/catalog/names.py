@@ -122,10 +122,10 @@ class Names:
 
     def chips(self, text: str) -> tuple[Chip, ...]:
         """All chips a filter by this name means; UnknownName with the nearest when there is none."""
-        found = self.chips_or_none(text)
-        if found is None:
+        chips = self.chips_or_none(text)
+        if chips is None:
             raise UnknownName("chip", text, self.nearest_chips(text))
-        return found
+        return chips
 
     def chips_or_none(self, text: str) -> tuple[Chip, ...] | None:
         """A chip's own name, a family or a line (`h100`, `trainium`), a family with memory and form (`A100 80GB`), an alias."""
@@ -145,11 +145,11 @@ class Names:
     def chips_of(self, text: str) -> tuple[Chip, ...] | None:
         """As `chips_or_none`, and a vendor's name means all accelerators that it makes (`amd` no EPYC): for limits, where one
         chip is not what is asked."""
-        found = self.chips_or_none(text)
+        matches = self.chips_or_none(text)
         vendor = _VENDORS.get(fold(text), fold(text))
         chips = self.catalog.chips.values()
-        mine = tuple(chip for chip in chips if fold(chip.vendor) == vendor and chip.kind is not ChipKind.CPU)
-        return found if found is not None else mine or None
+        vendor_chips = tuple(chip for chip in chips if fold(chip.vendor) == vendor and chip.kind is not ChipKind.CPU)
+        return matches if matches is not None else vendor_chips or None
 
     def _described(self, name: str) -> tuple[Chip, ...]:
         """`h10080gbhbm3`, `a100sxm480gb`: the members of the longest family that the rest of the name fits."""
@@ -158,27 +158,27 @@ class Names:
             words = re.findall(r"sxm\d?|pcie|nvl|oam|hbm\d?e?|\d{2,}(?:gb?)?|gpus?|ac", rest)
             if not rest or "".join(words) != rest:
                 continue
-            found = [self.catalog.chips[member] for member in self._groups[family]]
+            candidates = [self.catalog.chips[member] for member in self._groups[family]]
             for word in words:
-                found = [chip for chip in found if _fits(chip, word)]
-            if found:
-                return tuple(found)
+                candidates = [chip for chip in candidates if _fits(chip, word)]
+            if candidates:
+                return tuple(candidates)
         return ()
 
     def one_chip(self, text: str) -> OneChip:
         """Exactly one chip: the common form of a family, and a sentence that says so."""
-        found = self.chips(text)
+        candidates = self.chips(text)
         # The marked form of a family; of several generations the one in most machines; else the one with most memory.
-        common = [chip for chip in found if chip.common]
+        common = [chip for chip in candidates if chip.common]
         machines = [machine.chip for machine in self.catalog.machines] if len(common) > 1 else []
         chosen = max(
-            common or found,
+            common or candidates,
             key=lambda chip: (machines.count(chip.name), chip.year or 0) if common else (chip.memory_gb or 0.0, 0),
         )
-        if len(found) == 1 or fold(text) == fold(chosen.name):
+        if len(candidates) == 1 or fold(text) == fold(chosen.name):
             return OneChip(chosen, None)
-        others = ", ".join(chip.name for chip in found if chip is not chosen)
-        return OneChip(chosen, f"{text} is taken as {chosen.name}, the most common form; there are also {others}.")
+        alternatives = ", ".join(chip.name for chip in candidates if chip is not chosen)
+        return OneChip(chosen, f"{text} is taken as {chosen.name}, the most common form; there are also {alternatives}.")
 
     def nearest_chips(self, text: str) -> tuple[str, ...]:
         names = (*self.catalog.chips, *(chip.family for chip in self.catalog.chips.values()))
@@ -193,10 +193,10 @@ class Names:
 
     def machines(self, text: str) -> tuple[Machine, ...]:
         """All machines a name or a family name (`p5`, `a3`, `trn1`) means."""
-        found = self.machines_or_none(text)
-        if found is None:
+        machines = self.machines_or_none(text)
+        if machines is None:
             raise UnknownName("machine", text, self.nearest_machines(text))
-        return found
+        return machines
 
     def chip_within(self, name: str) -> str | None:
         """The chip for a name as people, drivers and tables write it, of a machine, or within a longer name."""
@@ -213,15 +213,15 @@ class Names:
     def machines_or_none(self, text: str) -> tuple[Machine, ...] | None:
         before, mark, after = re.sub(r"[\s/:]+", "\0", text.strip(), count=1).partition("\0")
         if mark and (provider := self._providers.get(fold(before))) is not None:
-            mine = tuple(machine for machine in self._machines_called(after) or () if machine.provider == provider)
-            return mine or None
+            provider_machines = tuple(machine for machine in self._machines_called(after) or () if machine.provider == provider)
+            return provider_machines or None
         return self._machines_called(text)
 
     def _machines_called(self, text: str) -> tuple[Machine, ...] | None:
         name = fold(re.sub(r"\.(\d*)xl$", r".\1xlarge", text.strip().lower().removeprefix("ml.")))
-        found = self._machines.get(name) or self._machines.get("standard" + name) or self._machines.get("tpu" + name)
-        found = found or self._families.get(name)
-        return None if found is None else tuple(self.catalog.machines[i] for i in found)
+        positions = self._machines.get(name) or self._machines.get("standard" + name) or self._machines.get("tpu" + name)
+        positions = positions or self._families.get(name)
+        return None if positions is None else tuple(self.catalog.machines[i] for i in positions)
 
     def machines_of_longer_family(self, text: str) -> tuple[Machine, ...]:
         """`p4` -> the machines of p4d and p4de: families that only add attributes to what was typed."""
@@ -235,22 +235,22 @@ class Names:
     # -- providers and regions
 
     def provider(self, text: str) -> str:
-        found = self._providers.get(fold(text))
-        if found is None:
+        provider = self._providers.get(fold(text))
+        if provider is None:
             raise UnknownName(
                 "provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}."
             )
-        return found
+        return provider
 
     def provider_or_none(self, text: str) -> str | None:
         return self._providers.get(fold(text))
 
     def regions(self, text: str) -> tuple[Region, ...]:
-        found = self.regions_or_none(text)
-        if found is None:
+        regions = self.regions_or_none(text)
+        if regions is None:
             known = (word for region in self.catalog.regions for word in (region.name, region.country) if word)
             raise UnknownName("region or country", text, nearest(text, known))
-        return found
+        return regions
 
     def regions_or_none(self, text: str) -> tuple[Region, ...] | None:
         """By name, `provider/name`, a country in any spelling, or EU and EEA as groups of countries."""
@@ -264,8 +264,8 @@ class Names:
         place = country_of(text)
         inside = members(place) if place else frozenset[str]()
         # us-east-1 is one region and us-east1 another: separators count unless nothing is spelled so.
-        found = tuple(r for r in self.catalog.regions if r.name.casefold() == wanted or r.country in inside)
-        return found or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or None
+        matches = tuple(r for r in self.catalog.regions if r.name.casefold() == wanted or r.country in inside)
+        return matches or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or None
 
 
 def _without_brands(text: str) -> Iterable[str]:
@@ -305,14 +305,14 @@ def machine_families(machine: Machine) -> tuple[str, ...]:
         case "aws":
             family = machine.name.partition(".")[0]
             letters = re.match("[a-z]+", family)
-            whole = (letters[0],) if letters and len(letters[0]) > 1 else ()  # trn, inf, hpc
-            return tuple(dict.fromkeys((family, family.partition("-")[0], *whole)))
+            line = (letters[0],) if letters and len(letters[0]) > 1 else ()  # trn, inf, hpc
+            return tuple(dict.fromkeys((family, family.partition("-")[0], *line)))
         case "gcp":
             parts = machine.name.split("-")
             return tuple(dict.fromkeys((parts[0], "-".join(parts[:2])))) if len(parts) > 1 else (machine.name,)
         case "azure":
-            found = re.fullmatch(r"Standard_([A-Z]+)\d+([a-z]*)(?:-\d+)?((?:_[A-Za-z0-9]+)*)", machine.name)
-            return (found[1] + found[3], found[1] + found[2] + found[3]) if found else ()
+            parts_match = re.fullmatch(r"Standard_([A-Z]+)\d+([a-z]*)(?:-\d+)?((?:_[A-Za-z0-9]+)*)", machine.name)
+            return (parts_match[1] + parts_match[3], parts_match[1] + parts_match[2] + parts_match[3]) if parts_match else ()
         case "oci":
             parts = machine.name.split(".")
             return tuple(".".join(parts[:n]) for n in (2, 3) if len(parts) > n)

@@ -135,20 +135,20 @@ class Offers(Sequence[Offer]):
             return [self[i] for i in range(*index.indices(len(self)))]
         provider, machine = self.machine_keys[self.machine[index]]
         top = self.price_max[index]
-        why, source, notes, usual = self.texts[self.text[index]]
+        reason, source, notes, usual = self.texts[self.text[index]]
         return Offer(
-            provider,
-            machine,
-            self.region_keys[self.region[index]][1],
-            PURCHASES[self.purchase[index]],
-            self.price[index],
-            iso_day(self.as_of[index]),
-            None if top != top else top,
-            VERDICTS[self.verdict[index]],
-            why,
-            source,
-            notes,
-            float(usual) if usual else None,
+            provider=provider,
+            machine=machine,
+            region=self.region_keys[self.region[index]][1],
+            purchase=PURCHASES[self.purchase[index]],
+            usd_per_hour=self.price[index],
+            as_of=iso_day(self.as_of[index]),
+            usd_per_hour_max=None if top != top else top,
+            verdict=VERDICTS[self.verdict[index]],
+            why=reason,
+            source=source,
+            notes=notes,
+            usual_usd_per_hour=float(usual) if usual else None,
         )
 
     def __iter__(self) -> Iterator[Offer]:

@@ -63,7 +63,7 @@ _OPTIONS = (
 
 class _Odd(NamedTuple):
     verdict: Verdict
-    why: str
+    reason: str
     usual: str
 
 
@@ -75,18 +75,18 @@ class _Days(dict[str, int]):
         return number
 
 
-def read_offers(data: Path, into: Offers, brought: dict[OfferKey, Offer], own: Mapping[OfferKey, Offer]) -> None:
-    """Packaged offers into the columns, without those that are replaced; `brought` loses what is older than ours."""
-    machines, regions = _by_provider(into.machine_keys), _by_provider(into.region_keys)
+def read_offers(data: Path, columns: Offers, feed_offers: dict[OfferKey, Offer], own: Mapping[OfferKey, Offer]) -> None:
+    """Packaged offers into the columns, without those that are replaced; `feed_offers` loses what is older than ours."""
+    machines, regions = _by_provider(columns.machine_keys), _by_provider(columns.region_keys)
     verdicts = _read_verdicts(data)
-    known: dict[Text, int] = {into.texts[0]: 0}
+    known: dict[Text, int] = {columns.texts[0]: 0}
 
     def text_of(text: Text) -> int:
-        found = known.get(text)
-        if found is None:
-            found = known[text] = len(into.texts)
-            into.texts.append(text)
-        return found
+        position = known.get(text)
+        if position is None:
+            position = known[text] = len(columns.texts)
+            columns.texts.append(text)
+        return position
 
     days = _Days()
     for path in sorted((data / "offers").glob("*.csv")):
@@ -96,7 +96,7 @@ def read_offers(data: Path, into: Offers, brought: dict[OfferKey, Offer], own: M
         places = _Places(machines.get(provider, {}), regions.get(provider, {}))
         check_header(path, header, OFFER_COLUMNS)
         try:
-            _read_file(provider, rows, places, verdicts.get(provider, {}), text_of, days, into, brought, own)
+            _read_file(provider, rows, places, verdicts.get(provider, {}), text_of, days, columns, feed_offers, own)
         except (KeyError, ValueError, IndexError) as error:
             raise _blamed(path, rows, places) from error
 
@@ -107,10 +107,10 @@ class _Places(NamedTuple):
 
 
 def _by_provider(keys: Sequence[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    positions: dict[str, dict[str, int]] = {}
     for i, (provider, name) in enumerate(keys):
-        found.setdefault(provider, {})[name] = i
-    return found
+        positions.setdefault(provider, {})[name] = i
+    return positions
 
 
 def _read_file(
@@ -120,45 +120,45 @@ def _read_file(
     verdicts: Mapping[tuple[str, str], Mapping[Purchase, _Odd]],
     text_of: Callable[[Text], int],
     days: _Days,
-    into: Offers,
-    brought: dict[OfferKey, Offer],
+    offers: Offers,
+    feed_offers: dict[OfferKey, Offer],
     own: Mapping[OfferKey, Offer],
 ) -> None:
     columns = list(zip(*rows, strict=True))
     if not columns:
         return
-    what = [places.machines[name] for name in columns[MACHINE]]
-    where = [places.regions[name] for name in columns[REGION]]
+    machine_positions = [places.machines[name] for name in columns[MACHINE]]
+    region_positions = [places.regions[name] for name in columns[REGION]]
     plain = [text_of(("", source, notes, "")) for source, notes in zip(columns[SOURCE], columns[NOTES], strict=True)]
-    here = zip(columns[REGION], columns[MACHINE], strict=True)
-    odd = {i: verdicts[key] for i, key in enumerate(here) if key in verdicts} if verdicts else {}
+    keys = zip(columns[REGION], columns[MACHINE], strict=True)
+    odd = {i: verdicts[key] for i, key in enumerate(keys) if key in verdicts} if verdicts else {}
     for option in _OPTIONS:
         prices = columns[option.price]
         picked = [i for i, price in enumerate(prices) if price]
-        if brought or own:
-            picked = [i for i in picked if not _replaced(provider, rows[i], option, odd.get(i, {}), brought, own)]
+        if feed_offers or own:
+            picked = [i for i in picked if not _replaced(provider, rows[i], option, odd.get(i, {}), feed_offers, own)]
         if not picked:
             continue
-        start = len(into)
-        when, sources = columns[option.day], columns[option.source]
-        into.machine.extend([what[i] for i in picked])
-        into.region.extend([where[i] for i in picked])
-        into.purchase.extend(array("b", [PURCHASES.index(option.purchase)]) * len(picked))
-        into.price_max.extend(_tops(columns[SPOT_MAX], picked, option))
-        into.as_of.extend([days[when[i]] for i in picked])
-        into.verdict.extend(array("b", bytes(len(picked))))
-        into.text.extend(
+        start = len(offers)
+        price_days, sources = columns[option.day], columns[option.source]
+        offers.machine.extend([machine_positions[i] for i in picked])
+        offers.region.extend([region_positions[i] for i in picked])
+        offers.purchase.extend(array("b", [PURCHASES.index(option.purchase)]) * len(picked))
+        offers.price_max.extend(_tops(columns[SPOT_MAX], picked, option))
+        offers.as_of.extend([days[price_days[i]] for i in picked])
+        offers.verdict.extend(array("b", bytes(len(picked))))
+        offers.text.extend(
             [
                 plain[i] if option.source == SOURCE or not sources[i] else text_of(("", sources[i], rows[i][NOTES], ""))
                 for i in picked
             ]
         )
-        into.price.extend([float(prices[i]) for i in picked])  # last: the length of the table is that of its prices
-        for at, i in enumerate(picked, start) if odd else ():
+        offers.price.extend([float(prices[i]) for i in picked])  # last: the length of the table is that of its prices
+        for position, i in enumerate(picked, start) if odd else ():
             if i in odd and option.purchase in odd[i]:
-                found = odd[i][option.purchase]
-                into.verdict[at] = VERDICTS.index(found.verdict)
-                into.text[at] = text_of((found.why, sources[i] or rows[i][SOURCE], rows[i][NOTES], found.usual))
+                remark = odd[i][option.purchase]
+                offers.verdict[position] = VERDICTS.index(remark.verdict)
+                offers.text[position] = text_of((remark.reason, sources[i] or rows[i][SOURCE], rows[i][NOTES], remark.usual))
 
 
 def _tops(column: Sequence[str], picked: list[int], option: _Option) -> array[float]:
@@ -174,7 +174,7 @@ def _replaced(
     row: list[str],
     option: _Option,
     odd: Mapping[Purchase, _Odd],
-    brought: dict[OfferKey, Offer],
+    feed_offers: dict[OfferKey, Offer],
     own: Mapping[OfferKey, Offer],
 ) -> bool:
     """Whether another offer takes the place of a packaged one; one that feeds brought and that is older is dropped instead.
@@ -184,65 +184,65 @@ def _replaced(
     key = (provider, row[MACHINE], row[REGION], option.purchase)
     if key in own:
         return True
-    offer = brought.get(key)
+    offer = feed_offers.get(key)
     if offer is None:
         return False
     if offer.as_of < row[option.day]:
-        del brought[key]
+        del feed_offers[key]
         return False
-    found, price = odd.get(option.purchase), float(row[option.price])
+    remark, price = odd.get(option.purchase), float(row[option.price])
     near = price / 3 <= offer.usd_per_hour <= price * 3
-    if found is not None and found.verdict in NEVER_WIN and offer.verdict is Verdict.FINE and near:
-        brought[key] = replace(offer, verdict=found.verdict, why=found.why)
+    if remark is not None and remark.verdict in NEVER_WIN and offer.verdict is Verdict.FINE and near:
+        feed_offers[key] = replace(offer, verdict=remark.verdict, why=remark.reason)
     return True
 
 
 def _read_verdicts(data: Path) -> dict[str, dict[tuple[str, str], dict[Purchase, _Odd]]]:
     """What is odd about prices: by provider, then by region and machine, then by purchase option."""
-    found: dict[str, dict[tuple[str, str], dict[Purchase, _Odd]]] = {}
+    remarks: dict[str, dict[tuple[str, str], dict[Purchase, _Odd]]] = {}
     verdicts, purchases = {str(verdict): verdict for verdict in VERDICTS}, {str(purchase): purchase for purchase in PURCHASES}
     with (data / "verdicts.csv").open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         next(reader)
-        for provider, region, machine, purchase, verdict, usual, why, _ in reader:
-            options = found.setdefault(provider, {}).setdefault((region, machine), {})
-            options[purchases[purchase]] = _Odd(verdicts[verdict], why, usual)
-    return found
+        for provider, region, machine, purchase, verdict, usual, reason, _ in reader:
+            options = remarks.setdefault(provider, {}).setdefault((region, machine), {})
+            options[purchases[purchase]] = _Odd(verdicts[verdict], reason, usual)
+    return remarks
 
 
 def _blamed(path: Path, rows: list[list[str]], places: _Places) -> InvalidFile:
     """The row that cannot be read, for whoever edited the data."""
     for line, row in enumerate(rows, 2):
-        told = None
+        flaw = None
         if len(row) != len(OFFER_COLUMNS):
-            told = f"{len(row)} cells in {len(OFFER_COLUMNS)} columns"
+            flaw = f"{len(row)} cells in {len(OFFER_COLUMNS)} columns"
         elif row[MACHINE] not in places.machines:
-            told = f"no machine of {path.stem} is called {row[MACHINE]!r}: add it to machines.csv"
+            flaw = f"no machine of {path.stem} is called {row[MACHINE]!r}: add it to machines.csv"
         elif row[REGION] not in places.regions:
-            told = f"no region of {path.stem} is called {row[REGION]!r}: add it to regions.csv"
+            flaw = f"no region of {path.stem} is called {row[REGION]!r}: add it to regions.csv"
         else:
             for option in _OPTIONS:
                 try:
                     _ = float(row[option.price] or 0), int(row[option.day].replace("-", "") or 0) if row[option.price] else 0
                 except ValueError as error:
-                    told = str(error)
-        if told:
-            return InvalidFile(str(path), [Problem("", told, line)])
+                    flaw = str(error)
+        if flaw:
+            return InvalidFile(str(path), [Problem("", flaw, line)])
     return InvalidFile(str(path), [Problem("", "this file cannot be read as offers")])
 
 
-def append(into: Offers, offers: Sequence[Offer]) -> None:
+def append(columns: Offers, offers: Sequence[Offer]) -> None:
     """Further offers, whose machines and regions the columns know."""
-    machines = {key: i for i, key in enumerate(into.machine_keys)}
-    regions = {key: i for i, key in enumerate(into.region_keys)}
+    machines = {key: i for i, key in enumerate(columns.machine_keys)}
+    regions = {key: i for i, key in enumerate(columns.region_keys)}
     for offer in offers:
-        into.machine.append(machines[offer.provider, offer.machine])
-        into.region.append(regions[offer.provider, offer.region])
-        into.purchase.append(PURCHASES.index(offer.purchase))
-        into.price_max.append(float("nan") if offer.usd_per_hour_max is None else offer.usd_per_hour_max)
-        into.as_of.append(int(offer.as_of.replace("-", "")))
-        into.verdict.append(VERDICTS.index(offer.verdict))
-        into.text.append(len(into.texts))
-        into.price.append(offer.usd_per_hour)
+        columns.machine.append(machines[offer.provider, offer.machine])
+        columns.region.append(regions[offer.provider, offer.region])
+        columns.purchase.append(PURCHASES.index(offer.purchase))
+        columns.price_max.append(float("nan") if offer.usd_per_hour_max is None else offer.usd_per_hour_max)
+        columns.as_of.append(int(offer.as_of.replace("-", "")))
+        columns.verdict.append(VERDICTS.index(offer.verdict))
+        columns.text.append(len(columns.texts))
+        columns.price.append(offer.usd_per_hour)
         usual = "" if offer.usual_usd_per_hour is None else repr(offer.usual_usd_per_hour)
-        into.texts.append((offer.why, offer.source, offer.notes, usual))
+        columns.texts.append((offer.why, offer.source, offer.notes, usual))

@@ -14,7 +14,7 @@ from chipwise.catalog.tables import read_rows
 from chipwise.countries import members
 
 
-class Place(NamedTuple):
+class PopulationPoint(NamedTuple):
     """A point that stands for so many people of a country."""
 
     country: str  # ISO 3166 alpha-3
@@ -26,11 +26,11 @@ class Place(NamedTuple):
 
 
 @cache
-def places(data: Path) -> tuple[Place, ...]:
-    return tuple(read_rows(data / "tables" / "places.csv", Place))
+def places(data: Path) -> tuple[PopulationPoint, ...]:
+    return tuple(read_rows(data / "tables" / "places.csv", PopulationPoint))
 
 
-def standing_for(data: Path, origin: str) -> tuple[Place, ...]:
+def standing_for(data: Path, origin: str) -> tuple[PopulationPoint, ...]:
     """The points of a country, a group or a continent; none where the table has none."""
     inside = members(origin)
     return tuple(one for one in places(data) if one.country in inside or one.continent == origin)

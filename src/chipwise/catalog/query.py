@@ -74,8 +74,8 @@ def chip_memory(catalog: Catalog, machine: Machine) -> float | None:
     if stated is None:
         return chip.memory_bytes
     # The same part: what a program can be given, rather than the figure on the box.
-    whole = chip.memory_gb is not None and abs(stated / 2.0**30 - chip.memory_gb) < 0.5
-    return chip.memory_bytes if whole else stated
+    is_whole_chip = chip.memory_gb is not None and abs(stated / 2.0**30 - chip.memory_gb) < 0.5
+    return chip.memory_bytes if is_whole_chip else stated
 
 
 def accelerator_memory(catalog: Catalog, machine: Machine) -> float | None:
@@ -83,10 +83,10 @@ def accelerator_memory(catalog: Catalog, machine: Machine) -> float | None:
     memory = chip_memory(catalog, machine)
     if memory is None or machine.chips is None or machine.chip is None:
         return None
-    whole = catalog.chips[machine.chip].memory_gb
-    if whole is None or memory / 2.0**30 > 0.9 * whole:
+    full_gb = catalog.chips[machine.chip].memory_gb
+    if full_gb is None or memory / 2.0**30 > 0.9 * full_gb:
         return memory * machine.chips
-    return memory * max(1, round(machine.chips * whole * 2.0**30 / memory))
+    return memory * max(1, round(machine.chips * full_gb * 2.0**30 / memory))
 
 
 def _fits(catalog: Catalog, machine: Machine, query: MachineQuery) -> bool:
@@ -120,37 +120,37 @@ def find_offers(catalog: Catalog, query: OfferQuery) -> list[int]:
     """Positions of the offers that fit, in the order asked for; what can never win comes last."""
     offers = catalog.offers
     wanted = query.machines
-    found: Sequence[int] = range(len(offers))
+    positions: Sequence[int] = range(len(offers))
     if wanted != MachineQuery():
         good = frozenset(find_machines(catalog, wanted))
-        found = [i for i, machine in enumerate(offers.machine) if machine in good]
+        positions = [i for i, machine in enumerate(offers.machine) if machine in good]
     if query.regions is not None:
         places = {catalog.region_index[key] for key in query.regions if key in catalog.region_index}
-        found = [i for i in found if offers.region[i] in places]
+        positions = [i for i in positions if offers.region[i] in places]
     if query.purchases is not None:
         codes = {PURCHASES.index(purchase) for purchase in query.purchases}
-        found = [i for i in found if offers.purchase[i] in codes]
+        positions = [i for i in positions if offers.purchase[i] in codes]
     if query.max_usd_per_hour is not None:
-        found = [i for i in found if offers.price[i] <= query.max_usd_per_hour]
+        positions = [i for i in positions if offers.price[i] <= query.max_usd_per_hour]
     if query.oldest is not None:
-        found = [i for i in found if offers.as_of[i] >= query.oldest]
+        positions = [i for i in positions if offers.as_of[i] >= query.oldest]
     if query.max_usd_per_chip_hour is not None:
         limit = query.max_usd_per_chip_hour
-        found = [i for i in found if (by_chip := _per_chip(catalog, i)) is not None and by_chip <= limit]
+        positions = [i for i in positions if (by_chip := _per_chip(catalog, i)) is not None and by_chip <= limit]
     is_real = offers.verdict.tobytes().translate(_IS_REAL)
-    real = [i for i in found if is_real[i]]
-    doubtful = [] if query.real_only or len(real) == len(found) else [i for i in found if not is_real[i]]
+    real = [i for i in positions if is_real[i]]
+    doubtful = [] if query.real_only or len(real) == len(positions) else [i for i in positions if not is_real[i]]
     key = _order(catalog, query.order)
     return [*_sorted(real, key, query.descending), *_sorted(doubtful, key, query.descending)]
 
 
-def _sorted(found: list[int], key: Callable[[int], Any], descending: bool) -> list[int]:
+def _sorted(positions: list[int], key: Callable[[int], Any], descending: bool) -> list[int]:
     """In order; what has no value to sort by comes last either way."""
     try:
-        return sorted(found, key=key, reverse=descending)
+        return sorted(positions, key=key, reverse=descending)
     except TypeError:  # None does not compare: rare, so it is looked for only then
-        unknown = [i for i in found if key(i) is None]
-        return [*sorted((i for i in found if key(i) is not None), key=key, reverse=descending), *unknown]
+        unknown = [i for i in positions if key(i) is None]
+        return [*sorted((i for i in positions if key(i) is not None), key=key, reverse=descending), *unknown]
 
 
 def cheapest(catalog: Catalog, query: OfferQuery, fresh_since: int, per_chip: bool = False) -> dict[Purchase, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Duration, Whole
+from chipwise.cli.options import Duration, Listing, Whole, played
 
 if TYPE_CHECKING:
     from chipwise.api.measure.bench import Result
@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("workload", metavar="WORKLOAD.yaml")
-@click.option("--on", multiple=True, required=True, metavar="PLACE", help="Where to run it; repeat for several.")
+@click.option(
+    "--on",
+    cls=Listing,
+    names=played,
+    multiple=True,
+    required=True,
+    metavar="PLACE",
+    help="Where to run it: {names}, or a name of engines.yaml; repeat for several.",
+)
 @click.option("--repeat", type=Whole(1, 100), default=1, help="Runs at each place; their spread is shown.")
 @click.option("--steps", type=Whole(1, 10**9), default=None, help="Of chipwise.job to do in each run; all unless given.")
 @click.option("--longest", type=Duration(), default=None, help="That one run is watched, as 2m; then it is stopped.")
@@ -108,7 +116,7 @@ def _check(out: Path | None) -> None:
 
 def _show(found: list[Result]) -> None:
     from chipwise.cli import text
-    from chipwise.units import show_seconds
+    from chipwise.text import duration
 
     units = list(dict.fromkeys(one.unit for one in found if one.unit)) or ["steps"]
     per, scale = ("million ", 1e6) if units[0] == "tokens" else ("", 1.0)
@@ -132,7 +140,7 @@ def _show(found: list[Result]) -> None:
                 text.number(high) if isinstance(high, float) else "",
                 "" if one.ratio is None else f"{one.ratio:.2f}",
                 "-" if one.usd_per_unit is None else _dollars(one.usd_per_unit * scale),
-                "" if one.seconds is None else show_seconds(one.seconds),
+                "" if one.seconds is None else duration(one.seconds),
                 "" if one.formula else str(one.attempts),
             ]
         )
@@ -154,9 +162,9 @@ def _show(found: list[Result]) -> None:
 
 def _dollars(usd: float) -> str:
     """A step of a processor costs so little that its noughts would take the room of all else."""
-    from chipwise.units import show_number
+    from chipwise.text import number as number_text
 
-    return show_number(usd) if usd >= 1e-4 else f"{usd:.2e}"
+    return number_text(usd) if usd >= 1e-4 else f"{usd:.2e}"
 
 
 def _singular(unit: str) -> str:

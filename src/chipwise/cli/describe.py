@@ -24,13 +24,14 @@ def describe(job: str, as_json: bool) -> None:
     What was predicted stands beside what was measured, with the ratio.
     """
     from chipwise.api.running import asking, comparing, jobs
+    from chipwise.api.running.installed import runs_here
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.jobs import job_view
     from chipwise.cli import text
     from chipwise.run.engine import Room
     from chipwise.run.job import Phase
     from chipwise.run.record import Unread
-    from chipwise.units import show_spent, show_took
+    from chipwise.text import elapsed, spent
 
     with asking.opened(open_session()) as held:
         config = held.engine.config
@@ -41,7 +42,8 @@ def describe(job: str, as_json: bool) -> None:
             return
         found = jobs.describe(held.record, wanted, Room(config.gpus, config.cpus), held.rules)
         compared = comparing.compared(found.job, held.record.events(found.job.id))
-        elsewhere = found.job.spec.engine != "local" or bool(held.record.login)
+        away = not runs_here(found.job.spec.engine)
+        elsewhere = away or bool(held.record.login)
     one, now = found.job, time.time()
     if as_json:
         told = [{"at": at, "text": line} for at, line in found.story]
@@ -56,14 +58,14 @@ def describe(job: str, as_json: bool) -> None:
         ("folder", spec.folder),
         ("place", spec.place if elsewhere else ""),
         ("serves at" if one.phase is Phase.RUNNING else "will serve", jobs.serves_at(one)),
-        ("lacks" if one.phase is Phase.RUNNING and spec.engine != "local" else "waits", _waits(one, found.waiting, now)),
+        ("lacks" if one.phase is Phase.RUNNING and away else "waits", _waits(one, found.waiting, now)),
         ("leaves", _leaves(one, now)),
         ("holds" if _has(one) else "asks for", _holds(one)),
         ("for", ", ".join(filter(None, whose))),
         ("checkpoints", spec.checkpoints),
         ("produces", ", ".join(one.spec.produces)),
-        ("ran", show_took(one.runtime_s(now)) if any(each.since is not None for each in one.attempts) else ""),
-        ("cost", show_spent(one.usd(now)) if one.usd(now) else ""),
+        ("ran", elapsed(one.runtime_s(now)) if any(each.since is not None for each in one.attempts) else ""),
+        ("cost", spent(one.usd(now)) if one.usd(now) else ""),
     ]
     text.show_pairs([(name, value) for name, value in pairs if value])
     _show_compared(compared, str(spec.predicted.get("why_not") or ""))
@@ -94,19 +96,19 @@ def _show_damaged(damaged: Damaged, story: Sequence[tuple[float, str]], as_json:
 def _waits(job: Job, reason: str, now: float) -> str:
     """Behind a label that says that it does; of a service that does not answer yet, for how long."""
     from chipwise.run.story import UNANSWERED, waits
-    from chipwise.units import show_took
+    from chipwise.text import elapsed
 
     if not reason:
         return ""
     last = job.attempt
-    for_long = f", for {show_took(now - last.begun)}" if reason.startswith(UNANSWERED) and last and last.begun else ""
+    for_long = f", for {elapsed(now - last.begun)}" if reason.startswith(UNANSWERED) and last and last.begun else ""
     return waits(reason).removeprefix("waits").lstrip(": ") + for_long
 
 
 def _leaves(job: Job, now: float) -> str:
     """Until when one that was asked to save and go has time for it."""
     from chipwise.run.job import Phase, Why
-    from chipwise.units import show_took
+    from chipwise.text import elapsed
 
     if job.phase is not Phase.LEAVING or job.leave_by is None:
         return ""
@@ -114,9 +116,7 @@ def _leaves(job: Job, now: float) -> str:
         return "at once, without time to save"
     until = time.strftime("%m-%d %H:%M:%S", time.localtime(job.leave_by))
     left = job.leave_by - now
-    return (
-        f"by {until}, in {show_took(left)}; then it is ended" if left > 0 else f"by {until}, which is over: it is being ended"
-    )
+    return f"by {until}, in {elapsed(left)}; then it is ended" if left > 0 else f"by {until}, which is over: it is being ended"
 
 
 def _has(job: Job) -> bool:
@@ -166,9 +166,9 @@ _NAMES = {"seconds": "time", "usd": "cost", "steps_per_s": "steps/s", "memory_by
 
 def _cells(one: Compared) -> list[str]:
     from chipwise.cli import text
-    from chipwise.units import show_bytes, show_events, show_spent, show_took
+    from chipwise.text import elapsed, events, size, spent
 
-    special = {"seconds": show_took, "usd": show_spent, "memory_bytes": show_bytes, "interruptions": show_events}
+    special = {"seconds": elapsed, "usd": spent, "memory_bytes": size, "interruptions": events}
     shown = special.get(one.name, text.number)
     name = f"{one.unit or 'units'}/s" if one.name == "throughput" else _NAMES.get(one.name, one.name)
     figures = ["" if value is None else shown(value) for value in (one.predicted, one.low, one.high, one.measured)]
@@ -177,6 +177,6 @@ def _cells(one: Compared) -> list[str]:
 
 def _ratio(ratio: float) -> str:
     """0.97; of one that is far off, how far: 0.0031 rather than 0.00."""
-    from chipwise.units import show_number
+    from chipwise.text import number
 
-    return f"{ratio:.2f}" if ratio >= 0.1 else show_number(ratio, 2)
+    return f"{ratio:.2f}" if ratio >= 0.1 else number(ratio, 2)

@@ -28,7 +28,7 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import BadInput
-    from chipwise.units import show_bytes
+    from chipwise.text import size as size_text
 
     if damaged:
         if older_than is not None or checkpoints:
@@ -38,14 +38,14 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
     found = forgetting.forget(open_session(), jobs, older_than, checkpoints=checkpoints, dry_run=dry_run)
     what = "would be forgotten" if dry_run else "forgotten"
     for one in found:
-        kept = f"; its checkpoints ({show_bytes(one.kept)}) stay, since {_goes_on(one.phase)}" if one.kept else ""
-        done = f"left alone: {one.left}" if one.left else f"{what}: {show_bytes(one.bytes)}"
+        kept = f"; its checkpoints ({size_text(one.kept)}) stay, since {_goes_on(one.phase)}" if one.kept else ""
+        done = f"left alone: {one.left}" if one.left else f"{what}: {size_text(one.bytes)}"
         click.echo(f"{one.id} {done}{kept}")
     gone = [one for one in found if not one.left]
     if len(found) != 1:  # of one alone, its line says it all
-        text.say(f"{text.plural(len(gone), 'job')} {what}, {show_bytes(sum(one.bytes for one in gone))}")
+        text.say(f"{text.plural(len(gone), 'job')} {what}, {size_text(sum(one.bytes for one in gone))}")
     if kept_of := [one for one in found if one.kept]:
-        size = show_bytes(sum(one.kept for one in kept_of))
+        size = size_text(sum(one.kept for one in kept_of))
         text.say(f"Checkpoints of {text.plural(len(kept_of), 'job')} stay, {size}; --checkpoints removes them too.")
 
 

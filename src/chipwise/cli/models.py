@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chipwise.cli.options import CatalogName, listing
+from chipwise.text import parameters
 
 if TYPE_CHECKING:
     from chipwise.workload.model.registry import Model
@@ -65,8 +66,8 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
                 m.family,
                 _kind(m),
                 str(m.year or "-"),
-                _count(m.shape.parameters),
-                _count(m.shape.active_parameters) if m.shape.active_parameters != m.shape.parameters else "",
+                parameters(m.shape.parameters),
+                parameters(m.shape.active_parameters) if m.shape.active_parameters != m.shape.parameters else "",
                 text.number(m.context, 6),
             ]
             for m in found[: limit or None]
@@ -115,10 +116,3 @@ def _flat(shape: object, prefix: str = "") -> list[tuple[str, object]]:
 
 def _kind(model: Model) -> str:
     return model.shape.kind
-
-
-def _count(value: float) -> str:
-    for scale, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
-        if value >= scale:
-            return f"{value / scale:.4g}{unit}"
-    return f"{value:,.0f}"

@@ -44,7 +44,7 @@ def _show(found: Packed) -> None:
     from chipwise.cli import text
 
     models = sum(len(one.residents) for one in found.machines)
-    text.show_title(f"{models} {_count(models, 'model')} on {len(found.machines)} {_count(len(found.machines), 'GPU')}")
+    text.show_title(f"{text.plural(models, 'model')} on {text.plural(len(found.machines), 'GPU')}")
     saved = found.apart_usd - found.usd
     told = f"{text.number(found.usd)} USD a month; one chip each would cost {text.number(found.apart_usd)}"
     text.show_lines(_verdict(told, saved, found.apart_usd), "")
@@ -84,7 +84,3 @@ def _told(one: Shared, at: Resident) -> str:
         return f"{name}: alone"
     memory = f"{at.memory_bytes / 2**30:.1f} GiB ({at.memory_bytes / one.memory_bytes:.0%})"
     return f"{name}: {at.share:.0%} of the speed, {memory}"
-
-
-def _count(many: int, word: str) -> str:
-    return word if many == 1 else f"{word}s"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chipwise.cli.options import AboveZero, Whole
-from chipwise.units import show_number
+from chipwise.text import number, usd_cell
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
@@ -254,7 +254,9 @@ def _show_explanation(found: Plan, why: Why | None) -> None:
 
     assert found.winner is not None
     text.show_lines("", "Where the money goes:")
-    text.show_pairs([(one.name, f"{_usd(one.usd)}{f'  ({one.how})' if one.how else ''}") for one in found.winner.cost.lines])
+    text.show_pairs(
+        [(one.name, f"{usd_cell(one.usd)}{f'  ({one.how})' if one.how else ''}") for one in found.winner.cost.lines]
+    )
     text.show_lines("", "How to run it:")
     text.show_pairs(running(found.winner))
     if found.emitted is not None:
@@ -309,7 +311,7 @@ def _row(rank: int, one: Choice, per: str) -> list[str]:
         where,
         f"{one.chips * one.machines} {one.chip} {one.precision}",
         time,
-        _usd(one.usd),
+        usd_cell(one.usd),
         _kg(one.kg),
     ]
 
@@ -333,15 +335,7 @@ def _show_why(found: Plan, why: Why) -> None:
     text.show_lines("", *why_words(why, found.per))
 
 
-def _usd(value: float) -> str:
-    if value >= 1e13:  # no money that there is, and no column for it
-        return f"{value:.3g}"
-    if 0 < value < 0.1:
-        return show_number(value) if value >= 1e-6 else "<0.000001"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
 def _kg(value: float) -> str:
     if 0 < value < 0.1:
-        return show_number(value, 2) if value >= 1e-3 else "<0.001"
+        return number(value, 2) if value >= 1e-3 else "<0.001"
     return f"{value:.3g}" if value >= 1e13 else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chipwise.text import usd_cell
+
 if TYPE_CHECKING:
     from chipwise.planner.values.load import LoadPlan
     from chipwise.planner.values.placement import Placement
@@ -42,10 +44,10 @@ def _show_layers(load: LoadPlan) -> None:
             text.Column("USD/month", right=True),
         ],
         [
-            *([one.name, f"{one.machines}", f"{one.utilisation:.0%}", _usd(one.usd)] for one in load.layers),
-            *([["together", "", "", _usd(load.usd)]] if len(load.layers) > 1 else []),
+            *([one.name, f"{one.machines}", f"{one.utilisation:.0%}", usd_cell(one.usd)] for one in load.layers),
+            *([["together", "", "", usd_cell(load.usd)]] if len(load.layers) > 1 else []),
             *(
-                [f"only {one.name}", "", "", _usd(one.usd) if one.usd is not None else one.why]
+                [f"only {one.name}", "", "", usd_cell(one.usd) if one.usd is not None else one.why]
                 for one in load.alone
                 if len(load.alone) > 1
             ),
@@ -61,9 +63,9 @@ def _show_regions(placement: Placement) -> None:
     if not placement.stands:
         text.show_lines("", f"Regions for the traffic, within {limit}: none. {placement.missing}.")
         return
-    alone = f"; one region alone, without that, {_usd(placement.single_usd)}" if placement.single_usd is not None else ""
+    alone = f"; one region alone, without that, {usd_cell(placement.single_usd)}" if placement.single_usd is not None else ""
     text.show_lines(
-        "", f"Regions for the traffic, within {limit}, and enough when one is lost: {_usd(placement.usd)} a month{alone}."
+        "", f"Regions for the traffic, within {limit}, and enough when one is lost: {usd_cell(placement.usd)} a month{alone}."
     )
     text.show_table(
         [
@@ -80,14 +82,10 @@ def _show_regions(placement: Placement) -> None:
                 f"{one.machines}x {one.machine}",
                 f"{one.share:.0%}",
                 f"{one.farthest_s * 1e3:.0f} ms",
-                _usd(one.usd),
+                usd_cell(one.usd),
                 f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak",
             ]
             for one, lost in zip(placement.stands, placement.losses, strict=True)
         ],
     )
     text.show_lines(*(f"Assumed: {one}." for one in placement.assumed))
-
-
-def _usd(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

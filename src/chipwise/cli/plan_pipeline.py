@@ -5,8 +5,7 @@ from __future__ import annotations
 from chipwise.cli import text
 from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
 from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed, Totals, why, without
-from chipwise.text import duration, usd
-from chipwise.units import show_bytes
+from chipwise.text import decimal_size, duration, usd, usd_cell
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
 _PATHS |= {"to own site": "to a site of your own", "own site": "from a site of your own", "web": "over the web"}
@@ -72,8 +71,8 @@ def _row(one: Placed) -> list[str]:
         f"{f'{choice.chips * choice.machines:g} ' if choice.chips else ''}{choice.chip} {choice.precision}".rstrip(),
         choice.purchase,
         "month" if monthly else duration(choice.seconds),
-        f"{_amount(choice.usd)}{'/mo' if monthly else ''}",
-        "not known" if one.per_use else _amount(choice.kg),
+        f"{usd_cell(choice.usd)}{'/mo' if monthly else ''}",
+        "not known" if one.per_use else usd_cell(choice.kg),
     ]
 
 
@@ -81,14 +80,10 @@ def _money(value: float) -> str:
     return usd(value) if value >= 0.005 else "under a cent" if value else "free"
 
 
-def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 or not value else f"{value:.1g}"
-
-
 def _moved(one: Moved) -> str:
     if not one.size_bytes:
         return one.how
-    size = f"{show_bytes(one.size_bytes, binary=False)}{' a month' if one.per == 'month' else ''}"
+    size = f"{decimal_size(one.size_bytes)}{' a month' if one.per == 'month' else ''}"
     size += f" ({one.how})" if one.how != "in all" else ""
     if one.path == "in place":
         return f"{size} {_PATHS[one.path]}"
@@ -107,5 +102,5 @@ def _totals(totals: Totals) -> list[tuple[str, str]]:
             found.append((name, f"{usd(cost.usd)}: {told}"))
     found.append(("time", f"{duration(totals.seconds)} until all jobs are done and all services are up"))
     known = totals.monthly.lines and (totals.kg_monthly or not totals.unknown_kg)
-    monthly = f" and {_amount(totals.kg_monthly)} kg a month" if known else ""
-    return [*found, ("CO2e", f"{_amount(totals.kg_once)} kg{monthly}{without(totals)}")]
+    monthly = f" and {usd_cell(totals.kg_monthly)} kg a month" if known else ""
+    return [*found, ("CO2e", f"{usd_cell(totals.kg_once)} kg{monthly}{without(totals)}")]

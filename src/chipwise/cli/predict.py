@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from chipwise.cli.options import AboveZero, CatalogName, Duration, Whole
+from chipwise.text import duration
 
 _WORDS = {"measured": "measured here", "interpolated": "near measurements", "formula": "formula only"}
 
@@ -193,14 +194,6 @@ def show_terms(terms: dict[str, float], whole: str) -> None:
         [text.Column(f"where the {whole} goes"), text.Column("", right=True), text.Column("", right=True), text.Column("")],
         rows,
     )
-
-
-def duration(seconds: float) -> str:
-    from chipwise.cli import text
-
-    if seconds < 1e-3:
-        return f"{text.number(seconds * 1e6, 3)} us"
-    return f"{text.number(seconds * 1e3, 3)} ms" if seconds < 1 else f"{text.number(seconds, 3)} s"
 
 
 def show_memory(view: dict[str, Any]) -> None:

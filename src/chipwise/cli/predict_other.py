@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chipwise.cli import text
+from chipwise.text import duration, plural
 
 View = dict[str, Any]
 Pairs = list[tuple[str, str]]
@@ -103,12 +104,6 @@ def _unit(seconds: float) -> tuple[float, str]:
     return next(((size, unit) for most, size, unit in _UNITS if abs(seconds) < most), (86400.0, "days"))
 
 
-def duration(seconds: float) -> str:
-    """In the unit people would use: 3 us, 250 ms, 40 min, 5.2 h, 12 days."""
-    size, unit = _unit(seconds)
-    return f"{text.number(seconds / size, 3)} {unit}"
-
-
 def span(one: View) -> str:
     """A time with its interval, all in one unit."""
     size, unit = _unit(one["value"])
@@ -154,15 +149,11 @@ def _chips(view: View) -> str:
     return f"{view['chips']:,g}x {view['chip']}"
 
 
-def _count(number: float, noun: str) -> str:
-    return f"{number:,.0f} {noun}{'' if number == 1 else 's'}"
-
-
 def _for_deadline(view: View) -> Pairs:
     needs = view.get("needs") or {}
     if needs.get("chips_for_deadline") is None:
         return []
-    return [("needs", f"{_count(needs['chips_for_deadline'], 'chip')} to be done in time")]
+    return [("needs", f"{plural(needs['chips_for_deadline'], 'chip')} to be done in time")]
 
 
 def _time(view: View, label: str = "time") -> Pairs:
@@ -203,27 +194,27 @@ def _samples(view: View) -> Pairs:
         shown = ", ".join(f"{name} {'never' if one is None else duration(one)}" for name, one in took.items())
         pairs.append((f"at {text.number(view['rate_per_s'], 3)}/s", f"{shown}; {view['busy_share']:.0%} of the most"))
     if view.get("devices"):
-        pairs.append(("needs", _count(view["needs"]["devices"], "device")))
+        pairs.append(("needs", plural(view["needs"]["devices"], "device")))
     return pairs
 
 
 def _hpc(view: View) -> Pairs:
-    pairs = [*_time(view), ("as run", f"{_count(view['steps'], 'step')}, {_count(view['runs'], 'run')} one after the other")]
+    pairs = [*_time(view), ("as run", f"{plural(view['steps'], 'step')}, {plural(view['runs'], 'run')} one after the other")]
     if view["working_set_bytes"]:
         held = view["needs"]["chips_for_memory"]
-        pairs.append(("memory", f"{view['working_set_bytes'] / 1e9:,.0f} GB need {_count(held, 'chip')}"))
+        pairs.append(("memory", f"{view['working_set_bytes'] / 1e9:,.0f} GB need {plural(held, 'chip')}"))
     return pairs + _for_deadline(view)
 
 
 def _render(view: View) -> Pairs:
     known = f"from a frame timed on {view['measured_on']}" if view["measured_on"] else "by a usual cost per sample"
     pairs = [*_time(view), ("a frame", f"{duration(view['frame_s'])} on one chip, {known}")]
-    pairs.append(("as run", f"{_count(view['frames'], 'frame')} over {_count(view['chips'], 'chip')}"))
+    pairs.append(("as run", f"{plural(view['frames'], 'frame')} over {plural(view['chips'], 'chip')}"))
     return pairs + _for_deadline(view)
 
 
 def _head_transcode(view: View) -> str:
-    return f"transcoding, {_count(view['streams'], 'live stream')}" if view["streams"] else "transcoding, an archive"
+    return f"transcoding, {plural(view['streams'], 'live stream')}" if view["streams"] else "transcoding, an archive"
 
 
 def _transcode(view: View) -> Pairs:
@@ -231,9 +222,9 @@ def _transcode(view: View) -> Pairs:
         played = f"{duration(view['duration_s'])} of video, {view['duration_s'] / view['time_s']['value']:.3g} times real time"
         return [*_time(view), ("as run", played), *_for_deadline(view)]
     pairs = _time(view, "one stream-s")
-    pairs.append(("one chip", f"carries {_count(view['streams_per_chip'], 'stream')}"))
-    pairs.append(("needs", f"{_count(view['needs']['chips'], 'chip')}, {_count(view['needs']['encoders'], 'encoder')}"))
-    pairs.append(("busy", f"{view['busy_share']:.0%} of {_count(view['chips'], 'chip')}"))
+    pairs.append(("one chip", f"carries {plural(view['streams_per_chip'], 'stream')}"))
+    pairs.append(("needs", f"{plural(view['needs']['chips'], 'chip')}, {plural(view['needs']['encoders'], 'encoder')}"))
+    pairs.append(("busy", f"{view['busy_share']:.0%} of {plural(view['chips'], 'chip')}"))
     return pairs
 
 
@@ -246,16 +237,16 @@ def _stream(view: View) -> Pairs:
         ("messages/s", _amount(view["messages_per_s"])),
         ("bottleneck", view["bottleneck"]),
         ("of the device", f"{shares}; it {'fits' if view['fits'] else 'does not fit'}"),
-        ("needs", _count(view["needs"]["devices"], "device")),
+        ("needs", plural(view["needs"]["devices"], "device")),
     ]
 
 
 def _hybrid(view: View) -> Pairs:
     where = f"on {view['device']} ({view['technology']})" if view["device"] else f"simulated on {_chips(view)}"
     pairs = [*_time(view), ("circuits", f"{view['circuits']:,g} of {view['shots']:,g} shots per iteration, {where}")]
-    pairs.append(("as run", _count(view["iterations"], "iteration")))
+    pairs.append(("as run", plural(view["iterations"], "iteration")))
     if view["needs"].get("chips_for_state"):
-        pairs.append(("needs", f"{_count(view['needs']['chips_for_state'], 'chip')} to hold the state"))
+        pairs.append(("needs", f"{plural(view['needs']['chips_for_state'], 'chip')} to hold the state"))
     if view["price_usd"] is None:
         pairs.append(("price", "of the circuits not known" if view["device"] else "that of the machine"))
     else:
@@ -268,7 +259,7 @@ def _interactive(view: View) -> Pairs:
     held = view["people_per_chip"]
     cut = f"slices {view['profile']}" if view["profile"] else "in turns" if view["sharing"] == "time" else "whole"
     pairs = [
-        ("needs", f"{_count(view['needs']['chips'], 'chip')} for {view['at_once']:g} of {view['people']:g} people at once"),
+        ("needs", f"{plural(view['needs']['chips'], 'chip')} for {view['at_once']:g} of {view['people']:g} people at once"),
         ("one chip", f"{'1 person' if held == 1 else f'{held:g} people'}, {cut}, {view['memory_bytes'] / 2**30:.3g} GiB each"),
     ]
     if view["slower_by"] > 1:
@@ -288,7 +279,7 @@ def _edge(view: View) -> Pairs:
         ("first token", duration(view["first_token_s"])),
         ("tokens/s", text.number(view["tokens_per_s"], 3)),
         ("as run", f"{lengths}; it {'fits' if view['fits'] else 'does not fit'}"),
-        ("needs", _count(view["needs"]["devices"], "device")),
+        ("needs", plural(view["needs"]["devices"], "device")),
     ]
 
 
@@ -298,7 +289,7 @@ _SHOWN: dict[str, tuple[str, Callable[[View], str], Callable[[View], Pairs]]] = 
     "hpc": ("the time", lambda view: f"numerical work, {view['precision']}", _hpc),
     "render": ("the time", lambda view: f"rendering, {view['engine']}", _render),
     "transcode": ("the time", _head_transcode, _transcode),
-    "stream": ("the latency", lambda view: f"stream of {_count(len(view['operations']), 'operation')}", _stream),
+    "stream": ("the latency", lambda view: f"stream of {plural(len(view['operations']), 'operation')}", _stream),
     "hybrid": ("the time", lambda view: "quantum and classical work in turns", _hybrid),
     "interactive": ("", lambda view: "interactive work", _interactive),
     "edge": ("an answer", lambda view: f"{view['model']}, {view['precision']}", _edge),
@@ -312,7 +303,7 @@ def show_stage(stage: View) -> None:
 
 def _show_pipeline(view: View) -> None:
     """What holds for all stages together."""
-    text.show_title(f"--- {view['name']}: {_count(len(view['stages']), 'stage')} together")
+    text.show_title(f"--- {view['name']}: {plural(len(view['stages']), 'stage')} together")
     if view["price_usd"] is not None:
         text.show_pairs([("price", f"{text.money(view['price_usd'])} USD for quantum circuits")])
     show_extra(view)

@@ -99,12 +99,12 @@ def _since(row: Row, back: Mapping[str, float]) -> float:
 
 
 def _cells(row: Row, took: float, gpus: str, reason: str) -> list[str]:
-    from chipwise.units import show_seconds
+    from chipwise.text import duration
 
     return [
         row.id,
         str(row.phase),
-        show_seconds(max(took, 0.0)),
+        duration(max(took, 0.0)),
         gpus,
         _each(row, row.cpus),
         str(row.attempts),

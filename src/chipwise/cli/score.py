@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chipwise.text import percent
+
 if TYPE_CHECKING:
     from chipwise.api.measure.score import Score
     from chipwise.calibrate.score import Figures
@@ -138,12 +140,6 @@ def _figures(found: Score, overall: Figures, leave_out: str | None) -> list[tupl
         said = f"{plural(len(peaks), 'row')}, median error {percent(middle)}, worst {percent(max(peaks))}"
         told.append(("peak memory", said))
     return told
-
-
-def percent(share: float) -> str:
-    """91.9%, 3.3%, 0.012%."""
-    value = 100 * share
-    return f"{value:.0f}%" if value >= 99.95 else f"{value:.1f}%" if value >= 0.1 or value == 0 else f"{value:.2g}%"
 
 
 def _table(name: str, members: dict[str, Figures]) -> None:

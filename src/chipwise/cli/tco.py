@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chipwise.cli.options import AboveZero, CatalogName, Whole, several
+from chipwise.text import usd_short
 
 if TYPE_CHECKING:
     from chipwise.api.tco import Alternative, Setting, Tco
@@ -162,7 +163,7 @@ def _show_own(found: Tco) -> None:
     text.show_title(
         f"{machines} of {found.asked.chips}x {found.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{where}"
     )
-    text.show_lines(f"Bought for {short_usd(own.bought_usd)}, sold for {short_usd(own.resale_usd)}.", "")
+    text.show_lines(f"Bought for {usd_short(own.bought_usd)}, sold for {usd_short(own.resale_usd)}.", "")
     total = cost.cost.usd
     rows = [[one.name, f"{one.usd * YEAR_HOURS:,.0f}", f"{one.usd / total:.0%}", one.how] for one in cost.cost.lines]
     columns = [Column("cost"), Column("$/year", True), Column("share", True), Column("how", flexible=True, fold=True)]
@@ -217,7 +218,7 @@ def _row(one: Alternative) -> list[str]:
         f"{held.cloud_usd_per_useful_hour:,.2f}",
         "never" if use is None else "any" if use == 0 else f"{use:.0%}",
         "-" if held.break_even_month is None else str(held.break_even_month),
-        short_usd(held.saving_usd),
+        usd_short(held.saving_usd),
     ]
 
 
@@ -229,7 +230,7 @@ def _show_swings(found: Tco) -> None:
     offer = found.reference.offer
     base = found.reference.compared.saving_usd
     text.show_lines("")
-    text.show_title(f"Owning saves {short_usd(base)} against {offer.provider} {offer.purchase}; what moves it, one at a time")
+    text.show_title(f"Owning saves {usd_short(base)} against {offer.provider} {offer.purchase}; what moves it, one at a time")
     sys.stdout.write("\n".join(tornado(found.swings, base, text.width())) + "\n")
 
 
@@ -256,8 +257,8 @@ def tornado(swings: tuple[Swing, ...], base: float, width: int) -> list[str]:
     axis = [" "] * room
     if least < 0 < most:
         axis[at(0.0)] = "0"
-    for value, start in ((least, 0), (most, room - len(short_usd(most)))):
-        for place, letter in enumerate(short_usd(value), start):
+    for value, start in ((least, 0), (most, room - len(usd_short(most)))):
+        for place, letter in enumerate(usd_short(value), start):
             if 0 <= place < room and axis[place] == " ":
                 axis[place] = letter
     told = "- low end, + high end"[: left + middle + 2]
@@ -270,7 +271,7 @@ def _value(name: str, value: float) -> str:
     if name == "usd_per_kwh":
         return f"${value:.3g}"
     if name.endswith(("_usd", "_usd_per_hour")) or "_usd_" in name:
-        return short_usd(value)
+        return usd_short(value)
     return f"{value:.3g}"
 
 
@@ -287,12 +288,3 @@ def _setting(one: Setting) -> str:
         else ""
     )
     return f"{shown}{spread}: {one.how}" + (" (given)" if one.given else "")
-
-
-def short_usd(value: float) -> str:
-    """$1.23M, $340k, $12, -$5.60: three digits."""
-    sign, size = ("-" if value < 0 else ""), abs(value)
-    for limit, mark in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if size >= 0.9995 * limit:
-            return f"{sign}${size / limit:.3g}{mark}" if size / limit < 999.5 else f"{sign}${size / limit:,.0f}{mark}"
-    return f"{sign}${size:.3g}"

@@ -14,6 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from chipwise.text import age as age
+from chipwise.text import number as plain_number
+from chipwise.text import plural as plural
+
 _LEAST = 6  # no column is cut below this
 _NARROWEST, _WIDEST = 40, 500
 
@@ -249,11 +253,7 @@ def printable(text: str) -> str:
 
 def number(value: float | None, digits: int = 4) -> str:
     """1979, 66.9, 0.071; a dash where nobody states it."""
-    if value is None:
-        return "-"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.{digits}g}"
+    return "-" if value is None else plain_number(value, digits)
 
 
 def money(value: float | None) -> str:
@@ -272,16 +272,6 @@ def stars(count: int | None, of: int = 5) -> str:
 
 def gib(value: float | None) -> str:
     return "-" if value is None else number(value / 2**30, 4)
-
-
-def age(days: int) -> str:
-    if days < 60:
-        return f"{days}d"
-    return f"{days / 30.4:.0f}mo" if days < 730 else f"{days / 365.25:.1f}y"
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def chips(name: object, count: float | None) -> str:

@@ -55,21 +55,22 @@ def _table(standings: list[Standing]) -> Table:
     from rich.table import Table
 
     from chipwise.cli import text
-    from chipwise.units import show_bytes, show_seconds
+    from chipwise.text import duration
+    from chipwise.text import size as size_text
 
     table = Table(box=None, pad_edge=False, title=f"{text.plural(len(standings), 'job')}  {time.strftime('%H:%M:%S')}")
     rows = [
         [
             one.id,
             one.phase,
-            show_seconds(one.seconds),
+            duration(one.seconds),
             _gpus(one),
             f"{one.cpu_percent:.0f}%" if one.cpu_percent is not None else "",
-            show_bytes(one.memory_bytes) if one.memory_bytes is not None else "",
+            size_text(one.memory_bytes) if one.memory_bytes is not None else "",
             f"{one.gpu_percent:.0f}%" if one.gpu_percent is not None else "",
             _memory(one),
             f"{one.step:,}" if one.step is not None else "",
-            "" if one.engine == "local" else one.engine,
+            one.engine if one.place else "",
         ]
         for one in standings
     ]
@@ -104,15 +105,15 @@ _ALWAYS = ("job", "phase", "for", "CPU", "memory")
 
 def _gpus(one: Standing) -> str:
     """Here by their numbers; elsewhere how many, of each machine where there are several."""
-    if one.engine == "local":
+    if not one.place:
         return ",".join(map(str, one.gpus))
     return f"{one.machines} x {one.asks_gpus}" if one.machines > 1 else str(one.asks_gpus)
 
 
 def _memory(one: Standing) -> str:
-    from chipwise.units import show_bytes
+    from chipwise.text import size as size_text
 
     if one.gpu_memory_bytes is None:
         return ""
-    of = f" of {show_bytes(one.gpu_memory_total_bytes)}" if one.gpu_memory_total_bytes is not None else ""
-    return show_bytes(one.gpu_memory_bytes) + of
+    of = f" of {size_text(one.gpu_memory_total_bytes)}" if one.gpu_memory_total_bytes is not None else ""
+    return size_text(one.gpu_memory_bytes) + of

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite
 
 from chipwise.errors import InvalidSettings, Problem
-from chipwise.units import show_usd
+from chipwise.text import price
 
 _STEPS = 100  # steps that are looked at one by one; beyond, two prices are too near to tell apart
-_FEW = 20  # steps that are looked at for a first crossing where there is no lasting one
+_FIRST_STEPS = 20  # steps that are looked at for a first crossing where there is no lasting one
 _GRID = 12  # rates per step at which a cost that need not rise steadily is looked at
 _ROUNDING = 1e-12  # of a count of replicas: 3.0000000001 needs three
 
@@ -65,19 +65,19 @@ def by_the_request(usd_per_request: float, fleet: ReplicaSet) -> BreakEven:
     (n-1) q, so that the service wins there once more, if n (q - h/s) < q + f/s.
     """
     slope = 3600.0 * usd_per_request
-    h, f, q, least = fleet.usd_per_hour, fleet.fixed_usd_per_hour, fleet.requests_per_s, fleet.minimum
+    h, f, q, minimum = fleet.usd_per_hour, fleet.fixed_usd_per_hour, fleet.requests_per_s, fleet.minimum
     if slope <= 0:
         return BreakEven(None, None, "the service costs nothing")
     if q == inf:
-        rate = (least * h + f) / slope
+        rate = (minimum * h + f) / slope
         return BreakEven(rate, rate, _tell(rate))
     margin = q - h / slope
-    if margin <= 0 and least * margin < f / slope:
-        full = show_usd(h / q / 3600.0)
-        return BreakEven(None, None, f"even a full replica costs {full} a request, the service {show_usd(usd_per_request)}")
+    if margin <= 0 and minimum * margin < f / slope:
+        full = price(h / q / 3600.0)
+        return BreakEven(None, None, f"even a full replica costs {full} a request, the service {price(usd_per_request)}")
     if margin <= 0:  # equal to the last digit at the end of every step, and nothing beside the replicas
-        return BreakEven(least * q, None, "a full replica costs what the service does")
-    winning = max(least, ceil(f / slope / margin - _ROUNDING))
+        return BreakEven(minimum * q, None, "a full replica costs what the service does")
+    winning = max(minimum, ceil(f / slope / margin - _ROUNDING))
     first = (winning * h + f) / slope
     losing = ceil((q + f / slope) / margin - _ROUNDING) - 1  # the last step at whose start the service wins
     always = (max(losing, winning) * h + f) / slope
@@ -89,19 +89,19 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
 
     `least_slope` x rate is a lower bound of it, in USD/h for each request per second; it says where the search may end.
     """
-    h, f, q, least = fleet.usd_per_hour, fleet.fixed_usd_per_hour, fleet.requests_per_s, fleet.minimum
+    h, f, q, minimum = fleet.usd_per_hour, fleet.fixed_usd_per_hour, fleet.requests_per_s, fleet.minimum
     if least_slope <= 0:
         return BreakEven(None, None, "the service costs nothing")
     if q == inf:
-        end = (least * h + f) / least_slope
-        steps = [(0.0, end, least * h + f)]
+        end = (minimum * h + f) / least_slope
+        steps = [(0.0, end, minimum * h + f)]
         surely = end
     else:
         margin = q - h / least_slope
-        last = floor((q + f / least_slope) / margin) + 1 if margin > 0 else _FEW + least
-        surely = max(last, least) * q if margin > 0 and last <= _STEPS + least else inf
-        top = max(min(last, _STEPS + least), least)
-        steps = [(0.0 if n == least else (n - 1) * q, n * q, n * h + f) for n in range(least, top + 1)]
+        last = floor((q + f / least_slope) / margin) + 1 if margin > 0 else _FIRST_STEPS + minimum
+        surely = max(last, minimum) * q if margin > 0 and last <= _STEPS + minimum else inf
+        top = max(min(last, _STEPS + minimum), minimum)
+        steps = [(0.0 if n == minimum else (n - 1) * q, n * q, n * h + f) for n in range(minimum, top + 1)]
     first: float | None = None
     always: float | None = 0.0
     for start, end, usd in steps:
@@ -119,7 +119,7 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
             always = None
     if always is None or surely == inf:
         full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
-        return BreakEven(first, None, f"{full}: a full replica costs {show_usd(h)}/h for {q:.3g} requests/s")
+        return BreakEven(first, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
     return BreakEven(always if first is None else first, always, _tell(always))
 
 

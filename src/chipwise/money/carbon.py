@@ -85,7 +85,7 @@ class Carbon:
         return self.kg / units
 
 
-class Made(NamedTuple):
+class EmbodiedShare(NamedTuple):
     """A job's share of making its machines; `kg` is None where nobody says."""
 
     kg: float | None
@@ -122,24 +122,24 @@ class Grids:
 
     def operational_kg(self, power_w: ArrayLike, hours: ArrayLike, index: ArrayLike) -> Array:
         """kg CO2e of columns: watts drawn by all machines of a job, hours, and positions of regions."""
-        watts, held = np.asarray(power_w, dtype=np.float64), np.asarray(hours, dtype=np.float64)
-        for name, values in (("power_w", watts), ("hours", held)):
+        watts, hours_held = np.asarray(power_w, dtype=np.float64), np.asarray(hours, dtype=np.float64)
+        for name, values in (("power_w", watts), ("hours", hours_held)):
             if not np.all(np.isfinite(values) & (values >= 0.0)):
                 raise InvalidSettings(Problem(name, "some value cannot be", None, "numbers of 0 or more"))
-        at = np.asarray(index, dtype=np.intp)
-        if at.size and (at.min() < 0 or at.max() >= len(self.grids)):
+        positions = np.asarray(index, dtype=np.intp)
+        if positions.size and (positions.min() < 0 or positions.max() >= len(self.grids)):
             raise InvalidSettings(Problem("index", "no region is at some position", None, f"0 to {len(self.grids) - 1}"))
-        return watts * held * (self.pue[at] * self.g_per_kwh[at] / 1e6)
+        return watts * hours_held * (self.pue[positions] * self.g_per_kwh[positions] / 1e6)
 
     def of(self, region: Region) -> Grid:
-        told: list[str] = []
+        basis: list[str] = []
         of_grid = of_pue = ""
         country = region.country or _country_in(region.name)
         grams = region.grid_g_per_kwh
         if grams is not None:
             year = f" of {region.grid_year}" if region.grid_year else ""
             wide = " of the country" if "country-level" in region.fact.notes else ""
-            told.append(f"grid {grams:.4g} g/kWh: annual average{wide}{year}, location-based")
+            basis.append(f"grid {grams:.4g} g/kWh: annual average{wide}{year}, location-based")
         elif country in self._countries:
             grams = self._countries[country]
             whence = "" if region.country else ", which its name tells"
@@ -148,10 +148,10 @@ class Grids:
             grams = WORLD_G_PER_KWH
             of_grid = "world average of 2023"
         if of_grid:
-            told.append(f"grid {grams:.4g} g/kWh assumed: {of_grid}")
+            basis.append(f"grid {grams:.4g} g/kWh assumed: {of_grid}")
         pue, known = region.pue, self._pues.get(region.provider)
         if pue is not None:
-            told.append(f"PUE {pue:.4g}: {region.pue_basis or 'stated for the region'}")
+            basis.append(f"PUE {pue:.4g}: {region.pue_basis or 'stated for the region'}")
         elif known:
             pue = fmean(known)
             of_pue = f"mean of {region.provider}'s regions"
@@ -159,9 +159,17 @@ class Grids:
             year, pue = self._industry
             of_pue = f"industry average of {year}"
         if of_pue:
-            told.append(f"PUE {pue:.4g} assumed: {of_pue}")
+            basis.append(f"PUE {pue:.4g} assumed: {of_pue}")
         assumed = region.grid_g_per_kwh is None or region.pue is None
-        return Grid(grams, region.marginal_g_per_kwh, pue, tuple(told), assumed, of_grid, of_pue)
+        return Grid(
+            g_per_kwh=grams,
+            marginal_g_per_kwh=region.marginal_g_per_kwh,
+            pue=pue,
+            basis=tuple(basis),
+            assumed=assumed,
+            grid_assumed=of_grid,
+            pue_assumed=of_pue,
+        )
 
 
 class Making:
@@ -181,9 +189,9 @@ class Making:
     def chip_kg(self, chip: Chip) -> tuple[float | None, str]:
         """(kg of one chip, how it is known)."""
         for known in (_ALONE, _WITH_HOST):
-            item, of = known.get(chip.name, ("", 1.0))
+            item, chips_per_item = known.get(chip.name, ("", 1.0))
             if item in self._rows:
-                return self._rows[item] / of, f"{item}{f' / {of:g}' if of > 1.0 else ''}"
+                return self._rows[item] / chips_per_item, f"{item}{f' / {chips_per_item:g}' if chips_per_item > 1.0 else ''}"
         if chip.kind is ChipKind.CPU:
             return 0.0, "a processor is counted with its host"
         if chip.silicon.die_mm2 is None or chip.memory_gb is None:
@@ -197,41 +205,43 @@ class Making:
         bare = self._rows[_BARE_HOST]
         return bare + (self._rows[_HOST] - bare) * memory_bytes / GIB / _HOST_GIB
 
-    def share(self, chip: Chip, chips: float, machines: float, host_memory_bytes: float | None, hours: float) -> Made:
+    def share(self, chip: Chip, chips: float, machines: float, host_memory_bytes: float | None, hours: float) -> EmbodiedShare:
         """Of `hours` on so many chips and machines; memory is of one host, None where it is not known."""
         _check(chips=chips, machines=machines, host_memory_bytes=host_memory_bytes or 0.0, hours=hours)
-        kg, told = self.chip_kg(chip)
+        kg, source = self.chip_kg(chip)
         if kg is None:
-            return Made(None, (), (f"embodied: {told}",))
+            return EmbodiedShare(None, (), (f"embodied: {source}",))
         share, years = hours / self.lifetime_hours, f"{self.lifetime_hours / _HOURS_PER_YEAR:g} years"
-        held = f"{hours:.4g} h of {years}"
-        lines = [CarbonLine("making of chips", chips * kg * share, f"{chips:g} x {kg:.4g} kg x {held}")] if kg else []
-        basis = [f"embodied: {told}; a life of {years}"]
+        lifetime_text = f"{hours:.4g} h of {years}"
+        lines = [CarbonLine("making of chips", chips * kg * share, f"{chips:g} x {kg:.4g} kg x {lifetime_text}")] if kg else []
+        basis = [f"embodied: {source}; a life of {years}"]
         if chip.name in _WITH_HOST:
             basis.append("the host is in the figure of the chip")
         elif host_memory_bytes is None:
             basis.append("hosts are left out: their memory is not known")
         else:
             host = self.host_kg(host_memory_bytes)
-            lines.append(CarbonLine("making of hosts", machines * host * share, f"{machines:g} x {host:.4g} kg x {held}"))
+            lines.append(
+                CarbonLine("making of hosts", machines * host * share, f"{machines:g} x {host:.4g} kg x {lifetime_text}")
+            )
             basis.append("host: rule by its memory, within 20% of servers with a figure")
-        return Made(fsum(line.kg for line in lines) if lines else None, tuple(lines), tuple(basis))
+        return EmbodiedShare(fsum(line.kg for line in lines) if lines else None, tuple(lines), tuple(basis))
 
 
-def footprint(grid: Grid, power_w: float, hours: float, made: Made | None = None) -> Carbon:
+def footprint(grid: Grid, power_w: float, hours: float, embodied: EmbodiedShare | None = None) -> Carbon:
     """One job's carbon: watts of all its machines over hours, and its share of making them."""
     _check(power_w=power_w, hours=hours)
     energy_kwh = power_w * hours / 1e3 * grid.pue
-    how = f"{power_w:,.0f} W x {hours:.4g} h x PUE {grid.pue:.4g} x {grid.g_per_kwh:.4g} g/kWh"
-    operational = CarbonLine("operational", energy_kwh * grid.g_per_kwh / 1e3, how)
-    marginal, made = grid.marginal_g_per_kwh, made or Made(None, (), ("embodied: not asked for",))
-    told = () if marginal is None else (f"one more kWh there emits {marginal:.4g} g (marginal)",)
+    formula = f"{power_w:,.0f} W x {hours:.4g} h x PUE {grid.pue:.4g} x {grid.g_per_kwh:.4g} g/kWh"
+    operational = CarbonLine("operational", energy_kwh * grid.g_per_kwh / 1e3, formula)
+    marginal, embodied = grid.marginal_g_per_kwh, embodied or EmbodiedShare(None, (), ("embodied: not asked for",))
+    marginal_basis = () if marginal is None else (f"one more kWh there emits {marginal:.4g} g (marginal)",)
     return Carbon(
-        operational.kg,
-        made.kg,
-        (operational, *made.lines),
-        (*grid.basis, *told, *made.basis),
-        None if marginal is None else energy_kwh * marginal / 1e3,
+        operational_kg=operational.kg,
+        embodied_kg=embodied.kg,
+        lines=(operational, *embodied.lines),
+        basis=(*grid.basis, *marginal_basis, *embodied.basis),
+        marginal_kg=None if marginal is None else energy_kwh * marginal / 1e3,
     )
 
 
@@ -254,13 +264,15 @@ def greener(options: Sequence[tuple[str, float, float]], chosen: int = 0) -> lis
     if not 0 <= chosen < len(options):
         raise InvalidSettings(Problem("chosen", f"{chosen} cannot be", None, f"0 to {len(options) - 1}"))
     _, usd, kg = options[chosen]
-    found: list[Greener] = []
+    savings: list[Greener] = []
     for region, its_usd, its_kg in sorted(options, key=lambda option: (option[1], option[2])):
-        cleanest = found[-1].kg if found else kg  # of those that cost no more
+        cleanest = savings[-1].kg if savings else kg  # of those that cost no more
         if its_kg < cleanest:
             saved, extra = kg - its_kg, its_usd - usd
-            found.append(Greener(region, its_usd, its_kg, saved, extra, extra / saved))
-    return sorted(found, key=lambda option: (option.usd_per_kg_saved, option.kg))
+            savings.append(
+                Greener(region=region, usd=its_usd, kg=its_kg, saved_kg=saved, extra_usd=extra, usd_per_kg_saved=extra / saved)
+            )
+    return sorted(savings, key=lambda option: (option.usd_per_kg_saved, option.kg))
 
 
 def _check(**values: float) -> None:
@@ -271,13 +283,13 @@ def _check(**values: float) -> None:
 
 def _country_grids(regions: Iterable[Region]) -> dict[str, float]:
     """The figure of a country: the middle of its rows for the whole country, else of all its regions."""
-    whole: dict[str, list[float]] = {}
+    countrywide: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
     for region in regions:
         if region.country and region.grid_g_per_kwh is not None:
-            rows = whole if "country-level" in region.fact.notes else parts
+            rows = countrywide if "country-level" in region.fact.notes else parts
             rows.setdefault(region.country, []).append(region.grid_g_per_kwh)
-    return {country: median(whole.get(country) or parts[country]) for country in whole | parts}
+    return {country: median(countrywide.get(country) or parts[country]) for country in countrywide | parts}
 
 
 def _country_in(name: str) -> str | None:
@@ -287,8 +299,8 @@ def _country_in(name: str) -> str | None:
         return _single(pieces[1])
     words = re.findall(r"[A-Za-z]+", name)
     for word in words:
-        if (len(word) > 3 or word.lower() == "usa") and (found := _single(word)):
-            return found
+        if (len(word) > 3 or word.lower() == "usa") and (country := _single(word)):
+            return country
     # Three letters may be an airport: FRA is in Germany, BHS is no island.
     return _single(words[0]) if words and len(words[0]) == 2 and words[0].lower() not in _NOT_A_COUNTRY else None
 

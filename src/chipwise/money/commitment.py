@@ -37,7 +37,7 @@ PARTIAL_UPFRONT = 0.5  # AWS asks for about half of the term's price at the star
 
 _PRICED = ("discount_fraction", "usd_hour_instance", "usd_hour_per_accelerator", "max_discount_fraction")
 _DOUBTFUL = re.compile(r"UNVERIFIED|approximate|was cut", re.IGNORECASE)
-_BESIDE = re.compile(r"on-demand (\d+(?:\.\d+)?)")
+_STATED_ON_DEMAND = re.compile(r"on-demand (\d+(?:\.\d+)?)")
 _TERM = re.compile(r"(\d+)y")
 _EVERYTHING = frozenset({"all EC2 families, Lambda, Fargate", "one family in one region", "any VM"})
 _ANYWHERE = re.compile(r"\d+ regions|all|all regions where sold|one|")  # not GovCloud: it has rows of its own
@@ -82,12 +82,12 @@ class Commitments:
             )
         best: dict[tuple[str, str, str], tuple[tuple[bool, bool, bool, str], Committed]] = {}
         for row, exact in self._rows(provider, machine):
-            here = _covers(row, region)
-            priced = _priced(row, here, on_demand_usd_per_hour, chips)
+            in_region = _covers(row, region)
+            priced = _priced(row, in_region, on_demand_usd_per_hour, chips)
             if priced is None:
                 continue
             # Of several rows for one promise: the one still in force, for this region, for this machine, the newest.
-            rank = ("superseded" not in row.fact.notes, here, exact, row.fact.as_of)
+            rank = ("superseded" not in row.fact.notes, in_region, exact, row.fact.as_of)
             key = (row.instrument, row.term, row.payment)
             if key not in best or best[key][0] < rank:
                 best[key] = (rank, priced)
@@ -133,7 +133,7 @@ def _covers(row: Commitment, region: str) -> bool:
     return region in row.region.split()
 
 
-def _priced(row: Commitment, here: bool, on_demand: float | None, chips: float | None) -> Committed | None:
+def _priced(row: Commitment, in_region: bool, on_demand: float | None, chips: float | None) -> Committed | None:
     if row.measure not in _PRICED or row.value is None:
         return None
     basis, bound = row.basis, row.measure == "max_discount_fraction"
@@ -142,18 +142,18 @@ def _priced(row: Commitment, here: bool, on_demand: float | None, chips: float |
             return None
         price = on_demand * (1 - row.value)
         basis += f"; {'up to ' if bound else ''}{row.value:.3g} off on-demand"
-        if not here:
+        if not in_region:
             basis += f", as in {row.region}"
     else:
         count = 1.0 if row.measure == "usd_hour_instance" else chips
         if count is None:
             return None
         price = row.value * count
-        if not here and row.region != "not stated":
-            beside = _BESIDE.search(row.fact.notes)
-            if beside is None or on_demand is None or row.instrument.startswith("Capacity Block"):
+        if not in_region and row.region != "not stated":
+            stated = _STATED_ON_DEMAND.search(row.fact.notes)
+            if stated is None or on_demand is None or row.instrument.startswith("Capacity Block"):
                 return None
-            share = row.value / float(beside[1])
+            share = row.value / float(stated[1])
             price = on_demand * share
             basis += f"; {1 - share:.3g} off on-demand, as in {row.region}"
     years = _TERM.fullmatch(row.term)
@@ -161,14 +161,25 @@ def _priced(row: Commitment, here: bool, on_demand: float | None, chips: float |
     firm = row.basis == "computed" or (row.basis.startswith("published") and "third-party" not in row.basis)
     certain = (
         firm
-        and here
+        and in_region
         and not bound
         and row.term != "not stated"
         and not _DOUBTFUL.search(row.fact.notes)
         and "superseded" not in row.fact.notes
     )
     upfront = _upfront(row, price, term_years)
-    return Committed(row.instrument, row.term, term_years, row.payment, price, upfront, basis, row.fact.as_of, certain, bound)
+    return Committed(
+        instrument=row.instrument,
+        term=row.term,
+        term_years=term_years,
+        payment=row.payment,
+        usd_per_hour=price,
+        upfront_usd=upfront,
+        basis=basis,
+        as_of=row.fact.as_of,
+        certain=certain,
+        bound=bound,
+    )
 
 
 def _upfront(row: Commitment, usd_per_hour: float, term_years: float | None) -> float | None:

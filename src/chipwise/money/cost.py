@@ -25,8 +25,8 @@ class Cost:
         for line in lines:
             known = joined.get(line.name)
             if known is not None:
-                how = "; ".join(text for text in (known.how, line.how) if text)
-                joined[line.name] = Line(line.name, known.usd + line.usd, how)
+                formula = "; ".join(text for text in (known.how, line.how) if text)
+                joined[line.name] = Line(line.name, known.usd + line.usd, formula)
             elif line.usd:
                 joined[line.name] = line
         return cls(tuple(joined.values()))

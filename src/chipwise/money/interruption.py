@@ -42,13 +42,13 @@ MOST_INTERRUPTED = 0.95  # the open band ends at 1, whose rate is infinite
 TRACE_SPREAD = 2.0
 
 _KINDS = ("advisor", "followed", "probe")
-_TOLD = {
+_KIND_TITLES = {
     "advisor": "the advisor's monthly band",
     "followed": "losses of followed instances",
     "probe": "availability probes (may overstate)",
 }
 _SIZED = re.compile(r"(?P<chip>.+?) x(?P<chips>\d+)(?: \(.*\))?")
-_NAMED = re.compile(r".+\((?P<chip>[^()]+)\)")
+_WITH_CHIP = re.compile(r".+\((?P<chip>[^()]+)\)")
 _ZONE = re.compile(r"(.+\d)(?:[a-f]|-[a-f])")
 _PROCESSORS = frozenset({"INTEL", "C3-88"})  # traces of CPU machines say little of accelerators: they are in no pool
 
@@ -78,19 +78,19 @@ def rate_of_share(share: float, life_hours: float) -> float:
 
 def region_of(zone: str) -> str:
     """us-east-1a -> us-east-1, us-east1-b -> us-east1; a region stays what it is."""
-    found = _ZONE.fullmatch(zone)
-    return found[1] if found else zone
+    match = _ZONE.fullmatch(zone)
+    return match[1] if match else zone
 
 
 def _converted(row: Interruption, chips: float | None) -> _Evidence | None:
     if row.measure == "monthly_interruption_range" and row.low is not None and row.high is not None:
         return _Evidence(
-            "advisor",
-            rate_of_share((row.low + row.high) / 2, MIDDLE_LIFE_HOURS),
-            rate_of_share(row.low, MONTH_HOURS),
-            rate_of_share(row.high, SHORT_LIFE_HOURS),
-            chips,
-            row.fact.as_of,
+            kind="advisor",
+            per_hour=rate_of_share((row.low + row.high) / 2, MIDDLE_LIFE_HOURS),
+            low=rate_of_share(row.low, MONTH_HOURS),
+            high=rate_of_share(row.high, SHORT_LIFE_HOURS),
+            chips=chips,
+            as_of=row.fact.as_of,
         )
     if row.value is None:
         return None
@@ -100,7 +100,9 @@ def _converted(row: Interruption, chips: float | None) -> _Evidence | None:
         rate = 1 / row.value
     else:
         return None
-    return _Evidence(row.evidence, rate, rate / TRACE_SPREAD, rate * TRACE_SPREAD, chips, row.fact.as_of)
+    return _Evidence(
+        kind=row.evidence, per_hour=rate, low=rate / TRACE_SPREAD, high=rate * TRACE_SPREAD, chips=chips, as_of=row.fact.as_of
+    )
 
 
 def _chip_names(chip: str | None) -> Iterator[str]:
@@ -138,15 +140,15 @@ class Rates:
     def of(
         self, provider: str, region: str, machine: str, chip: str | None = None, chips: float | None = None
     ) -> Interruptions:
-        asked = (provider, region, machine, chip, chips)
-        known = self._answers.get(asked)
+        place = (provider, region, machine, chip, chips)
+        known = self._answers.get(place)
         if known is None:
             level = next(key for key in _levels(provider, region_of(region), machine, chip) if key in self._pools)
             # One summary serves all that come to the same level, but sizes of a chip's machines are told apart.
             key = (level, chips if level[0].startswith("chip") else None)
             if key not in self._summaries:
                 self._summaries[key] = _summary(level, self._pools[level], key[1])
-            known = self._answers[asked] = self._summaries[key]
+            known = self._answers[place] = self._summaries[key]
         return known
 
     def wait_hours(self, provider: str, region: str, chip: str | None = None) -> float | None:
@@ -199,10 +201,10 @@ def _chip_of(
         return carries[row.provider, label]
     if row.measure == "monthly_interruption_range":
         return None, None
-    if found := _SIZED.fullmatch(label):
-        return found["chip"], float(found["chips"])
-    if found := _NAMED.fullmatch(label):
-        return found["chip"], None
+    if match := _SIZED.fullmatch(label):
+        return match["chip"], float(match["chips"])
+    if match := _WITH_CHIP.fullmatch(label):
+        return match["chip"], None
     return label, None
 
 
@@ -242,14 +244,14 @@ def _summary(level: tuple[str, ...], pool: list[_Evidence], chips: float | None)
     if level[0].startswith("chip"):
         used = [one for one in used if one.chips == chips] or used  # losing eight at once is another matter than one
     dates = sorted({one.as_of for one in used})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    period = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     rows = "" if len(used) == 1 else f", median of {len(used)} rows"
-    told = f"{_TOLD[kind]} of {_place(level)}{rows} ({when})"
+    basis = f"{_KIND_TITLES[kind]} of {_place(level)}{rows} ({period})"
     return Interruptions(
         _middle(sorted(one.per_hour for one in used)),
         _tenth(sorted(one.low for one in used)),
         _tenth(sorted((one.high for one in used), reverse=True)),
-        told,
+        basis,
     )
 
 

@@ -53,28 +53,28 @@ class Load:
     def of_steps(cls, machines: ArrayLike, step_hours: float = 1.0) -> Load:
         """One number per step; parts of a machine are whole machines."""
         counts = np.atleast_1d(np.asarray(machines, dtype=float))
-        return cls._of(counts, np.full(counts.shape, float(step_hours)))
+        return cls._from_columns(counts, np.full(counts.shape, float(step_hours)))
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[float, float]]) -> Load:
         """(machines, hours); hours without load are (0, hours), for commitments are paid then too."""
         table = np.asarray(tuple(pairs), dtype=float).reshape(-1, 2)
-        return cls._of(table[:, 0], table[:, 1])
+        return cls._from_columns(table[:, 0], table[:, 1])
 
     @classmethod
-    def _of(cls, counts: Floats, hours: Floats) -> Load:
+    def _from_columns(cls, counts: Floats, hours: Floats) -> Load:
         problems = []
         if not counts.size or not (np.isfinite(counts) & (counts >= 0)).all():
             problems.append(Problem("machines", "is empty, negative, or no number", allowed="0 or more for each step"))
         elif counts.max() > MOST_MACHINES:
-            most = f"{counts.max():,.0f} at once are too many to tell apart"
-            problems.append(Problem("machines", most, allowed=f"up to {MOST_MACHINES:,}; count in larger units"))
+            excess = f"{counts.max():,.0f} at once are too many to tell apart"
+            problems.append(Problem("machines", excess, allowed=f"up to {MOST_MACHINES:,}; count in larger units"))
         if not (np.isfinite(hours) & (hours > 0)).all():
             problems.append(Problem("hours", "is not positive", allowed="more than 0 for each step"))
         if problems:
             raise InvalidSettings(*problems)
-        whole, place = np.unique(np.ceil(counts - 1e-9).astype(np.int64), return_inverse=True)
-        return cls(whole, np.bincount(place.ravel(), weights=hours, minlength=len(whole)).astype(float))
+        levels, place = np.unique(np.ceil(counts - 1e-9).astype(np.int64), return_inverse=True)
+        return cls(levels, np.bincount(place.ravel(), weights=hours, minlength=len(levels)).astype(float))
 
     @property
     def horizon_hours(self) -> float:
@@ -152,10 +152,10 @@ class _Ladder(NamedTuple):
 def layer(load: Load, options: Sequence[Option]) -> Layering:
     """The cheapest way to carry the load. NoResult where the capacities cannot."""
     _check(options)
-    held = sorted((one for one in options if one.committed), key=lambda one: one.running_usd_per_hour)
+    committed = sorted((one for one in options if one.committed), key=lambda one: one.running_usd_per_hour)
     ladder = _ladder(load, [one for one in options if not one.committed])
-    ends = _best_blocks(load, held, ladder)
-    layers = (*_committed_layers(load, held, ends, ladder), *_hourly_layers(load, held, ends, ladder))
+    ends = _best_blocks(load, committed, ladder)
+    layers = (*_committed_layers(load, committed, ends, ladder), *_hourly_layers(load, committed, ends, ladder))
     used = tuple(one for one in layers if one.machines)
     lines = [
         Line(one.name, one.usd, f"{one.machines} machines, {one.hours_used:,.6g} of {one.hours_paid:,.6g} h") for one in used
@@ -172,24 +172,24 @@ def _ladder(load: Load, options: Sequence[Option]) -> _Ladder:
     loads, positions = load.machines, load.peak
     limits = {one.usable_share: np.floor(one.usable_share * loads + 1e-9).astype(np.int64) for one in ordered}
     carried = {share: np.zeros_like(loads) for share in limits}
-    taken = np.zeros_like(loads)
+    served = np.zeros_like(loads)
     below, upto = [], []
-    for one in ordered:
-        room = loads - taken
-        if one.capacity is not None:
-            room = np.minimum(room, one.capacity)
-        wider = [share for share in limits if share >= one.usable_share]
+    for option in ordered:
+        room = loads - served
+        if option.capacity is not None:
+            room = np.minimum(room, option.capacity)
+        wider = [share for share in limits if share >= option.usable_share]
         for share in wider:
             room = np.minimum(room, limits[share] - carried[share])
         for share in wider:
             carried[share] = carried[share] + room
-        below.append(taken)
-        taken = taken + room
-        upto.append(taken)
+        below.append(served)
+        served = served + room
+        upto.append(served)
     shape = (len(ordered), len(loads))
     # Unit r of load n stands at position n - r + 1: ranges of positions, added up by their ends.
     starts = np.vstack([*(loads - top for top in upto), np.zeros_like(loads)])
-    stops = np.vstack([*(loads - low for low in below), loads - taken])
+    stops = np.vstack([*(loads - low for low in below), loads - served])
     hours = np.zeros((len(ordered) + 1, positions))
     for row in range(len(ordered) + 1):
         change = np.bincount(starts[row], weights=load.hours, minlength=positions + 1)
@@ -198,10 +198,10 @@ def _ladder(load: Load, options: Sequence[Option]) -> _Ladder:
     # Sums of differences leave dust where nothing stands: far less than any step lasts.
     hours[hours < 1e-6 * load.hours.min()] = 0.0
     low, top = (np.array(edge, dtype=np.int64).reshape(shape) for edge in (below, upto))
-    return _Ladder(ordered, low, top, hours, int((loads - taken).max()))
+    return _Ladder(options=ordered, below=low, upto=top, hours=hours, missing=int((loads - served).max()))
 
 
-def _best_blocks(load: Load, held: Sequence[Option], ladder: _Ladder) -> list[int]:
+def _best_blocks(load: Load, committed: Sequence[Option], ladder: _Ladder) -> list[int]:
     """Where each committed option's block of positions ends."""
     positions = load.peak
     rungs = np.array([_hourly_usd(one) for one in ladder.options] + [np.inf])
@@ -209,24 +209,24 @@ def _best_blocks(load: Load, held: Sequence[Option], ladder: _Ladder) -> list[in
     best = np.full(positions + 1, np.inf)
     best[0] = 0.0
     befores, totals = [], []
-    for one in held:
-        work = np.minimum(one.running_usd_per_hour, rungs) @ ladder.hours
-        total = np.concatenate(([0.0], np.cumsum(one.usd_per_hour * load.horizon_hours + work)))
+    for option in committed:
+        work = np.minimum(option.running_usd_per_hour, rungs) @ ladder.hours
+        total = np.concatenate(([0.0], np.cumsum(option.usd_per_hour * load.horizon_hours + work)))
         befores.append(best)
         totals.append(total)
-        best = total + _window_least(best - total, positions if one.capacity is None else min(one.capacity, positions))
+        best = total + _window_least(best - total, positions if option.capacity is None else min(option.capacity, positions))
     rest = np.concatenate((np.cumsum(above[::-1])[::-1], [0.0]))
-    whole = best + rest
-    whole[: ladder.missing] = np.inf
-    end = int(np.argmin(whole))
-    if not np.isfinite(whole[end]):
+    totals_usd = best + rest
+    totals_usd[: ladder.missing] = np.inf
+    end = int(np.argmin(totals_usd))
+    if not np.isfinite(totals_usd[end]):
         raise NoResult(
             f"The options carry too little: {ladder.missing:,} of at most {positions:,} machines have no option.",
             remedy="Raise a capacity or a usable share, or add on-demand without a limit.",
         )
     ends = [end]
-    for one, before, total in zip(reversed(held), reversed(befores), reversed(totals), strict=True):
-        low = 0 if one.capacity is None else max(0, ends[0] - one.capacity)
+    for option, before, total in zip(reversed(committed), reversed(befores), reversed(totals), strict=True):
+        low = 0 if option.capacity is None else max(0, ends[0] - option.capacity)
         ends.insert(0, low + int(np.argmin((before - total)[low : ends[0] + 1])))
     return ends[1:]
 
@@ -243,29 +243,46 @@ def _window_least(values: Floats, back: int) -> Floats:
     return np.minimum(backward[: len(values)], forward[back : back + len(values)])
 
 
-def _committed_layers(load: Load, held: Sequence[Option], ends: Sequence[int], ladder: _Ladder) -> list[Layer]:
+def _committed_layers(load: Load, committed: Sequence[Option], ends: Sequence[int], ladder: _Ladder) -> list[Layer]:
     rungs = np.array([_hourly_usd(one) for one in ladder.options] + [np.inf])
     layers, start = [], 0
-    for one, end in zip(held, ends, strict=True):
-        replaces = rungs >= one.running_usd_per_hour
+    for option, end in zip(committed, ends, strict=True):
+        replaces = rungs >= option.running_usd_per_hour
         used = float(ladder.hours[replaces, start:end].sum())
         paid = (end - start) * load.horizon_hours
-        cost = paid * one.usd_per_hour + used * one.running_usd_per_hour
-        layers.append(Layer(one.name, end - start, used, paid, cost, committed=True))
+        layers.append(
+            Layer(
+                name=option.name,
+                machines=end - start,
+                hours_used=used,
+                hours_paid=paid,
+                usd=paid * option.usd_per_hour + used * option.running_usd_per_hour,
+                committed=True,
+            )
+        )
         start = end
     return layers
 
 
-def _hourly_layers(load: Load, held: Sequence[Option], ends: Sequence[int], ladder: _Ladder) -> list[Layer]:
+def _hourly_layers(load: Load, committed: Sequence[Option], ends: Sequence[int], ladder: _Ladder) -> list[Layer]:
     layers = []
-    for one, below, upto in zip(ladder.options, ladder.below, ladder.upto, strict=True):
+    for option, below, upto in zip(ladder.options, ladder.below, ladder.upto, strict=True):
         # Committed machines that run no dearer than this option stand before it.
         before = max(
-            (end for mine, end in zip(held, ends, strict=True) if mine.running_usd_per_hour <= _hourly_usd(one)), default=0
+            (end for mine, end in zip(committed, ends, strict=True) if mine.running_usd_per_hour <= _hourly_usd(option)),
+            default=0,
         )
         at_once = np.maximum(load.machines - below - np.maximum(load.machines - upto, before), 0)
         used = float(at_once @ load.hours)
-        layers.append(Layer(one.name, int(at_once.max(initial=0)), used, used, used * _hourly_usd(one)))
+        layers.append(
+            Layer(
+                name=option.name,
+                machines=int(at_once.max(initial=0)),
+                hours_used=used,
+                hours_paid=used,
+                usd=used * _hourly_usd(option),
+            )
+        )
     return layers
 
 
@@ -286,16 +303,16 @@ def _check(options: Sequence[Option]) -> None:
         problems.append(Problem("options", "is empty", allowed="at least one way to run a machine"))
     if len(set(names)) < len(names):
         problems.append(Problem("options", "names one option twice", allowed="a name of its own for each"))
-    for one in options:
+    for option in options:
         for field in ("usd_per_hour", "running_usd_per_hour"):
-            price = getattr(one, field)
+            price = getattr(option, field)
             if not (np.isfinite(price) and price >= 0):
-                problems.append(Problem(f"{one.name}.{field}", f"{price} is no price", allowed="0 or more"))
-        if one.capacity is not None and one.capacity < 0:
-            problems.append(Problem(f"{one.name}.capacity", f"{one.capacity} is negative", allowed="0 or more, or none"))
-        if not 0 <= one.usable_share <= 1:
-            problems.append(Problem(f"{one.name}.usable_share", f"{one.usable_share} is no share", allowed="0 to 1"))
-        elif one.committed and one.usable_share < 1:
-            problems.append(Problem(f"{one.name}.usable_share", "a committed option carries any load", allowed="1"))
+                problems.append(Problem(f"{option.name}.{field}", f"{price} is no price", allowed="0 or more"))
+        if option.capacity is not None and option.capacity < 0:
+            problems.append(Problem(f"{option.name}.capacity", f"{option.capacity} is negative", allowed="0 or more, or none"))
+        if not 0 <= option.usable_share <= 1:
+            problems.append(Problem(f"{option.name}.usable_share", f"{option.usable_share} is no share", allowed="0 to 1"))
+        elif option.committed and option.usable_share < 1:
+            problems.append(Problem(f"{option.name}.usable_share", "a committed option carries any load", allowed="1"))
     if problems:
         raise InvalidSettings(*problems)

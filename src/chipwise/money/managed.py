@@ -99,8 +99,8 @@ class Request:
             if not (isfinite(value := getattr(self, name)) and value >= 0)
         ]
         if not problems and self.cached_tokens > self.input_tokens:
-            told = f"{self.cached_tokens:g} are cached of {self.input_tokens:g} input tokens"
-            problems.append(Problem("cached_tokens", told, allowed="at most input_tokens"))
+            excess = f"{self.cached_tokens:g} are cached of {self.input_tokens:g} input tokens"
+            problems.append(Problem("cached_tokens", excess, allowed="at most input_tokens"))
         if problems:
             raise InvalidSettings(*problems)
 
@@ -129,8 +129,8 @@ def model_of(spelled: str, registry: Registry) -> str | None:
     known = _index(registry)
     name, _ = release(spelled)
     for candidate in (spelled, name, *(tuned for p, instead in _TUNED if (tuned := p.sub(instead, name)) != name)):
-        if (found := known.get(key(candidate))) is not None:
-            return found
+        if (model := known.get(key(candidate))) is not None:
+            return model
     return None
 
 
@@ -159,8 +159,8 @@ def _training(spelled: str) -> frozenset[str]:
 def services(rows: Iterable[TokenPrice], model: str, registry: Registry) -> tuple[TokenService, ...]:
     """All services for what `model` means, same weights first, then as the table has them; UnknownName for no model."""
     wanted = model_of(model, registry) or registry.find(model).name
-    found = [service for row in rows if (service := _service(row, model, wanted, registry)) is not None]
-    return tuple(sorted(found, key=lambda service: not service.same_weights))
+    offered = [service for row in rows if (service := _service(row, model, wanted, registry)) is not None]
+    return tuple(sorted(offered, key=lambda service: not service.same_weights))
 
 
 def unmatched(rows: Iterable[TokenPrice], registry: Registry) -> tuple[TokenPrice, ...]:
@@ -168,7 +168,7 @@ def unmatched(rows: Iterable[TokenPrice], registry: Registry) -> tuple[TokenPric
     return tuple(row for row in rows if row.open_weights and model_of(row.model, registry) is None)
 
 
-def _service(row: TokenPrice, asked: str, wanted: str, registry: Registry) -> TokenService | None:
+def _service(row: TokenPrice, model: str, wanted: str, registry: Registry) -> TokenService | None:
     if not row.open_weights or row.input_usd_per_mtok is None or row.output_usd_per_mtok is None:
         return None
     if model_of(row.model, registry) != wanted:
@@ -179,7 +179,7 @@ def _service(row: TokenPrice, asked: str, wanted: str, registry: Registry) -> To
         provider=row.provider,
         spelled=row.model,
         model=wanted,
-        same_weights=same_weights(asked, row.model),
+        same_weights=same_weights(model, row.model),
         variant=release(row.model)[1],
         usd_per_input=row.input_usd_per_mtok / _MILLION,
         usd_per_output=row.output_usd_per_mtok / _MILLION,
@@ -224,7 +224,7 @@ def fits(service: TokenService, request: Request) -> bool:
     return service.context is None or request.tokens <= service.context
 
 
-def cheapest(found: Iterable[TokenService], request: Request) -> TokenService | None:
+def cheapest(candidates: Iterable[TokenService], request: Request) -> TokenService | None:
     """The lowest price for this request among services of the same weights that are still sold and long enough."""
-    usable = [service for service in found if service.same_weights and not service.gone and fits(service, request)]
+    usable = [service for service in candidates if service.same_weights and not service.gone and fits(service, request)]
     return min(usable, key=lambda service: cost(service, request).usd, default=None)

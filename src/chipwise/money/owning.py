@@ -43,14 +43,14 @@ def purchase_price(rows: Iterable[BoardPrice], chip: str, chips: int) -> Figure:
     servers = _recent([row for row in new if row.unit in ("server", "rack") and row.chips == chips])
     if servers:
         years = f"{servers[0].fact.as_of[:4]} to {servers[-1].fact.as_of[:4]}"
-        how = f"median of {len(servers)} prices of servers with {chips} x {chip}, {years}"
-        return _spread(servers, (1.0, 1.0, 1.0), how, all(row.basis != "estimate" for row in servers))
+        basis = f"median of {len(servers)} prices of servers with {chips} x {chip}, {years}"
+        return _spread(servers, (1.0, 1.0, 1.0), basis, all(row.basis != "estimate" for row in servers))
     boards = _recent([row for row in new if row.unit not in ("server", "rack")])
     if not boards:
         raise BadInput(f"purchase_usd: the catalog has no purchase price of {chip}.", remedy="Give purchase_usd.")
     low, middle, high = (chips * over for over in SERVER_OVER_BOARDS)
-    how = f"{chips} x {chip} at the median of {len(boards)} board prices, x {SERVER_OVER_BOARDS[1]:g} for the server"
-    return _spread(boards, (low, middle, high), how, False)
+    basis = f"{chips} x {chip} at the median of {len(boards)} board prices, x {SERVER_OVER_BOARDS[1]:g} for the server"
+    return _spread(boards, (low, middle, high), basis, False)
 
 
 def _recent(rows: Sequence[BoardPrice]) -> list[BoardPrice]:
@@ -59,19 +59,19 @@ def _recent(rows: Sequence[BoardPrice]) -> list[BoardPrice]:
     return sorted((row for row in rows if int(row.fact.as_of[:4]) >= newest - RECENT_YEARS), key=lambda row: row.fact.as_of)
 
 
-def _spread(rows: Sequence[BoardPrice], times: tuple[float, float, float], how: str, certain: bool) -> Figure:
+def _spread(rows: Sequence[BoardPrice], times: tuple[float, float, float], basis: str, certain: bool) -> Figure:
     """Over the prices of one unit where its chips count alone: a baseboard is divided by its chips, a server is whole."""
-    whole = rows[0].unit in ("server", "rack")
+    by_server = rows[0].unit in ("server", "rack")
     prices = [
         (low / share, high / share)
         for row in rows
-        if (low := row.usd_low) and (high := row.usd_high) and (share := 1.0 if whole else row.chips)
+        if (low := row.usd_low) and (high := row.usd_high) and (share := 1.0 if by_server else row.chips)
     ]
     return Figure(
         value=times[1] * median((low + high) / 2 for low, high in prices),
         low=times[0] * min(low for low, _ in prices),
         high=times[2] * max(high for _, high in prices),
-        how=how,
+        how=basis,
         certain=certain,
     )
 
@@ -84,19 +84,25 @@ def electricity(rows: Iterable[EnergyPrice], place: str, sector: str = "commerci
     if sector not in _SECTORS:
         raise UnknownName("sector", sector, nearest(sector, _SECTORS), remedy=f"Known are {', '.join(_SECTORS)}.")
     prices = [row for row in rows if row.unit == "USD/kWh" and row.value is not None]
-    here = [row for row in prices if _is_at(row, place)]
-    if not here:
+    local = [row for row in prices if _is_at(row, place)]
+    if not local:
         known = [row.place for row in prices]
         hint = "Give usd_per_kwh."
         raise UnknownName("place with an electricity price in USD", place, nearest(place, known), remedy=hint)
-    asked = [row for row in here if row.measure.startswith(sector)]
-    months = [row for row in asked or here if not re.fullmatch(r"\d{4}-\d\d", row.year)]  # one month is no year
-    used = max(months or asked or here, key=lambda row: (row.fact.as_of, row.value or 0.0))
-    values = [row.value for row in here if row.value is not None]
+    in_sector = [row for row in local if row.measure.startswith(sector)]
+    months = [row for row in in_sector or local if not re.fullmatch(r"\d{4}-\d\d", row.year)]  # one month is no year
+    used = max(months or in_sector or local, key=lambda row: (row.fact.as_of, row.value or 0.0))
+    values = [row.value for row in local if row.value is not None]
     assert used.value is not None
-    how = f"{used.measure.replace('_', ' ')} of {used.place}, {used.year}"
-    certain = bool(asked) and "value" not in used.fact.inferred
-    return Figure(used.value, min(values), max(values), how + (f" ({used.fact.notes})" if used.fact.notes else ""), certain)
+    basis = f"{used.measure.replace('_', ' ')} of {used.place}, {used.year}"
+    certain = bool(in_sector) and "value" not in used.fact.inferred
+    return Figure(
+        value=used.value,
+        low=min(values),
+        high=max(values),
+        how=basis + (f" ({used.fact.notes})" if used.fact.notes else ""),
+        certain=certain,
+    )
 
 
 def _is_at(row: EnergyPrice, place: str) -> bool:
@@ -115,7 +121,9 @@ def industry_pue(rows: Iterable[EnergyPrice]) -> Figure:
     surveyed = [row for row in rows if row.measure == "pue" and row.place == "world average" and row.value]
     newest = max(surveyed, key=lambda row: row.year)
     late = [row.value or 0.0 for row in surveyed if int(row.year) >= int(newest.year) - 5]
-    return Figure(newest.value or 0.0, min(late), max(late), f"industry average, {newest.year}", True)
+    return Figure(
+        value=newest.value or 0.0, low=min(late), high=max(late), how=f"industry average, {newest.year}", certain=True
+    )
 
 
 def colocation_rent(rows: Iterable[EnergyPrice]) -> Figure:
@@ -124,4 +132,10 @@ def colocation_rent(rows: Iterable[EnergyPrice]) -> Figure:
     sure = [row for row in late if "value" not in row.fact.inferred]
     used = max(sure or late, key=lambda row: row.fact.as_of)
     values = [row.value or 0.0 for row in late]
-    return Figure(used.value or 0.0, min(values), max(values), f"{used.place}, {used.year} (US only)", bool(sure))
+    return Figure(
+        value=used.value or 0.0,
+        low=min(values),
+        high=max(values),
+        how=f"{used.place}, {used.year} (US only)",
+        certain=bool(sure),
+    )

@@ -86,12 +86,12 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PriceComponent:
     """A price that comes on top of the services of one provider and platform."""
 
     provider: str
     name: str
-    what: str  # request | vcpu | memory | disk
+    resource: str  # request | vcpu | memory | disk
     usd: float  # per request, vCPU-second or GB-second
     row: ServerlessPrice
 
@@ -105,7 +105,7 @@ class Unread:
 @dataclass(frozen=True, slots=True)
 class Services:
     services: tuple[Service, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[PriceComponent, ...]
     unread: tuple[Unread, ...]
 
 
@@ -130,21 +130,25 @@ _DOUBTS = ("as low as", "unverified", "RE-CHECK", "seen only in secondary notes"
 def read(catalog: Catalog, rows: Iterable[ServerlessPrice] | None = None) -> Services:
     """The catalog's serverless table; `rows` in its place are for a user's own prices."""
     names = Names(catalog)
-    parts: list[Part] = []
+    parts: list[PriceComponent] = []
     unread: list[Unread] = []
-    found: list[ServerlessPrice] = []
+    priced_rows: list[ServerlessPrice] = []
     for row in catalog.rows("serverless") if rows is None else rows:
         if row.unit not in _UNITS:
             unread.append(Unread(row, f"the unit {row.unit!r} is not one of {', '.join(_UNITS)}"))
         elif row.usd is None:
             unread.append(Unread(row, "no price was found"))
-        elif (what := _part(row)) is not None:
-            parts.append(Part(row.provider, _platform(row), what, row.usd / _UNITS[row.unit][0], row))
+        elif (resource := _part(row)) is not None:
+            parts.append(
+                PriceComponent(
+                    provider=row.provider, name=_platform(row), resource=resource, usd=row.usd / _UNITS[row.unit][0], row=row
+                )
+            )
         else:
-            found.append(row)
-    on_top = {(part.provider, part.name, part.what): part.usd for part in reversed(parts)}  # the first of several counts
+            priced_rows.append(row)
+    on_top = {(part.provider, part.name, part.resource): part.usd for part in reversed(parts)}  # the first of several counts
     services: list[Service] = []
-    for row in found:
+    for row in priced_rows:
         try:
             services.append(_service(row, on_top, names))
         except BadInput as error:
@@ -177,8 +181,8 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
     seconds, counted = _UNITS[row.unit]
     usd, notes, platform = row.usd / seconds, row.fact.notes, _platform(row)
     assumed: list[str] = []
-    chips, gpus, said = _hardware(row.hardware, names)
-    assumed += said
+    chips, gpus, chip_notes = _hardware(row.hardware, names)
+    assumed += chip_notes
     if chips == () and _FUNCTION.search(row.hardware) is None:
         raise BadInput(f"the hardware {row.hardware!r} is none the catalog knows")
     by_instance = counted == "gpu" or (counted == "instance" and bool(chips))
@@ -201,7 +205,7 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
         keep_warm = CONTAINER_KEEP_WARM_S if by_instance else FUNCTION_KEEP_WARM_S
         keep_warm = MACHINE_KEEP_WARM_S if whole_machine else keep_warm
         assumed.append(f"kept warm for {keep_warm:g} s after the last request")
-    least, most = _memory_limits(row, chips, gpus, names)
+    memory_min, memory_max = _memory_limits(row, chips, gpus, names)
     return Service(
         provider=row.provider,
         name=row.service,
@@ -214,8 +218,8 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
         usd_per_vcpu_second=vcpu,
         usd_per_request=on_top.get((row.provider, platform, "request"), 0.0) if not by_instance else 0.0,
         min_billed_s=_min_billed(row.min_billing),
-        memory_min_bytes=least,
-        memory_max_bytes=most,
+        memory_min_bytes=memory_min,
+        memory_max_bytes=memory_max,
         time_limit_s=_time_limit(notes),
         scale_to_zero="yes" in row.scale_to_zero,
         keep_warm_s=keep_warm,
@@ -227,19 +231,19 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
     )
 
 
-def _cpu_containers(parts: Iterable[Part]) -> list[Service]:
+def _cpu_containers(parts: Iterable[PriceComponent]) -> list[Service]:
     """Platforms that sell vCPU and memory apart run containers without a GPU as well."""
-    prices = {(part.provider, part.name, part.what): part for part in reversed(list(parts))}
-    found: list[Service] = []
-    for (provider, name, what), cpu in sorted(prices.items()):
-        memory = prices.get((provider, name, what.replace("vcpu", "memory")))
-        if not what.startswith("vcpu") or memory is None:
+    prices = {(part.provider, part.name, part.resource): part for part in reversed(list(parts))}
+    services: list[Service] = []
+    for (provider, name, resource), cpu in sorted(prices.items()):
+        memory = prices.get((provider, name, resource.replace("vcpu", "memory")))
+        if not resource.startswith("vcpu") or memory is None:
             continue
-        by_request = what.endswith("by-request")
+        by_request = resource.endswith("by-request")
         request = prices.get((provider, name, "request")) if by_request else None
         keep_warm = FUNCTION_KEEP_WARM_S if by_request else CONTAINER_KEEP_WARM_S
         start = Span(*UNKNOWN_START_S)
-        found.append(
+        services.append(
             Service(
                 provider=provider,
                 name=name,
@@ -267,7 +271,7 @@ def _cpu_containers(parts: Iterable[Part]) -> list[Service]:
                 regions=tuple(filter(None, cpu.row.regions.split("|"))),
             )
         )
-    return found
+    return services
 
 
 def _hardware(text: str, names: Names) -> tuple[tuple[str, ...], float, list[str]]:
@@ -283,21 +287,21 @@ def _hardware(text: str, names: Names) -> tuple[tuple[str, ...], float, list[str
     plain = re.sub(r"\s*\(.*\)|,.*|^\d+x\s+", "", text)
     size = re.search(r"\s+(\d+) GB$", plain)
     chips: list[str] = []
-    said: list[str] = []
+    remarks: list[str] = []
     for name in plain.removesuffix(size[0] if size else "").split("/"):
         short = name if name.startswith("RTX PRO") else name.removesuffix(" PRO")  # RunPod's word for its data centres
-        found = next(
+        matches = next(
             (hit for spelled in _spelled(short, size[1] if size else "") if (hit := names.chips_or_none(spelled))), None
         )
-        if found is None:
-            said.append(f"{name} is no chip of the catalog")
+        if matches is None:
+            remarks.append(f"{name} is no chip of the catalog")
             continue
-        one = names.one_chip(found[0].name) if len(found) == 1 else names.one_chip(_shortest(short, names))
-        chosen = one.chip if one.chip in found else max(found, key=lambda chip: (chip.common, chip.memory_gb or 0.0))
+        common = names.one_chip(matches[0].name) if len(matches) == 1 else names.one_chip(_shortest(short, names))
+        chosen = common.chip if common.chip in matches else max(matches, key=lambda chip: (chip.common, chip.memory_gb or 0.0))
         chips.append(chosen.name)
-        if len(found) > 1 and chosen.name != name:
-            said.append(f"{name} is taken as {chosen.name}: the form is not stated")
-    return tuple(dict.fromkeys(chips)), float(counted[1]) if counted else 1.0, said
+        if len(matches) > 1 and chosen.name != name:
+            remarks.append(f"{name} is taken as {chosen.name}: the form is not stated")
+    return tuple(dict.fromkeys(chips)), float(counted[1]) if counted else 1.0, remarks
 
 
 def _spelled(name: str, gigabytes: str) -> Iterable[str]:
@@ -313,16 +317,16 @@ def _shortest(name: str, names: Names) -> str:
 
 
 def _cold_start(row: ServerlessPrice, unstated: tuple[float, float]) -> tuple[Span, bool]:
-    found = re.match(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?", row.cold_start_s)
-    if found is None:
+    match = re.match(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?", row.cold_start_s)
+    if match is None:
         return Span(*unstated), False
-    return Span(float(found[1]), float(found[2] or found[1])), True
+    return Span(float(match[1]), float(match[2] or match[1])), True
 
 
 def _min_billed(text: str) -> float:
     """ "1 ms", "1 s, rounded up", "1 min"; nothing stated and "instance lifetime" have no least."""
-    found = re.match(r"\d+\s*(?:ms|s|min)\b", text)
-    return parse_seconds(found[0]) if found else 0.0
+    match = re.match(r"\d+\s*(?:ms|s|min)\b", text)
+    return parse_seconds(match[0]) if match else 0.0
 
 
 def _keep_warm(notes: str) -> float | None:

@@ -26,7 +26,8 @@ from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_curve
 from chipwise.money.cost import Cost, Line
 from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Billing, Service
-from chipwise.units import HOUR, show_bytes, show_seconds
+from chipwise.text import duration, size
+from chipwise.units import HOUR
 
 # Bytes per second at which an image gets to a fresh host. Slow: a plain pull, 10 GB in four to five minutes; fast: loaded
 # lazily, 10 GB in two seconds (both union.ai, "We cut container cold boot"). Middle: their geometric mean.
@@ -54,8 +55,8 @@ class Traffic:
 
     def __post_init__(self) -> None:
         problems = [
-            Problem(name, f"{value:g} is not {what}", allowed=allowed)
-            for name, value, fine, what, allowed in (
+            Problem(name, f"{value:g} is not {noun}", allowed=allowed)
+            for name, value, fine, noun, allowed in (
                 ("requests_per_s", self.requests_per_s, self.requests_per_s >= 0, "a rate", "a finite number from 0 on"),
                 ("seconds_per_request", self.seconds_per_request, self.seconds_per_request > 0, "a time", "more than 0"),
                 ("concurrency", self.concurrency, self.concurrency >= 1, "a number of requests", "1 or more"),
@@ -121,13 +122,13 @@ def unfit(service: Service, container: Container, seconds_per_request: float) ->
     """Why this service cannot run it, with the numbers and the setting; None where it can."""
     least, most = service.memory_min_bytes, service.memory_max_bytes
     if most is not None and container.memory_bytes > most:
-        return Problem("memory_bytes", f"needs {show_bytes(container.memory_bytes)}; {service.title} offers {show_bytes(most)}")
+        return Problem("memory_bytes", f"needs {size(container.memory_bytes)}; {service.title} offers {size(most)}")
     if least is not None and container.memory_bytes < least:
-        return Problem("memory_bytes", f"{service.title} starts at {show_bytes(least)}")
+        return Problem("memory_bytes", f"{service.title} starts at {size(least)}")
     limit = service.time_limit_s
     if limit is not None and seconds_per_request > limit:
-        ends = f"{service.title} ends it after {show_seconds(limit)}"
-        return Problem("seconds_per_request", f"a request takes {show_seconds(seconds_per_request)}; {ends}")
+        ends = f"{service.title} ends it after {duration(limit)}"
+        return Problem("seconds_per_request", f"a request takes {duration(seconds_per_request)}; {ends}")
     return None
 
 
@@ -151,7 +152,7 @@ def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
         Line("work", state.working * work * HOUR, f"{state.working:.3g} instances at work x {price}"),
         Line("kept warm", state.idle * idle * HOUR, f"{state.idle:.3g} instances idle x ${idle:.3g}/s"),
         Line("cold starts", state.starts * start.middle * work * HOUR, f"{state.starts * HOUR:.3g}/h x {start.middle:.3g} s"),
-        Line("rounding", rounding * work * HOUR, f"times are rounded up to {show_seconds(step)}" if step else ""),
+        Line("rounding", rounding * work * HOUR, f"times are rounded up to {duration(step)}" if step else ""),
         Line("requests", rate * service.usd_per_request * HOUR, f"{rate * HOUR:,.0f} x ${service.usd_per_request:.3g}"),
     )
     instances = state.working + state.idle + state.starts * start.middle
@@ -159,7 +160,9 @@ def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
     assumed = service.assumed if container.keep_warm_s is None else tuple(t for t in service.assumed if "kept warm" not in t)
     share = min(1.0, (state.starts + state.joined) / rate) if rate else 0.0
     used = min(1.0, offered / instances) if instances else 0.0
-    return Bill(Cost.of(lines), share, start, instances, used, assumed)
+    return Bill(
+        cost=Cost.of(lines), cold_share=share, cold_start_s=start, instances=instances, utilisation=used, assumed=assumed
+    )
 
 
 def break_even(service: Service, fleet: ReplicaSet, traffic: Traffic, container: Container) -> BreakEven:
@@ -169,9 +172,9 @@ def break_even(service: Service, fleet: ReplicaSet, traffic: Traffic, container:
     """
     memory = container.host_memory_bytes if service.gpus else container.memory_bytes
     busy = traffic.seconds_per_request / traffic.concurrency  # a request takes at least its share of an instance
-    least = 3600.0 * (busy * service.work_usd_per_second(container.vcpus, memory) + service.usd_per_request)
+    slope_min = 3600.0 * (busy * service.work_usd_per_second(container.vcpus, memory) + service.usd_per_request)
     sized = replace(fleet, requests_per_s=fleet.requests_per_s / traffic.burstiness)
-    return by_curve(lambda rate: cost(service, replace(traffic, requests_per_s=rate), container).usd_per_hour, least, sized)
+    return by_curve(lambda rate: cost(service, replace(traffic, requests_per_s=rate), container).usd_per_hour, slope_min, sized)
 
 
 class _State(NamedTuple):
@@ -185,20 +188,20 @@ class _State(NamedTuple):
 
 def _with_bursts(traffic: Traffic, cold_s: float, keep_warm_s: float, minimum: int) -> _State:
     """On for 1/burstiness of the time at the peak rate; whatever was up when a phase ends idles until it is given up."""
-    on = 1.0 / traffic.burstiness
+    active_share = 1.0 / traffic.burstiness
     peak = traffic.requests_per_s * traffic.burstiness
     state = _steady(peak, traffic, cold_s, keep_warm_s, minimum)
-    if on == 1.0:
+    if active_share == 1.0:
         return state
     pause = BURST_S * (traffic.burstiness - 1)
-    phases = on / BURST_S  # per second
+    phases = active_share / BURST_S  # per second
     lost = exp(-keep_warm_s / pause)  # pauses that outlast the keep-warm time
     spare = max(0.0, state.working + state.idle - minimum) if peak else 0.0
     return _State(
-        state.working * on,
-        state.idle * on + minimum * (1 - on) + phases * spare * pause * (1 - lost),
-        state.starts * on + phases * spare * lost,
-        state.joined * on,
+        state.working * active_share,
+        state.idle * active_share + minimum * (1 - active_share) + phases * spare * pause * (1 - lost),
+        state.starts * active_share + phases * spare * lost,
+        state.joined * active_share,
     )
 
 
@@ -208,9 +211,9 @@ def _steady(rate: float, traffic: Traffic, cold_s: float, keep_warm_s: float, mi
         return _State(0.0, float(minimum), 0.0, 0.0)
     slots = rate * traffic.seconds_per_request
     if slots > _SLOTS:  # a larger pool is many pools side by side
-        many = slots / _SLOTS
-        part = _steady(rate / many, traffic, cold_s, keep_warm_s, ceil(minimum / many))
-        return _State(*(value * many for value in part))
+        pools = slots / _SLOTS
+        part = _steady(rate / pools, traffic, cold_s, keep_warm_s, ceil(minimum / pools))
+        return _State(*(value * pools for value in part))
     seconds, waited = traffic.seconds_per_request, 0.0
     state = _pool(rate, seconds, traffic.concurrency, cold_s, keep_warm_s, minimum)
     last: tuple[float, float] | None = None

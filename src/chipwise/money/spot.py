@@ -78,9 +78,9 @@ class Saving:
 
 
 class _Stretches(NamedTuple):
-    """`many` equal stretches of `long_s`, and one last of `last_s`."""
+    """`number` equal stretches of `long_s`, and one last of `last_s`."""
 
-    many: Floats
+    number: Floats
     long_s: Floats
     last_s: Floats
 
@@ -125,28 +125,30 @@ def run(
     is written when no more than an interval and a saving's time of work is left. Without `tail` the 90th percentile, which is
     most of the work, is not a number.
     """
-    given = np.nan if interval_s is None else interval_s
+    interval = np.nan if interval_s is None else interval_s
     columns = np.broadcast_arrays(
-        *(np.asarray(column, dtype=float) for column in (work_s, rate_per_s, machines, save_s, restart_s, wait_s, given))
+        *(np.asarray(column, dtype=float) for column in (work_s, rate_per_s, machines, save_s, restart_s, wait_s, interval))
     )
     shape = columns[0].shape
-    work, rate, count, save, restart, wait, every = (np.ravel(column) for column in columns)
-    _check(work, rate, count, save, restart, wait, None if interval_s is None else every)
+    work, rate, count, save, restart, wait, intervals = (np.ravel(column) for column in columns)
+    _check(work, rate, count, save, restart, wait, None if interval_s is None else intervals)
     save = np.where(save > 0, np.maximum(save, _SHORTEST_SAVE_S), save)
     total = rate * count if together else rate
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        number = _stretches(work, total, save) if interval_s is None else np.ceil((work - save) / every - 1e-9)
+        number = _stretches(work, total, save) if interval_s is None else np.ceil((work - save) / intervals - 1e-9)
         number = np.maximum(number, 1.0)
-        step = np.where(number > 1, (work - save) / number, work) if interval_s is None else np.where(number > 1, every, work)
-        kept = number - 1
-        last = np.maximum(work - kept * step, 0.0)  # of very many stretches rounding would leave less than nothing
-        parts = _Stretches(kept, step + save, last)
+        step = (
+            np.where(number > 1, (work - save) / number, work) if interval_s is None else np.where(number > 1, intervals, work)
+        )
+        checkpoints = number - 1
+        last = np.maximum(work - checkpoints * step, 0.0)  # of very many stretches rounding would leave less than nothing
+        parts = _Stretches(checkpoints, step + save, last)
         steady = np.isclose(total, 0, atol=1e-300)
         safe = np.where(steady, 1.0, total)
-        grown = _times(kept, _grown(safe * parts.long_s)) + _grown(safe * last)
+        grown = _times(checkpoints, _grown(safe * parts.long_s)) + _grown(safe * last)
         again = np.exp(np.minimum(safe * restart, _LARGEST))
         losses = np.where(steady, 0.0, again * grown)
-        needed = work + kept * save
+        needed = work + checkpoints * save
         lost = np.where(steady, 0.0, np.maximum(grown / safe - needed, 0.0))
         restarting = np.where(steady, 0.0, _times(-np.expm1(-safe * restart) / safe, losses))
         waiting = _times(wait, losses)
@@ -155,8 +157,18 @@ def run(
     if tail:
         averaged = np.ones_like(count) if together else count
         p90 = _ninetieth(parts, np.where(steady, 0.0, total), restart, wait, expected, needed, averaged)
-    told = (expected, p90, losses if together else losses * count, lost, kept * save, restarting, waiting, step, kept)
-    return SpotRun(*(column.reshape(shape) for column in told))
+    results = (
+        expected,
+        p90,
+        losses if together else losses * count,
+        lost,
+        checkpoints * save,
+        restarting,
+        waiting,
+        step,
+        checkpoints,
+    )
+    return SpotRun(*(column.reshape(shape) for column in results))
 
 
 def saved(
@@ -223,9 +235,9 @@ def _extra_moments(length: Floats, rate: Floats, restart: Floats, wait: Floats) 
     first, later = _failed_try(rate, length), _failed_try(rate, restart + length)
     passes = np.exp(-np.minimum(rate * (restart + length), _LARGEST))
     tries = (1 - passes) / passes  # failed ones after the first
-    each = later.mean + wait
-    mean_after = first.mean + wait + restart + tries * each
-    spread = (first.square - first.mean**2) + tries * (later.square - later.mean**2) + tries / passes * each**2
+    retry_s = later.mean + wait
+    mean_after = first.mean + wait + restart + tries * retry_s
+    spread = (first.square - first.mean**2) + tries * (later.square - later.mean**2) + tries / passes * retry_s**2
     mean = fails * mean_after
     return mean, fails * (spread + mean_after**2) - mean**2
 
@@ -234,26 +246,28 @@ def _ninetieth(
     parts: _Stretches, rate: Floats, restart: Floats, wait: Floats, expected: Floats, needed: Floats, averaged: Floats
 ) -> Floats:
     with np.errstate(over="ignore"):  # an expectation near the largest number: ten times that is for ever
-        found = np.where(rate > 0, np.log(10) * expected, needed)
+        percentile = np.where(rate > 0, np.log(10) * expected, needed)
     lucky = np.exp(-np.minimum(rate * needed, _LARGEST))
     longest = rate * (restart + np.maximum(parts.long_s, parts.last_s))
     rows = np.flatnonzero((rate > 0) & (longest < _HOPELESS) & np.isfinite(expected))
-    some = _Stretches(*(part[rows] for part in parts))
-    mean, variance = _extra_moments(some.last_s, rate[rows], restart[rows], wait[rows])
-    long_mean, long_variance = _extra_moments(some.long_s, rate[rows], restart[rows], wait[rows])
-    mean = np.maximum(mean + some.many * long_mean, 1e-300)
-    spread = np.sqrt(np.maximum(variance + some.many * long_variance, 0.0) / averaged[rows])
+    finite = _Stretches(*(part[rows] for part in parts))
+    mean, variance = _extra_moments(finite.last_s, rate[rows], restart[rows], wait[rows])
+    long_mean, long_variance = _extra_moments(finite.long_s, rate[rows], restart[rows], wait[rows])
+    mean = np.maximum(mean + finite.number * long_mean, 1e-300)
+    spread = np.sqrt(np.maximum(variance + finite.number * long_variance, 0.0) / averaged[rows])
     extra = mean + spread * (_NORMAL_90 + (_NORMAL_90**2 - 1) / 3 * np.minimum(spread / mean, 1.0))
     alone = averaged[rows] == 1
     extra = np.where(alone & (lucky[rows] >= 0.9), 0.0, extra)  # nine runs in ten meet no loss at all
     uneven = np.flatnonzero(alone & (lucky[rows] < 0.9) & (spread > _EVEN * mean))
     for start in range(0, len(uneven), _CHUNK):
-        at = uneven[start : start + _CHUNK]
-        few, here = _Stretches(*(part[at] for part in some)), rows[at]
-        reach = mean[at] + 8 * spread[at]
-        extra[at] = _extra_quantile(few, rate[here], restart[here], wait[here], lucky[here], reach)
-    found[rows] = needed[rows] + extra
-    return np.maximum(found, needed)
+        chunk = uneven[start : start + _CHUNK]
+        stretches, chunk_rows = _Stretches(*(part[chunk] for part in finite)), rows[chunk]
+        reach = mean[chunk] + 8 * spread[chunk]
+        extra[chunk] = _extra_quantile(
+            stretches, rate[chunk_rows], restart[chunk_rows], wait[chunk_rows], lucky[chunk_rows], reach
+        )
+    percentile[rows] = needed[rows] + extra
+    return np.maximum(percentile, needed)
 
 
 def _extra_quantile(parts: _Stretches, rate: Floats, restart: Floats, wait: Floats, lucky: Floats, reach: Floats) -> Floats:
@@ -261,10 +275,10 @@ def _extra_quantile(parts: _Stretches, rate: Floats, restart: Floats, wait: Floa
     s: Complexes = 1j * (np.pi * order / reach[:, None])  # E[exp(s D)] with s imaginary: the characteristic function
     logs = _log_transform(parts.last_s, rate, restart, wait, s)
     even = np.allclose(parts.long_s, parts.last_s, rtol=1e-9)  # as the best interval makes them
-    told = np.exp(logs + parts.many[:, None] * (logs if even else _log_transform(parts.long_s, rate, restart, wait, s)))
+    transform = np.exp(logs + parts.number[:, None] * (logs if even else _log_transform(parts.long_s, rate, restart, wait, s)))
     smooth = np.sinc(order / _TERMS)
     series = np.zeros((len(rate), 2 * _TERMS))
-    series[:, 1:_TERMS] = (told - lucky[:, None]).real * smooth * (2 / (np.pi * order))
+    series[:, 1:_TERMS] = (transform - lucky[:, None]).real * smooth * (2 / (np.pi * order))
     # The sines of the distribution function on a grid of _TERMS steps, by one fast transform.
     sines = -np.fft.rfft(series, axis=1).imag
     grid = np.arange(_TERMS + 1) / _TERMS
@@ -285,14 +299,14 @@ def _log_transform(length: Floats, rate: Floats, restart: Floats, wait: Floats, 
 def _crossing(below: Floats, level: float) -> Floats:
     """Where each row first reaches `level`, in steps, by straight lines."""
     after = np.clip(np.argmax(below >= level, axis=1), 1, below.shape[1] - 1)
-    at = np.arange(len(below))
-    low, high = below[at, after - 1], below[at, after]
+    row_index = np.arange(len(below))
+    low, high = below[row_index, after - 1], below[row_index, after]
     rise = np.where(high > low, high - low, 1.0)
     return np.asarray(after - 1 + np.clip((level - low) / rise, 0, 1), dtype=float)
 
 
 def _check(
-    work: Floats, rate: Floats, count: Floats, save: Floats, restart: Floats, wait: Floats, every: Floats | None
+    work: Floats, rate: Floats, count: Floats, save: Floats, restart: Floats, wait: Floats, intervals: Floats | None
 ) -> None:
     problems = [
         Problem(name, "is negative, or no number", allowed="0 or more")
@@ -301,7 +315,7 @@ def _check(
     ]
     if not (np.isfinite(count) & (count >= 1)).all():
         problems.append(Problem("machines", "is less than one, or no number", allowed="1 or more"))
-    if every is not None and not (every > 0).all():
+    if intervals is not None and not (intervals > 0).all():
         problems.append(Problem("interval_s", "is not positive", allowed="more than 0, or none for the best"))
     if problems:
         raise InvalidSettings(*problems)

@@ -25,7 +25,8 @@ from chipwise.catalog.tables import StoragePrice
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.cost import Cost, Line
 from chipwise.money.storage_prices import TIERS, Priced, Shelves, Speed
-from chipwise.units import GB, HOUR, MB, MONTH, show_bytes, show_usd
+from chipwise.text import decimal_size, price, usd
+from chipwise.units import GB, HOUR, MB, MONTH
 
 MEMORY_SHARE, DISK_SHARE = 0.7, 0.9  # of host memory that the file cache may take, and of the disk; as in feeding
 PART = 64 * MB  # large files are asked for in parts: 8 to 64 MB keep a connection busy and requests few
@@ -72,14 +73,14 @@ class _Need(NamedTuple):
         return self.passes > 1.0 and self.size <= room
 
     def unfit(self, place: str) -> str:
-        share, room, what = MEMORY_SHARE, self.memory, "host memory"
+        share, room, medium = MEMORY_SHARE, self.memory, "host memory"
         if place != "memory":
-            share, room, what = DISK_SHARE, self.disk, "local disk"
+            share, room, medium = DISK_SHARE, self.disk, "local disk"
         if self.passes <= 1.0:
             return "read once: nothing to keep"
         if not room:
-            return f"no {what} is known of this machine"
-        return f"{_size(self.size)} of data do not fit into {share:g} of {_size(room)} {what}"
+            return f"no {medium} is known of this machine"
+        return f"{decimal_size(self.size)} of data do not fit into {share:g} of {decimal_size(room)} {medium}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +98,13 @@ class StorageChoice:
     compression: str  # zstd | none
     assumed: tuple[str, ...]
     _best: _Candidate
-    _others: tuple[_Candidate, ...]  # all that were weighed
+    _candidates: tuple[_Candidate, ...]  # all that were weighed
     _need: _Need
 
     @property
     def lines(self) -> tuple[Line, ...]:
         named = zip(_CHARGES, self._best.charges, strict=True)
-        return tuple(Line(name, usd, _how(name, self._best, self._need)) for name, usd in named if usd)
+        return tuple(Line(name, usd, _formula(name, self._best, self._need)) for name, usd in named if usd)
 
     @property
     def cost(self) -> Cost:
@@ -111,17 +112,17 @@ class StorageChoice:
 
     @property
     def why(self) -> str:
-        return _reason(self._best, sum(one.feeds for one in self._others), self._need)
+        return _reason(self._best, sum(one.feeds for one in self._candidates), self._need)
 
     @property
     def rejected(self) -> tuple[tuple[str, str], ...]:
         """(tier, reason with the number) of the best of every other tier, and of the places that cannot hold the data."""
-        found = list(_passed_over(self._best, self._others, self._need))
+        rejections = list(_rejections(self._best, self._candidates, self._need))
         if not self.resident:
-            if not any(one.tier == "local-nvme" for one in self._others):
-                found.append(("local-nvme", self._need.unfit("local-nvme")))
-            found.append(("memory", self._need.unfit("memory")))
-        return tuple(found)
+            if not any(one.tier == "local-nvme" for one in self._candidates):
+                rejections.append(("local-nvme", self._need.unfit("local-nvme")))
+            rejections.append(("memory", self._need.unfit("memory")))
+        return tuple(rejections)
 
 
 class Tiers:
@@ -155,52 +156,52 @@ class Tiers:
         _check(size_bytes, needed_bytes_per_s, machines, hours, disk, memory, passes, file)
         if data_format:
             shrink = SHRINKS.get(data_format.lower().lstrip("."), 1.0)
-        whole = min(file, PART)
+        request_bytes = min(file, PART)
         need = _Need(
-            size_bytes / shrink,
-            needed_bytes_per_s / shrink,
-            machines,
-            hours / _HOURS,
-            passes,
-            whole / shrink,
-            size_bytes / whole,
-            shrink,
-            disk,
-            memory,
+            size=size_bytes / shrink,
+            rate=needed_bytes_per_s / shrink,
+            machines=machines,
+            months=hours / _HOURS,
+            passes=passes,
+            part=request_bytes / shrink,
+            gets=size_bytes / request_bytes,
+            shrink=shrink,
+            disk=disk,
+            memory=memory,
         )
         shelf = self._shelves.of(provider, region)
         rates = self._rates.get(need.part)
         if rates is None:
             rates = self._rates[need.part] = {tier: _machine_rate(self._speeds[tier], need.part) for tier in TIERS}
-        kept = "memory" if need.fits("memory") else ""
-        on_disk = not kept and need.fits("local-nvme")
+        cache = "memory" if need.fits("memory") else ""
+        on_disk = not cache and need.fits("local-nvme")
         candidates = []
         for priced in shelf.products:
-            candidates.append(_weigh(priced, need, rates, kept))
+            candidates.append(_weigh(priced, need, rates, cache))
             if on_disk and priced.product.tier == "object-store":
                 candidates.append(_weigh(priced, need, rates, "local-nvme", shelf.local_usd_per_byte))
         feeding = [one for one in candidates if one.feeds]
         best = min(feeding, key=_cheapest) if feeding else max(candidates, key=_fastest)
         workers, prefetch = _readers(best.priced.speed, need)
         return StorageChoice(
-            best.tier,
-            best.priced.name,
-            best.usd,
-            best.delivered * shrink,
-            best.feeds,
-            best.resident,
-            workers,
-            prefetch,
-            "zstd" if shrink > 1.0 else "none",
-            best.priced.assumed + (shelf.local_assumed if best.tier == "local-nvme" else ()),
-            best,
-            tuple(candidates),
-            need,
+            tier=best.tier,
+            product=best.priced.name,
+            usd=best.usd,
+            delivered_bytes_per_s=best.delivered * shrink,
+            feeds=best.feeds,
+            resident=best.resident,
+            workers=workers,
+            prefetch=prefetch,
+            compression="zstd" if shrink > 1.0 else "none",
+            assumed=best.priced.assumed + (shelf.local_assumed if best.tier == "local-nvme" else ()),
+            _best=best,
+            _candidates=tuple(candidates),
+            _need=need,
         )
 
 
-def _weigh(priced: Priced, need: _Need, rates: Mapping[str, float], kept: str, kept_usd_per_byte: float = 0.0) -> _Candidate:
-    """What a product costs and gives; `kept` is where passes after the first come from, if not from it."""
+def _weigh(priced: Priced, need: _Need, rates: Mapping[str, float], cache: str, kept_usd_per_byte: float = 0.0) -> _Candidate:
+    """What a product costs and gives; `cache` is where passes after the first come from, if not from it."""
     product, operation = priced.product, min(need.part, _IO)
     machine = min(rates[product.tier], product.most_iops * operation)
     first = machine * need.machines
@@ -208,33 +209,42 @@ def _weigh(priced: Priced, need: _Need, rates: Mapping[str, float], kept: str, k
         first = machine
     wanted = min(need.rate, first)
     volumes = 1.0 if priced.shared else need.machines
-    each = wanted / volumes
+    volume_rate = wanted / volumes
     provisioned = max(need.size, product.least_bytes) if need.size else 0.0
     if product.per_byte:
-        provisioned = max(provisioned, each / product.per_byte)
+        provisioned = max(provisioned, volume_rate / product.per_byte)
         first = min(first, max(wanted, provisioned * product.per_byte * volumes))
     elif product.rate_item:
         first = min(first, max(wanted, product.included * volumes))
     paid = need.months * volumes
     # A machine fetches a file the first time it needs it, so never more often than it is passed.
-    reads = min(need.machines, need.passes) if kept else need.passes
+    reads = min(need.machines, need.passes) if cache else need.passes
     charges = (
         provisioned * priced.usd_per_byte * paid,
-        max(0.0, each - product.included) * priced.usd_per_rate * paid,
-        max(0.0, each / operation - product.included_iops) * priced.usd_per_iops * paid,
+        max(0.0, volume_rate - product.included) * priced.usd_per_rate * paid,
+        max(0.0, volume_rate / operation - product.included_iops) * priced.usd_per_iops * paid,
         need.gets * reads * priced.usd_per_get,
         need.size * kept_usd_per_byte * need.months * need.machines,
     )
-    later = rates[kept] * need.machines if kept else first
+    later = rates[cache] * need.machines if cache else first
     delivered = _delivered(need, first, later)
-    tier = kept if kept == "local-nvme" else product.tier
-    return _Candidate(delivered >= need.rate, sum(charges), delivered, tier, priced, kept == "memory", charges, provisioned)
+    tier = cache if cache == "local-nvme" else product.tier
+    return _Candidate(
+        feeds=delivered >= need.rate,
+        usd=sum(charges),
+        delivered=delivered,
+        tier=tier,
+        priced=priced,
+        resident=cache == "memory",
+        charges=charges,
+        provisioned=provisioned,
+    )
 
 
 def _machine_rate(speed: Speed, part: float) -> float:
     """Bytes/s that a machine reads with all the streams it may have."""
-    each = part / (speed.first_byte_s + part / speed.stream)
-    return min(speed.node, MOST_WORKERS * MOST_PREFETCH * each)
+    stream_rate = part / (speed.first_byte_s + part / speed.stream)
+    return min(speed.node, MOST_WORKERS * MOST_PREFETCH * stream_rate)
 
 
 def _delivered(need: _Need, first: float, later: float) -> float:
@@ -242,8 +252,8 @@ def _delivered(need: _Need, first: float, later: float) -> float:
     slow = need.rate / first - 1.0 if need.rate > first else 0.0
     if later >= need.rate and slow <= (PATIENCE * need.passes if later > first else 0.0):
         return later
-    most = max(need.passes, 1.0)
-    return need.rate * most / (1.0 + slow + (most - 1.0) * max(1.0, need.rate / later))
+    passes = max(need.passes, 1.0)
+    return need.rate * passes / (1.0 + slow + (passes - 1.0) * max(1.0, need.rate / later))
 
 
 def _readers(speed: Speed, need: _Need) -> tuple[int, int]:
@@ -266,50 +276,53 @@ def _fastest(one: _Candidate) -> tuple[float, float]:
 # -- in words
 
 
-def _size(value: float) -> str:
-    return show_bytes(value, binary=False)
-
-
-def _passed_over(best: _Candidate, candidates: Iterable[_Candidate], need: _Need) -> Iterator[tuple[str, str]]:
-    others: dict[str, _Candidate] = {}
-    for one in candidates:
-        if one.tier != best.tier:
-            known = others.get(one.tier)
-            if known is None or (not one.feeds, _cheapest(one)) < (not known.feeds, _cheapest(known)):
-                others[one.tier] = one
-    for tier, one in others.items():
-        if one.feeds or one.delivered >= best.delivered:
-            yield tier, f"{show_usd(one.usd)} against {show_usd(best.usd)}"
+def _rejections(best: _Candidate, candidates: Iterable[_Candidate], need: _Need) -> Iterator[tuple[str, str]]:
+    best_of_tier: dict[str, _Candidate] = {}
+    for candidate in candidates:
+        if candidate.tier != best.tier:
+            known = best_of_tier.get(candidate.tier)
+            if known is None or (not candidate.feeds, _cheapest(candidate)) < (not known.feeds, _cheapest(known)):
+                best_of_tier[candidate.tier] = candidate
+    for tier, candidate in best_of_tier.items():
+        if candidate.feeds or candidate.delivered >= best.delivered:
+            yield tier, f"{usd(candidate.usd)} against {usd(best.usd)}"
         else:
-            yield tier, f"gives {_size(one.delivered * need.shrink)}/s of {_size(need.rate * need.shrink)}/s"
+            yield (
+                tier,
+                f"gives {decimal_size(candidate.delivered * need.shrink)}/s of {decimal_size(need.rate * need.shrink)}/s",
+            )
 
 
-def _how(name: str, best: _Candidate, need: _Need) -> str:
+def _formula(name: str, best: _Candidate, need: _Need) -> str:
     hours = f"{need.months * _HOURS:.4g} h"
     volumes = "" if best.priced.shared else f" x {need.machines:g} volumes"
     match name:
         case "storage":
-            return f"{_size(best.provisioned)}{volumes} x {show_usd(best.priced.usd_per_byte * GB)} per GB and month x {hours}"
+            return (
+                f"{decimal_size(best.provisioned)}{volumes} x {price(best.priced.usd_per_byte * GB)} per GB and month x {hours}"
+            )
         case "storage requests":
-            return f"{need.gets:,.0f} files or parts a pass x {show_usd(best.priced.usd_per_get * 1e3)} per 1,000"
+            return f"{need.gets:,.0f} files or parts a pass x {price(best.priced.usd_per_get * 1e3)} per 1,000"
         case "local disks":
-            return f"{_size(need.size)} x {need.machines:g} machines x {hours}"
+            return f"{decimal_size(need.size)} x {need.machines:g} machines x {hours}"
         case _:
             return f"above what is included{volumes} x {hours}"
 
 
 def _reason(best: _Candidate, feeding: int, need: _Need) -> str:
-    given, wanted = f"{_size(best.delivered * need.shrink)}/s", f"{_size(need.rate * need.shrink)}/s"
+    delivered, wanted = f"{decimal_size(best.delivered * need.shrink)}/s", f"{decimal_size(need.rate * need.shrink)}/s"
     if best.feeds:
-        told = f"{best.tier} gives {given} where {wanted} is needed, at {show_usd(best.usd)}: the cheapest of {feeding} that do"
+        rank = f"the cheapest of {feeding} that do"
+        reason = f"{best.tier} gives {delivered} where {wanted} is needed, at {usd(best.usd)}: {rank}"
     else:
-        told = f"bottleneck: {best.tier}, the fastest here, gives {given} of {wanted}"
+        reason = f"bottleneck: {best.tier}, the fastest here, gives {delivered} of {wanted}"
     if best.resident or best.tier == "local-nvme":
         place = "memory" if best.resident else "the local disk"
-        told += f"; after a first pass from {best.priced.product.tier} it is read from {place}"
+        reason += f"; after a first pass from {best.priced.product.tier} it is read from {place}"
     if not best.feeds and need.part * need.shrink < MB:
-        told += f"; files of {_size(need.part * need.shrink)} are slow to open: pack them into shards of {_size(SHARD)}"
-    return told
+        reason += f"; files of {decimal_size(need.part * need.shrink)} are slow to open: "
+        reason += f"pack them into shards of {decimal_size(SHARD)}"
+    return reason
 
 
 def _check(

@@ -17,7 +17,8 @@ from typing import NamedTuple, Protocol
 
 from chipwise.catalog.tables import StoragePrice
 from chipwise.errors import InvalidSettings, Problem
-from chipwise.units import GB, GIB, MB, MIB, TIB, show_usd
+from chipwise.text import price
+from chipwise.units import GB, GIB, MB, MIB, TIB
 
 
 class Speed(Protocol):
@@ -33,7 +34,7 @@ class Speed(Protocol):
     def first_byte_s(self) -> float: ...
 
 
-class Product(NamedTuple):
+class StorageProduct(NamedTuple):
     """Something a provider sells, and how its speed is bought."""
 
     provider: str
@@ -52,43 +53,80 @@ class Product(NamedTuple):
 
 _LUSTRE = 125 * MB / TIB  # the slowest and cheapest SSD class
 _PRODUCTS = (
-    Product("aws", "S3", "Standard storage", "object-store"),
-    Product("gcp", "Cloud Storage", "standard", "object-store"),
-    Product("coreweave", "storage", "AI Object Storage hot", "object-store"),
-    Product(
-        "aws",
-        "EBS",
-        "gp3 storage",
-        "network-block",
+    StorageProduct("aws", "S3", "Standard storage", "object-store"),
+    StorageProduct("gcp", "Cloud Storage", "standard", "object-store"),
+    StorageProduct("coreweave", "storage", "AI Object Storage hot", "object-store"),
+    StorageProduct(
+        provider="aws",
+        service="EBS",
+        item="gp3 storage",
+        tier="network-block",
         rate_item="gp3 throughput above 125 MB/s",
         included=125 * MB,
         iops_item="gp3 IOPS above 3000",
         included_iops=3000,
         most_iops=16_000,
     ),
-    Product("aws", "EBS", "st1 storage", "hard-disk", per_byte=40 * MB / TIB, least_bytes=125 * GB),
+    StorageProduct(
+        provider="aws", service="EBS", item="st1 storage", tier="hard-disk", per_byte=40 * MB / TIB, least_bytes=125 * GB
+    ),
     # Persistent disks read 0.12, 0.28 and 0.48 MiB/s for each GiB.
-    Product("gcp", "Persistent Disk", "pd-standard", "hard-disk", per_byte=0.12 * MIB / GIB),
-    Product("gcp", "Persistent Disk", "pd-balanced", "network-block", per_byte=0.28 * MIB / GIB),
-    Product("gcp", "Persistent Disk", "pd-ssd", "network-block", per_byte=0.48 * MIB / GIB),
+    StorageProduct(provider="gcp", service="Persistent Disk", item="pd-standard", tier="hard-disk", per_byte=0.12 * MIB / GIB),
+    StorageProduct(
+        provider="gcp", service="Persistent Disk", item="pd-balanced", tier="network-block", per_byte=0.28 * MIB / GIB
+    ),
+    StorageProduct(provider="gcp", service="Persistent Disk", item="pd-ssd", tier="network-block", per_byte=0.48 * MIB / GIB),
     # E30 reads 100 MB/s and P4 25 MB/s; several are striped.
-    Product("azure", "Managed disk", "standard SSD E30 1 TiB LRS", "network-block", TIB, 100 * MB / TIB, TIB),
-    Product("azure", "Managed disk", "premium P4 32 GiB LRS", "network-block", 32 * GIB, 25 * MB / (32 * GIB), 32 * GIB),
+    StorageProduct(
+        provider="azure",
+        service="Managed disk",
+        item="standard SSD E30 1 TiB LRS",
+        tier="network-block",
+        unit_bytes=TIB,
+        per_byte=100 * MB / TIB,
+        least_bytes=TIB,
+    ),
+    StorageProduct(
+        provider="azure",
+        service="Managed disk",
+        item="premium P4 32 GiB LRS",
+        tier="network-block",
+        unit_bytes=32 * GIB,
+        per_byte=25 * MB / (32 * GIB),
+        least_bytes=32 * GIB,
+    ),
     # The price of storage alone is that of the lower-cost level, 240 kB/s for each GB.
-    Product("oci", "Block Volume", "storage", "network-block", per_byte=240e3 / GB),
-    Product("aws", "EFS", "Standard storage", "nfs", rate_item="provisioned throughput"),
-    Product("aws", "FSx for OpenZFS", "SSD storage", "nfs", rate_item="throughput"),
-    Product("azure", "Azure Files", "transaction optimized LRS", "nfs"),
-    Product("oci", "File Storage", "storage", "nfs"),
-    Product("aws", "FSx for Lustre", "persistent SSD 125 MB/s/TiB", "parallel-file-system", GB, _LUSTRE, 1.2 * TIB),
-    Product("coreweave", "storage", "Distributed File Storage", "parallel-file-system", per_byte=_LUSTRE),
+    StorageProduct(provider="oci", service="Block Volume", item="storage", tier="network-block", per_byte=240e3 / GB),
+    StorageProduct(provider="aws", service="EFS", item="Standard storage", tier="nfs", rate_item="provisioned throughput"),
+    StorageProduct(provider="aws", service="FSx for OpenZFS", item="SSD storage", tier="nfs", rate_item="throughput"),
+    StorageProduct("azure", "Azure Files", "transaction optimized LRS", "nfs"),
+    StorageProduct("oci", "File Storage", "storage", "nfs"),
+    StorageProduct(
+        provider="aws",
+        service="FSx for Lustre",
+        item="persistent SSD 125 MB/s/TiB",
+        tier="parallel-file-system",
+        unit_bytes=GB,
+        per_byte=_LUSTRE,
+        least_bytes=1.2 * TIB,
+    ),
+    StorageProduct(
+        provider="coreweave", service="storage", item="Distributed File Storage", tier="parallel-file-system", per_byte=_LUSTRE
+    ),
 )
 # What stands for a tier where a provider lists none of it.
 _TYPICAL = (
-    Product("", "typical", "object store", "object-store"),
-    Product("", "typical", "block volume", "network-block"),
-    Product("", "typical", "shared file system", "nfs"),
-    Product("", "typical", "parallel file system", "parallel-file-system", per_byte=_LUSTRE, least_bytes=1.2 * TIB),
+    StorageProduct("", "typical", "object store", "object-store"),
+    StorageProduct("", "typical", "block volume", "network-block"),
+    StorageProduct("", "typical", "shared file system", "nfs"),
+    StorageProduct(
+        provider="",
+        service="typical",
+        item="parallel file system",
+        tier="parallel-file-system",
+        per_byte=_LUSTRE,
+        least_bytes=1.2 * TIB,
+    ),
 )
 TIERS = ("memory", "local-nvme", "object-store", "network-block", "hard-disk", "nfs", "parallel-file-system")
 _GET = ("S3", "GET and others")
@@ -99,7 +137,7 @@ class Priced(NamedTuple):
     """A product with its prices in one region and the speed of its tier."""
 
     name: str
-    product: Product
+    product: StorageProduct
     speed: Speed
     usd_per_byte: float  # and month
     usd_per_rate: float  # a byte/s and month, above what is included
@@ -153,25 +191,27 @@ class Shelves:
             iops, _ = self._price((provider, product.service, product.iops_item), region)
             if product.rate_item and rate is None:
                 continue  # speed for sale at an unknown price would look free
-            said = tuple(filter(None, (assumed, get_assumed if product.tier == "object-store" else "")))
+            assumptions = tuple(filter(None, (assumed, get_assumed if product.tier == "object-store" else "")))
             name = f"{provider} {product.service} {product.item}"
             prices = (usd / product.unit_bytes, (rate or 0.0) / MB, iops or 0.0)
-            priced.append(self._priced(name, product, prices, get, said))
+            priced.append(self._priced(name, product, prices, get, assumptions))
         known = {one.product.tier for one in priced}
         for product in _TYPICAL:
             usd_per_byte = self._typical[product.tier]
             if product.tier not in known and usd_per_byte is not None:
-                said = (f"{product.tier}: {provider} lists no price; typical {show_usd(usd_per_byte * GB)} per GB and month",)
+                assumptions = (
+                    f"{product.tier}: {provider} lists no price; typical {price(usd_per_byte * GB)} per GB and month",
+                )
                 if product.tier == "object-store" and get_assumed:
-                    said += (get_assumed,)
-                priced.append(self._priced(f"{provider} {product.item}", product, (usd_per_byte, 0.0, 0.0), get, said))
+                    assumptions += (get_assumed,)
+                priced.append(self._priced(f"{provider} {product.item}", product, (usd_per_byte, 0.0, 0.0), get, assumptions))
         local, local_assumed = self._price((provider, *_LOCAL), region)
         shelf = Shelf(tuple(priced), (local or 0.0) / GB, (local_assumed,) if local_assumed else ())
         self._kept[provider, region] = shelf
         return shelf
 
     def _priced(
-        self, name: str, product: Product, prices: tuple[float, float, float], get: float, assumed: tuple[str, ...]
+        self, name: str, product: StorageProduct, prices: tuple[float, float, float], get: float, assumed: tuple[str, ...]
     ) -> Priced:
         stored = product.tier == "object-store"
         shared = product.tier in ("object-store", "nfs", "parallel-file-system")
@@ -184,18 +224,18 @@ class Shelves:
         by_region = self._prices.get(key) if key[2] else None
         if not by_region:
             return None, ""
-        here = by_region.get(region, by_region.get("all"))
-        if here is not None:
-            return here, ""
-        others = sorted(by_region)
-        few = ", ".join(others[:3]) + (" and others" if len(others) > 3 else "")
-        return median(by_region.values()), f"{key[1]} {key[2]}: price of {few}, none is listed for {region}"
+        stated = by_region.get(region, by_region.get("all"))
+        if stated is not None:
+            return stated, ""
+        other_regions = sorted(by_region)
+        examples = ", ".join(other_regions[:3]) + (" and others" if len(other_regions) > 3 else "")
+        return median(by_region.values()), f"{key[1]} {key[2]}: price of {examples}, none is listed for {region}"
 
     def _typical_usd_per_byte(self, tier: str) -> float | None:
         """The middle of what providers take for a tier; each product counts once, however many regions list it."""
-        found = [
-            median(self._prices[one.provider, one.service, one.item].values()) / one.unit_bytes
-            for one in _PRODUCTS
-            if one.tier == tier and (one.provider, one.service, one.item) in self._prices
+        prices = [
+            median(self._prices[product.provider, product.service, product.item].values()) / product.unit_bytes
+            for product in _PRODUCTS
+            if product.tier == tier and (product.provider, product.service, product.item) in self._prices
         ]
-        return median(found) if found else None
+        return median(prices) if prices else None

@@ -22,7 +22,8 @@ from chipwise.catalog.owned import DEFAULT_PUE
 from chipwise.errors import InvalidSettings, Problem, UnknownName
 from chipwise.money.cost import Cost, Line
 from chipwise.spelling import nearest
-from chipwise.units import HOUR, MONTH, show_usd
+from chipwise.text import price, usd
+from chipwise.units import HOUR, MONTH
 
 MONTH_HOURS = MONTH / HOUR
 BY_USE = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})  # paid in the useful hours only; the others run all the time
@@ -112,7 +113,7 @@ def own_cost(own: Ownership) -> OwnCost:
     depreciation = (own.bought_usd - own.resale_usd) / months
     finance = _annuity(own.bought_usd - own.resale_usd * _discount(rate, months), rate, months) - depreciation
     lines = [
-        Line("depreciation", depreciation, f"({show_usd(own.bought_usd)} - {show_usd(own.resale_usd)}) over {months} months"),
+        Line("depreciation", depreciation, f"({usd(own.bought_usd)} - {usd(own.resale_usd)}) over {months} months"),
         Line("finance", finance, f"{own.interest:.3g} a year on what is tied up"),
         *_running(own),
     ]
@@ -122,12 +123,12 @@ def own_cost(own: Ownership) -> OwnCost:
 def _running(own: Ownership) -> tuple[Line, ...]:
     """Of a month."""
     kwh = own.machines * MONTH_HOURS / 1e3 * _mean_power(own)
-    beside = own.pue - 1 + own.cooling_share
+    overhead = own.pue - 1 + own.cooling_share
     kw = own.machines * own.power_w / 1e3
     staff = own.machines * own.staff_usd_per_machine_year / 12
     return (
         Line("power", kwh * own.usd_per_kwh, f"{kwh:,.0f} kWh a month x ${own.usd_per_kwh:g}"),
-        Line("cooling and losses", kwh * beside * own.usd_per_kwh, f"{beside:.3g} of the power"),
+        Line("cooling and losses", kwh * overhead * own.usd_per_kwh, f"{overhead:.3g} of the power"),
         Line("space", kw * own.space_usd_per_kw_month, f"{kw:.3g} kW x ${own.space_usd_per_kw_month:g} a month"),
         Line("staff", staff, f"{own.machines} x ${own.staff_usd_per_machine_year:,.0f} a year"),
         Line(
@@ -149,8 +150,8 @@ def running_usd_per_month(own: Ownership) -> float:
 def cash_flow(own: Ownership) -> tuple[float, ...]:
     """USD by the year, what is paid being negative: the purchase in year 0, the resale in the last one."""
     month = running_usd_per_month(own)
-    whole, rest = divmod(own.months, 12)
-    flows = [-own.bought_usd, *([-12 * month] * whole), *([-rest * month] if rest else [])]
+    years, rest = divmod(own.months, 12)
+    flows = [-own.bought_usd, *([-12 * month] * years), *([-rest * month] if rest else [])]
     flows[-1] += own.resale_usd
     return tuple(flows)
 
@@ -195,7 +196,7 @@ def compare(own: Ownership, cloud_usd_per_hour: float, purchase: Purchase | str 
         break_even_utilisation=utilisation,
         break_even_month=cash,
         break_even_month_discounted=_even_month(own, cloud_month - running, rate),
-        why=_why(own, cost, cloud_usd_per_hour, option, utilisation, cash),
+        why=_explanation(own, cost, cloud_usd_per_hour, option, utilisation, cash),
     )
 
 
@@ -240,14 +241,18 @@ def _even_month(own: Ownership, saved: float, rate: float) -> int | None:
     return own.months if end >= own.bought_usd * (1 - _ROUNDING) else None
 
 
-def _why(own: Ownership, cost: OwnCost, cloud: float, option: Purchase, utilisation: float | None, month: int | None) -> str:
-    told = f"owning costs {show_usd(cost.usd_per_machine_hour)} an hour ({show_usd(cost.usd_per_useful_hour)} a useful one)"
-    told += f", {option.value} {show_usd(cloud)}"
+def _explanation(
+    own: Ownership, cost: OwnCost, cloud: float, option: Purchase, utilisation: float | None, month: int | None
+) -> str:
+    sentence = f"owning costs {price(cost.usd_per_machine_hour)} an hour ({price(cost.usd_per_useful_hour)} a useful one)"
+    sentence += f", {option.value} {price(cloud)}"
     if utilisation is None:
         full = own_cost(replace(own, utilisation=1.0)).usd_per_machine_hour
-        return f"{told}; even always in use owning costs {show_usd(full)} an hour"
-    told += f"; owning is cheaper from {utilisation:.0%} of the hours on"
-    return f"{told}, and has paid for itself after {month} months" if month is not None else f"{told}, not within its life"
+        return f"{sentence}; even always in use owning costs {price(full)} an hour"
+    sentence += f"; owning is cheaper from {utilisation:.0%} of the hours on"
+    return (
+        f"{sentence}, and has paid for itself after {month} months" if month is not None else f"{sentence}, not within its life"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +294,17 @@ def sensitivity(
             raise UnknownName("setting", name, nearest(name, (*names, CLOUD)), remedy=f"Settings are {known}.")
         at_low, at_high = (_varied(own, cloud_usd_per_hour, name, value, purchase) for value in ends)
         savings, months = (at_low.saving_usd, at_high.saving_usd), (at_low.break_even_month, at_high.break_even_month)
-        swings.append(Swing(name, ends[0], ends[1], savings[0], savings[1], months[0], months[1]))
+        swings.append(
+            Swing(
+                name=name,
+                low=ends[0],
+                high=ends[1],
+                saving_at_low_usd=savings[0],
+                saving_at_high_usd=savings[1],
+                month_at_low=months[0],
+                month_at_high=months[1],
+            )
+        )
     return tuple(sorted(swings, key=lambda swing: -swing.width_usd))
 
 

@@ -36,7 +36,8 @@ from chipwise.countries import EEA
 from chipwise.errors import InvalidSettings, Problem, UnknownName
 from chipwise.money.cost import Cost, Line
 from chipwise.spelling import nearest
-from chipwise.units import GB, HOUR, TB, show_bytes, show_seconds, show_usd
+from chipwise.text import decimal_size, duration, price
+from chipwise.units import GB, HOUR, TB
 
 Array = NDArray[np.float64]
 _Band = tuple[float, float]  # bytes a month from which, and up to which, a price holds
@@ -172,8 +173,8 @@ class Gravity:
             if row.usd is None:
                 continue
             if row.item in _BANDS and row.unit == "GB":
-                to, start, end = _BANDS[row.item]
-                by_region = self._bands.setdefault((row.provider, to), {})
+                country, start, end = _BANDS[row.item]
+                by_region = self._bands.setdefault((row.provider, country), {})
                 by_region.setdefault(row.region, {})[start * TB, end * TB] = row.usd / GB
             elif row.item == _OTHER_REGION:
                 self._other.setdefault(row.provider, {})[row.region] = row.usd / GB
@@ -208,13 +209,13 @@ class Gravity:
         self, place: str | None, destinations: Sequence[tuple[str, str]], size_bytes: float, file_bytes: float | None = None
     ) -> tuple[Array, Array]:
         """(USD, hours) for every (provider, region); each distinct one is worked out once."""
-        found: dict[tuple[str, str], tuple[float, float]] = {}
-        for one in destinations:
-            if one not in found:
-                moved = self.bring(place, *one, size_bytes, file_bytes)
-                found[one] = (moved.usd, moved.hours)
-        both = np.array([found[one] for one in destinations], dtype=np.float64).reshape(-1, 2)
-        return both[:, 0], both[:, 1]
+        costs: dict[tuple[str, str], tuple[float, float]] = {}
+        for destination in destinations:
+            if destination not in costs:
+                moved = self.bring(place, *destination, size_bytes, file_bytes)
+                costs[destination] = (moved.usd, moved.hours)
+        table = np.array([costs[one] for one in destinations], dtype=np.float64).reshape(-1, 2)
+        return table[:, 0], table[:, 1]
 
     def path(self, place: str | None, provider: str, region: str) -> Path:
         origin = origin_of(place)
@@ -237,22 +238,22 @@ class Gravity:
             return Path("in place", free, 0.0, ())
         if origin.kind != "cloud":
             return Path(origin.kind, free, self._request(provider, _WRITE), ())
-        here = self._known_region(origin)
-        if origin.provider == provider and here == region:
+        origin_region = self._known_region(origin)
+        if origin.provider == provider and origin_region == region:
             return Path("in place", free, 0.0, ())
         per_file = self._request(origin.provider, _READ) + self._request(provider, _WRITE)
-        said = []
-        if not here:
-            said.append(f"the region of the {origin.provider} bucket is not said: counted as another one")
-        elif (origin.provider, here) not in self._countries:
-            said.append(f"no region of {origin.provider} is known as {here!r}")
-        internet, assumed = self._internet(origin.provider, here, self._countries.get((provider, region)))
+        assumptions = []
+        if not origin_region:
+            assumptions.append(f"the region of the {origin.provider} bucket is not said: counted as another one")
+        elif (origin.provider, origin_region) not in self._countries:
+            assumptions.append(f"no region of {origin.provider} is known as {origin_region!r}")
+        internet, assumed = self._internet(origin.provider, origin_region, self._countries.get((provider, region)))
         if origin.provider != provider:
-            return Path("other cloud", internet, per_file, (*said, *assumed))
-        inside, assumed_inside = self._between_regions(origin.provider, here)
+            return Path("other cloud", internet, per_file, (*assumptions, *assumed))
+        inside, assumed_inside = self._between_regions(origin.provider, origin_region)
         if inside >= internet[0][1]:  # nobody need pay more inside a cloud than out of it
-            return Path("other region", internet, per_file, (*said, *assumed))
-        return Path("other region", ((0.0, inside),), per_file, (*said, *assumed_inside))
+            return Path("other region", internet, per_file, (*assumptions, *assumed))
+        return Path("other region", ((0.0, inside),), per_file, (*assumptions, *assumed_inside))
 
     def _moved(self, path: Path, size_bytes: float, file_bytes: float | None) -> Transfer:
         if not (isfinite(size_bytes) and size_bytes >= 0.0):
@@ -263,13 +264,20 @@ class Gravity:
         usd, hours = path.usd(size_bytes), path.hours(size_bytes, files)
         lines = []
         if usd:
-            each = show_usd(usd / size_bytes * GB)
-            how = f"{show_bytes(size_bytes, binary=False)} to {_TOLD[path.kind]} x {each} per GB, {show_seconds(hours * HOUR)}"
-            lines.append(Line("transfer", usd, how))
+            price_text = price(usd / size_bytes * GB)
+            route = f"{decimal_size(size_bytes)} to {_KIND_TITLES[path.kind]}"
+            formula = f"{route} x {price_text} per GB, {duration(hours * HOUR)}"
+            lines.append(Line("transfer", usd, formula))
         if files and path.usd_per_file:
-            how = f"{files:,.0f} files read and written x {show_usd(path.usd_per_file * 1e3)} per 1,000"
-            lines.append(Line("transfer requests", files * path.usd_per_file, how))
-        return Transfer(path.kind, tuple(lines), hours, _LINKS[path.kind][1] if size_bytes else 0.0, path.assumed)
+            formula = f"{files:,.0f} files read and written x {price(path.usd_per_file * 1e3)} per 1,000"
+            lines.append(Line("transfer requests", files * path.usd_per_file, formula))
+        return Transfer(
+            kind=path.kind,
+            lines=tuple(lines),
+            hours=hours,
+            start_s=_LINKS[path.kind][1] if size_bytes else 0.0,
+            assumed=path.assumed,
+        )
 
     # -- prices
 
@@ -284,29 +292,31 @@ class Gravity:
         """USD of one; S3's for whoever states none, as all of them charge for requests alike."""
         return self._requests.get((provider, item), self._requests.get(("aws", item), 0.0))
 
-    def _internet(self, provider: str, region: str, to: str | None) -> _WayOut:
+    def _internet(self, provider: str, region: str, country: str | None) -> _WayOut:
         """(bands, what was assumed) of leaving a provider's region for a country."""
-        to = to if to and self._bands.get((provider, to)) else ""
-        key = (provider, region, to)
+        country = country if country and self._bands.get((provider, country)) else ""
+        key = (provider, region, country)
         if key not in self._ways_out:
-            self._ways_out[key] = self._way_out(provider, region, to)
+            self._ways_out[key] = self._way_out(provider, region, country)
         return self._ways_out[key]
 
-    def _way_out(self, provider: str, region: str, to: str) -> _WayOut:
-        by_region = self._bands.get((provider, to))
+    def _way_out(self, provider: str, region: str, country: str) -> _WayOut:
+        by_region = self._bands.get((provider, country))
         if not by_region:
-            return self._typical, (f"{provider} lists no price of egress: typical {show_usd(self._typical[0][1] * GB)} per GB",)
+            return self._typical, (f"{provider} lists no price of egress: typical {price(self._typical[0][1] * GB)} per GB",)
         row = region if region in by_region else self._row_for(provider, region, by_region)
         own = by_region.get(row, {})
-        said = [] if own else [f"egress of {provider}: price of its other regions"]
-        found = dict(_bands_of(by_region, own))
-        if own and len(found) > len(own):
-            said.append(f"egress of {provider} {region} above {sorted(found)[len(own)] / TB:g} TB: scaled from other regions")
+        assumptions = [] if own else [f"egress of {provider}: price of its other regions"]
+        prices = dict(_bands_of(by_region, own))
+        if own and len(prices) > len(own):
+            assumptions.append(
+                f"egress of {provider} {region} above {sorted(prices)[len(own)] / TB:g} TB: scaled from other regions"
+            )
         end = max(end for bands in by_region.values() for _, end in bands)
         if isfinite(end):
-            found[end] = [usd for start, usd in self._typical if start <= end][-1]
-            said.append(f"egress of {provider} above {end / TB:g} TB: typical {show_usd(found[end] * GB)} per GB")
-        return tuple(sorted(found.items())), tuple(said)
+            prices[end] = [usd for start, usd in self._typical if start <= end][-1]
+            assumptions.append(f"egress of {provider} above {end / TB:g} TB: typical {price(prices[end] * GB)} per GB")
+        return tuple(sorted(prices.items())), tuple(assumptions)
 
     def _row_for(self, provider: str, region: str, by_region: _ByRegion) -> str:
         """The name under which the table speaks of a region: all of them, or half of the world."""
@@ -327,10 +337,10 @@ class Gravity:
             shares = [usd / first[name] for name, usd in known.items() if first.get(name)]
             scaled = region in first and bool(shares)
             usd = median(shares) * first[region] if scaled else _commonest(known.values())
-            return usd, (f"{provider} between regions: {show_usd(usd * GB)} per GB as in its other regions",)
+            return usd, (f"{provider} between regions: {price(usd * GB)} per GB as in its other regions",)
         prices = [usd for others in self._other.values() for usd in others.values()]
         usd = _commonest(prices) if prices else inf
-        return usd, (f"{provider} lists no price between regions: typical {show_usd(usd * GB)} per GB",)
+        return usd, (f"{provider} lists no price between regions: typical {price(usd * GB)} per GB",)
 
     def _typical_bands(self) -> tuple[tuple[float, float], ...]:
         """The bands of the provider whose first is in the middle, the lower of two; who charges nothing is no measure."""
@@ -341,7 +351,12 @@ class Gravity:
         return charging[(len(charging) - 1) // 2]
 
 
-_TOLD = {"other region": "another region", "other cloud": "another cloud", "web": "the web", "own site": "a site of your own"}
+_KIND_TITLES = {
+    "other region": "another region",
+    "other cloud": "another cloud",
+    "web": "the web",
+    "own site": "a site of your own",
+}
 
 
 def _commonest(prices: Iterable[float]) -> float:
@@ -351,12 +366,12 @@ def _commonest(prices: Iterable[float]) -> float:
 
 def _bands_of(by_region: _ByRegion, own: Mapping[_Band, float]) -> tuple[tuple[float, float], ...]:
     """(start, USD per byte) of one region. A band it does not state is to its first as in the regions that state both."""
-    found = {start: usd for (start, _), usd in own.items()}
+    prices = {start: usd for (start, _), usd in own.items()}
     for start in {start for bands in by_region.values() for start, _ in bands}:
-        if start in found:
+        if start in prices:
             continue
         stated = [(bands[min(bands)], usd) for bands in by_region.values() for (at, _), usd in bands.items() if at == start]
         shares = [usd / first for first, usd in stated if first]
         scaled = bool(own) and bool(shares)
-        found[start] = own[min(own)] * median(shares) if scaled else _commonest(usd for _, usd in stated)
-    return tuple(sorted(found.items()))
+        prices[start] = own[min(own)] * median(shares) if scaled else _commonest(usd for _, usd in stated)
+    return tuple(sorted(prices.items()))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from html import escape
 
 from chipwise.perf.profile import Profile, Sample
+from chipwise.text import duration
 
 _WIDTH = 1000.0
 _LEFT, _RIGHT, _TOP = 92.0, 710.0, 64.0  # of the plot; the list stands to its right
@@ -224,14 +225,14 @@ def _best(samples: Sequence[Sample]) -> str:
         return f"{_si(top.flop_per_s, 'FLOP/s')} in {top.precision}"
     if any(sample.bytes > 0 for sample in samples):
         return _si(max(sample.bytes_per_s for sample in samples), "B/s")
-    return f"{_time(min(sample.seconds for sample in samples))} each"
+    return f"{duration(min(sample.seconds for sample in samples))} each"
 
 
 def _dot(x: float, y: float, sample: Sample, colour: str) -> str:
     """A dot with its story as a tooltip; a compiled one has a dark rim."""
     sizes = ", ".join(f"{name} {size:,}" for name, size in sample.shape)
     rate = _si(sample.flop_per_s, "FLOP/s") if sample.flop > 0 else _si(sample.bytes_per_s, "B/s")
-    told = f"{sample.kind} {sample.precision}: {sizes}. {_time(sample.seconds)}, {rate}"
+    told = f"{sample.kind} {sample.precision}: {sizes}. {duration(sample.seconds)}, {rate}"
     rim = f' stroke="{_INK}" stroke-width="1.2"' if sample.size("compiled") else ""
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}" fill-opacity="0.75"{rim}><title>{_xml(told)}</title></circle>'
@@ -258,13 +259,6 @@ def _label(
 ) -> str:
     style = f'fill="{fill}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}" {_HALO}'
     return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{_xml(text)}</text>'
-
-
-def _time(seconds: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= factor * 0.9995:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
 
 
 def _plain(value: float) -> str:

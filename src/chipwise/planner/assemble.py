@@ -22,8 +22,9 @@ from chipwise.planner.ranking import Values, first_of, front, order, score
 from chipwise.planner.reasons import Beaten, MissesDeadline, MissesThroughput, NotOffered, OverBudget, Reason
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.plan import Choice, Counts, Feeding, Grounds, Loss, Missing, Obstacle, Plan, QuantumPart, Rows
-from chipwise.text import hourly
-from chipwise.units import DAY, HOUR, MONTH, YEAR, show_number
+from chipwise.text import number
+from chipwise.text import price as exact_price
+from chipwise.units import DAY, HOUR, MONTH, YEAR
 
 NO_RULES = Rules()
 REFINED = 200  # rows that may win and get their storage chosen; more follow while a row without it is cheaper
@@ -399,8 +400,8 @@ class _Maker:
             self.storage_of(at)
         held = self.kept.get(at)
         compute = float(priced.compute_usd[at])
-        hours = show_number(compute / max(each * many, 1e-9), 4)
-        how = f"{hours} h x {many} x {hourly(each)}/h"
+        hours = number(compute / max(each * many, 1e-9), 4)
+        how = f"{hours} h x {many} x {exact_price(each)}/h"
         told = self.describe(int(priced.way[at]))
         cost = Cost.of(
             (

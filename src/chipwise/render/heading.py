@@ -7,7 +7,7 @@ from textwrap import wrap
 from chipwise.render import sold
 from chipwise.render.deployment import Deployment, Service
 from chipwise.render.quoting import one_line
-from chipwise.units import DAY, HOUR
+from chipwise.text import duration, usd
 
 WIDTH = 120  # of a note's lines
 LONGEST_NOTE = 5  # lines
@@ -28,8 +28,8 @@ def heading(deployment: Deployment, about: str = "") -> str:
     if on is not None:
         lines += [line for part in sold.told(deployment, on) for line in wrap(part, WIDTH)]
     elif told.per == "job":
-        between = f"{_time(told.low_s)} to {_time(told.high_s)}"
-        lines.append(f"Expected: {_time(told.seconds)} ({between}), ${told.usd:,.2f}, {told.kg:,.1f} kg CO2e.")
+        between = f"{duration(told.low_s)} to {duration(told.high_s)}"
+        lines.append(f"Expected: {duration(told.seconds)} ({between}), ${told.usd:,.2f}, {told.kg:,.1f} kg CO2e.")
     elif told.per == "month" and told.followed_usd is not None:
         lines.append(
             f"Expected: ${told.followed_usd:,.0f} a month with machines that follow the load; ${told.usd:,.0f} and"
@@ -51,17 +51,11 @@ def service_instead(deployment: Deployment) -> list[str]:
         return []
     own = deployment.predicted.usd
     told = (
-        f"The plan does not take these machines ({sold.usd(own)} a month) but {found.title}, paid {_paid(found)}:"
-        f" {sold.usd(found.usd or 0.0)} a month."
+        f"The plan does not take these machines ({usd(own)} a month) but {found.title}, paid {_paid(found)}:"
+        f" {usd(found.usd or 0.0)} a month."
     )
     return [f"{told} {sold.writer(found.kind, found.name)} These files are of machines of one's own."]
 
 
 def _paid(service: Service) -> str:
     return "by the token" if service.kind == "per token" else "per use"
-
-
-def _time(seconds: float) -> str:
-    if seconds >= 2 * DAY:
-        return f"{seconds / DAY:.1f} days"
-    return f"{seconds / HOUR:.1f} h" if seconds >= HOUR else f"{seconds / 60:.0f} min"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.render.deployment import Layer, Scaling, Service
-from chipwise.render.sold import usd
+from chipwise.text import usd
 
 OWNED = "owned"
 WORTH = 0.995  # of the money: what saves less is not told

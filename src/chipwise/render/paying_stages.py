@@ -9,7 +9,7 @@ from chipwise.planner.pipeline.value import Placed
 from chipwise.planner.values.plan import Choice
 from chipwise.render.deployment import Deployment, Service
 from chipwise.render.file import CannotRender
-from chipwise.render.sold import usd
+from chipwise.text import usd
 
 
 def stage_service(placed: Placed) -> Service:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import ceil, sqrt
 
 from chipwise.render.deployment import Deployment, Service
+from chipwise.text import usd
 
 # Targets that write a service for who calls it, by its name in the table of services.
 WRITERS = {
@@ -85,7 +86,3 @@ def _taken(deployment: Deployment, on: Service) -> str:
 
 def missed(on: Service) -> list[str]:
     return [f"It does not keep what the workload asks for: {'; '.join(on.refused)}."] if on.refused else []
-
-
-def usd(amount: float) -> str:
-    return f"${amount:,.0f}" if amount >= 100 else f"${amount:,.2f}"

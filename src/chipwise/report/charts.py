@@ -10,7 +10,8 @@ from typing import Any
 
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import label
-from chipwise.report.words import chips, full, listed, many, money, rated, short
+from chipwise.report.words import chips, full, listed, many, rated, short
+from chipwise.text import usd
 from chipwise.units import DAY, HOUR
 
 TOP = 10  # choices that get a bar
@@ -109,7 +110,7 @@ def costs(plan: Plan) -> Chart | None:
                 "hoverinfo": "text",
                 "textposition": "none",
                 "hovertext": [
-                    _said(f"{line.name} {money(line.usd)} of {money(one.usd)}", line.how, *full(one, plan)) if line else ""
+                    _said(f"{line.name} {usd(line.usd)} of {usd(one.usd)}", line.how, *full(one, plan)) if line else ""
                     for one, line in zip(top, lines, strict=True)
                 ],
             }
@@ -118,7 +119,7 @@ def costs(plan: Plan) -> Chart | None:
     layout = _bars(len(top), f"USD a {plan.per}", [0, most * 1.36], prefix="$")
     layout["barmode"] = "stack"
     layout["annotations"] = [
-        _beside(one.usd, place, money(one.usd)) for one, place in zip(top, places, strict=True) if math.isfinite(one.usd)
+        _beside(one.usd, place, usd(one.usd)) for one, place in zip(top, places, strict=True) if math.isfinite(one.usd)
     ]
     layout["legend"] = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     layout["margin"]["t"] = 62

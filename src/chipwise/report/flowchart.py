@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from chipwise.planner.values.plan import Plan
 from chipwise.report.markup import tag, text
 from chipwise.report.questions import Question
-from chipwise.report.words import full, money
+from chipwise.report.words import full
+from chipwise.text import usd
 
 
 def flowchart(plan: Plan, asked: Sequence[Question]) -> str:
@@ -19,7 +20,7 @@ def flowchart(plan: Plan, asked: Sequence[Question]) -> str:
         steps.append(tag("li", _box("end", text(first), "<br>".join(map(text, rest))), cheaper))
     if plan.service is not None:
         one = plan.service
-        told = f"paid {one.kind}: {money(one.usd)} a {plan.per}"
+        told = f"paid {one.kind}: {usd(one.usd)} a {plan.per}"
         steps.append(tag("li", _box("end", text(one.title), f"{text(told)}<br>{text(one.break_even)}")))
     return tag("ol", *steps, class_="flow")
 

@@ -7,7 +7,8 @@ from chipwise.planner.values.plan import Plan
 from chipwise.report.charts import Chart
 from chipwise.report.markup import label, tag, text
 from chipwise.report.tables import simple
-from chipwise.report.words import money, short
+from chipwise.report.words import short
+from chipwise.text import usd
 
 _COLOURS = ("#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b", "#5f6b6d")
 _GRID, _INK, _QUIET = "#d8dee4", "#1f2328", "#57606a"
@@ -34,7 +35,7 @@ def duration(plan: Plan) -> Chart | None:
                 "y": top,
                 "line": {"width": 0.5, "color": _INK, "shape": "hv"},
                 "fillcolor": _COLOURS[at % len(_COLOURS)],
-                "hovertemplate": f"{label(one.name)}: %{{y}} of {one.machines}, {label(money(one.usd))} a month<extra></extra>",
+                "hovertemplate": f"{label(one.name)}: %{{y}} of {one.machines}, {label(usd(one.usd))} a month<extra></extra>",
             }
         )
         below += one.machines
@@ -79,12 +80,12 @@ def load_table(plan: Plan) -> str:
     load = plan.load
     if load is None:
         return ""
-    rows = [[text(one.name), f"{one.machines:,}", f"{one.utilisation:.0%}", text(money(one.usd))] for one in load.layers]
+    rows = [[text(one.name), f"{one.machines:,}", f"{one.utilisation:.0%}", text(usd(one.usd))] for one in load.layers]
     if len(load.layers) > 1:
-        rows.append([text("together"), "", "", text(money(load.usd))])
+        rows.append([text("together"), "", "", text(usd(load.usd))])
     if len(load.alone) > 1:
         rows += [
-            [text(f"only {one.name}"), "", "", text(money(one.usd) if one.usd is not None else one.why)] for one in load.alone
+            [text(f"only {one.name}"), "", "", text(usd(one.usd) if one.usd is not None else one.why)] for one in load.alone
         ]
     changed = tag("p", text(f"Best over time is {load.where}: {load.changed}.")) if load.changed else ""
     notes = tag("ul", *(tag("li", text(one)) for one in load.assumed)) if load.assumed else ""
@@ -118,7 +119,7 @@ def regions_table(plan: Plan) -> str:
             text(f"{one.machines} x {one.machine}"),
             f"{one.share:.0%}",
             f"{one.farthest_s * 1e3:.0f} ms",
-            text(money(one.usd)),
+            text(usd(one.usd)),
             f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak",
         ]
         for one, lost in zip(found.stands, found.losses, strict=True)

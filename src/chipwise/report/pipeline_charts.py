@@ -7,8 +7,8 @@ import math
 from chipwise.planner.pipeline.value import PipelinePlan, Placed, Totals, without
 from chipwise.report.charts import _COLOURS, _INK, _QUIET, Chart, _axis, _bars, _beside, _carbon, _layout, _said, _tone
 from chipwise.report.markup import label
-from chipwise.report.words import mass, money, short
-from chipwise.text import duration
+from chipwise.report.words import mass, short
+from chipwise.text import duration, usd
 from chipwise.units import DAY, HOUR
 
 _SIGNS = {"time": "triangle-up", "cost": "square", "carbon": "diamond", "balanced": "hexagon"}
@@ -35,7 +35,7 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
                 "hoverinfo": "text",
                 "textposition": "none",
                 "hovertext": [
-                    _said(f"{one.name}: {name} {money(line[1])}{_per(one)}", line[2]) if line else ""
+                    _said(f"{one.name}: {name} {usd(line[1])}{_per(one)}", line[2]) if line else ""
                     for (one, _), line in zip(rows, told, strict=True)
                 ],
             }
@@ -44,7 +44,7 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
     layout = _bars(len(rows), "USD of a job, or of a month", [0, max(max(sums), 0.01) * 1.36], prefix="$")
     layout["barmode"] = "stack"
     layout["annotations"] = [
-        _beside(value, place, f"{money(value)}{'/mo' if one.per == 'month' else ''}")
+        _beside(value, place, f"{usd(value)}{'/mo' if one.per == 'month' else ''}")
         for (one, _), value, place in zip(rows, sums, places, strict=True)
         if math.isfinite(value)
     ]
@@ -57,7 +57,7 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
 def _lines(plan: PipelinePlan, one: Placed) -> list[tuple[str, float, str]]:
     found = [(line.name, line.usd, line.how) for line in one.choice.cost.lines if line.usd]
     given = [move for move in plan.hand_offs if move.source == one.name and move.usd]
-    how = "; ".join(f"to {move.to}: {money(move.usd)}{' a month' if move.per == 'month' else ''}" for move in given)
+    how = "; ".join(f"to {move.to}: {usd(move.usd)}{' a month' if move.per == 'month' else ''}" for move in given)
     return [*found, *([("hand-off", sum(move.usd for move in given), how)] if given else ())]
 
 
@@ -131,7 +131,7 @@ def _spans(
 
 
 def _numbers(totals: Totals) -> str:
-    return f"{money(totals.usd)}, {duration(totals.seconds)}, {mass(totals.kg)} kg CO2e{without(totals)}"
+    return f"{usd(totals.usd)}, {duration(totals.seconds)}, {mass(totals.kg)} kg CO2e{without(totals)}"
 
 
 def stage_front(plan: PipelinePlan) -> Chart | None:

@@ -13,8 +13,8 @@ from chipwise.report.page import document, drawn, section
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.stage_flow import moved_told, stage_flow, width_of
 from chipwise.report.tables import pairs, simple
-from chipwise.report.words import chips, listed, many, mass, money
-from chipwise.text import duration
+from chipwise.report.words import chips, listed, many, mass
+from chipwise.text import duration, usd
 
 
 def pipeline_page(plan: PipelinePlan, today: date) -> str:
@@ -65,8 +65,8 @@ def _header(plan: PipelinePlan) -> str:
             tag("p", text(about), class_="about"),
             tag("p", "Nothing fits.", class_="answer none"),
         )
-    parts = [money(plan.totals.once.usd)] if plan.totals.once.lines else []
-    parts += [f"{money(plan.totals.monthly.usd)} a month"] if plan.totals.monthly.lines else []
+    parts = [usd(plan.totals.once.usd)] if plan.totals.once.lines else []
+    parts += [f"{usd(plan.totals.monthly.usd)} a month"] if plan.totals.monthly.lines else []
     stages = "1 stage" if len(plan.stages) == 1 else f"{len(plan.stages)} stages"
     told = f"{stages} in {duration(plan.totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {_carbon(plan.totals)}."
     answer = tag("p", text(told), class_="answer")
@@ -88,7 +88,7 @@ def _moves(plan: PipelinePlan) -> str:
 
 def _totals(totals: Totals) -> list[tuple[str, str]]:
     found = [
-        (name, f"{money(cost.usd)}: {', '.join(f'{line.name} {money(line.usd)}' for line in cost.lines)}")
+        (name, f"{usd(cost.usd)}: {', '.join(f'{line.name} {usd(line.usd)}' for line in cost.lines)}")
         for name, cost in (("once", totals.once), ("a month", totals.monthly))
         if cost.lines
     ]
@@ -115,7 +115,7 @@ def _way(name: str, totals: Totals, misses: Reason | None, where: list[tuple[str
     first = tag("b", text(name)) if best else text(name)
     return [
         first,
-        text(money(totals.usd)),
+        text(usd(totals.usd)),
         text(duration(totals.seconds)),
         text(carbon),
         text("keeps all goals" if misses is None else words(misses)),
@@ -139,9 +139,9 @@ def _ranking(one: Placed) -> str:
                 where,
                 text(listed(chips(choice), choice.precision)),
                 text(choice.purchase),
-                text(money(choice.usd)),
+                text(usd(choice.usd)),
                 text(own),
-                text(money(rival.usd)),
+                text(usd(rival.usd)),
                 text(duration(rival.seconds)),
                 text(mass(rival.kg)),
                 text("" if rival.misses is None else words(rival.misses)),

@@ -12,7 +12,8 @@ from chipwise.planner.explain.reason_words import lost, missing_words, remedy_wo
 from chipwise.planner.explain.words import no_service
 from chipwise.planner.reasons import Goal, NotOffered, OverQuota, RuleKind
 from chipwise.planner.values.plan import Choice, Loss, Missing, Obstacle, Plan
-from chipwise.report.words import full, many, money, numbers
+from chipwise.report.words import full, many, numbers
+from chipwise.text import usd
 
 _OF_GOALS = (Obstacle.DEADLINE, Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET, Obstacle.LATENCY, Obstacle.THROUGHPUT)
 _BEST = {
@@ -126,5 +127,5 @@ def _per_use(plan: Plan) -> tuple[Question, ...]:
     if best.refused:
         away = f"{len(plan.services):,} services paid per use, {no_service(plan)}"
     else:
-        away = "; ".join(filter(None, (f"{best.title}, {best.kind}: {money(best.usd)} a {plan.per}", best.break_even)))
+        away = "; ".join(filter(None, (f"{best.title}, {best.kind}: {usd(best.usd)} a {plan.per}", best.break_even)))
     return (Question("Machines, or paid per use?", (away,), "machines"),)

@@ -13,6 +13,7 @@ from typing import Any
 from chipwise.planner.explain.roofline import Point, Roof, Roofline
 from chipwise.report.charts import Chart, Trace, _layout
 from chipwise.report.markup import label
+from chipwise.text import duration
 
 _INK, _QUIET, _GRID = "#1f2328", "#57606a", "#d8dee4"
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
@@ -96,7 +97,7 @@ def _dot(one: Point, found: Roofline, at: int) -> Trace:
         one.name,
         f"{one.intensity:,.3g} FLOP per byte",
         f"{_si(one.flop_per_s, 'FLOP/s')}, {share:.1%} of the peak",
-        f"{_time(one.seconds)} a pass",
+        f"{duration(one.seconds)} a pass",
     )
     return {
         "type": "scatter",
@@ -137,7 +138,3 @@ def _si(value: float, unit: str) -> str:
         if value >= factor:
             return f"{value / factor:.3g} {letter}{unit}".rstrip()
     return f"{value:.3g} {unit}".rstrip()
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed
 from chipwise.report.markup import tag, text
-from chipwise.report.words import chips, listed, many, mass, money, short
-from chipwise.text import duration
-from chipwise.units import show_bytes
+from chipwise.report.words import chips, listed, many, mass, short
+from chipwise.text import decimal_size, duration, usd
 
 WIDE, HIGH = 330, 122  # of a box, in pixels
 BESIDE, BELOW = 30, 84  # between boxes
@@ -96,7 +95,7 @@ def _box(one: Placed, spot: _Spot) -> str:
         f"{many(choice)}{choice.machine}",
         listed(choice.provider, choice.region),
         listed(chips(choice), choice.precision, choice.purchase),
-        listed(f"{money(choice.usd)}{' a month' if one.per == 'month' else ''}", time, emitted),
+        listed(f"{usd(choice.usd)}{' a month' if one.per == 'month' else ''}", time, emitted),
     ]
     rim = "#0969da" if one.per == "month" else "#57606a"
     frame = tag("rect", x=x, y=y, width=WIDE, height=HIGH, rx=6, fill="#ffffff", stroke=rim, stroke_width=2)
@@ -147,11 +146,11 @@ def moved_told(move: Moved) -> list[str]:
     """Two lines: how much and where to, then what it costs and how long it takes."""
     if not move.size_bytes:
         return ["nothing moves"]
-    size = f"{show_bytes(move.size_bytes, binary=False)}{' a month' if move.per == 'month' else ''}"
+    size = f"{decimal_size(move.size_bytes)}{' a month' if move.per == 'month' else ''}"
     if move.path == "in place":
         return [size, _MOVED["in place"]]
     waits = (
         "as it is made" if move.per == "month" else duration(move.seconds) if move.seconds >= 120 else f"{move.seconds:.0f} s"
     )
-    cost = f"{money(move.usd)}{' a month' if move.per == 'month' else ''}" if move.usd else "free"
+    cost = f"{usd(move.usd)}{' a month' if move.per == 'month' else ''}" if move.usd else "free"
     return [f"{size}, {_MOVED.get(move.path, move.path)}", listed(cost, waits)]

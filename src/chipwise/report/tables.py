@@ -9,8 +9,8 @@ from chipwise.planner.explain.reason_words import example_words, lost, rule_word
 from chipwise.planner.explain.words import single
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import tag, text
-from chipwise.report.words import amount, chips, listed, many, mass, money, rated
-from chipwise.text import duration
+from chipwise.report.words import amount, chips, listed, many, mass, rated
+from chipwise.text import duration, usd
 
 FIRST = 25  # rows that are shown, and printed, before somebody asks for all
 PER_USE = 8  # services that are listed
@@ -59,7 +59,7 @@ def _row(at: int, one: Choice, job: bool) -> list[Cell]:
         Cell(_over(chips(one), one.precision), chips(one)),
         Cell(text(one.purchase), one.purchase),
         time if job else rate,
-        Cell(text(money(one.usd)), one.usd, True),
+        Cell(text(usd(one.usd)), one.usd, True),
         Cell(f"{one.usd_per_unit:,.4g}", one.usd_per_unit, True),
         Cell(mass(one.kg), one.kg, True),
         Cell("-" if share is None else f"{share:.0%}", share, True),
@@ -133,7 +133,7 @@ def _priced(one: Choice | None, least: float, low: float) -> str:
         return tag("td", "", class_="number none")
     ratio = one.usd / least if least > 0 else 1.0
     shade = sum(ratio > step for step in (1.001, 1.25, 2.0, 4.0))
-    told = tag("b", text(money(one.usd))) if one.usd <= low else text(money(one.usd))
+    told = tag("b", text(usd(one.usd))) if one.usd <= low else text(usd(one.usd))
     return tag("td", told, class_=f"number shade{shade}", title=f"{many(one)}{one.where}, {one.purchase}")
 
 
@@ -163,7 +163,7 @@ def services(plan: Plan) -> str:
     shown = [*able[:PER_USE], *[one for one in plan.services if one.refused][: PER_USE if not able else PER_USE // 2]]
     rows = [
         [
-            text(money(one.usd)),
+            text(usd(one.usd)),
             tag("b", text(one.provider)) + "<br>" + text(listed(one.name, one.hardware)),
             text(one.kind),
             text(one.refused[0] if one.refused else one.break_even),
@@ -176,8 +176,8 @@ def services(plan: Plan) -> str:
 
 
 def cost_lines(one: Choice) -> str:
-    rows = [[text(money(line.usd)), text(line.name), text(line.how)] for line in one.cost.lines]
-    rows.append([tag("b", text(money(one.usd))), tag("b", "together"), ""])
+    rows = [[text(usd(line.usd)), text(line.name), text(line.how)] for line in one.cost.lines]
+    rows.append([tag("b", text(usd(one.usd))), tag("b", "together"), ""])
     return simple(("USD", "for", "computed as"), rows, numbers=(0,))
 
 

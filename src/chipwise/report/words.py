@@ -9,10 +9,6 @@ from chipwise.text import duration, usd
 _LONGEST = 24  # letters of a name on an axis
 
 
-def money(value: float) -> str:
-    return usd(value)
-
-
 def mass(kg: float) -> str:
     return f"{kg:,.0f}" if kg >= 10 else f"{kg:.1f}" if kg >= 0.1 else f"{kg:.2g}"
 
@@ -48,7 +44,7 @@ def speed(one: Choice, plan: Plan) -> str:
 
 
 def numbers(one: Choice, plan: Plan) -> str:
-    return listed(f"{money(one.usd)} a {plan.per}", speed(one, plan), f"{mass(one.kg)} kg CO2e")
+    return listed(f"{usd(one.usd)} a {plan.per}", speed(one, plan), f"{mass(one.kg)} kg CO2e")
 
 
 def full(one: Choice, plan: Plan) -> list[str]:

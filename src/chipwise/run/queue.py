@@ -20,6 +20,7 @@ from math import inf
 
 from chipwise.run.engine import Room
 from chipwise.run.job import Job, Move, Phase, Wish
+from chipwise.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def _quota_left(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> 
 def _fewer(job: Job, given: int, beside: str) -> str:
     wanted = job.spec.needs.gpus
     rest = "the other is" if wanted - given == 1 else f"the other {wanted - given} are"
-    return f"{'goes on' if job.attempts else 'starts'} with {given} of {_counted(wanted, 'GPU')}: {rest} {beside}"
+    return f"{'goes on' if job.attempts else 'starts'} with {given} of {plural(wanted, 'GPU')}: {rest} {beside}"
 
 
 def _held_by(placed: Sequence[Job], seats: Sequence[Seat]) -> str:
@@ -248,8 +249,8 @@ def _over_quota(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> 
             continue
         needed = f"{wanted} {'is' if wanted == 1 else 'are'} needed"
         if wanted > limit:
-            return f"{team} may have {_counted(limit, what)}, and {needed}: it cannot start until that is raised"
-        return f"{team} has {has} of {_counted(limit, what)}, and {needed}"
+            return f"{team} may have {plural(limit, what)}, and {needed}: it cannot start until that is raised"
+        return f"{team} has {has} of {plural(limit, what)}, and {needed}"
     return ""
 
 
@@ -258,16 +259,12 @@ def _short(job: Job, free: _Free, room: Room) -> str:
         ("GPU", least_gpus(job), len(free.gpus), len(room.gpus or ())),
         ("CPU", job.spec.needs.cpus, len(free.cpus), len(room.cpus or ())),
     ):
-        needed = f"{_counted(wanted, what)} {'is' if wanted == 1 else 'are'} needed"
+        needed = f"{plural(wanted, what)} {'is' if wanted == 1 else 'are'} needed"
         if wanted > all_of:
             return f"{needed}, and there {'is' if all_of == 1 else 'are'} {all_of}: it cannot start here"
         if wanted > there:
             return f"{needed}, and {there} of {all_of} {'is' if there == 1 else 'are'} free"
     return ""
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _ahead(job: Job, jobs: Sequence[Job], held: Mapping[str, tuple[int, int]], rules: Rules, now: float) -> int:

@@ -20,7 +20,7 @@ from chipwise.run.events import (
     Wished,
 )
 from chipwise.run.job import Outcome, Where, Why, Wish
-from chipwise.units import show_events, show_number, show_spent, show_took
+from chipwise.text import elapsed, events, number, spent
 
 UNANSWERED = "it does not answer its check yet"  # of a service that runs
 ANSWERED = "it answers its check"
@@ -73,14 +73,14 @@ def waits(reason: str) -> str:
 
 def _compared(predicted: Mapping[str, object], measured: Mapping[str, object], whole: bool) -> str:
     """What was measured, and beside it what had been predicted, where it was and where the two can be compared."""
-    shown = {"seconds": show_took, "usd": show_spent}
+    shown = {"seconds": elapsed, "usd": spent}
     parts: list[str] = []
     for name, value in measured.items():
         twice = name == "steps_per_s" and measured.get("unit") == "steps"
         if not isinstance(value, int | float) or twice or (name == "attempts" and value == 1) or name.startswith("least_"):
             continue
         thought = predicted.get(name) if whole or name not in OF_THE_WHOLE else None
-        show = shown.get(name) or (show_events if name == "interruptions" else show_number)
+        show = shown.get(name) or (events if name == "interruptions" else number)
         label = "" if name in shown else f" {_label(name, str(measured.get('unit') or 'units'), value)}"
         beside = f" ({show(float(thought))} predicted)" if isinstance(thought, int | float) else ""
         parts.append(f"{show(float(value))}{label}{beside}")

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from chipwise.countries import spellings
 from chipwise.spelling import fold
-from chipwise.workload.part import fault, near_spelling, shown
+from chipwise.workload.part import fault, near_spelling, show_value
 
 CONTINENTS = ("AFRICA", "ASIA", "EUROPE", "NORTH AMERICA", "OCEANIA", "SOUTH AMERICA")
 
@@ -32,11 +32,11 @@ def parse_origin(text: object) -> str:
     )
 
 
-def _find(text: object, known: dict[str, str], what: str, allowed: str) -> str:
-    found = known.get(fold(text)) if isinstance(text, str) else None
-    if found is None:
-        raise fault(f"{shown(text)} is not {what}", allowed, near_spelling(text, known))
-    return found
+def _find(text: object, known: dict[str, str], noun: str, allowed: str) -> str:
+    code = known.get(fold(text)) if isinstance(text, str) else None
+    if code is None:
+        raise fault(f"{show_value(text)} is not {noun}", allowed, near_spelling(text, known))
+    return code
 
 
 Country = Annotated[str, BeforeValidator(parse_country), Field(examples=["DEU", "DE", "EU", "EEA"])]

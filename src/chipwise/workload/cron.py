@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from functools import cache
 
-from chipwise.workload.part import fault, shown
+from chipwise.workload.part import fault, show_value
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
@@ -28,7 +28,7 @@ def check_cron(text: object) -> str:
     allowed = "five fields: minute hour day-of-month month day-of-week, such as '0 2 * * *'"
     parts = text.split() if isinstance(text, str) and len(text) < 200 else []
     if len(parts) != 5:
-        raise fault(f"{shown(text)} is not a cron expression: {len(parts)} instead of 5 fields", allowed)
+        raise fault(f"{show_value(text)} is not a cron expression: {len(parts)} instead of 5 fields", allowed)
     for part, (name, low, high, names) in zip(parts, _FIELDS, strict=True):
         if isinstance(values := _cron_values(part, low, high, names), str):
             raise fault(f"{values} in the {name} field {part!r}", f"{name} from {low} to {high}, as *, 5, 1-5, */15 or 1,15")

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from chipwise.countries import country_of
 from chipwise.workload.country import Origin
 from chipwise.workload.goals import Text
-from chipwise.workload.part import Choice, Part, fault, shown
+from chipwise.workload.part import EnumChoice, Section, fault, show_value
 from chipwise.workload.quantity import Bytes, Count, Share
 
 
@@ -30,7 +30,7 @@ def parse_name(text: object) -> str:
     """A name that files, labels and clouds accept: letters, digits, dot, dash, underscore, at most 63."""
     if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", text):
         raise fault(
-            f"{shown(text)} is not a name", "1 to 63 letters, digits, '.', '-' or '_', with a letter or digit at both ends"
+            f"{show_value(text)} is not a name", "1 to 63 letters, digits, '.', '-' or '_', with a letter or digit at both ends"
         )
     return text
 
@@ -38,7 +38,7 @@ def parse_name(text: object) -> str:
 Name = Annotated[str, BeforeValidator(parse_name), Field(examples=["chat-api"], max_length=63)]
 
 
-class Labels(Part):
+class Labels(Section):
     """Who it belongs to. Bills are split by these; any further label may be added."""
 
     model_config = ConfigDict(extra="allow")
@@ -49,13 +49,13 @@ class Labels(Part):
     project: Text | None = None
 
 
-class Data(Part):
+class Data(Section):
     """The data set that is read."""
 
     size: Bytes
     place: Text | None = None
     """Where it lies: cloud:region such as aws:eu-central-1, or a URL or path."""
-    access: Annotated[Access, Choice(Access, "an access pattern", _ACCESS)] = Access.ONCE
+    access: Annotated[Access, EnumChoice(Access, "an access pattern", _ACCESS)] = Access.ONCE
     """Read once from end to end, once per epoch, at random, or as it arrives."""
     files: Count | None = None
     """Number of files or objects: many small ones are slower than a few large ones."""

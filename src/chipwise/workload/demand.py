@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from chipwise.workload.goals import Text
-from chipwise.workload.part import Choice, Flaw, Part, exactly_one
-from chipwise.workload.quantity import Rate, Tokens, Whole
+from chipwise.workload.part import EnumChoice, Flaw, Section, exactly_one
+from chipwise.workload.quantity import Rate, Tokens, WholeNumber
 
 
 class TraceFormat(StrEnum):
@@ -22,20 +22,20 @@ class TraceFormat(StrEnum):
     AZURE_LLM = "azure-llm"
 
 
-class Trace(Part):
+class Trace(Section):
     """Recorded arrivals in a CSV file. Only the path is kept here; a relative one starts at the workload file."""
 
     shorthand: ClassVar[str | None] = "path"
 
     path: Text
-    format: Annotated[TraceFormat, Choice(TraceFormat, "a format of traces")] = TraceFormat.CSV
+    format: Annotated[TraceFormat, EnumChoice(TraceFormat, "a format of traces")] = TraceFormat.CSV
 
     def beside(self, workload_path: str) -> Path:
         """Where the trace is, given where the workload file is."""
         return Path(workload_path).parent / self.path
 
 
-class Arrival(Part):
+class Arrival(Section):
     """How requests arrive: at a mean rate, as recorded, or from a fixed number of callers who each wait for the answer."""
 
     shorthand: ClassVar[str | None] = "rate"
@@ -44,7 +44,7 @@ class Arrival(Part):
     """Mean requests per second while the schedule is on."""
     trace: Trace | None = None
     """Recorded arrivals."""
-    concurrency: Whole | None = None
+    concurrency: WholeNumber | None = None
     """Requests in flight at all times."""
     burstiness: Annotated[float, Field(ge=0, le=100)] = 1.0
     """Coefficient of variation of the time between arrivals: 0 even, 1 Poisson, above 1 bursty."""
@@ -53,7 +53,7 @@ class Arrival(Part):
         yield from exactly_one(self, "rate", "trace", "concurrency")
 
 
-class Length(Part):
+class Length(Section):
     """A length in tokens: its mean, and its tail where it is known. A plain number is the mean."""
 
     shorthand: ClassVar[str | None] = "mean"

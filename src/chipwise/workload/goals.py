@@ -18,8 +18,8 @@ from pydantic_core import CoreSchema
 from chipwise.countries import members
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.country import Country
-from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, shown
-from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, Whole, WholeOrZero
+from chipwise.workload.part import EnumChoice, Flaw, JsonSchema, OneOrMore, Section, fault, show_value
+from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, WholeNumber, WholeOrZero
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], OneOrMore()]
@@ -95,13 +95,17 @@ _FORMATS = (
 )
 _PERIODS = (("h", "hour"), ("d", "day"), ("mo", "month"), ("y", "year"), ("yr", "year"), ("run", "total"))
 _SECONDS_IN = {Period.HOUR: HOUR, Period.DAY: DAY, Period.MONTH: MONTH, Period.YEAR: YEAR}
-AnyPrecision = Annotated[Precision, Choice(Precision, "a precision", _FORMATS)]
-AnyPeriod = Annotated[Period, Choice(Period, "a period", _PERIODS)]
+AnyPrecision = Annotated[Precision, EnumChoice(Precision, "a precision", _FORMATS)]
+AnyPeriod = Annotated[Period, EnumChoice(Period, "a period", _PERIODS)]
 AnyProgramme = Annotated[
     Programme,
-    Choice(Programme, "a compliance programme", (("pci-dss", "pci"), ("soc 2 type ii", "soc2"), ("iso/iec 27001", "iso27001"))),
+    EnumChoice(
+        Programme, "a compliance programme", (("pci-dss", "pci"), ("soc 2 type ii", "soc2"), ("iso/iec 27001", "iso27001"))
+    ),
 ]
-AnyWhere = Annotated[Where, Choice(Where, "a place", (("on-prem", "owned"), ("on-premises", "owned"), ("datacenter", "owned")))]
+AnyWhere = Annotated[
+    Where, EnumChoice(Where, "a place", (("on-prem", "owned"), ("on-premises", "owned"), ("datacenter", "owned")))
+]
 
 
 _PERCENTILE = r"p\d{1,3}(?:\.\d{1,4})?"
@@ -109,7 +113,7 @@ _PERCENTILE = r"p\d{1,3}(?:\.\d{1,4})?"
 
 def _percentile(key: object) -> object:
     if not isinstance(key, str) or not re.fullmatch(_PERCENTILE, key) or not 0 < float(key[1:]) <= 100:
-        raise fault(f"{shown(key)} is not a percentile", "above p0 up to p100, such as p50, p95 or p99.9")
+        raise fault(f"{show_value(key)} is not a percentile", "above p0 up to p100, such as p50, p95 or p99.9")
     return key
 
 
@@ -127,8 +131,8 @@ class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)]
     @classmethod
     def _says_which(cls, value: object) -> object:
         if isinstance(value, str | int | float) or value == {}:
-            why = f"{shown(value)} does not say for which percentile" if value else "no percentile is given"
-            raise fault(why, "percentiles, such as {p50: 200ms, p99: 1s}")
+            message = f"{show_value(value)} does not say for which percentile" if value else "no percentile is given"
+            raise fault(message, "percentiles, such as {p50: 200ms, p99: 1s}")
         return value
 
     @model_validator(mode="after")
@@ -149,7 +153,7 @@ class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)]
         return reference
 
 
-class Budget(Part):
+class Budget(Section):
     """The most to be spent: in all, or per hour, day, month or year. "$500" is in all, "$2k/month" per month."""
 
     usd: Usd
@@ -183,15 +187,17 @@ def _moment(value: object) -> object:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        why = "has no offset from UTC" if moment else "is not a date and time"
-        raise fault(f"{shown(value)} {why}", "ISO 8601 with an offset, such as 2027-03-31T18:00+02:00 or 2027-03-31T16:00Z")
+        flaw = "has no offset from UTC" if moment else "is not a date and time"
+        raise fault(
+            f"{show_value(value)} {flaw}", "ISO 8601 with an offset, such as 2027-03-31T18:00+02:00 or 2027-03-31T16:00Z"
+        )
     return moment
 
 
-class Goals(Part):
+class Goals(Section):
     """What is to be reached, and what to prefer among the plans that reach it."""
 
-    objective: Annotated[Objective, Choice(Objective, "an objective")] = Objective.COST
+    objective: Annotated[Objective, EnumChoice(Objective, "an objective")] = Objective.COST
     """What to make small once the goals are met."""
     deadline: Annotated[Seconds, BeforeValidator(_no_date)] | None = None
     """Longest time from start to end."""
@@ -212,8 +218,8 @@ class Goals(Part):
         if self.deadline is not None and self.finish_by is not None:
             yield Flaw("finish_by", "deadline and finish_by exclude each other: give one of them", also=("deadline",))
         for name in ("ttft", "tpot"):
-            part, whole = getattr(self, name), self.latency
-            if part and whole and (late := _above(part, whole)):
+            part, answer = getattr(self, name), self.latency
+            if part and answer and (late := _above(part, answer)):
                 yield Flaw(name, f"{late} is above the limit for the whole answer", "at most goals.latency", ("latency",))
 
 
@@ -221,11 +227,11 @@ def _above(part: LatencyGoal, whole: LatencyGoal) -> str | None:
     return next((key for key, seconds in part.root.items() if seconds > whole.root.get(key, float("inf"))), None)
 
 
-class Range(Part):
+class Range(Section):
     """From `min` to `max`, either of which may be left open. A plain number is both."""
 
-    min: Whole | None = None
-    max: Whole | None = None
+    min: WholeNumber | None = None
+    max: WholeNumber | None = None
 
     @classmethod
     def expand(cls, value: object) -> object:
@@ -240,7 +246,7 @@ class Range(Part):
             yield Flaw("min", f"{self.min} is above max, which is {self.max}", also=("max",))
 
 
-class Avoid(Part):
+class Avoid(Section):
     """What must not be used although the other limits would allow it."""
 
     clouds: Texts = ()
@@ -252,7 +258,9 @@ class Avoid(Part):
 def _quota_key(key: object) -> object:
     parts = key.split(":") if isinstance(key, str) else []
     if not 1 <= len(parts) <= 3 or not all(part.strip() for part in parts):
-        raise fault(f"{shown(key)} does not name a quota", "chip, cloud:chip or cloud:region:chip, such as aws:us-east-1:h100")
+        raise fault(
+            f"{show_value(key)} does not name a quota", "chip, cloud:chip or cloud:region:chip, such as aws:us-east-1:h100"
+        )
     return key
 
 
@@ -270,22 +278,22 @@ _NEED = re.compile(r"([A-Za-z][A-Za-z0-9_.+-]*?)\s*(?:(>=|<=|==|=|<|\s)\s*[vVrR]
 
 def need_of(text: str) -> Need | None:
     """None: not written as one. Both `=` and a blank mean exactly this version."""
-    found = _NEED.fullmatch(text.strip())
-    if found is None:
+    match = _NEED.fullmatch(text.strip())
+    if match is None:
         return None
-    name, sign, version = found.groups()
+    name, sign, version = match.groups()
     return Need(name, ("==" if sign.strip() in ("", "=") else sign) if sign else "", version or "")
 
 
 def _need(value: object) -> object:
     if not isinstance(value, str) or need_of(value) is None or len(value) > 80:
         raise fault(
-            f"{shown(value)} does not name what must run", "a name, with a version if it matters: fp8, cuda>=12.4, vllm"
+            f"{show_value(value)} does not name what must run", "a name, with a version if it matters: fp8, cuda>=12.4, vllm"
         )
     return " ".join(value.split())
 
 
-class Limits(Part):
+class Limits(Section):
     """What every plan must keep to. An empty list limits nothing."""
 
     clouds: Texts = ()
@@ -320,9 +328,11 @@ class Limits(Part):
 
     def flaws(self) -> Iterable[Flaw]:
         for name in ("clouds", "regions", "countries", "chips"):
-            if both := set(getattr(self, name)) & set(getattr(self.avoid, name)):
+            if conflicts := set(getattr(self, name)) & set(getattr(self.avoid, name)):
                 yield Flaw(
-                    f"avoid.{name}", f"{', '.join(sorted(both))} is asked for in limits.{name} and avoided here", also=(name,)
+                    f"avoid.{name}",
+                    f"{', '.join(sorted(conflicts))} is asked for in limits.{name} and avoided here",
+                    also=(name,),
                 )
         if len(self.requires) > MOST_NEEDS:
             yield Flaw("requires", f"{len(self.requires)} requirements are too many", f"at most {MOST_NEEDS}")

@@ -16,9 +16,9 @@ from chipwise.workload.data import Data, Labels, Name, Traffic
 from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import AnyPrecision, Goals, Limits, Precision, Range, Text
 from chipwise.workload.media import Resolution, Video
-from chipwise.workload.part import Choice, Flaw, Part, exactly_one, fault, shown
+from chipwise.workload.part import EnumChoice, Flaw, Section, exactly_one, fault, show_value
 from chipwise.workload.program import Program
-from chipwise.workload.quantity import Bandwidth, Bytes, Count, Flop, Rate, Seconds, Share, Tokens, Whole, WholeOrZero
+from chipwise.workload.quantity import Bandwidth, Bytes, Count, Flop, Rate, Seconds, Share, Tokens, WholeNumber, WholeOrZero
 from chipwise.workload.schedule import Always, Schedule
 
 
@@ -61,7 +61,7 @@ def _model(value: object) -> object:
     if (isinstance(value, str) and value.strip()) or (isinstance(value, Mapping) and value):
         return value
     raise fault(
-        f"{shown(value)} is not a model",
+        f"{show_value(value)} is not a model",
         "a name such as llama-3.1-8b, a hub id, a path to config.json, or a mapping of its shape",
     )
 
@@ -69,10 +69,10 @@ def _model(value: object) -> object:
 Model = Annotated[
     Text | Mapping[str, JsonValue], BeforeValidator(_model), Field(examples=["llama-3.1-8b", "meta-llama/Llama-3.1-8B"])
 ]
-AnyRecompute = Annotated[Recompute, Choice(Recompute, "a way to recompute")]
+AnyRecompute = Annotated[Recompute, EnumChoice(Recompute, "a way to recompute")]
 
 
-class Common(Part):
+class Common(Section):
     """What every workload may say about itself."""
 
     name: Name
@@ -112,7 +112,7 @@ class Learning(Common):
     """Samples per optimiser step over all chips, instead of batch_tokens."""
     precision: AnyPrecision = Precision.BF16
     optimizer: Annotated[
-        Optimizer, Choice(Optimizer, "an optimizer", (("adam", "adamw"), ("paged-adamw-8bit", "adamw-8bit")))
+        Optimizer, EnumChoice(Optimizer, "an optimizer", (("adam", "adamw"), ("paged-adamw-8bit", "adamw-8bit")))
     ] = Optimizer.ADAMW
     recompute: AnyRecompute | None = None
     """Activations computed again in the backward pass to save memory; left open, the plan chooses."""
@@ -140,8 +140,8 @@ class Finetune(Learning):
     """Adapting a trained model: all of it, low-rank adapters, or adapters over 4-bit weights."""
 
     kind: Literal["finetune"] = "finetune"
-    method: Annotated[Method, Choice(Method, "a method")]
-    rank: Whole | None = None
+    method: Annotated[Method, EnumChoice(Method, "a method")]
+    rank: WholeNumber | None = None
     """Rank of the adapters; 16 unless given."""
     targets: Literal["attention", "all-linear"] = "all-linear"
     """Which matrices get adapters."""
@@ -181,7 +181,7 @@ class Serve(Common):
     kv_precision: AnyPrecision | None = None
     replicas: Range = Range()
     """Fewest and most copies of the model."""
-    devices: Whole | None = None
+    devices: WholeNumber | None = None
     """At the edge: number of devices, each with this arrival of its own."""
 
     def flaws(self) -> Iterable[Flaw]:
@@ -223,11 +223,12 @@ class Batch(Common):
         yield from _prompt_fits(self.input_tokens, self.shared_prefix_tokens, None)
 
 
-class Communication(Part):
+class Communication(Section):
     """What the parts of a distributed computation send each other in one step."""
 
     pattern: Annotated[
-        Pattern, Choice(Pattern, "a communication pattern", (("stencil", "halo"), ("neighbour", "halo"), ("fft", "alltoall")))
+        Pattern,
+        EnumChoice(Pattern, "a communication pattern", (("stencil", "halo"), ("neighbour", "halo"), ("fft", "alltoall"))),
     ]
     bytes_per_step: Bytes | None = None
     """Sent by each chip in one step."""
@@ -251,7 +252,7 @@ class Hpc(Common):
     communication: Communication = Communication(pattern=Pattern.NONE)
     parallel: Share = 1.0
     """Share of the work that can be split (Amdahl)."""
-    runs: Whole = 1
+    runs: WholeNumber = 1
     """Independent repetitions: ensemble members, points of a sweep."""
 
     def flaws(self) -> Iterable[Flaw]:
@@ -260,7 +261,7 @@ class Hpc(Common):
             yield Flaw("", "one of flop_per_step and bytes_per_step is needed", also=("flop_per_step", "bytes_per_step"))
 
 
-class Measured(Part):
+class Measured(Section):
     """A time taken on a known chip, from which others are estimated."""
 
     on: Text
@@ -286,7 +287,7 @@ class Transcode(Common):
     """Video decoded, scaled and encoded again: live streams, or an archive of known length."""
 
     kind: Literal["transcode"] = "transcode"
-    streams: Whole | None = None
+    streams: WholeNumber | None = None
     """Live streams at one time."""
     duration: Seconds | None = None
     """Total playing time of an archive."""
@@ -298,7 +299,7 @@ class Transcode(Common):
         yield from exactly_one(self, "streams", "duration")
 
 
-class Circuit(Part):
+class Circuit(Section):
     """What a known FPGA design takes of its device."""
 
     luts: Count | None = None
@@ -329,21 +330,21 @@ class Stream(Common):
             yield Flaw("message_size", "is needed where messages is given", also=("messages",))
 
 
-class Quantum(Part):
+class Quantum(Section):
     """The circuits of one iteration."""
 
-    qubits: Whole
-    shots: Whole
+    qubits: WholeNumber
+    shots: WholeNumber
     """Repetitions of each circuit."""
-    circuits: Whole = 1
+    circuits: WholeNumber = 1
     """Circuits per iteration, such as one per term of a gradient."""
-    depth: Whole | None = None
+    depth: WholeNumber | None = None
     two_qubit_gates: WholeOrZero | None = None
     device: Text | None = None
     """A named quantum processor or simulator; left open, the plan chooses."""
 
 
-class Classical(Part):
+class Classical(Section):
     """The work between the circuits of one iteration."""
 
     flop: Flop | None = None
@@ -358,7 +359,7 @@ class Hybrid(Common):
 
     kind: Literal["hybrid"] = "hybrid"
     algorithm: Text | None = None
-    iterations: Whole
+    iterations: WholeNumber
     quantum: Quantum
     classical: Classical = Classical()
 
@@ -367,8 +368,8 @@ class Interactive(Common):
     """People at notebooks and development machines: used in bursts, idle in between."""
 
     kind: Literal["interactive"] = "interactive"
-    people: Whole
-    at_once: Whole | None = None
+    people: WholeNumber
+    at_once: WholeNumber | None = None
     """Most people working at one time; all of them unless given."""
     memory: Bytes
     """Accelerator memory for each."""
@@ -376,7 +377,7 @@ class Interactive(Common):
     """Share of a session in which the accelerator computes."""
     idle_after: Seconds | None = None
     """Idle time after which a session is stopped."""
-    sharing: Annotated[Sharing, Choice(Sharing, "a way of sharing", (("mig", "slices"), ("time-slicing", "time")))] = (
+    sharing: Annotated[Sharing, EnumChoice(Sharing, "a way of sharing", (("mig", "slices"), ("time-slicing", "time")))] = (
         Sharing.NONE
     )
     """Whether people may share one chip: not at all, in slices with memory of their own, or in turns."""

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chipwise.workload.part import Choice, JsonSchema, Part, fault
+from chipwise.workload.part import EnumChoice, JsonSchema, Section, fault
 from chipwise.workload.quantity import Bandwidth, FrameRate
 
-_NAMED = {
+_RESOLUTIONS = {
     "480p": (854, 480),
     "720p": (1280, 720),
     "1080p": (1920, 1080),
@@ -28,7 +28,7 @@ _NAMED = {
 }
 
 
-class Resolution(Part):
+class Resolution(Section):
     """Width and height in pixels; 1080p, 4k and 1920x1080 are read as well."""
 
     width: Annotated[int, Field(gt=0, le=65536)]
@@ -44,9 +44,9 @@ class Resolution(Part):
             return value
         text = re.sub(r"[\s_-]", "", value.lower())
         match = re.fullmatch(r"(\d{1,6})[x×*](\d{1,6})", text)  # noqa: RUF001  the real sign is what people paste
-        if match is None and text not in _NAMED:
-            raise fault(f"{value[:40]!r} is not a resolution", f"WIDTHxHEIGHT such as 1920x1080, or {', '.join(_NAMED)}")
-        width, height = (int(match[1]), int(match[2])) if match else _NAMED[text]
+        if match is None and text not in _RESOLUTIONS:
+            raise fault(f"{value[:40]!r} is not a resolution", f"WIDTHxHEIGHT such as 1920x1080, or {', '.join(_RESOLUTIONS)}")
+        width, height = (int(match[1]), int(match[2])) if match else _RESOLUTIONS[text]
         return {"width": width, "height": height}
 
     @classmethod
@@ -68,10 +68,10 @@ class Codec(StrEnum):
 _CODECS = (("avc", "h264"), ("x264", "h264"), ("hevc", "h265"), ("x265", "h265"), ("svt-av1", "av1"))
 
 
-class Video(Part):
+class Video(Section):
     """One stream of video."""
 
-    codec: Annotated[Codec, Choice(Codec, "a codec", _CODECS)]
+    codec: Annotated[Codec, EnumChoice(Codec, "a codec", _CODECS)]
     resolution: Resolution
     fps: FrameRate
     bit_depth: Annotated[int, Field(ge=8, le=16)] = 8

@@ -35,34 +35,34 @@ def layer(document: Document, environment: str | None) -> Layered:
     spots: dict[Where, Spot] = {(): Spot("", document.lines.get((), 1))}
     base = {key: value for key, value in document.data.items() if key != KEY}
     environments = document.data.get(KEY)
-    over = environments.get(environment) if environment is not None and isinstance(environments, Mapping) else None
-    merged = _merge(document, base, over if isinstance(over, Mapping) else {}, (), (KEY, environment or ""), spots)
+    overlay = environments.get(environment) if environment is not None and isinstance(environments, Mapping) else None
+    merged = _merge(document, base, overlay if isinstance(overlay, Mapping) else {}, (), (KEY, environment or ""), spots)
     return Layered(merged, spots)
 
 
 def _merge(
     document: Document,
     base: Mapping[str, object],
-    over: Mapping[str, object],
-    where: Where,
+    overlay: Mapping[str, object],
+    field_path: Where,
     root: Where,
     spots: dict[Where, Spot],
 ) -> dict[str, object]:
     merged: dict[str, object] = {}
-    for key in dict.fromkeys([*base, *over]):
-        here: Where = (*where, key)
-        below, above = base.get(key), over.get(key)
-        if key not in over:
+    for key in dict.fromkeys([*base, *overlay]):
+        inner_path: Where = (*field_path, key)
+        below, above = base.get(key), overlay.get(key)
+        if key not in overlay:
             if below is not None:
-                merged[key] = _place(document, below, here, here, spots)
+                merged[key] = _place(document, below, inner_path, inner_path, spots)
         elif above is None:
             continue
         elif isinstance(below, Mapping) and isinstance(above, Mapping) and not _other_kind(below, above):
-            origin = (*root, *here)
-            spots[here] = _spot(document, origin)
-            merged[key] = _merge(document, below, above, here, root, spots)
+            origin = (*root, *inner_path)
+            spots[inner_path] = _spot(document, origin)
+            merged[key] = _merge(document, below, above, inner_path, root, spots)
         else:
-            merged[key] = _place(document, above, here, (*root, *here), spots)
+            merged[key] = _place(document, above, inner_path, (*root, *inner_path), spots)
     return merged
 
 
@@ -70,17 +70,17 @@ def _other_kind(below: Mapping[str, object], above: Mapping[str, object]) -> boo
     return "kind" in above and above["kind"] != below.get("kind")
 
 
-def _place(document: Document, value: object, here: Where, origin: Where, spots: dict[Where, Spot]) -> object:
+def _place(document: Document, value: object, field_path: Where, origin: Where, spots: dict[Where, Spot]) -> object:
     """The value, with its spots noted and empty fields left out: a field without a value counts as not given."""
-    spots[here] = _spot(document, origin)
+    spots[field_path] = _spot(document, origin)
     if isinstance(value, Mapping):
         return {
-            key: _place(document, inner, (*here, key), (*origin, key), spots)
+            key: _place(document, inner, (*field_path, key), (*origin, key), spots)
             for key, inner in value.items()
             if inner is not None
         }
     if isinstance(value, list):
-        return [_place(document, inner, (*here, index), (*origin, index), spots) for index, inner in enumerate(value)]
+        return [_place(document, inner, (*field_path, index), (*origin, index), spots) for index, inner in enumerate(value)]
     return value
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from chipwise.errors import InvalidFile, Problem, UnknownName
 from chipwise.spelling import nearest
 from chipwise.workload.overlay import KEY, Spot, layer
-from chipwise.workload.part import shown
+from chipwise.workload.part import show_value
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.problems import MAX_PROBLEMS, check, spot_of
 from chipwise.workload.source import Document, Where, read_text, read_yaml
@@ -34,10 +34,10 @@ class Laid:
     data: Mapping[str, object]
     lines: Mapping[Where, Spot]
 
-    def problem(self, where: Where, message: str, allowed: str | None = None, near: tuple[str, ...] = ()) -> Problem:
+    def problem(self, field_path: Where, message: str, allowed: str | None = None, near: tuple[str, ...] = ()) -> Problem:
         """A problem at the place of a `Reference` or of any field, with the file's own field name and line."""
-        _, spot = spot_of(where, self.lines)
-        return Problem(spot.field, message, spot.line, allowed, near)
+        _, spot = spot_of(field_path, self.lines)
+        return Problem(field=spot.field, message=message, line=spot.line, allowed=allowed, nearest=near)
 
 
 Look = Callable[[Laid], Iterable[Problem]]
@@ -78,21 +78,21 @@ def parse_with_lines(text: str, path: str = "<string>", environment: str | None 
     if environment is not None and environment not in names:
         remedy = f"{path} has {', '.join(names)}." if names else f"{path} has no environments."
         raise UnknownName("environment", environment, nearest(environment, names), remedy=remedy)
-    laid = {}
-    found: dict[str | None, list[Problem]] = {}
+    data_of = {}
+    problems_of: dict[str | None, list[Problem]] = {}
     workloads: dict[str | None, Workload] = {}
     for name in dict.fromkeys([environment, *names]):
         layered = layer(document, name)
-        laid[name] = Laid(path, name, layered.data, layered.spots)
+        data_of[name] = Laid(path, name, layered.data, layered.spots)
         result = check(layered)
-        found[name] = result if isinstance(result, list) else []
+        problems_of[name] = result if isinstance(result, list) else []
         if not isinstance(result, list):
             workloads[name] = result
         if look is not None:
             # A field that is wrong in itself is told once; what its name means does not matter then.
-            wrong = {problem.field for problem in found[name]}
-            found[name] += [problem for problem in look(laid[name]) if problem.field not in wrong]
-    problems += _together({name: result for name, result in found.items() if result}, len(laid))
+            wrong = {problem.field for problem in problems_of[name]}
+            problems_of[name] += [problem for problem in look(data_of[name]) if problem.field not in wrong]
+    problems += _together({name: result for name, result in problems_of.items() if result}, len(data_of))
     workload = workloads.get(environment)
     if problems or workload is None:
         ordered = sorted(problems, key=lambda problem: problem.line if problem.line is not None else 10**9)
@@ -100,42 +100,51 @@ def parse_with_lines(text: str, path: str = "<string>", environment: str | None 
             rest = len(ordered) - MAX_PROBLEMS
             ordered = [*ordered[:MAX_PROBLEMS], Problem("", f"and {rest} more problems; mend these first")]
         raise InvalidFile(path, ordered)
-    return Parsed(workload, laid[environment], names)
+    return Parsed(workload, data_of[environment], names)
 
 
 def _environments(document: Document, problems: list[Problem]) -> tuple[str, ...]:
     """The names of environments; what is not a mapping is a problem."""
-    found = document.data.get(KEY)
+    environments = document.data.get(KEY)
     line = document.lines.get((KEY,))
-    if found is None:
+    if environments is None:
         return ()
-    if not isinstance(found, Mapping):
+    if not isinstance(environments, Mapping):
         problems.append(
-            Problem(KEY, f"{shown(found)} stands where a mapping belongs", line, "environments by name, as dev: {...}")
+            Problem(
+                KEY, f"{show_value(environments)} stands where a mapping belongs", line, "environments by name, as dev: {...}"
+            )
         )
         return ()
-    if len(found) > MAX_ENVIRONMENTS:
-        problems.append(Problem(KEY, f"{len(found)} environments are too many", line, f"at most {MAX_ENVIRONMENTS}"))
+    if len(environments) > MAX_ENVIRONMENTS:
+        problems.append(Problem(KEY, f"{len(environments)} environments are too many", line, f"at most {MAX_ENVIRONMENTS}"))
         return ()
-    for name, over in found.items():
-        if over is not None and not isinstance(over, Mapping):
-            at = document.lines.get((KEY, name))
+    for name, overlay in environments.items():
+        if overlay is not None and not isinstance(overlay, Mapping):
+            overlay_line = document.lines.get((KEY, name))
             problems.append(
-                Problem(f"{KEY}.{name}", f"{shown(over)} stands where a mapping of fields belongs", at, "fields of a workload")
+                Problem(
+                    f"{KEY}.{name}",
+                    f"{show_value(overlay)} stands where a mapping of fields belongs",
+                    overlay_line,
+                    "fields of a workload",
+                )
             )
-    return tuple(found)
+    return tuple(environments)
 
 
 def _together(by_environment: Mapping[str | None, list[Problem]], checked: int) -> list[Problem]:
     """Each problem once, with the environments it concerns unless it concerns all or stands in its own section."""
     concerned: dict[Problem, list[str]] = {}
-    for name, found in by_environment.items():
-        for problem in found:
+    for name, environment_problems in by_environment.items():
+        for problem in environment_problems:
             concerned.setdefault(problem, []).append(name or "")
     merged: list[Problem] = []
     for problem, names in concerned.items():
         if len(names) < checked and "" not in names and not problem.field.startswith(f"{KEY}."):
             message = f"{problem.message} (in environment {', '.join(names)})"
-            problem = Problem(problem.field, message, problem.line, problem.allowed, problem.nearest)
+            problem = Problem(
+                field=problem.field, message=message, line=problem.line, allowed=problem.allowed, nearest=problem.nearest
+            )
         merged.append(problem)
     return merged

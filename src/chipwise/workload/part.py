@@ -44,8 +44,8 @@ class Flaw:
     near: Near = tuple
 
 
-class Part(BaseModel):
-    """Base of all parts. `shorthand` names the field meant when a plain value stands where the mapping would."""
+class Section(BaseModel):
+    """Base of all sections. `shorthand` names the field meant when a plain value stands where the mapping would."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, populate_by_name=True, allow_inf_nan=False)
     shorthand: ClassVar[str | None] = None
@@ -73,9 +73,9 @@ class Part(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if found := tuple(self.flaws()):
-            summary = "; ".join(f"{flaw.field}: {flaw.message}" for flaw in found)
-            raise PydanticCustomError("flaws", "{summary}", {"summary": summary, "flaws": found})
+        if flaws := tuple(self.flaws()):
+            summary = "; ".join(f"{flaw.field}: {flaw.message}" for flaw in flaws)
+            raise PydanticCustomError("flaws", "{summary}", {"summary": summary, "flaws": flaws})
         return self
 
     @classmethod
@@ -90,11 +90,11 @@ class Part(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EnumChoice:
     """Annotates an enum so that case and separators do not count and a typo is answered with the nearest name."""
 
     names: type[StrEnum]
-    what: str  # "an objective", as it stands in "'x' is not an objective"
+    noun: str  # "an objective", as it stands in "'x' is not an objective"
     aliases: tuple[tuple[str, str], ...] = ()  # (what people also write, the member's value)
 
     @property
@@ -106,11 +106,11 @@ class Choice:
             return value
         known = {fold(member.value): member for member in self.names}
         known |= {fold(alias): self.names(meant) for alias, meant in self.aliases}
-        found = known.get(fold(value)) if isinstance(value, str) else None
-        if found is None:
+        choice = known.get(fold(value)) if isinstance(value, str) else None
+        if choice is None:
             spellings = {fold(member.value): member.value for member in self.names} | {fold(a): m for a, m in self.aliases}
-            raise fault(f"{shown(value)} is not {self.what}", self.allowed, near_spelling(value, spellings))
-        return found
+            raise fault(f"{show_value(value)} is not {self.noun}", self.allowed, near_spelling(value, spellings))
+        return choice
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self.read, handler(source))
@@ -135,7 +135,7 @@ class OneOrMore:
         return {"anyOf": [array["items"], array]}
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value as the file has it, short enough for a message."""
     match value:
         case None:
@@ -154,8 +154,8 @@ def shown(value: object) -> str:
 
 def exactly_one(part: BaseModel, *names: str) -> Iterable[Flaw]:
     """A flaw unless exactly one of the named fields is given."""
-    given = [name for name in names if getattr(part, name) is not None]
-    if len(given) != 1:
+    present = [name for name in names if getattr(part, name) is not None]
+    if len(present) != 1:
         choices = ", ".join(names[:-1]) + " or " + names[-1]
-        what = f"{' and '.join(given)} exclude each other" if given else "one of them is needed"
-        yield Flaw(given[1] if given else "", f"{what}: give exactly one of {choices}", also=names)
+        message = f"{' and '.join(present)} exclude each other" if present else "one of them is needed"
+        yield Flaw(present[1] if present else "", f"{message}: give exactly one of {choices}", also=names)

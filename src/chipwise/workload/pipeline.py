@@ -26,11 +26,11 @@ from chipwise.workload.kinds import (
     Train,
     Transcode,
 )
-from chipwise.workload.part import Flaw, Part
+from chipwise.workload.part import Flaw, Section
 from chipwise.workload.quantity import Bytes
 
 
-class HandOff(Part):
+class HandOff(Section):
     """What one stage gives to another: so much in all, or so much per item."""
 
     source: Text = Field(alias="from")
@@ -87,7 +87,9 @@ class Pipeline(Common):
                 if name not in names:
                     known = False
                     place, near = f"hand_offs[{index}].{field}", partial(nearest, name, names)
-                    yield Flaw(place, f"no stage is called {name!r}", _few(names), places, near)
+                    yield Flaw(
+                        field=place, message=f"no stage is called {name!r}", allowed=_name_list(names), also=places, near=near
+                    )
         if known and len(set(names)) == len(names):
             try:
                 _ = self.order
@@ -96,7 +98,7 @@ class Pipeline(Common):
                 yield Flaw("hand_offs", f"the stages wait for each other in a circle: {circle}", also=places)
 
 
-def _few(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     return ", ".join(names[:20]) + more
 

@@ -20,7 +20,7 @@ from chipwise.errors import Problem
 from chipwise.spelling import nearest
 from chipwise.workload.kinds import Common
 from chipwise.workload.overlay import Layered, Spot
-from chipwise.workload.part import Choice, Flaw, shown
+from chipwise.workload.part import EnumChoice, Flaw, show_value
 from chipwise.workload.pipeline import KINDS, Workload
 from chipwise.workload.quantity import Quantity
 from chipwise.workload.source import Where
@@ -29,7 +29,7 @@ MAX_PROBLEMS = 50  # beyond which nobody reads on
 
 
 EMPTY_LIST = "is an empty list; at least one is needed"
-_Found = tuple[Where, tuple[Where, ...], Problem]  # the place, other places it depends on, the problem
+_LocatedProblem = tuple[Where, tuple[Where, ...], Problem]  # the place, other places it depends on, the problem
 
 
 @cache
@@ -59,33 +59,33 @@ def check(layered: Layered) -> Workload | list[Problem]:
     try:
         adapter().validate_python(pruned)
     except ValidationError as error:
-        for where, causes, problem in _without_echoes(list(_located(error, layered))):
-            if not any(_touches(cause, known) for cause in (where, *causes) for known in bad) and problem not in problems:
+        for place, causes, problem in _without_echoes(list(_located(error, layered))):
+            if not any(_touches(cause, known) for cause in (place, *causes) for known in bad) and problem not in problems:
                 problems.append(problem)
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-def _without_echoes(found: list[_Found]) -> list[_Found]:
+def _without_echoes(located: list[_LocatedProblem]) -> list[_LocatedProblem]:
     """A list whose every row is wrong is called empty as well; what is wrong with the rows says it all."""
     return [
-        (where, causes, problem)
-        for where, causes, problem in found
-        if problem.message != EMPTY_LIST or not any(other[: len(where)] == where and other != where for other, _, _ in found)
+        (place, causes, problem)
+        for place, causes, problem in located
+        if problem.message != EMPTY_LIST or not any(other[: len(place)] == place and other != place for other, _, _ in located)
     ]
 
 
-def spot_of(where: Where, spots: Mapping[Where, Spot], *, keep_last: bool = False) -> tuple[Where, Spot]:
+def spot_of(field_path: Where, spots: Mapping[Where, Spot], *, keep_last: bool = False) -> tuple[Where, Spot]:
     """Where the file has this value. Steps that are not in the file (the tag of a union, a shorthand) are skipped."""
-    found: Where = ()
-    for step in where:
-        if (*found, step) in spots:
-            found = (*found, step)
-    spot = spots.get(found) or Spot("", 1)
-    if keep_last and where and (not found or found[-1] != where[-1]):
-        last = where[-1]
+    known_path: Where = ()
+    for step in field_path:
+        if (*known_path, step) in spots:
+            known_path = (*known_path, step)
+    spot = spots.get(known_path) or Spot("", 1)
+    if keep_last and field_path and (not known_path or known_path[-1] != field_path[-1]):
+        last = field_path[-1]
         name = f"{spot.field}[{last}]" if isinstance(last, int) else f"{spot.field}.{last}".removeprefix(".")
-        return (*found, last), Spot(name, spot.line)
-    return found, spot
+        return (*known_path, last), Spot(name, spot.line)
+    return known_path, spot
 
 
 def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[Where, tuple[Where, ...], Problem]]:
@@ -95,10 +95,10 @@ def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[Where, 
         loc: Where = detail["loc"]
         context = detail.get("ctx", {})
         if detail["type"] == "flaws":
-            found = [_from_flaw(loc, flaw, layered) for flaw in context["flaws"][: MAX_PROBLEMS + 1]]
+            located = [_from_flaw(loc, flaw, layered) for flaw in context["flaws"][: MAX_PROBLEMS + 1]]
         else:
-            found = [_from_detail(detail["type"], loc, context, detail["input"], detail["msg"], layered)]
-        for item in found:
+            located = [_from_detail(detail["type"], loc, context, detail["input"], detail["msg"], layered)]
+        for item in located:
             count += 1
             if count > MAX_PROBLEMS:
                 yield (), (), Problem("", "and more problems; mend these first")
@@ -108,9 +108,13 @@ def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[Where, 
 
 def _from_flaw(loc: Where, flaw: Flaw, layered: Layered) -> tuple[Where, tuple[Where, ...], Problem]:
     part, _ = spot_of(loc, layered.spots)
-    where, spot = spot_of((*part, *_steps(flaw.field)), layered.spots, keep_last=bool(flaw.field))
+    place, spot = spot_of((*part, *_steps(flaw.field)), layered.spots, keep_last=bool(flaw.field))
     causes = tuple((*part, *_steps(name)) for name in flaw.also)
-    return where, causes, Problem(spot.field, flaw.message, spot.line, flaw.allowed, tuple(flaw.near()))
+    return (
+        place,
+        causes,
+        Problem(field=spot.field, message=flaw.message, line=spot.line, allowed=flaw.allowed, nearest=tuple(flaw.near())),
+    )
 
 
 def _steps(field: str) -> Where:
@@ -118,12 +122,12 @@ def _steps(field: str) -> Where:
 
 
 def _from_detail(
-    kind: str, loc: Where, context: Mapping[str, Any], given: object, message: str, layered: Layered
+    kind: str, loc: Where, context: Mapping[str, Any], content: object, message: str, layered: Layered
 ) -> tuple[Where, tuple[Where, ...], Problem]:
     keep_last = kind == "missing"
     allowed: str | None = context.get("allowed")
     near: tuple[str, ...] = ()
-    value = shown(given)
+    value = show_value(content)
     match kind:
         case "fault":
             message, near = context["message"], tuple(context["nearest"]())
@@ -136,10 +140,10 @@ def _from_detail(
         case "union_tag_not_found":
             loc, keep_last, message, allowed = (*loc, "kind"), True, "is required", _tags(loc)
         case "union_tag_invalid":
-            tag = given.get("kind") if isinstance(given, Mapping) else given
+            tag = content.get("kind") if isinstance(content, Mapping) else content
             names = _tags(loc)
             loc, keep_last = (*loc, "kind"), True
-            message, allowed, near = f"{shown(tag)} is not a kind", names, nearest(str(tag), names.split(", "))
+            message, allowed, near = f"{show_value(tag)} is not a kind", names, nearest(str(tag), names.split(", "))
         case "string_type":
             message, allowed = f"{value} is not a text", "text; in quotes if it looks like a number"
         case "string_too_short":
@@ -159,19 +163,19 @@ def _from_detail(
             message = EMPTY_LIST
         case "literal_error":
             allowed = context["expected"].replace("'", "")
-            message, near = f"{value} is not one of the choices", nearest(str(given), re.split(r", | or ", allowed))
+            message, near = f"{value} is not one of the choices", nearest(str(content), re.split(r", | or ", allowed))
         case _ if kind.startswith(("int_", "float_", "greater_", "less_", "finite")):
             message = f"{value} will not do: {message[0].lower()}{message[1:]}"
-    where, spot = spot_of(loc, layered.spots, keep_last=keep_last)
-    return where, (), Problem(spot.field, message, spot.line, allowed, near)
+    place, spot = spot_of(loc, layered.spots, keep_last=keep_last)
+    return place, (), Problem(field=spot.field, message=message, line=spot.line, allowed=allowed, nearest=near)
 
 
-def _without(value: Any, bad: set[Where], where: Where) -> Any:
+def _without(value: Any, bad: set[Where], field_path: Where) -> Any:
     """A copy of the data without the bad places."""
     if isinstance(value, Mapping):
-        return {key: _without(inner, bad, (*where, key)) for key, inner in value.items() if (*where, key) not in bad}
+        return {key: _without(inner, bad, (*field_path, key)) for key, inner in value.items() if (*field_path, key) not in bad}
     if isinstance(value, list):
-        return [_without(inner, bad, (*where, index)) for index, inner in enumerate(value)]
+        return [_without(inner, bad, (*field_path, index)) for index, inner in enumerate(value)]
     return value
 
 
@@ -243,7 +247,7 @@ def _expected(loc: Where) -> str | None:
     if info is None:
         return None
     for mark in (*info.metadata, *(inner for part in get_args(info.annotation) for inner in getattr(part, "__metadata__", ()))):
-        if isinstance(mark, Quantity | Choice):
+        if isinstance(mark, Quantity | EnumChoice):
             return mark.allowed
     if isinstance(info.annotation, type) and issubclass(info.annotation, StrEnum):
         return ", ".join(info.annotation)

@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from chipwise.workload.goals import Text
-from chipwise.workload.part import Choice, Flaw, Part, fault, shown
+from chipwise.workload.part import EnumChoice, Flaw, Section, fault, show_value
 
 MOST_WORDS = 400
 LONGEST_WORD = 16_384
@@ -46,14 +46,14 @@ def _words(value: object) -> object:
         try:
             value = shlex.split(value)
         except ValueError as error:
-            raise fault(f"{shown(value)} cannot be taken apart: {error}", "a list of words, or one line") from None
+            raise fault(f"{show_value(value)} cannot be taken apart: {error}", "a list of words, or one line") from None
     if not isinstance(value, list | tuple) or not value:
-        raise fault(f"{shown(value)} is not a command", "a list of words such as [python, train.py], or one line")
+        raise fault(f"{show_value(value)} is not a command", "a list of words such as [python, train.py], or one line")
     words: list[str] = []
-    for given in value:
-        word = _number(given)
+    for item in value:
+        word = _number(item)
         if not isinstance(word, str):
-            raise fault(f"{shown(word)} is no word of a command", "text; true, false and null in quotes")
+            raise fault(f"{show_value(word)} is no word of a command", "text; true, false and null in quotes")
         words.append(word)
     if not words[0].strip():
         raise fault("the command begins with an empty word", "the program first, such as [python, train.py]")
@@ -75,33 +75,33 @@ def _number(value: object) -> object:
 
 def _setting(key: object) -> object:
     if not isinstance(key, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", key):
-        raise fault(f"{shown(key)} is not the name of a setting", "letters, digits and _, such as HF_HOME")
+        raise fault(f"{show_value(key)} is not the name of a setting", "letters, digits and _, such as HF_HOME")
     return key
 
 
 def _value(value: object) -> object:
     if isinstance(value, bool):
-        raise fault(f"{shown(value)} may be read as true, True or 1", 'text in quotes, such as "true"')
+        raise fault(f"{show_value(value)} may be read as true, True or 1", 'text in quotes, such as "true"')
     value = _number(value)
     if not isinstance(value, str) or len(value) > LONGEST_WORD or "\x00" in value:
-        raise fault(f"{shown(value)} is not the value of a setting", f"text of at most {LONGEST_WORD:,} characters")
+        raise fault(f"{show_value(value)} is not the value of a setting", f"text of at most {LONGEST_WORD:,} characters")
     return value
 
 
-def _kept(value: object) -> object:
+def _secret_place(value: object) -> object:
     """Name and key as Kubernetes has them: both become parts of paths elsewhere, so neither may lead out of a directory."""
     part = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
     known = rf"(?=[^/]{{1,253}}/){part}(?:\.{part})*/(?!\.{{1,2}}$)[A-Za-z0-9._-]{{1,253}}"
     if not isinstance(value, str) or len(value) > 507 or not re.fullmatch(known, value):
         raise fault(
-            f"{shown(value)} does not say where a secret is kept", "name/key of a stored secret, such as hub-token/token"
+            f"{show_value(value)} does not say where a secret is kept", "name/key of a stored secret, such as hub-token/token"
         )
     return value
 
 
 def _path(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(r"/[\w./~%?&=+-]{0,199}", value, re.ASCII):
-        raise fault(f"{shown(value)} is not a path of a service", "such as /health")
+        raise fault(f"{show_value(value)} is not a path of a service", "such as /health")
     return value
 
 
@@ -110,13 +110,13 @@ def _image(value: object) -> object:
     host, part = r"[A-Za-z0-9][A-Za-z0-9._-]*(?::\d{1,5})?", r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
     known = rf"{host}(?:/{part})*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
     if not isinstance(value, str) or len(value) > 400 or not re.fullmatch(known, value, re.ASCII):
-        raise fault(f"{shown(value)} is not an image", "such as team/trainer:1.4, with small letters before the colon")
+        raise fault(f"{show_value(value)} is not an image", "such as team/trainer:1.4, with small letters before the colon")
     return value
 
 
 def _port(value: object) -> object:
     if isinstance(value, bool):  # pydantic would take it for 1
-        raise fault(f"{shown(value)} is no port", "a whole number from 1 to 65535")
+        raise fault(f"{show_value(value)} is no port", "a whole number from 1 to 65535")
     return value
 
 
@@ -124,32 +124,34 @@ def _requirements(value: object) -> object:
     if isinstance(value, str) and (
         not re.fullmatch(r"[A-Za-z0-9_](?:[\w./-]{0,198}[\w-])?", value) or ".." in value.split("/")
     ):
-        raise fault(f"{shown(value)} is not a file beside the program", "a path such as requirements.txt, without blanks or ..")
+        raise fault(
+            f"{show_value(value)} is not a file beside the program", "a path such as requirements.txt, without blanks or .."
+        )
     return value
 
 
 def _checkpoints(value: object) -> object:
     if isinstance(value, str) and not all(sign.isprintable() for sign in value.strip()):
-        raise fault(f"{shown(value)} is no place for checkpoints", "one line, such as s3://bucket/checkpoints")
+        raise fault(f"{show_value(value)} is no place for checkpoints", "one line, such as s3://bucket/checkpoints")
     return value
 
 
 def _produces(value: object) -> object:
-    given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise fault(f"{shown(value)} is no list of files", "paths, such as [model/weights.safetensors]")
-    if wrong := wrong_files(given):
+    paths = [value] if isinstance(value, str) else value
+    if not isinstance(paths, list | tuple):
+        raise fault(f"{show_value(value)} is no list of files", "paths, such as [model/weights.safetensors]")
+    if wrong := wrong_files(paths):
         raise fault(*wrong)
-    return tuple(given)
+    return tuple(paths)
 
 
-def wrong_files(given: Sequence[object]) -> tuple[str, str] | None:
+def wrong_files(paths: Sequence[object]) -> tuple[str, str] | None:
     """Of files that are to be there in the end, in a workload or on a command line: what is wrong, and what is allowed."""
-    if len(given) > MOST_WORDS:
-        return f"{len(given):,} are too many files", f"at most {MOST_WORDS}"
-    for one in given:
-        if not isinstance(one, str) or not one.strip() or len(one) > 1000 or not one.isprintable():
-            return f"{shown(one)} is no path of a file", "a path such as model/weights.safetensors"
+    if len(paths) > MOST_WORDS:
+        return f"{len(paths):,} are too many files", f"at most {MOST_WORDS}"
+    for path in paths:
+        if not isinstance(path, str) or not path.strip() or len(path) > 1000 or not path.isprintable():
+            return f"{show_value(path)} is no path of a file", "a path such as model/weights.safetensors"
     return None
 
 
@@ -157,14 +159,14 @@ def _trigger(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(
         r"(?:s3|gs|az)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](?:/[\w./=-]{0,500})?", value
     ):
-        raise fault(f"{shown(value)} is no place where objects arrive", "such as s3://uploads/videos/")
+        raise fault(f"{show_value(value)} is no place where objects arrive", "such as s3://uploads/videos/")
     return value
 
 
 SettingName = Annotated[str, BeforeValidator(_setting)]
 
 
-class Program(Part):
+class Program(Section):
     """What runs. Left out, the usual program of the kind is written down, and rendered files say where to put yours."""
 
     image: Annotated[str, BeforeValidator(_image)] | None = None
@@ -173,16 +175,16 @@ class Program(Part):
     """What to run in it, as a list or as one line, such as python train.py --config legal.yaml."""
     env: Mapping[SettingName, Annotated[str, BeforeValidator(_value)]] = Field(default_factory=dict)
     """Settings that are no secrets."""
-    secrets: Mapping[SettingName, Annotated[str, BeforeValidator(_kept)]] = Field(default_factory=dict)
+    secrets: Mapping[SettingName, Annotated[str, BeforeValidator(_secret_place)]] = Field(default_factory=dict)
     """Settings that are: where each is kept, as name/key. Their values are never written anywhere."""
     port: Annotated[int, Field(ge=1, le=65535), BeforeValidator(_port)] | None = None
     """Where a service listens."""
     health: Annotated[str, BeforeValidator(_path)] | None = None
     """What a service answers when it is well, such as /health."""
-    framework: Annotated[Framework, Choice(Framework, "a framework", (("torch", "pytorch"), ("tf", "tensorflow")))] | None = (
-        None
-    )
-    engine: Annotated[Engine, Choice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
+    framework: (
+        Annotated[Framework, EnumChoice(Framework, "a framework", (("torch", "pytorch"), ("tf", "tensorflow")))] | None
+    ) = None
+    engine: Annotated[Engine, EnumChoice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
     requirements: Annotated[str, BeforeValidator(_requirements)] | None = None
     """A file of Python packages beside the program, to be installed into the image."""
     checkpoints: Annotated[Text, BeforeValidator(_checkpoints)] | None = None
@@ -193,8 +195,8 @@ class Program(Part):
     """Files that must be there, and not be empty, when it is done: what the next stage takes."""
 
     def flaws(self) -> Iterable[Flaw]:
-        if both := sorted(set(self.env) & set(self.secrets)):
-            yield Flaw("secrets", f"{', '.join(both)} is in env as well", "each setting once", ("env",))
+        if duplicates := sorted(set(self.env) & set(self.secrets)):
+            yield Flaw("secrets", f"{', '.join(duplicates)} is in env as well", "each setting once", ("env",))
         size = sum(len(text.encode("utf-8", "replace")) for text in (*(self.command or ()), *self.env, *self.env.values()))
         if size > MOST_BYTES:
             yield Flaw("env", f"command and settings have {size:,} bytes", f"at most {MOST_BYTES:,}; put the rest into a file")

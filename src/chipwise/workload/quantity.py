@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from chipwise import units
 from chipwise.errors import BadInput
-from chipwise.workload.part import JsonSchema, fault, shown
+from chipwise.workload.part import JsonSchema, fault, show_value
 
 # Words that may follow a number: "4M tokens", "50M documents", "12 req/s".
 ITEMS = (
@@ -59,36 +59,36 @@ LARGEST, SMALLEST = 1e30, 1e-30  # beyond, products of several quantities outgro
 class Quantity:
     """Annotates a number: how a text becomes one, and between which bounds it must lie."""
 
-    what: str  # "a size", as it stands in "'x' is not a size"
+    noun: str  # "a size", as it stands in "'x' is not a size"
     read: Callable[[str | float], float]
     examples: tuple[str | float, ...]
     zero: bool = False
-    whole: bool = False
-    most: float | None = None
-    least: float | None = None
+    is_whole: bool = False
+    maximum: float | None = None
+    minimum: float | None = None
 
     @property
     def allowed(self) -> str:
-        return f"{self.what} such as {', '.join(str(example) for example in self.examples)}"
+        return f"{self.noun} such as {', '.join(str(example) for example in self.examples)}"
 
-    def value(self, given: object) -> float:
-        if isinstance(given, bool) or not isinstance(given, str | int | float):
-            raise fault(f"{shown(given)} is not {self.what}", self.allowed)
+    def value(self, content: object) -> float:
+        if isinstance(content, bool) or not isinstance(content, str | int | float):
+            raise fault(f"{show_value(content)} is not {self.noun}", self.allowed)
         try:
-            number = self.read(given)
+            number = self.read(content)
         except BadInput as error:
             raise fault(error.message.removesuffix("."), self.allowed) from error
         if number < 0 or (number == 0 and not self.zero):
-            raise fault(f"{shown(given)} is not {'at least' if self.zero else 'above'} zero", self.allowed)
+            raise fault(f"{show_value(content)} is not {'at least' if self.zero else 'above'} zero", self.allowed)
         if number > LARGEST or 0 < number < SMALLEST:
-            raise fault(f"{shown(given)} is too {'large' if number > 1 else 'small'} to be {self.what}", self.allowed)
-        if self.least is not None and number < self.least:
-            raise fault(f"{shown(given)} is below {self.least:g}", self.allowed)
-        if self.most is not None and number > self.most:
-            raise fault(f"{shown(given)} is above {self.most:g}", self.allowed)
-        if self.whole:
+            raise fault(f"{show_value(content)} is too {'large' if number > 1 else 'small'} to be {self.noun}", self.allowed)
+        if self.minimum is not None and number < self.minimum:
+            raise fault(f"{show_value(content)} is below {self.minimum:g}", self.allowed)
+        if self.maximum is not None and number > self.maximum:
+            raise fault(f"{show_value(content)} is above {self.maximum:g}", self.allowed)
+        if self.is_whole:
             if number != int(number):
-                raise fault(f"{shown(given)} is not a whole number", self.allowed)
+                raise fault(f"{show_value(content)} is not a whole number", self.allowed)
             return int(number)
         return number
 
@@ -99,10 +99,10 @@ class Quantity:
         return self.json_schema()
 
     def json_schema(self) -> JsonSchema:
-        number: JsonSchema = {"type": "integer" if self.whole else "number"}
+        number: JsonSchema = {"type": "integer" if self.is_whole else "number"}
         number |= {"minimum": 0} if self.zero else {"exclusiveMinimum": 0}
-        if self.most is not None:
-            number["maximum"] = self.most
+        if self.maximum is not None:
+            number["maximum"] = self.maximum
         return {"anyOf": [number, {"type": "string", "minLength": 1}], "examples": list(self.examples)}
 
 
@@ -133,12 +133,14 @@ Bytes = Annotated[float, Quantity("a size", units.parse_bytes, ("80GiB", "1.5TB"
 Seconds = Annotated[float, Quantity("a duration", units.parse_seconds, ("50ms", "30min", "72h", "7d"))]
 Usd = Annotated[float, Quantity("an amount in USD", units.parse_usd, ("$500", "1,200 USD", "$1.5k"))]
 Count = Annotated[float, Quantity("a count", parse_items, ("250k", "50M documents", 4000))]
-Whole = Annotated[int, Quantity("a whole number", parse_items, (8, "1.2k"), whole=True)]
-WholeOrZero = Annotated[int, Quantity("a whole number or zero", parse_items, (0, 8), whole=True, zero=True)]
-Tokens = Annotated[float, Quantity("a count of tokens", parse_tokens, ("4M tokens", "20B", 8192), least=1)]
+WholeNumber = Annotated[int, Quantity("a whole number", parse_items, (8, "1.2k"), is_whole=True)]
+WholeOrZero = Annotated[
+    int, Quantity(noun="a whole number or zero", read=parse_items, examples=(0, 8), is_whole=True, zero=True)
+]
+Tokens = Annotated[float, Quantity("a count of tokens", parse_tokens, ("4M tokens", "20B", 8192), minimum=1)]
 Rate = Annotated[float, Quantity("a rate", parse_item_rate, ("12 req/s", "1.2k/min", "5M tokens/day"))]
-FrameRate = Annotated[float, Quantity("a frame rate", parse_frame_rate, (60, "29.97 fps"), most=1000)]
+FrameRate = Annotated[float, Quantity("a frame rate", parse_frame_rate, (60, "29.97 fps"), maximum=1000)]
 Bandwidth = Annotated[float, Quantity("a bandwidth", units.parse_bandwidth, ("25 GB/s", "400 Gbit/s"))]
 Flop = Annotated[float, Quantity("an amount of floating-point work", units.parse_flop, ("3e21", "1.5 PFLOP"))]
-Share = Annotated[float, Quantity("a share", parse_share, ("60%", 0.6), most=1.0)]
+Share = Annotated[float, Quantity("a share", parse_share, ("60%", 0.6), maximum=1.0)]
 Watts = Annotated[float, Quantity("a number of watts", units.parse_count, (15, 350))]

@@ -42,7 +42,7 @@ class Reference:
 
 def references(data: Mapping[str, object]) -> list[Reference]:
     """Every name to resolve in the data of a file, those of stages included. What has the wrong type is passed over."""
-    return list(_of(data, ()))
+    return list(_references_of(data, ()))
 
 
 # The way to a name below a workload or a stage, and what it names.
@@ -60,38 +60,38 @@ _PLACES: Mapping[tuple[str, ...], ReferenceKind] = {
 }
 
 
-def _of(part: Mapping[str, object], at: Where) -> Iterator[Reference]:
+def _references_of(part: Mapping[str, object], root: Where) -> Iterator[Reference]:
     model = part.get("model")
     if isinstance(model, str) and model.strip():
-        yield Reference(ReferenceKind.MODEL, model.strip(), (*at, "model"))
+        yield Reference(ReferenceKind.MODEL, model.strip(), (*root, "model"))
     elif isinstance(model, Mapping) and model:
-        yield Reference(ReferenceKind.SHAPE, "", (*at, "model"), shape=model)
+        yield Reference(ReferenceKind.SHAPE, "", (*root, "model"), shape=model)
     for steps, kind in _PLACES.items():
-        for where, text in _texts(_below(part, steps), (*at, *steps)):
-            yield from _named(kind, text, where)
+        for field_path, text in _texts(_below(part, steps), (*root, *steps)):
+            yield from _reference(kind, text, field_path)
     place = _below(part, ("data", "place"))
     if isinstance(place, str) and region_of(place) is not None:
-        yield from _named(ReferenceKind.REGION, place, (*at, "data", "place"))
-    yield from _of_quotas(_below(part, ("limits", "quotas")), (*at, "limits", "quotas"))
+        yield from _reference(ReferenceKind.REGION, place, (*root, "data", "place"))
+    yield from _of_quotas(_below(part, ("limits", "quotas")), (*root, "limits", "quotas"))
     trace = _below(part, ("arrival", "trace"))
     path = trace.get("path") if isinstance(trace, Mapping) else trace
     if isinstance(path, str) and path.strip():
-        yield Reference(ReferenceKind.TRACE, path.strip(), (*at, "arrival", "trace"))
+        yield Reference(ReferenceKind.TRACE, path.strip(), (*root, "arrival", "trace"))
     stages = part.get("stages")
-    if isinstance(stages, list) and not at:
+    if isinstance(stages, list) and not root:
         for index, stage in enumerate(stages):
             if isinstance(stage, Mapping):
-                yield from _of(stage, ("stages", index))
+                yield from _references_of(stage, ("stages", index))
 
 
-def _of_quotas(quotas: object, at: Where) -> Iterator[Reference]:
+def _of_quotas(quotas: object, root: Where) -> Iterator[Reference]:
     for key in quotas if isinstance(quotas, Mapping) else ():
         *place, chip = str(key).split(":")
-        yield Reference(ReferenceKind.CHIP, chip, (*at, key))
+        yield Reference(ReferenceKind.CHIP, chip, (*root, key))
         if place:
-            yield Reference(ReferenceKind.PROVIDER, place[0], (*at, key))
+            yield Reference(ReferenceKind.PROVIDER, place[0], (*root, key))
         if len(place) > 1:
-            yield Reference(ReferenceKind.REGION, place[1], (*at, key), place[0])
+            yield Reference(ReferenceKind.REGION, place[1], (*root, key), place[0])
 
 
 def _below(value: object, steps: Sequence[str]) -> object:
@@ -100,21 +100,21 @@ def _below(value: object, steps: Sequence[str]) -> object:
     return value
 
 
-def _texts(value: object, where: Where) -> Iterator[tuple[Where, str]]:
+def _texts(value: object, field_path: Where) -> Iterator[tuple[Where, str]]:
     """One text, or those of a list."""
     if isinstance(value, str) and value.strip():
-        yield where, value.strip()
+        yield field_path, value.strip()
     elif isinstance(value, list):
         yield from (
-            ((*where, index), text.strip()) for index, text in enumerate(value) if isinstance(text, str) and text.strip()
+            ((*field_path, index), text.strip()) for index, text in enumerate(value) if isinstance(text, str) and text.strip()
         )
 
 
-def _named(kind: ReferenceKind, text: str, where: Where) -> Iterator[Reference]:
+def _reference(kind: ReferenceKind, text: str, field_path: Where) -> Iterator[Reference]:
     """A region may carry its cloud: aws:eu-central-1."""
     cloud, colon, region = text.partition(":")
     if kind is ReferenceKind.REGION and colon:
-        yield Reference(ReferenceKind.PROVIDER, cloud, where)
-        yield Reference(ReferenceKind.REGION, region, where, cloud)
+        yield Reference(ReferenceKind.PROVIDER, cloud, field_path)
+        yield Reference(ReferenceKind.REGION, region, field_path, cloud)
     else:
-        yield Reference(kind, text, where)
+        yield Reference(kind, text, field_path)

@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 from chipwise.spelling import nearest
 from chipwise.units import HOUR, WEEK
 from chipwise.workload.cron import check_cron, starts_per_week
-from chipwise.workload.part import Choice, Flaw, JsonSchema, OneOrMore, Part, fault, shown
+from chipwise.workload.part import EnumChoice, Flaw, JsonSchema, OneOrMore, Section, fault, show_value
 from chipwise.workload.quantity import Seconds
 
 HOURS_PER_WEEK = WEEK / HOUR
@@ -97,9 +97,9 @@ def parse_zone(text: object) -> str:
     """An IANA time zone, checked against the machine's database, or by its form on a machine that has none."""
     allowed = "an IANA time zone such as Europe/Berlin, America/New_York or UTC"
     if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", text):
-        raise fault(f"{shown(text)} is not a time zone", allowed)
+        raise fault(f"{show_value(text)} is not a time zone", allowed)
     if not _is_zone(text) and _is_zone("Europe/London"):  # the second: there is a database that could know it
-        raise fault(f"{shown(text)} is not a time zone", allowed, lambda: _near_zones(text))
+        raise fault(f"{show_value(text)} is not a time zone", allowed, lambda: _near_zones(text))
     return text
 
 
@@ -129,7 +129,7 @@ def parse_clock(text: object) -> object:
         return text
     match = re.fullmatch(r"\s*(\d{1,2}):(\d{2})(?::00)?\s*", text) if isinstance(text, str) else None
     if match is None or (hour := int(match[1])) > 24 or (minute := int(match[2])) > 59 or (hour == 24 and minute):
-        raise fault(f"{shown(text)} is not a time of day", "24-hour times such as 08:00 or 17:30")
+        raise fault(f"{show_value(text)} is not a time of day", "24-hour times such as 08:00 or 17:30")
     return time(hour % 24, minute)
 
 
@@ -140,7 +140,7 @@ WEEKDAYS = (Day.MON, Day.TUE, Day.WED, Day.THU, Day.FRI)
 _FULL_DAYS = tuple((f"{name}day", name[:3]) for name in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun"))
 
 
-class Always(Part):
+class Always(Section):
     """Around the clock."""
 
     kind: Literal["always"] = "always"
@@ -150,7 +150,7 @@ class Always(Part):
         return HOURS_PER_WEEK
 
 
-class BusinessHours(Part):
+class BusinessHours(Section):
     """The same hours on some days of the week, in one time zone. An end before the start is the next day's.
 
     From 00:00 to 24:00 is the whole day.
@@ -161,7 +161,9 @@ class BusinessHours(Part):
     """IANA time zone in which the hours are meant."""
     start: Clock = time(8)
     end: Clock = time(18)
-    days: Annotated[tuple[Annotated[Day, Choice(Day, "a day", _FULL_DAYS)], ...], Field(min_length=1), OneOrMore()] = WEEKDAYS
+    days: Annotated[tuple[Annotated[Day, EnumChoice(Day, "a day", _FULL_DAYS)], ...], Field(min_length=1), OneOrMore()] = (
+        WEEKDAYS
+    )
 
     def flaws(self) -> Iterable[Flaw]:
         if self.start == self.end != time(0):
@@ -174,11 +176,11 @@ class BusinessHours(Part):
         return len(self.days) * _hours(self.start, self.end)
 
 
-class MarketHours(Part):
+class MarketHours(Section):
     """While a market trades, with time before and after it for warming up and settling."""
 
     kind: Literal["market-hours"] = "market-hours"
-    market: Annotated[Market, Choice(Market, "a market", _MARKET_NAMES)]
+    market: Annotated[Market, EnumChoice(Market, "a market", _MARKET_NAMES)]
     """ISO 10383 code such as xnys, or a common name such as nyse."""
     before: Seconds | None = None
     """Time on before the opening."""
@@ -197,7 +199,7 @@ class MarketHours(Part):
         return min(HOURS_PER_WEEK, 5 * (_hours(opens, closes) + margin))
 
 
-class Cron(Part):
+class Cron(Section):
     """Started by the clock, each run lasting about `runs_for`."""
 
     kind: Literal["cron"] = "cron"
@@ -216,7 +218,7 @@ class Cron(Part):
         return None if self.runs_for is None else min(HOURS_PER_WEEK, self.starts_per_week * self.runs_for / HOUR)
 
 
-class Bursts(Part):
+class Bursts(Section):
     """Always on, with the load at `times` its usual rate for `lasts` out of every `every`."""
 
     kind: Literal["bursts"] = "bursts"

@@ -18,30 +18,30 @@ from typing import Any
 
 from chipwise.workload import quantity
 from chipwise.workload.overlay import KEY
-from chipwise.workload.part import JsonSchema, Part
+from chipwise.workload.part import JsonSchema, Section
 from chipwise.workload.pipeline import KINDS
 from chipwise.workload.problems import adapter
 from chipwise.workload.quantity import Quantity
 
-_OVER = "Overlay"
+_OVERLAY = "Overlay"
 
 
 def json_schema() -> JsonSchema:
     """The schema of a workload file, draft 2020-12."""
     definitions: JsonSchema = adapter().json_schema(by_alias=True, mode="validation")["$defs"]
-    for model in _all_parts(Part):
+    for model in _all_parts(Section):
         _describe(model, definitions.get(model.__name__))
-    quantities = {_shape(mark): (_pascal(mark.what), mark) for mark in _quantities()}
+    quantities = {_shape(mark): (_pascal(mark.noun), mark) for mark in _quantities()}
     definitions = {name: _tidy(definition, quantities) for name, definition in definitions.items()}
-    definitions |= {name: json.loads(shape) | {"description": mark.what} for shape, (name, mark) in quantities.items()}
+    definitions |= {name: json.loads(shape) | {"description": mark.noun} for shape, (name, mark) in quantities.items()}
     plain = {name for name, definition in definitions.items() if "properties" not in json.dumps(definition)}
     overlays = {
-        f"{name}{_OVER}": _as_overlay(definition, plain) for name, definition in definitions.items() if name not in plain
+        f"{name}{_OVERLAY}": _as_overlay(definition, plain) for name, definition in definitions.items() if name not in plain
     }
     names = [model.__name__ for model in KINDS]
     tags = [model.model_fields["kind"].default for model in KINDS]
     for name in names:
-        below: JsonSchema = {"anyOf": [{"$ref": f"#/$defs/{name}{_OVER}"}, {"type": "null"}]}
+        below: JsonSchema = {"anyOf": [{"$ref": f"#/$defs/{name}{_OVERLAY}"}, {"type": "null"}]}
         about = "What differs in dev, test, prod and so on: laid over the rest of the file, field by field."
         definitions[name]["properties"][KEY] = {"type": "object", "additionalProperties": below, "description": about}
     return {
@@ -55,7 +55,7 @@ def json_schema() -> JsonSchema:
             {"if": {"properties": {"kind": {"const": tag}}, "required": ["kind"]}, "then": {"$ref": f"#/$defs/{name}"}}
             for tag, name in zip(tags, names, strict=True)
         ],
-        "$defs": dict(sorted((definitions | _used(overlays, (f"{name}{_OVER}" for name in names))).items())),
+        "$defs": dict(sorted((definitions | _used(overlays, (f"{name}{_OVERLAY}" for name in names))).items())),
     }
 
 
@@ -64,13 +64,13 @@ def schema_text() -> str:
     return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
-def _all_parts(model: type[Part]) -> Iterable[type[Part]]:
+def _all_parts(model: type[Section]) -> Iterable[type[Section]]:
     for inner in model.__subclasses__():
         yield inner
         yield from _all_parts(inner)
 
 
-def _describe(model: type[Part], definition: JsonSchema | None) -> None:
+def _describe(model: type[Section], definition: JsonSchema | None) -> None:
     """Descriptions from the strings under the fields; `kind` is always to be written."""
     if definition is None:
         return
@@ -81,10 +81,10 @@ def _describe(model: type[Part], definition: JsonSchema | None) -> None:
         full["required"] = ["kind", *(name for name in full.get("required", []) if name != "kind")]
 
 
-def _field_texts(model: type[Part]) -> dict[str, str]:
+def _field_texts(model: type[Section]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for owner in reversed(model.__mro__):
-        if not issubclass(owner, Part) or owner is Part:
+        if not issubclass(owner, Section) or owner is Section:
             continue
         body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
         assert isinstance(body, ast.ClassDef)
@@ -141,22 +141,22 @@ def _as_overlay(schema: Any, plain: set[str]) -> Any:
         return [_as_overlay(item, plain) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    over: JsonSchema = {}
+    overlay: JsonSchema = {}
     for key, value in schema.items():
         match key:
             case "required" | "default" | "minProperties":
                 continue
             case "$ref":
-                over[key] = value if value.removeprefix("#/$defs/") in plain else f"{value}{_OVER}"
+                overlay[key] = value if value.removeprefix("#/$defs/") in plain else f"{value}{_OVERLAY}"
             case "properties" | "patternProperties":
-                over[key] = {name: _or_null(_as_overlay(inner, plain)) for name, inner in value.items()}
+                overlay[key] = {name: _or_null(_as_overlay(inner, plain)) for name, inner in value.items()}
             case "oneOf":  # without a required tag more than one may fit
-                over["anyOf"] = _as_overlay(value, plain)
+                overlay["anyOf"] = _as_overlay(value, plain)
             case "items":
-                over[key] = value  # lists replace as a whole, so their items are complete
+                overlay[key] = value  # lists replace as a whole, so their items are complete
             case _:
-                over[key] = _as_overlay(value, plain)
-    return over
+                overlay[key] = _as_overlay(value, plain)
+    return overlay
 
 
 def _or_null(schema: JsonSchema) -> JsonSchema:
@@ -166,15 +166,15 @@ def _or_null(schema: JsonSchema) -> JsonSchema:
 
 def _used(overlays: JsonSchema, wanted: Iterable[str]) -> JsonSchema:
     """The overlays that are reached from those wanted."""
-    found: JsonSchema = {}
+    reached: JsonSchema = {}
     waiting = list(wanted)
     while waiting:
         name = waiting.pop()
-        if name in found or name not in overlays:
+        if name in reached or name not in overlays:
             continue
-        found[name] = overlays[name]
+        reached[name] = overlays[name]
         waiting += [ref.removeprefix("#/$defs/") for ref in _refs(overlays[name])]
-    return found
+    return reached
 
 
 def _refs(schema: Any) -> Iterable[str]:

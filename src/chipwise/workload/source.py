@@ -16,7 +16,7 @@ import yaml
 
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.spelling import nearest
-from chipwise.units import show_bytes
+from chipwise.text import decimal_size
 
 MAX_BYTES = 1_000_000  # examples are 2 kB
 MAX_NODES = 5_000  # after aliases are unfolded; examples have about 100
@@ -67,15 +67,15 @@ class Document:
     problems: tuple[Problem, ...] = ()
 
 
-def show_where(where: Where) -> str:
+def show_where(field_path: Where) -> str:
     """("stages", 1, "goals") -> "stages[1].goals"."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in field_path)
     return text.removeprefix(".")[:200]
 
 
 def read_text(path: str | Path, kind: FileKind = WORKLOAD) -> str:
     """The text of a file that is small enough and is text."""
-    shown = str(path)
+    title = str(path)
     try:
         with Path(path).open("rb") as stream:  # never more than the limit, so /dev/zero is no danger
             content = stream.read(MAX_BYTES + 1)
@@ -83,29 +83,28 @@ def read_text(path: str | Path, kind: FileKind = WORKLOAD) -> str:
     except FileNotFoundError:
         near = _similar_files(Path(path))
         hint = f" Did you mean {', '.join(near)}?" if near else ""
-        raise BadInput(f"There is no file {shown!r}.{hint}", remedy=f"Give the path of a {kind.noun} file.") from None
+        raise BadInput(f"There is no file {title!r}.{hint}", remedy=f"Give the path of a {kind.noun} file.") from None
     except IsADirectoryError:
         raise BadInput(
-            f"{shown!r} is a folder.", remedy=f"Give a file in it, such as {Path(path) / (kind.noun + '.yaml')}."
+            f"{title!r} is a folder.", remedy=f"Give a file in it, such as {Path(path) / (kind.noun + '.yaml')}."
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput(f"{shown!r} cannot be read: {reason}.", remedy="Check the path and its permissions.") from error
+        raise BadInput(f"{title!r} cannot be read: {reason}.", remedy="Check the path and its permissions.") from error
     if len(content) > MAX_BYTES:
         raise _refuse(
-            shown,
-            f"{show_bytes(size, binary=False) if size > MAX_BYTES else 'this'} is too large for a {kind.noun} file;"
-            " the limit is 1 MB",
+            title,
+            f"{decimal_size(size) if size > MAX_BYTES else 'this'} is too large for a {kind.noun} file; the limit is 1 MB",
             "Data and traces are named by path: give the file that names them, or split it.",
         )
     if b"\0" in content:
-        raise _refuse(shown, "this is not a text file: it holds NUL bytes", "Give a YAML file, saved as UTF-8.")
+        raise _refuse(title, "this is not a text file: it holds NUL bytes", "Give a YAML file, saved as UTF-8.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"this is not a text file in UTF-8: byte 0x{content[error.start]:02x} at position {error.start}"
-        raise _refuse(shown, message, "Give a YAML file, saved as UTF-8.", line) from None
+        raise _refuse(title, message, "Give a YAML file, saved as UTF-8.", line) from None
 
 
 def read_yaml(text: str, path: str, kind: FileKind = WORKLOAD) -> Document:
@@ -198,8 +197,8 @@ class _Composer:
             return target
         tag = getattr(event, "tag", None)
         if tag not in (None, "!") and tag not in _KNOWN_TAGS:
-            shown = tag.replace("tag:yaml.org,2002:", "!!")
-            self.problems.append(Problem("", f"the tag {shown[:60]} is not known here", line, "plain values without tags"))
+            tag_text = tag.replace("tag:yaml.org,2002:", "!!")
+            self.problems.append(Problem("", f"the tag {tag_text[:60]} is not known here", line, "plain values without tags"))
         node = _Node(line, {} if isinstance(event, yaml.MappingStartEvent) else [])
         if isinstance(event, yaml.ScalarEvent):
             plain = (event.implicit[0] or tag is not None) and tag in (None, *(_KNOWN_TAGS - {"tag:yaml.org,2002:str"}))
@@ -211,9 +210,9 @@ class _Composer:
     def _put(self, parent: _Node, key: _Node, node: _Node) -> None:
         assert isinstance(parent.value, dict)
         if not isinstance(key.value, str):
-            shown = str(key.value)[:60] if isinstance(key.value, int | float) else "a mapping, a list or nothing"
+            key_text = str(key.value)[:60] if isinstance(key.value, int | float) else "a mapping, a list or nothing"
             self.problems.append(
-                Problem("", f"{shown} is not a field name", key.line, "text; in quotes if it looks like a number")
+                Problem("", f"{key_text} is not a field name", key.line, "text; in quotes if it looks like a number")
             )
         elif key.value in parent.value:
             first = parent.key_lines[key.value]
@@ -237,8 +236,8 @@ class _Composer:
                 if node.value.setdefault(key, child) is child:
                     node.key_lines.setdefault(key, source.key_lines[key])
 
-    def _count(self, more: int, line: int) -> None:
-        self.count += more
+    def _count(self, added: int, line: int) -> None:
+        self.count += added
         if self.count > self.kind.values:
             message = f"more than {self.kind.values:,} values are too many for a {self.kind.noun} file"
             raise _refuse(self.path, message, self.kind.remedy, line)
@@ -252,17 +251,17 @@ class _Unfolded:
         self.kind = kind
         self.lines: dict[Where, int] = {}
 
-    def value(self, node: _Node, where: Where, line: int) -> object:
-        self.lines[where] = line or node.line
+    def value(self, node: _Node, field_path: Where, line: int) -> object:
+        self.lines[field_path] = line or node.line
         if len(self.lines) > self.kind.values:
             message = f"the aliases unfold to more than {self.kind.values:,} values"
             raise _refuse(self.path, message, "Write fewer of them.", node.line)
-        if len(where) > MAX_DEPTH:
+        if len(field_path) > MAX_DEPTH:
             raise _refuse(self.path, f"nested more than {MAX_DEPTH} levels deep", self.kind.remedy, node.line)
         if isinstance(node.value, list):
-            return [self.value(item, (*where, index), item.line) for index, item in enumerate(node.value)]
+            return [self.value(item, (*field_path, index), item.line) for index, item in enumerate(node.value)]
         if isinstance(node.value, dict):
-            return {key: self.value(child, (*where, key), node.key_lines[key]) for key, child in node.value.items()}
+            return {key: self.value(child, (*field_path, key), node.key_lines[key]) for key, child in node.value.items()}
         return node.value
 
 
@@ -291,15 +290,15 @@ def _is_unicode(text: str) -> bool:
 def _syntax_error(path: str, text: str, error: yaml.YAMLError) -> InvalidFile:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line = min(mark.line, text.count("\n")) + 1 if mark is not None else None
-    what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).splitlines()[0]
+    message = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).splitlines()[0]
     allowed = None
-    at = text.splitlines()[line - 1] if line is not None and line <= len(text.splitlines()) else ""
-    if "\t" in at[: len(at) - len(at.lstrip())] or "\\t" in what:
+    line_text = text.splitlines()[line - 1] if line is not None and line <= len(text.splitlines()) else ""
+    if "\t" in line_text[: len(line_text) - len(line_text.lstrip())] or "\\t" in message:
         allowed = "blanks, not tabs, to indent"
-    elif "mapping values" in what:
+    elif "mapping values" in message:
         allowed = "quotes around a text that holds ': '"
     return InvalidFile(
-        path, [Problem("", f"not valid YAML: {what[:200]}", line, allowed)], remedy="Mend this first; more may follow."
+        path, [Problem("", f"not valid YAML: {message[:200]}", line, allowed)], remedy="Mend this first; more may follow."
     )
 
 

@@ -18,7 +18,7 @@ def test_the_matrix_has_the_least_cost_of_every_provider_and_family() -> None:
 
 def test_cells_are_sorted_by_numbers_and_not_by_their_prose() -> None:
     found = ranking(plans.plan())
-    assert 'data-key="36000.0" class="number">10.0 h' in found
+    assert 'data-key="36000.0" class="number">10 h' in found
     assert 'data-key="100.0" class="number">$100' in found
 
 

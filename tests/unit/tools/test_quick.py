@@ -79,9 +79,9 @@ USES = [
     ("tests/contract/test_targets.py", "render/targets/kueue.py"),  # loaded by its name
     ("tests/contract/test_feeds.py", "adapters/feeds/gcp.py"),  # by its package
     ("tests/flow/test_cli.py", "cli/offers.py"),  # by the word typed
-    ("tests/docs/test_commands.py", "plan/ranking.py"),
+    ("tests/docs/test_commands.py", "planner/ranking.py"),
     ("tests/unit/money/test_spot.py", "errors.py"),
-    ("tests/unit/plan/test_joint.py", "plan/beside.py"),
+    ("tests/unit/planner/test_joint.py", "planner/pipeline/beside.py"),
 ]
 LOADED = ["tests/unit/job/test_tree.py", "tests/unit/perf/test_memory.py"]
 

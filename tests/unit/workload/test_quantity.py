@@ -28,7 +28,7 @@ def read(name: str, value: object) -> Any:
         ("Seconds", "50ms", 0.05),
         ("Usd", "$1.5k", 1500),
         ("Count", "50M documents", 5e7),
-        ("Whole", "1.2k", 1200),
+        ("WholeNumber", "1.2k", 1200),
         ("Tokens", "4M tokens", 4e6),
         ("Rate", "12 req/s", 12),
         ("Rate", "20 qps", 20),
@@ -65,7 +65,7 @@ def test_a_share_is_at_most_the_whole() -> None:
 
 def test_half_a_person_is_no_person() -> None:
     with pytest.raises(ValidationError, match="whole number"):
-        read("Whole", 2.5)
+        read("WholeNumber", 2.5)
 
 
 @pytest.mark.parametrize("name", QUANTITIES)

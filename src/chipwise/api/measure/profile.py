@@ -16,7 +16,7 @@ from chipwise.errors import NoResult, UnknownName
 from chipwise.perf.profile import KINDS, Sample, dump
 from chipwise.perf.roofline_picture import draw
 from chipwise.spelling import fold, nearest
-from chipwise.units import show_bytes
+from chipwise.text import size as size_text
 
 _ELEMENTWISE = ("add", "rms-norm", "swiglu", "softmax")
 
@@ -179,7 +179,7 @@ def _size(sample: Sample) -> str:
         return f"{size['tokens']} of {size['columns']} values"
     moved = sample.size("bytes")
     others = " ".join(f"{name} {value}" for name, value in size.items() if name not in ("bytes", "pinned"))
-    return f"{show_bytes(moved)} {others}".strip() if moved else others
+    return f"{size_text(moved)} {others}".strip() if moved else others
 
 
 def view(found: Profiled) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from chipwise.planner.pricing import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.run.comparing import steps_of
 from chipwise.run.job import Needs, Spec, Where
-from chipwise.units import show_spent, show_took
+from chipwise.text import elapsed, spent
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def _stages(plan: PipelinePlan, path: str, named: Sequence[tuple[str, Spec]]) ->
     took, cost = sum(one.seconds for one in plan.hand_offs), sum(one.usd for one in plan.hand_offs if one.per == "once")
     asides = []
     if took or cost:
-        by_plan = f"by the plan they take {show_took(took)} and cost {show_spent(cost)}"
+        by_plan = f"by the plan they take {elapsed(took)} and cost {spent(cost)}"
         asides.append(f"Hand-offs between stages are not played: {by_plan}.")
     if serves:
-        asides.append(f"Services have no end: they are stopped {show_took(MONTH_S)} after all else should be done.")
+        asides.append(f"Services have no end: they are stopped {elapsed(MONTH_S)} after all else should be done.")
     return Planned(tuple(placed), plan.totals.seconds + MONTH_S if serves else None, tuple(asides))
 
 

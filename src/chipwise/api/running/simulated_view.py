@@ -8,7 +8,7 @@ from chipwise.api.running.simulate import Course, Played
 from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Event, Measured
 from chipwise.run.story import told
-from chipwise.units import show_spent
+from chipwise.text import plural, span, spent
 
 _STORY_LINES = 200  # after which a story is only summed up
 _TIME = 11  # letters of the longest span
@@ -94,9 +94,9 @@ def _course(course: Course, played: Played) -> str:
     job = course.job
     ended = f"{job.phase} after {span(job.ended - job.submitted)}" if job.ended is not None else f"still {job.phase}"
     why = f" ({job.reason or job.waiting})" if job.reason or job.waiting else ""
-    parts = [f"{job.spec.name}: {ended}{why}", _counted(len(job.attempts), "attempt")]
+    parts = [f"{job.spec.name}: {ended}{why}", plural(len(job.attempts), "attempt")]
     if course.interruptions:
-        parts.append(f"{_counted(course.interruptions, 'interruption')}, {span(course.lost_work_s)} of work done again")
+        parts.append(f"{plural(course.interruptions, 'interruption')}, {span(course.lost_work_s)} of work done again")
     if course.late_s is not None:
         parts.append(f"{span(abs(course.late_s))} {'after' if course.late_s > 0 else 'before'} its deadline")
     return "; ".join(parts)
@@ -105,32 +105,14 @@ def _course(course: Course, played: Played) -> str:
 def _sum(played: Played) -> Iterator[str]:
     if hours := {purchase: spent for purchase, spent in played.hours.items() if spent > 0}:
         machine = ", ".join(f"{spent:,.1f} {_bought(purchase)}" for purchase, spent in hours.items())
-        yield f"Machine-hours: {machine}{f'; {show_spent(played.usd)}' if played.usd else ''}."
+        yield f"Machine-hours: {machine}{f'; {spent(played.usd)}' if played.usd else ''}."
     ends = [one.job.ended for one in played.courses if one.job.ended is not None]
     if played.over and len(ends) > 1:
         yield f"All {len(ends)} jobs are over after {span(max(ends) - played.begins)}."
     if not played.over:
         open_ = sum(not one.job.phase.over for one in played.courses)
-        yield f"{_counted(open_, 'job')} would not be over after {span(played.until - played.begins)}."
+        yield f"{plural(open_, 'job')} would not be over after {span(played.until - played.begins)}."
 
 
 def _bought(purchase: Purchase) -> str:
     return {Purchase.SPOT: "spot", Purchase.ON_DEMAND: "on demand", Purchase.OWNED: "of our own"}.get(purchase, str(purchase))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def span(seconds: float) -> str:
-    """90 -> 1 min 30 s; two units are enough to see what happened."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
-    if whole < 172800:
-        minutes = whole % 3600 // 60
-        return f"{whole // 3600} h {minutes} min" if minutes else f"{whole // 3600} h"
-    hours = whole % 86400 // 3600
-    return f"{whole // 86400} d {hours} h" if hours else f"{whole // 86400} d"

@@ -78,7 +78,7 @@ class Source:
         """What the integrity suite says of a row; that a chip is not named needs no note here."""
         for complaint in (one for several in complaints for one in several):
             if complaint.rule not in (CHIP_KNOWN, CHIP_EXPLAINED):
-                self.wrong(where, f"{complaint.rule}: it is {complaint.found}")
+                self.wrong(where, f"{complaint.rule}: it is {complaint.value}")
 
 
 def read(directory: Path) -> list[Source]:

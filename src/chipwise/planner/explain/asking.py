@@ -196,7 +196,7 @@ def _latency(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     told = []
     for name, limit in asked.goals.items():
         took = reached.get(name)
-        told.append(f"{name} {_time(took)} of {_time(limit)}" if took is not None else f"{name} within {_time(limit)}")
+        told.append(f"{name} {duration(took)} of {duration(limit)}" if took is not None else f"{name} within {duration(limit)}")
     missed = [name for name, limit in asked.goals.items() if reached.get(name, 0.0) > limit]
     first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(told)}."
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
@@ -340,12 +340,6 @@ def _month(plan: Plan, one: Choice, asked: Asked) -> list[str]:
 def _named(one: Choice) -> str:
     many = f"{one.machines} x " if one.machines > 1 else ""
     return f"{many}{one.provider} {one.machine}, {one.purchase}"
-
-
-def _time(seconds: float) -> str:
-    if seconds >= 60:
-        return duration(seconds)
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
 
 
 def _amount(value: float) -> str:

@@ -13,7 +13,8 @@ from chipwise.money.carbon import CarbonLine, Greener, Grid, Grids, Making, gree
 from chipwise.planner.fleet import Index
 from chipwise.planner.ranking import first_of
 from chipwise.planner.values.plan import Choice, Emitted, Plan, Rows
-from chipwise.units import HOUR, show_number
+from chipwise.text import number
+from chipwise.units import HOUR
 
 SHOWN = 3
 
@@ -39,11 +40,11 @@ def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
 def _drawn(one: Choice, grid: Grid) -> str:
     """The product, each factor that is not the region's own with what stands in for it."""
     each = max(one.watts * grid.pue * grid.g_per_kwh / 1e6, 1e-12)  # kg an hour
-    told = f"{show_number(one.watts, 4)} W x {show_number(one.kg / each, 4)} h x PUE {show_number(grid.pue)}"
+    told = f"{number(one.watts, 4)} W x {number(one.kg / each, 4)} h x PUE {number(grid.pue)}"
     of_grid, of_pue = grid.grid_assumed, grid.pue_assumed
     told += f" ({of_pue})" if of_pue else ""
     known = f"assumed, {of_grid}: the grid of {one.place} is not stated" if of_grid else f"of {one.place}"
-    return f"{told} x {show_number(grid.g_per_kwh)} g/kWh {known}"
+    return f"{told} x {number(grid.g_per_kwh)} g/kWh {known}"
 
 
 def _greener(rows: Rows, usd: float, kg: float) -> tuple[Greener, ...]:

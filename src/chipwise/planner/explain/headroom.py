@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from chipwise.planner.explain.asking import Asked
 from chipwise.planner.values.plan import Choice, Plan, Turn
-from chipwise.text import usd
-from chipwise.units import show_seconds
+from chipwise.text import duration, usd
 
 NARROW = 0.05  # of a goal: less than this between it and the estimate is no room
 
@@ -40,7 +39,7 @@ def _goals(one: Choice, asked: Asked) -> Iterator[str]:
     for name, limit in asked.goals.items():
         took = one.latency.get(name)
         if took is not None and (1 - NARROW) * limit < took <= limit:
-            yield f"{name} is {show_seconds(took)} of {show_seconds(limit)}, {1 - took / limit:.1%} below the goal"
+            yield f"{name} is {duration(took)} of {duration(limit)}, {1 - took / limit:.1%} below the goal"
 
 
 def _one_more(one: Choice) -> str:

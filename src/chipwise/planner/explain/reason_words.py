@@ -9,7 +9,7 @@ from chipwise.planner import remedies
 from chipwise.planner.limits import Refused
 from chipwise.planner.values.plan import Loss, Missing
 from chipwise.text import duration, mass, usd
-from chipwise.units import GIB, show_seconds
+from chipwise.units import GIB
 
 
 def words(reason: r.Reason) -> str:
@@ -166,7 +166,7 @@ def _goal(reason: r.Goal) -> str:
         case r.TooSlow(goal, seconds, limit_s):
             if not goal:
                 return "keeps no latency goal at any rate"
-            return f"{goal} is {show_seconds(seconds)} at best, above {show_seconds(limit_s)}"
+            return f"{goal} is {duration(seconds)} at best, above {duration(limit_s)}"
         case r.MissesDeadline(seconds, limit_s):
             return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}"
         case r.MissesThroughput(rate, limit, item):
@@ -179,7 +179,7 @@ def _goal(reason: r.Goal) -> str:
         case r.DeadlineAndBudget():
             return "each can be kept, not both at once"
         case r.OneAtATime(goals):
-            return f"keeps {', '.join(f'{goal} {show_seconds(limit)}' for goal, limit in goals)} for one request at a time only"
+            return f"keeps {', '.join(f'{goal} {duration(limit)}' for goal, limit in goals)} for one request at a time only"
         case r.NoRate():
             return "no machine answers at all"
         case r.MissesGoals():
@@ -296,6 +296,6 @@ def eased(reason: r.Reason) -> str:
         case r.NeedsReplicasAndChips():
             return f"replicas.max of {reason.replicas} and limits.chip_count.max of {reason.chips}"
         case r.TooSlow(goal, seconds) if goal:
-            return f"goals.{goal} above {show_seconds(seconds)}"
+            return f"goals.{goal} above {duration(seconds)}"
         case _:
             return ""

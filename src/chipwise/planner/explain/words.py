@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart
-from chipwise.text import duration, mass, usd
-from chipwise.units import show_number, show_seconds
+from chipwise.text import count, duration, mass, number, usd
+from chipwise.text import watts as power
 
 EDGE = "edge"  # the provider of small devices, as `devices` names it
 SELDOM = 0.01  # a second: below this a rate is told as the time between two
@@ -71,13 +71,9 @@ def _circuits(part: QuantumPart) -> str:
 
 def watts(one: Choice) -> str:
     """What the machines draw while they work, and how that is known."""
-    many = f"{_w(one.machine_watts)} a machine, {_w(one.watts)} in all" if one.machines > 1 else _w(one.watts)
+    many = f"{power(one.machine_watts)} a machine, {power(one.watts)} in all" if one.machines > 1 else power(one.watts)
     what = "its board included" if one.provider == EDGE else "chips and host, without cooling"
     return f"{many} while it works ({what}{'' if one.watts_stated else '; assumed, nobody states it of the chip'})"
-
-
-def _w(value: float) -> str:
-    return f"{value / 1e3:,.3g} kW" if value >= 1e4 else f"{value:,.3g} W" if value < 100 else f"{value:,.0f} W"
 
 
 def brief(one: Choice, per: str) -> str:
@@ -86,13 +82,13 @@ def brief(one: Choice, per: str) -> str:
     split = ", ".join(
         _way(name, value) for name, value in one.split.items() if value > 1 and name not in ("recompute", "replicas")
     )
-    parts = [one.purchase, split, f"${show_number(one.usd_per_unit)}/{one.unit.replace('million ', 'M').removesuffix('s')}"]
+    parts = [one.purchase, split, f"${number(one.usd_per_unit)}/{one.unit.replace('million ', 'M').removesuffix('s')}"]
     if one.quantum is not None:
         parts.append(one.quantum.told)
     if one.provider == EDGE:
-        parts.append(f"{_w(one.machine_watts)} a device")
+        parts.append(f"{power(one.machine_watts)} a device")
     if one.latency:
-        parts.append(", ".join(f"{name} {show_seconds(seconds)}" for name, seconds in one.latency.items()))
+        parts.append(", ".join(f"{name} {duration(seconds)}" for name, seconds in one.latency.items()))
     elif per == "job" and one.usd_per_unit > 0:
         done = one.usd / one.usd_per_unit
         scale, what = (1e6, one.unit.removeprefix("million ")) if one.unit.startswith("million ") else (1.0, one.unit)
@@ -107,19 +103,12 @@ def _pace(low: float, middle: float, high: float, what: str) -> str:
     if middle < SELDOM:
         span = f" ({duration(1 / high)}-{duration(1 / low)})" if wide else ""
         return f"1 {what.removesuffix('s')} in {duration(1 / middle)}{span}"
-    return f"{_count(middle)} {what}/s{f' ({_count(low)}-{_count(high)})' if wide else ''}"
+    return f"{count(middle)} {what}/s{f' ({count(low)}-{count(high)})' if wide else ''}"
 
 
 def single(unit: str) -> str:
     """Of what a price is per: "million tokens" stay many, "frames" become one."""
     return unit if unit.startswith("million ") else unit.removesuffix("s")
-
-
-def _count(value: float) -> str:
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.3g}{letter}"
-    return f"{value:.3g}"
 
 
 def emissions(found: Emitted, unit: str) -> list[tuple[str, str]]:
@@ -184,5 +173,5 @@ def running(one: Choice) -> list[tuple[str, str]]:
     if one.storage:
         found.append(("data", f"from {one.storage}{_fed(one)}"))
     found.append(("power", watts(one)))
-    found.append(("unit cost", f"${show_number(one.usd_per_unit, 4)} per {single(one.unit)}"))
+    found.append(("unit cost", f"${number(one.usd_per_unit, 4)} per {single(one.unit)}"))
     return [*found, ("price of", one.price_of), ("estimate", one.provenance)]

@@ -5,14 +5,11 @@ from __future__ import annotations
 from chipwise.money.layering import Layering, Option
 from chipwise.planner.load.curve import Carried, LoadCurve
 from chipwise.planner.values.load import MachineHours
+from chipwise.text import usd
 from chipwise.units import HOUR, MONTH
 from chipwise.workload.schedule import HOURS_PER_WEEK
 
 MONTH_HOURS = MONTH / HOUR
-
-
-def usd(value: float) -> str:
-    return f"${value:,.0f}" if value >= 100 else f"${value:.2f}"
 
 
 def advise(pattern: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> str:

@@ -32,7 +32,8 @@ from chipwise.planner.load.regions import placed
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.placement import Placement
 from chipwise.planner.values.plan import Plan
-from chipwise.units import WEEK, show_seconds
+from chipwise.text import duration
+from chipwise.units import WEEK
 from chipwise.workload.demand import Length
 from chipwise.workload.kinds import Common, Interactive, Serve
 from chipwise.workload.schedule import Always, Bursts
@@ -122,8 +123,8 @@ def _told(found: Arrivals) -> str:
     assert held is not None
     cut = f" (only the first {MOST_ROWS:,} rows were read)" if held.cut else ""
     return (
-        f"The trace has {held.requests:,} requests in {show_seconds(held.span_s)}{cut}: mean {curve.mean:.3g}, busiest "
-        f"{show_seconds(held.step_s)} {curve.busiest:.3g} requests/s, burstiness {held.burstiness:.2g} within; planned for "
+        f"The trace has {held.requests:,} requests in {duration(held.span_s)}{cut}: mean {curve.mean:.3g}, busiest "
+        f"{duration(held.step_s)} {curve.busiest:.3g} requests/s, burstiness {held.burstiness:.2g} within; planned for "
         f"{curve.peak:.3g}."
     )
 
@@ -216,9 +217,7 @@ def _finished(
 def _assumed(work: Serve | Interactive, curve: LoadCurve, span_s: float | None) -> list[str]:
     found = []
     if span_s is not None and span_s < WEEK:
-        found.append(
-            f"the {show_seconds(span_s)} that were recorded stand for every hour of the schedule: nights and weekends too"
-        )
+        found.append(f"the {duration(span_s)} that were recorded stand for every hour of the schedule: nights and weekends too")
     if curve.peak > curve.busiest:
         found.append(
             f"peak = busiest + 2.33 sqrt((c^2 - 1) busiest / 60 s), burstiness c = {curve.burstiness:.3g}: 99 of 100 minutes"

@@ -12,7 +12,8 @@ from chipwise.errors import BadInput
 from chipwise.money.transfer import Gravity, Path, Transfer
 from chipwise.planner.fleet import Index
 from chipwise.planner.pipeline.joint import HandOff
-from chipwise.units import HOUR, MONTH, WEEK, show_bytes
+from chipwise.text import decimal_size
+from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.kinds import Batch, Common, Hpc, Hybrid, Learning, Render, Serve, Stream, Transcode
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
                 remedy="Give size, in all, instead.",
             )
         (many, noun, monthly), stage = counted
-        how = f"{many:,.0f} {noun} of {stage.name} x {show_bytes(one.size_per_item, binary=False)}"
+        how = f"{many:,.0f} {noun} of {stage.name} x {decimal_size(one.size_per_item)}"
         found.append(Flow(giver, taker, many * one.size_per_item, monthly, how))
     return found
 

@@ -12,7 +12,8 @@ from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Service
 from chipwise.money.serverless_cost import Bill, Container, Traffic, cold_start, cost
 from chipwise.planner.limits import Rules
 from chipwise.planner.services.speed import Need, Speed
-from chipwise.units import HOUR, show_seconds
+from chipwise.text import duration
+from chipwise.units import HOUR
 
 IMAGE_BYTES = 10e9  # of a container with a serving engine: what published engine images come to
 SLIM_IMAGE_BYTES = 1e9  # without a GPU's libraries
@@ -159,11 +160,11 @@ def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held
         held.append(one)
         if one.met:
             continue
-        told = f"{metric} p{share * 100:g} is {show_seconds(predicted)}, the goal {show_seconds(limit)}"
+        told = f"{metric} p{share * 100:g} is {duration(predicted)}, the goal {duration(limit)}"
         if meets_cold and warm <= limit:
             by_cold = True
-            spread = f"{show_seconds(start.low)} to {show_seconds(start.high)}"
-            told = f"{cold:.0%} of the requests meet a cold start of {show_seconds(start.middle)} ({spread}): {told}"
+            spread = f"{duration(start.low)} to {duration(start.high)}"
+            told = f"{cold:.0%} of the requests meet a cold start of {duration(start.middle)} ({spread}): {told}"
         missed.append(told)
     return tuple(held), tuple(missed), by_cold
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from chipwise.render.deployment import Deployment, Form, Model
 from chipwise.render.file import CannotRender
 from chipwise.render.software import VLLM_NUMBERS
+from chipwise.text import duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,8 @@ def promised(deployment: Deployment) -> list[str]:
     lines = []
     for goal, seconds in deployment.predicted.latency.items():
         wanted = deployment.goals.get(goal)
-        asked = f", {_time(wanted)} is wanted" if wanted is not None else ""
-        lines.append(f"{goal}: {_time(seconds)} predicted{asked}")
+        asked = f", {duration(wanted)} is wanted" if wanted is not None else ""
+        lines.append(f"{goal}: {duration(seconds)} predicted{asked}")
     scaling = deployment.scaling
     if scaling is not None and scaling.per_replica:
         lines.append(f"requests a second of one replica, within the goals: {_many(scaling.per_replica)}")
@@ -117,7 +118,3 @@ def promised(deployment: Deployment) -> list[str]:
 
 def _many(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"

@@ -96,7 +96,7 @@ class ConvShape:
         else:
             middle = width * self.group_width // 64 * self.groups
             yield Convolution(inputs, middle, 1, side)
-            yield Convolution(middle, middle, 3, after, self.groups)
+            yield Convolution(inputs=middle, outputs=middle, kernel=3, out_side=after, groups=self.groups)
             yield Convolution(middle, outputs, 1, after)
         if stride != 1 or inputs != outputs:
             yield Convolution(inputs, outputs, 1, after)

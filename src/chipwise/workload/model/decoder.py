@@ -76,9 +76,9 @@ class DecoderShape:
 
     def kv_bytes(self, tokens: int, bytes_per_value: float) -> float:
         """The cache of one sequence of `tokens`; windowed layers keep no more than their window."""
-        held = (self.layers - self.windowed_layers) * tokens
-        held += self.windowed_layers * (tokens if self.window is None else min(tokens, self.window))
-        return held * self.attention.cached_values * bytes_per_value
+        cached_tokens = (self.layers - self.windowed_layers) * tokens
+        cached_tokens += self.windowed_layers * (tokens if self.window is None else min(tokens, self.window))
+        return cached_tokens * self.attention.cached_values * bytes_per_value
 
     def matrix_flop_per_token(self, head: bool = True) -> float:
         """2 FLOP for each matrix element a token meets in a forward pass: layers, and the head unless told otherwise.
@@ -101,7 +101,7 @@ class DecoderShape:
 
     def _sum(self, experts: int) -> int:
         norm = self.norm.parameters(self.hidden)
-        every = self.layers * (self.attention.parameters + self.norms_per_layer * norm)
+        layer_parameters = self.layers * (self.attention.parameters + self.norms_per_layer * norm)
         blocks = (self.layers - self.expert_layers) * self.mlp.parameters + self.expert_layers * experts
         ends = (norm if self.final_norm else 0) + (norm if self.embedding_norm else 0)
-        return self.embedding_parameters + every + blocks + ends
+        return self.embedding_parameters + layer_parameters + blocks + ends

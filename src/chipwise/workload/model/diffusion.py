@@ -73,13 +73,13 @@ class JointTransformerShape:
         Modulation is computed once a step, not per token, and is left out together with the embeddings (below 1%).
         """
         h, f, picture = self.hidden, self.width, self.tokens(image_size)
-        every = picture + text_tokens
+        all_tokens = picture + text_tokens
         stream = 4 * h * h + 2 * h * f
         unused = (h * h + 2 * h * f) * text_tokens if self.short_last_text else 0
         single = h * (3 * h + f) + (h + f) * h
-        scores = 2 * h * every * every
-        joint = self.joint_layers * (stream * every + scores) - unused
-        return 2.0 * (joint + self.single_layers * (single * every + scores))
+        scores = 2 * h * all_tokens * all_tokens
+        joint = self.joint_layers * (stream * all_tokens + scores) - unused
+        return 2.0 * (joint + self.single_layers * (single * all_tokens + scores))
 
     def _two_layers(self, inputs: int) -> int:
         return linear(inputs, self.hidden) + linear(self.hidden, self.hidden)

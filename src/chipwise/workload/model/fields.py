@@ -14,7 +14,7 @@ from typing import TypeVar
 from chipwise.errors import InvalidFile, Problem
 from chipwise.spelling import nearest
 
-MANY = 10_000_000  # above any width, vocabulary or length of a model in use
+LARGEST_SIZE = 10_000_000  # above any width, vocabulary or length of a model in use
 MANY_LAYERS = 10_000
 MANY_ROWS = 100_000_000_000  # of an embedding table
 LONGEST_LIST = 10_000
@@ -44,7 +44,7 @@ class Fields:
         troubled = {problem.field.rpartition(".")[2] for problem in self.problems}
         return troubled.isdisjoint(names)
 
-    def whole(self, name: str, default: int | None = None, *, low: int = 1, high: int = MANY) -> int:
+    def whole_number(self, name: str, default: int | None = None, *, low: int = 1, high: int = LARGEST_SIZE) -> int:
         """A whole number from `low` to `high`; required unless there is a default."""
         if not self.has(name):
             if default is None:
@@ -52,10 +52,12 @@ class Fields:
             return max(low, 1) if default is None else default
         return self._checked(name, self.values[name], low, high)
 
-    def optional(self, name: str, *, low: int = 1, high: int = MANY) -> int | None:
-        return self.whole(name, low=low, high=high) if self.has(name) else None
+    def optional(self, name: str, *, low: int = 1, high: int = LARGEST_SIZE) -> int | None:
+        return self.whole_number(name, low=low, high=high) if self.has(name) else None
 
-    def wholes(self, name: str, default: tuple[int, ...] | None = None, *, low: int = 1, high: int = MANY) -> tuple[int, ...]:
+    def whole_numbers(
+        self, name: str, default: tuple[int, ...] | None = None, *, low: int = 1, high: int = LARGEST_SIZE
+    ) -> tuple[int, ...]:
         """A list of whole numbers; one number alone is a list of one."""
         if not self.has(name):
             if default is None:
@@ -68,13 +70,13 @@ class Fields:
             return (max(low, 1),)
         return tuple(self._checked(f"{name}[{index}]", item, low, high) for index, item in enumerate(items))
 
-    def number(self, name: str, default: float, *, high: float = float(MANY)) -> float:
+    def number(self, name: str, default: float, *, high: float = float(LARGEST_SIZE)) -> float:
         """A positive number that need not be whole."""
         if not self.has(name):
             return default
         value = self.values[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= high:
-            self.problem(name, f"is {_shown(value)}.", allowed=f"a number above 0, up to {high:,.0f}")
+            self.problem(name, f"is {_show_value(value)}.", allowed=f"a number above 0, up to {high:,.0f}")
             return default
         return float(value)
 
@@ -83,7 +85,7 @@ class Fields:
             return default
         value = self.values[name]
         if not isinstance(value, bool):
-            self.problem(name, f"is {_shown(value)}.", allowed="true or false")
+            self.problem(name, f"is {_show_value(value)}.", allowed="true or false")
             return default
         return value
 
@@ -94,7 +96,7 @@ class Fields:
             return default or ""
         value = self.values[name]
         if not isinstance(value, str) or not value.strip() or len(value) > longest:
-            self.problem(name, f"is {_shown(value)}.", allowed=f"text of 1 to {longest} characters")
+            self.problem(name, f"is {_show_value(value)}.", allowed=f"text of 1 to {longest} characters")
             return default or ""
         return value.strip()
 
@@ -105,7 +107,7 @@ class Fields:
         known = [choice.value for choice in choices]
         spelled = value.strip().lower().replace("_", "-") if isinstance(value, str) else ""
         if spelled not in known:
-            self.problem(name, f"is {_shown(value)}.", ", ".join(known), nearest(spelled, known) if spelled else ())
+            self.problem(name, f"is {_show_value(value)}.", ", ".join(known), nearest(spelled, known) if spelled else ())
             return default
         return choices(spelled)
 
@@ -116,7 +118,7 @@ class Fields:
             return {}
         value = self.values[name]
         if not isinstance(value, Mapping):
-            self.problem(name, f"is {_shown(value)}.", allowed="a mapping of fields")
+            self.problem(name, f"is {_show_value(value)}.", allowed="a mapping of fields")
             return {}
         return value
 
@@ -132,12 +134,12 @@ class Fields:
 
     def _checked(self, name: str, value: object, low: int, high: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self.problem(name, f"is {_shown(value)}.", allowed=f"a whole number from {low:,} to {high:,}")
+            self.problem(name, f"is {_show_value(value)}.", allowed=f"a whole number from {low:,} to {high:,}")
             return max(low, 1)
         return value
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**15:
         return "a number of more than 15 digits"
     text = repr(value)

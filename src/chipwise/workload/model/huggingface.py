@@ -73,15 +73,15 @@ def read_config(path: Path) -> dict[str, object]:
     return parse_config(text, str(file))
 
 
-def parse_config(text: str, where: str) -> dict[str, object]:
-    """JSON text to a config; `where` is what messages call it."""
+def parse_config(text: str, title: str) -> dict[str, object]:
+    """JSON text to a config; `title` is what messages call it."""
     if not text.strip():
-        raise BadInput(f"{where} is empty.", remedy="Download the model's config.json again.")
+        raise BadInput(f"{title} is empty.", remedy="Download the model's config.json again.")
     try:
         loaded = json.loads(text)
     except (ValueError, RecursionError) as error:
         place = f", line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
-        raise BadInput(f"{where} is not JSON{place}.", remedy="Download the model's config.json again.") from error
+        raise BadInput(f"{title} is not JSON{place}.", remedy="Download the model's config.json again.") from error
     if not isinstance(loaded, dict):
-        raise BadInput(f"{where} holds a JSON {type(loaded).__name__}, not an object.", remedy="A config looks like {...}.")
+        raise BadInput(f"{title} holds a JSON {type(loaded).__name__}, not an object.", remedy="A config looks like {...}.")
     return loaded

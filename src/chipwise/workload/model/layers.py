@@ -173,13 +173,13 @@ class Experts:
 
     @property
     def parameters(self) -> int:
-        return self._with(self.count)
+        return self._parameters_with(self.count)
 
     @property
     def active_parameters(self) -> int:
-        return self._with(self.active)
+        return self._parameters_with(self.active)
 
-    def _with(self, experts: int) -> int:
+    def _parameters_with(self, experts: int) -> int:
         gate = self.expert.hidden if self.shared_gate else 0
         shared = self.shared.parameters if self.shared else 0
         router = linear(self.expert.hidden, self.count, self.router_bias)

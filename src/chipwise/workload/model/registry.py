@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from chipwise.errors import InvalidFile, Problem, UnknownName
 from chipwise.spelling import nearest
-from chipwise.workload.model.rows import EXAMPLE, Row, read_csv, read_yaml
+from chipwise.workload.model.rows import EXAMPLE, ModelRow, read_csv, read_yaml
 
 if TYPE_CHECKING:
     from chipwise.workload.model.shape import Shape
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "models"
-OTHERS = "For any other model give an inline shape or its config.json."
+UNKNOWN_MODEL_REMEDY = "For any other model give an inline shape or its config.json."
 PARTS = ("text", "image", "denoiser", "vae", "text_encoders")  # fields that may name other rows instead of a shape
 
 # What people add to a name without changing the shape: tuning, packaging, number format.
@@ -51,8 +51,8 @@ class Model:
 class Registry:
     """Models by every name they go by. A later row takes over the names of an earlier one."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows: dict[str, Row] = {}
+    def __init__(self, rows: Iterable[ModelRow]) -> None:
+        self._rows: dict[str, ModelRow] = {}
         self._names: dict[str, str] = {}
         self._models: dict[str, Model] = {}  # those that were asked for: a plan asks thousands of times for one
         bare: dict[str, str] = {}
@@ -80,7 +80,7 @@ class Registry:
             known = self._models[name] = self._built(self._rows[name])
         return known
 
-    def _built(self, row: Row) -> Model:
+    def _built(self, row: ModelRow) -> Model:
         from chipwise.workload.model.inline import shape_from_mapping  # who only lists names need not load the shapes
 
         return Model(
@@ -100,7 +100,9 @@ class Registry:
         for candidate in _candidates(name):
             if candidate in self._names:
                 return self.model(self._names[candidate])
-        raise UnknownName("model", name if len(name) <= 100 else name[:97] + "...", self._near(name), remedy=OTHERS)
+        raise UnknownName(
+            "model", name if len(name) <= 100 else name[:97] + "...", self._near(name), remedy=UNKNOWN_MODEL_REMEDY
+        )
 
     def _near(self, name: str) -> tuple[str, ...]:
         """The same size of later families that begin with the name, the sizes of its own family, then what is spelled alike."""
@@ -135,9 +137,9 @@ def load(extra: Sequence[Path] = ()) -> Registry:
     files = [(path, *read_yaml(path)) for path in extra]
     registry = Registry([*_packaged_rows(), *(row for _, rows, _ in files for row in rows)])
     for path, rows, problems in files:
-        found = problems + [problem for row in rows if row.fields for problem in _problems_of(row, registry)]
-        if found:
-            raise InvalidFile(str(path), sorted(found, key=lambda problem: problem.line or 0), remedy=EXAMPLE)
+        row_problems = problems + [problem for row in rows if row.fields for problem in _problems_of(row, registry)]
+        if row_problems:
+            raise InvalidFile(str(path), sorted(row_problems, key=lambda problem: problem.line or 0), remedy=EXAMPLE)
     return registry
 
 
@@ -154,7 +156,7 @@ def key(name: str) -> str:
     return "-".join(re.findall(r"[a-z]+|\d+(?:\.\d+)*", name.casefold()))
 
 
-def _problems_of(row: Row, registry: Registry) -> list[Problem]:
+def _problems_of(row: ModelRow, registry: Registry) -> list[Problem]:
     try:
         registry.model(row.name)
     except InvalidFile as error:
@@ -166,10 +168,10 @@ def _candidates(name: str) -> list[str]:
     """Keys to try, the most literal first."""
     if not 0 < len(name) <= 200:
         return []
-    tried = [key(name), key(_without_owner(name))]
-    while (shorter := _SUFFIX.sub("", tried[-1])) != tried[-1]:
-        tried.append(shorter)
-    return [candidate for candidate in dict.fromkeys(tried) if candidate]
+    candidates = [key(name), key(_without_owner(name))]
+    while (shorter := _SUFFIX.sub("", candidates[-1])) != candidates[-1]:
+        candidates.append(shorter)
+    return [candidate for candidate in dict.fromkeys(candidates) if candidate]
 
 
 def _without_owner(name: str) -> str:
@@ -184,5 +186,5 @@ def _packaged() -> Registry:
 
 
 @cache
-def _packaged_rows() -> tuple[Row, ...]:
+def _packaged_rows() -> tuple[ModelRow, ...]:
     return tuple(row for path in sorted(DATA.glob("*.csv")) for row in read_csv(path))

@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chipwise.errors import BadInput, InvalidFile, Problem
-from chipwise.workload.model.fields import MANY, Fields
+from chipwise.workload.model.fields import LARGEST_SIZE, Fields
 
 EXAMPLE = "Write a list of models: - {name: my-model, shape: {layers: 32, hidden: 4096, heads: 32, ffn: 14336, vocab: 32000}}."
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ModelRow:
     """A model before its shape is built: where it stands, what is said about it, and the fields of its shape."""
 
     path: str
@@ -44,12 +44,12 @@ class Row:
 ABOUT = ("name", "aliases", "family", "year", "context", "published_parameters", "source", "as_of")
 
 
-def read_csv(path: Path) -> Iterator[Row]:
+def read_csv(path: Path) -> Iterator[ModelRow]:
     """Our own rows, trusted to be well-formed: the data tests look at every one."""
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         for cells in reader:
-            yield Row(
+            yield ModelRow(
                 path=path.name,
                 line=reader.line_num,
                 name=cells["name"],
@@ -76,10 +76,10 @@ def _number(cell: str) -> int | None:
     return int(cell) if cell else None
 
 
-def read_yaml(path: Path) -> tuple[list[Row], list[Problem]]:
+def read_yaml(path: Path) -> tuple[list[ModelRow], list[Problem]]:
     """The entries of a user's file, with whatever is wrong with them apart from their shapes."""
     entries, lines = _entries(path)
-    rows: list[Row] = []
+    rows: list[ModelRow] = []
     problems: list[Problem] = []
     names: set[str] = set()
     for index, entry in enumerate(entries):
@@ -97,8 +97,8 @@ def read_yaml(path: Path) -> tuple[list[Row], list[Problem]]:
     return rows, problems
 
 
-def _row(fields: Fields, path: str, line: int | None) -> Row:
-    row = Row(
+def _row(fields: Fields, path: str, line: int | None) -> ModelRow:
+    row = ModelRow(
         path=path,
         line=line,
         name=fields.text("name", longest=200),
@@ -106,7 +106,7 @@ def _row(fields: Fields, path: str, line: int | None) -> Row:
         aliases=_aliases(fields),
         family=fields.text("family", "own"),
         year=fields.optional("year", low=1950, high=2200),
-        context=fields.optional("context", high=10 * MANY),
+        context=fields.optional("context", high=10 * LARGEST_SIZE),
         published_parameters=fields.optional("published_parameters", high=10**16),
         source=fields.text("source", "a file of your own"),
         as_of=str(fields.values.get("as_of") or "")[:10] if fields.has("as_of") else "",  # YAML reads a date as a date
@@ -132,7 +132,7 @@ def _entries(path: Path) -> tuple[list[object], list[int]]:
     if document.problems:
         raise InvalidFile(str(path), document.problems, remedy=EXAMPLE)
     top: tuple[str | int, ...] = () if "" in document.data else ("models",)
-    found = document.data.get("" if not top else "models")
-    if not isinstance(found, list) or (top and set(document.data) != {"models"}):
+    entries = document.data.get("" if not top else "models")
+    if not isinstance(entries, list) or (top and set(document.data) != {"models"}):
         raise BadInput(f"{path} holds no list of models.", remedy=EXAMPLE)
-    return found, [document.lines[(*top, index)] for index in range(len(found))]
+    return entries, [document.lines[(*top, index)] for index in range(len(entries))]

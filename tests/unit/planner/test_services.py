@@ -1,0 +1,230 @@
+"""Services that are paid by use, beside a plan's machines: laws of their bills, goals, limits and crossings."""
+
+from __future__ import annotations
+
+from datetime import date
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chipwise.api.catalog.check import check
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
+from chipwise.errors import BadInput
+from chipwise.planner.services import offers as planning_services
+from chipwise.planner.services.offers import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
+from chipwise.workload.kinds import Serve
+from effort import cases
+
+CASES = Path(__file__).resolve().parents[2] / "cases"
+SESSION = Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), [])
+MACHINE = ((500.0, 50.0),)  # USD a month, requests per second
+
+
+def serve(**change: Any) -> Serve:
+    chat = {"name": "chat", "model": "llama-3.1-8b", "arrival": "0.01 req/s", "input_tokens": 500, "output_tokens": 150}
+    return Serve.model_validate(chat | change)
+
+
+def case(name: str) -> Serve:
+    work = check(SESSION, str(CASES / f"{name}.yaml"), None).workload
+    assert isinstance(work, Serve)
+    return work
+
+
+def found(work: Serve, dedicated: Any = MACHINE) -> tuple[ServiceOffer, ...]:
+    return services_for(SESSION.known, work, dedicated)
+
+
+def by_name(offers: tuple[ServiceOffer, ...]) -> dict[tuple[str, str, str, str], ServiceOffer]:
+    return {(one.provider, one.service, one.hardware, one.model + str(one.certain)): one for one in offers}
+
+
+def test_services_of_both_kinds_answer_with_lines_that_sum() -> None:
+    offers = found(serve())
+    assert {one.kind for one in offers if one.allowed} == {SERVERLESS, PER_TOKEN}
+    for one in offers:
+        if one.cost is not None:
+            assert one.usd is not None
+            assert isclose(one.usd, sum(line.usd for line in one.cost.lines), rel_tol=1e-9)
+            assert one.usd > 0
+        else:
+            assert one.refused
+
+
+def test_those_that_may_be_used_come_first_the_cheapest_before_the_others() -> None:
+    offers = found(serve())
+    assert [one.allowed for one in offers] == sorted((one.allowed for one in offers), reverse=True)
+    sure = [one.usd for one in offers if one.allowed and one.certain]
+    assert sure == sorted(sure, key=lambda usd: usd or 0.0)
+
+
+def test_every_service_has_its_own_seconds_and_states_what_was_assumed() -> None:
+    offers = [one for one in found(serve()) if one.kind == SERVERLESS and one.cost is not None]
+    fast = {one.chips: one.seconds_per_request for one in offers}
+    assert fast[("H100-SXM",)] is not None
+    assert fast[("L4",)] is not None
+    assert fast[("H100-SXM",)] < fast[("L4",)]
+    assert all(one.assumed and one.cold_start_s is not None for one in offers)
+
+
+@settings(max_examples=cases(8))
+@given(st.floats(1e-4, 5.0), st.floats(1.5, 20.0))
+def test_tokens_cost_in_proportion_to_the_rate(rate: float, times: float) -> None:
+    one, more = (by_name(found(serve(arrival={"rate": r}), ())) for r in (rate, rate * times))
+    for key, offer in one.items():
+        if offer.kind == PER_TOKEN:
+            assert isclose((more[key].usd or 0.0), times * (offer.usd or 0.0), rel_tol=1e-9)
+
+
+def test_business_hours_cost_their_share_of_always() -> None:
+    office = {"kind": "business-hours", "time_zone": "Europe/Berlin", "start": "08:00", "end": "18:00"}
+    always, part = by_name(found(serve())), by_name(found(serve(schedule=office)))
+    for key, offer in always.items():
+        if offer.usd is not None and part[key].usd is not None:
+            assert isclose(part[key].usd or 0.0, offer.usd * 50 / 168, rel_tol=1e-9)
+
+
+def test_a_rare_request_meets_a_cold_start_and_a_tight_tail_is_refused_with_the_number() -> None:
+    offers = found(serve(arrival="0.003 req/s", goals={"ttft": {"p99": "2s"}}))
+    cold = [one for one in offers if one.kind == SERVERLESS and any("cold start" in why for why in one.refused)]
+    kept = [one for one in offers if one.kind == SERVERLESS and one.allowed]
+    assert all(one.warm_instances >= 1 for one in kept)  # without an instance kept warm the goal cannot hold
+    assert all(one.goals[0].met for one in kept)
+    for one in cold:
+        assert any("the goal 2 s" in why for why in one.refused)
+
+
+def test_people_who_can_wait_need_nothing_kept_warm() -> None:
+    offers = [one for one in found(case("chat-8b-rare")) if one.kind == SERVERLESS and one.allowed]
+    cheapest = offers[0]
+    assert cheapest.warm_instances == 0
+    assert cheapest.cold_share > 0.5
+    assert cheapest.goals[0].predicted_s > (cheapest.seconds_per_request or 0.0)
+
+
+@pytest.mark.parametrize(("tight", "loose"), [("5s", "60s"), ("30s", "300s")])
+def test_a_looser_goal_never_costs_more_nor_refuses_more(tight: str, loose: str) -> None:
+    strict, easy = (by_name(found(serve(goals={"latency": {"p95": limit}}))) for limit in (tight, loose))
+    for key, offer in strict.items():
+        if offer.allowed:
+            assert easy[key].allowed
+            assert (easy[key].usd or 0.0) <= (offer.usd or 0.0) * (1 + 1e-9)
+
+
+def test_nobody_states_the_speed_of_managed_services_so_goals_stay_unchecked() -> None:
+    offers = [one for one in found(serve(goals={"ttft": {"p95": "1s"}})) if one.kind == PER_TOKEN]
+    assert offers
+    assert all(one.unchecked and not one.goals for one in offers)
+
+
+def test_where_data_must_stay_a_service_of_unknown_region_is_refused() -> None:
+    offers = found(serve(limits={"residency": "DEU"}))
+    assert not any(one.allowed for one in offers)
+    assert all(any("asked for DEU" in why for why in one.refused) for one in offers)
+    american = [one for one in found(serve(limits={"residency": "USA"})) if one.allowed]
+    assert {one.service for one in american} == {"aws bedrock"}  # its prices name us-east-1
+
+
+def test_compliance_and_clouds_are_kept() -> None:
+    allowed = [one for one in found(case("health-chat")) if one.allowed]
+    assert {one.provider for one in allowed} == {"aws"}
+    assert all(any("hipaa" in word for word in one.assumed) for one in allowed)
+    clouds = {one.provider for one in found(serve(limits={"clouds": ["gcp", "runpod"]})) if one.allowed}
+    assert clouds <= {"gcp", "runpod"}
+    assert clouds
+
+
+def test_owned_only_and_other_chips_refuse_what_is_rented_or_unknown() -> None:
+    assert not any(one.allowed for one in found(serve(limits={"where": "owned"})))
+    chips = {one.chips for one in found(serve(limits={"chips": "l4"})) if one.allowed}
+    assert chips == {("L4",)}
+
+
+def test_a_model_that_does_not_fit_says_how_much_is_missing() -> None:
+    offers = found(serve(model="llama-3.1-70b", precision="bf16"))
+    small = next(one for one in offers if one.chips == ("L4",) and one.provider == "modal")
+    assert small.cost is None
+    assert "GB a chip are missing" in small.refused[0]
+    lambda_ = next(one for one in offers if one.service == "Lambda")
+    assert "GiB" in lambda_.refused[0]
+
+
+def test_another_training_of_the_shape_is_refused() -> None:
+    offers = [one for one in found(serve(model="deepseek-v3")) if one.kind == PER_TOKEN]
+    assert any("another training" in why for one in offers for why in one.refused)
+    assert all("r1" not in one.model.casefold() for one in offers if one.allowed)
+
+
+def test_a_small_classifier_runs_on_functions_for_cents() -> None:
+    offers = found(case("classifier-rare"))
+    assert not offers[0].chips
+    assert (offers[0].usd or 0.0) < 10
+    assert {one.kind for one in offers} == {SERVERLESS}
+
+
+def test_from_the_break_even_rate_on_the_machine_is_cheaper() -> None:
+    first = next(one for one in found(serve()) if one.kind == PER_TOKEN and one.allowed)
+    assert first.break_even is not None
+    rate = first.break_even.first
+    assert rate is not None
+    below, above = (
+        next(one for one in found(serve(arrival={"rate": rate * k})) if one.model == first.model and one.kind == PER_TOKEN)
+        for k in (0.98, 1.02)
+    )
+    assert (below.usd or 0.0) < MACHINE[0][0] < (above.usd or 0.0)
+    assert first.told_break_even == f"a dedicated machine becomes cheaper from {rate:.3g} req/s"
+
+
+def test_a_cheaper_machine_breaks_even_no_later() -> None:
+    dear, cheap = (by_name(found(serve(), ((usd, 1.0),))) for usd in (800.0, 300.0))
+    pairs = [(dear[key].break_even, cheap[key].break_even) for key in dear]
+    compared = [(one.first, other.first) for one, other in pairs if one and other]
+    assert compared
+    assert all(b is not None and b <= a * (1 + 1e-6) for a, b in compared if a is not None)
+
+
+def test_of_several_machines_the_one_that_is_cheaper_first_counts() -> None:
+    both, cheap = (by_name(found(serve(), machines)) for machines in (((800.0, 1.0), (300.0, 1.0)), ((300.0, 1.0),)))
+    for key, one in both.items():
+        other = cheap[key].break_even
+        assert (one.break_even and one.break_even.first) == (other and other.first)
+
+
+def test_the_plans_choice_is_what_services_are_held_against() -> None:
+    path = str(CASES / "chat-8b-low.yaml")
+    choice = plan(SESSION, path).winner
+    assert choice is not None
+    offers = services_for(SESSION.known, case("chat-8b-low"), choice, path)
+    compared = [one for one in offers if one.break_even is not None]
+    assert compared
+    assert all(one.told_break_even for one in compared)
+
+
+def test_without_machines_nothing_is_compared() -> None:
+    assert all(one.break_even is None for one in found(serve(), ()))
+
+
+def test_arrivals_without_a_rate_are_not_reckoned() -> None:
+    with pytest.raises(BadInput, match="arrivals at a rate"):
+        found(serve(arrival={"concurrency": 4}))
+
+
+def test_values_are_frozen() -> None:
+    one = found(serve())[0]
+    with pytest.raises(AttributeError):
+        one.kind = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["chat-8b-low", "chat-8b-busy"])
+def test_what_is_left_out_is_dearer_than_what_is_listed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    listed = [one for one in services_for(SESSION.known, case(name)) if one.kind == SERVERLESS and one.allowed]
+    monkeypatch.setattr(planning_services, "LISTED", 10**6)
+    every = [one for one in services_for(SESSION.known, case(name)) if one.kind == SERVERLESS and one.allowed]
+    cheapest = sorted(one.usd or 0.0 for one in every)[:LISTED]
+    assert sorted(one.usd or 0.0 for one in listed)[: len(cheapest)] == cheapest

@@ -1,0 +1,98 @@
+"""What would change the answer: every turn that names a load, deadline or price is tried, and the answer does change."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
+from chipwise.planner.values.plan import Plan
+
+pytestmark = pytest.mark.real_catalog
+
+SERVE: dict[str, Any] = {
+    "kind": "serve",
+    "name": "chat",
+    "model": "llama-3.1-8b",
+    "arrival": {"rate": 12},
+    "input_tokens": 1100,
+    "output_tokens": 240,
+    "goals": {"ttft": {"p95": "800ms"}, "tpot": {"p95": "40ms"}},
+    "limits": {"clouds": ["aws", "gcp"]},
+}
+TRAIN: dict[str, Any] = {
+    "kind": "train",
+    "name": "small",
+    "model": "llama-3.2-1b",
+    "tokens": 5e9,
+    "sequence_length": 2048,
+    "batch_tokens": 524288,
+    "goals": {"deadline": "30h"},
+    "limits": {"clouds": ["aws"], "interruptible": False},
+}
+
+
+@cache
+def session() -> Session:
+    return open_session()
+
+
+def planned(work: dict[str, Any], objective: str | None = None) -> Plan:
+    return plan(session(), "case.yaml", objective, text=yaml.safe_dump(work))
+
+
+def told(found: Plan) -> dict[str, str]:
+    return {one.what: one.told for one in found.turns}
+
+
+@pytest.mark.parametrize(("what", "beyond"), [("less load", 0.999), ("more load", 1.001)])
+def test_at_the_load_of_a_turn_something_else_costs_what_it_says(what: str, beyond: float) -> None:
+    found = planned(SERVE)
+    if what not in told(found):
+        pytest.skip(f"this catalog has no turn for {what}")
+    text = told(found)[what]
+    rate, machine, usd = re.findall(r"([\d.,]+) requests a second \w+ (\S+),.*: \$([\d,]+) a month", text)[0]
+    other = planned({**SERVE, "arrival": {"rate": float(rate.replace(",", "")) * beyond}})
+    assert found.winner is not None
+    assert other.winner is not None
+    assert other.winner.machine != found.winner.machine
+    assert other.winner.usd <= float(usd.replace(",", "")) * 1.001
+    assert machine in {one.machine for one in other.choices}
+
+
+def test_with_a_later_deadline_the_named_machine_does_it_for_the_named_price() -> None:
+    found = planned(TRAIN)
+    text = told(found)["later deadline"]
+    usd = float(re.findall(r"for \$([\d,.]+) \(", text)[0].replace(",", ""))
+    free = planned({**TRAIN, "goals": {}})
+    assert free.winner is not None
+    assert free.winner.usd == pytest.approx(usd, rel=0.01)
+    assert free.winner.machine in text
+
+
+def test_the_price_turn_names_another_chip_and_the_fall_that_makes_it_equal() -> None:
+    found = planned(TRAIN)
+    assert found.winner is not None
+    text = told(found)["price"]
+    other = next(one for one in found.choices if one.chip != found.winner.chip)
+    assert text.startswith(f"{other.chip} (")
+    assert f"{1 - found.winner.usd / other.usd:.0%} cheaper" in text
+
+
+def test_another_precision_is_told_where_the_plan_may_choose() -> None:
+    found = planned(SERVE)
+    assert found.winner is not None
+    asked = {**SERVE, "precision": "bf16" if found.winner.precision == "fp8" else "fp8"}
+    other = planned(asked)
+    assert other.winner is not None
+    assert f"{other.winner.usd / found.winner.usd - 1:+.0%}" in told(found)["precision"]
+
+
+def test_nothing_to_turn_where_time_is_what_counts_but_risks_remain() -> None:
+    found = planned(TRAIN, "time")
+    assert not {"price", "deadline", "later deadline"} & set(told(found))

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise import text, units
+
+
+@given(st.floats(min_value=1, max_value=1e17), st.booleans())
+def test_a_shown_size_reads_back_to_within_its_digits(value: float, binary: bool) -> None:
+    assert units.parse_bytes(text.size(value, binary)) == pytest.approx(value, rel=6e-3)
+
+
+@given(st.floats(min_value=1e-6, max_value=1e11))
+def test_a_shown_duration_reads_back_to_within_its_digits(value: float) -> None:
+    assert units.parse_seconds(text.duration(value)) == pytest.approx(value, rel=6e-3)
+
+
+@given(st.floats(min_value=1e-4, max_value=1e9))
+def test_a_shown_amount_reads_back_to_within_its_digits(value: float) -> None:
+    assert units.parse_usd(text.price(value)) == pytest.approx(value, rel=6e-3)
+
+
+@given(st.floats(min_value=-1e17, max_value=1e17))
+def test_nothing_is_shown_as_a_power_of_ten_above_one(value: float) -> None:
+    assert "e+" not in text.size(value) + text.duration(value) + text.price(value)
+
+
+def test_a_loss_has_its_sign_before_the_dollar() -> None:
+    assert text.price(-5) == "-$5.00"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0, "0 s"), (3e-9, "3 ns"), (0.05, "50 ms"), (90, "90 s"), (2400, "40 min"), (5400, "1.5 h"), (86400 * 3, "3 d")],
+)
+def test_a_duration_has_the_unit_people_would_use(seconds: float, shown: str) -> None:
+    assert text.duration(seconds) == shown
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(59, "59 s"), (90, "1 min 30 s"), (12000, "3 h 20 min"), (187200, "2 d 4 h")])
+def test_a_span_has_two_units(seconds: float, shown: str) -> None:
+    assert text.span(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "$0"), (1e-8, "<$0.000001"), (0.0484, "$0.0484"), (12.3, "$12.30"), (28373.6, "$28,374"), (-5, "-$5.00")],
+)
+def test_a_sum_shows_what_tells_two_sums_apart(value: float, shown: str) -> None:
+    assert text.usd(value) == shown
