@@ -348,7 +348,7 @@ def test_the_changes_that_are_told_help_each_alone() -> None:
     assert not np.any((usd <= budget) & (seconds <= deadline))
     found = planned(TRAIN, goals={"budget": f"${budget}", "deadline": f"{deadline}s"})
     assert found.winner is None
-    told = {one.what: remedy_words(one) for one in found.missing}
+    told = {str(one.what): remedy_words(one) for one in found.missing}
     assert set(told) == {"deadline", "budget"}
     more = float(usd[seconds <= deadline].min()) - budget
     assert told["budget"] == f"budget {shown_usd(more)} higher"

@@ -43,6 +43,7 @@ def test_stages_that_can_run_at_the_same_time_share_a_quota(session: Session) ->
     assert chips["one"] + chips["two"] <= 8
     assert chips["last"] == 8  # it runs when both are done
     assert found.alone is not None
+    assert found.alone.misses is not None
     assert "can run at the same time, which needs 16 t4, your quota is 8 (one 8, two 8)" in words(found.alone.misses)
     assert "needs 16 t4, your quota is 8" in words(found.refused[0].why)
     assert pipeline_view(found)["refused"] == [f"{one.combination}: {words(one.why)}" for one in found.refused]

@@ -86,7 +86,7 @@ def test_what_a_plan_does_not_hold_gets_no_section() -> None:
 def test_where_nothing_fits_the_page_says_what_was_missing() -> None:
     found = read(plans.nothing())
     assert "Nothing fits." in found.shown
-    assert "deadline 24.0 h later" in found.shown
+    assert "deadline 24 h later" in found.shown
     assert not {"choices", "pareto", "costs", "providers"} & found.ids()
 
 

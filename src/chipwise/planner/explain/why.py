@@ -152,7 +152,8 @@ def _family(known: Known, fleet: Fleet, text: str) -> tuple[str, Mask]:
     families = [one for one in dict.fromkeys(labels) if wanted and wanted in fold(one)]
     if not families:
         catalog = fleet.catalog
-        words = {one.name for one in (*catalog.machines, *catalog.regions)} | {*catalog.providers, *catalog.chips, *labels}
+        words = {*catalog.providers, *catalog.chips, *labels, *(one.name for one in catalog.machines)}
+        words |= {one.name for one in catalog.regions}
         raise UnknownName("machine, chip, provider or region", text, nearest(text, sorted(words)))
     inside = np.isin([*labels, ""], families)
     return f"family {_listed(families)}", np.asarray(inside[fleet.shape_of])

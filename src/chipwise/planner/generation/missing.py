@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from chipwise.perf.arrays import Array
 from chipwise.planner.assemble import family_of
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation import search as generation
@@ -117,8 +118,8 @@ def _needs(job: ServingJob, rows: Serving, looked: Searched, able: Index) -> Ite
     yield from ((at, reason) for _, at, reason in sorted(found, key=lambda one: one[0]))
 
 
-def _chips(rows: Serving, fleet: Fleet) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return rows.machines * np.array([float(one.chips) for one in fleet.shapes])[rows.shape]
+def _chips(rows: Serving, fleet: Fleet) -> Array:
+    return np.asarray(rows.machines * np.array([float(one.chips) for one in fleet.shapes])[rows.shape])
 
 
 def _slowness(job: ServingJob, rows: Serving, looked: Searched, slow: Index) -> dict[int, TooSlow]:
@@ -157,9 +158,8 @@ def refused_replicas(fleet: Fleet, offers: Index, rows: Serving, job: ServingJob
     """Offers of shapes that keep the goals with more replicas than are allowed only."""
     fewest: dict[int, float] = {}
     for at in np.flatnonzero(rows.alone > 0).tolist():
-        shape = int(rows.shape[at])
-        fewest[shape] = min(float(rows.replicas[at]), fewest.get(shape, np.inf))
-    many = {shape: count for shape, count in fewest.items() if count > job.most_replicas}
+        fewest[int(rows.shape[at])] = min(float(rows.replicas[at]), fewest.get(int(rows.shape[at]), np.inf))
+    many = {at: count for at, count in fewest.items() if count > job.most_replicas}
     if not many:
         return ()
     shape = fleet.shape_of[np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]]
