@@ -68,3 +68,36 @@ def test_a_family_without_a_way_lacks_what_more_chips_do_not_give(model: str, ra
     found, freed = served(model, rate, 2), served(model, rate, 4096)
     unable = {one.family for one in found.losses if one.choice is None} - set(fewest(found))
     assert [family for family in sorted(unable) if has_a_way(freed, family)] == []
+
+
+TRAINED = (
+    "kind: train\nname: tune\nmodel: llama-3.1-70b\ntokens: 1B\nsequence_length: 2048\nbatch_samples: 64\nprecision: bf16\n"
+    "limits: {chip_count: {max: %d}, clouds: [aws, gcp]}\n"
+)
+
+
+@cache
+def trained(most: int) -> Plan:
+    return plan(session(), "workload.yaml", None, 5, text=TRAINED % most)
+
+
+def test_training_tells_the_fewest_chips_that_hold_the_model() -> None:
+    needed = fewest(trained(8))
+    assert {"AWS Trainium", "NVIDIA Ampere"} <= set(needed)
+    for family in ("AWS Trainium", "NVIDIA Ampere"):
+        assert has_a_way(trained(needed[family]), family)
+        assert not has_a_way(trained(needed[family] - 1), family)
+
+
+def test_where_nothing_fits_the_chips_that_would_do_are_the_fewest() -> None:
+    text = SERVED.replace("limits: {chip_count: {max: %d}}", "limits: {chip_count: {max: %d}, chips: [h100]}")
+    found = plan(session(), "workload.yaml", None, 5, text=text % ("llama-3.1-70b", 20, 4))
+    assert found.winner is None
+    (missing,) = found.missing
+    assert isinstance(missing.reason, NeedsChips)
+    enough, short = (
+        plan(session(), "workload.yaml", None, 5, text=text % ("llama-3.1-70b", 20, most))
+        for most in (missing.reason.needed, missing.reason.needed - 1)
+    )
+    assert enough.winner is not None
+    assert short.winner is None
