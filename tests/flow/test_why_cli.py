@@ -115,3 +115,23 @@ def test_it_is_told_where_nothing_fits_too(chipwise: Chipwise) -> None:
                     "chip_count={max: 1}", "--limit", "chips=[l4]", "--why", "l4")  # fmt: skip
     assert done.code == 1
     assert "chip L4: none of its offers can do it: needs" in flat(done.out)
+
+
+def test_own_machines_and_their_site_are_answered_like_any_other(chipwise: Chipwise) -> None:
+    own = "machines:\n  - {name: dgx-h100, chip: h100-sxm, chips: 8, region: berlin, memory: 2TiB, price_per_hour: $90}\n"
+    (chipwise.config_dir / "catalog" / "own.yaml").write_text(own + "regions:\n  - {name: berlin, country: DEU}\n")
+    machine = asked(chipwise, *QUICK, "--why", "dgx-h100")
+    assert machine["outcome"] == "beaten"
+    assert machine["subject"] == "machine onprem dgx-h100"
+    assert machine["choice"]["purchase"] == "owned"
+    site = asked(chipwise, *QUICK, "--why", "berlin")
+    assert (site["subject"], site["choice"]["machine"]) == ("region onprem berlin", "dgx-h100")
+    rented = asked(chipwise, *QUICK, "--limit", "where=[cloud]", "--why", "onprem")
+    assert rented["outcome"] == "refused by limits"
+    assert rented["refused"][-1]["limit"]["kind"] == "owned"
+
+
+def test_a_provider_of_tokens_is_told_with_its_price(chipwise: Chipwise) -> None:
+    done = chipwise(*QUICK, "--short", "--why", "deepinfra")
+    assert done.code == 0
+    assert "Paid per token, deepinfra costs $" in flat(done.out)
