@@ -275,7 +275,7 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
     hub = next((name for name in known.aliases if is_hub_id(name)), None)
     written = getattr(work, "model", None)
     if isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
-        hub = None if known.source.startswith("config.json at ") else written  # a directory here may look like one
+        hub = None if known.local else written  # a directory here may look like one
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
     bytes_each = _BYTES.get(choice.precision, 2.0)
     return Model(

@@ -15,7 +15,7 @@ from chipwise.workload.kinds import Common
 def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Node:
     at = catalog.machine_index.get((choice.provider, choice.machine))
     machine = catalog.machines[at] if at is not None else None
-    name = machine.chip if machine is not None and machine.chip else choice.chip.partition(" (")[0]
+    name = machine.chip if machine is not None and machine.chip else choice.catalog_chip or choice.chip
     chip = catalog.chips.get(name)
     kind = str(chip.kind) if chip is not None else "cpu"
     chips = 0 if kind == ChipKind.CPU else choice.chips

@@ -28,17 +28,12 @@ def layers_of(load: LoadPlan | None) -> tuple[Layer, ...]:
     """Empty where one way to buy carries all of it."""
     if load is None or len(load.layers) < 2:
         return ()
-    return tuple(_layer(one.name, one.machines) for one in load.layers)
-
-
-def _layer(name: str, machines: int) -> Layer:
-    first, _, where = name.partition(": ")
-    return Layer(OWNED, machines, where) if first == OWNED else Layer(name, machines)
+    return tuple(Layer(OWNED, one.machines, one.owned) if one.owned else Layer(one.name, one.machines) for one in load.layers)
 
 
 def purchase_of(load: LoadPlan | None, chosen: Choice) -> str:
     """Over time another way than for the peak at all times may be the cheapest for all machines."""
-    if load is None or len(load.layers) != 1 or load.layers[0].name.startswith(OWNED):
+    if load is None or len(load.layers) != 1 or load.layers[0].owned:
         return chosen.purchase
     return load.layers[0].name
 

@@ -15,7 +15,9 @@ from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.asked import asked_of
 from chipwise.planner.explain.asking import BUDGET, LATENCY, PARALLEL, SCALING, Asked, answers
-from chipwise.planner.values.plan import Loss, Missing, Plan
+from chipwise.planner.reasons import LacksMemory, TooSlow
+from chipwise.planner.remedies import Advice
+from chipwise.planner.values.plan import Loss, Missing, Obstacle, Plan
 from chipwise.planner.values.split import GenerationSplit
 
 pytestmark = pytest.mark.real_catalog
@@ -113,8 +115,8 @@ def test_a_copy_over_two_machines_takes_two_for_each_further_one() -> None:
 
 def test_latency_tells_what_is_reached_of_what_is_allowed_and_who_is_too_slow() -> None:
     one = replace(plans.service().choices[0], latency={"ttft p90": 0.31})
-    slow = Loss("NVIDIA Turing", None, "keeps no latency goal at any rate")
-    small = Loss("NVIDIA Pascal", None, "lacks 1.7 GB of memory a chip at best")
+    slow = Loss("NVIDIA Turing", None, TooSlow("ttft p90", 2.0, 1.0))
+    small = Loss("NVIDIA Pascal", None, LacksMemory(1.7e9))
     found = plans.service(choices=(one,), front=(one,), losses=(slow, small))
     text = {a.question: a.told for a in answers(found, Asked(rate=1.0, goals={"ttft p90": 0.8, "tpot p90": 0.05}))}
     assert text[LATENCY] == "Kept: ttft p90 310 ms of 800 ms, tpot p90 within 50 ms. Too slow at any rate: NVIDIA Turing."
@@ -124,8 +126,8 @@ def test_latency_tells_what_is_reached_of_what_is_allowed_and_who_is_too_slow() 
 
 def test_where_nothing_fits_only_what_is_missing_is_told() -> None:
     found = answers(plans.nothing(), Asked(deadline_s=5 * 86400.0))
-    assert [(one.question, one.told) for one in found] == [(LATENCY, "More than there is: the fastest takes 6.0 d.")]
-    memory = Missing("memory", "lacks 3 GB", "more chips")
+    assert [(one.question, one.told) for one in found] == [(LATENCY, "Nothing keeps it: misses the deadline of 5.0 d: 6.0 d.")]
+    memory = Missing(Obstacle.MEMORY, LacksMemory(3e9), (Advice("more chips"),))
     assert answers(plans.nothing(memory), Asked()) == ()
 
 

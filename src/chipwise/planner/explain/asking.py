@@ -15,10 +15,12 @@ from itertools import pairwise
 import numpy as np
 
 from chipwise.perf.arrays import Array
+from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
-from chipwise.planner.values.plan import Answer, Choice, Plan, Rows
+from chipwise.planner.reasons import TooSlow
+from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
 from chipwise.planner.values.split import CircuitSplit, DevicesPerPlace, GenerationSplit, Seats, Streams, width
 from chipwise.text import duration, usd
 
@@ -30,7 +32,8 @@ PARALLEL, LATENCY, SCALING, BUDGET = (
 )
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
 PAYS = 0.5  # of linear: a doubling that brings less than 1.4 times the speed does not pay
-LATE = ("keeps no latency", " are allowed", ", above p", " ms, above ")  # in the reasons of families that are too slow
+_OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
+_OF_MONEY = (Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET)
 _SIDES = {"serve": "req/s", "transcode": "streams", "stream": "msg/s"}
 
 
@@ -74,10 +77,10 @@ def answers(plan: Plan, asked: Asked) -> tuple[Answer, ...]:
 
 def _nothing(plan: Plan) -> tuple[Answer, ...]:
     found = []
-    for question, words in ((LATENCY, ("latency", "deadline")), (BUDGET, ("budget",))):
-        mine = [one for one in plan.missing if any(word in one.what for word in words)]
+    for question, obstacles in ((LATENCY, _OF_TIME), (BUDGET, _OF_MONEY)):
+        mine = [one for one in plan.missing if one.what in obstacles]
         if mine:
-            found.append(Answer(question, " ".join(f"More than there is: {one.how_much}." for one in mine)))
+            found.append(Answer(question, " ".join(f"Nothing keeps it: {missing_words(one)}." for one in mine)))
     return tuple(found)
 
 
@@ -136,7 +139,7 @@ def _parallel(rows: Rows | None, one: Choice, asked: Asked) -> list[str]:
     limit = [f"{asked.splits * 100:.4g}% of it can be split: never more than {most:,.0f}x."] if asked.splits < 1 else []
     few = curve[0] if curve else None
     if few is None or len(curve) == 1:
-        return [f"Not tested: only {total} {one.chip} were predicted, no other number.", *limit]
+        return [f"Not known: only {total} {one.chip} were predicted of this offer, so scaling was not tested.", *limit]
     if few.chips >= total:
         more = next((point for point in curve if point.chips >= 2 * total), curve[-1])
         gain, share = few.seconds / more.seconds, more.chips / few.chips
@@ -194,7 +197,7 @@ def _latency(plan: Plan, one: Choice, asked: Asked) -> list[str]:
         told.append(f"{name} {duration(took)} of {duration(limit)}" if took is not None else f"{name} within {duration(limit)}")
     missed = [name for name, limit in asked.goals.items() if reached.get(name, 0.0) > limit]
     first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(told)}."
-    slow = [loss.family for loss in plan.losses if loss.choice is None and any(word in loss.why for word in LATE)]
+    slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
     more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     return [first, f"Too slow at any rate: {', '.join(slow[:3])}{more}." if slow else "No family on offer is too slow for it."]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,15 +17,16 @@ from chipwise.planner import missing
 from chipwise.planner.assemble import Case, Described, assemble, family_of
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Index
 from chipwise.planner.generation import search as generation
-from chipwise.planner.generation.missing import beyond, limits_of_serving, refused_beyond
+from chipwise.planner.generation.missing import limits_of_serving, reason_of, refused_replicas, unable
 from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
-from chipwise.planner.limits import Allowed, allowed
+from chipwise.planner.limits import Allowed, Rules, allowed
 from chipwise.planner.load.budget import layered_of
 from chipwise.planner.load.plan import arrivals
 from chipwise.planner.load.regions import network_s
 from chipwise.planner.pricing import Work, price, tally
+from chipwise.planner.reasons import NoEngine, Reason
 from chipwise.planner.rules import rules_of
-from chipwise.planner.values.plan import Counts, Plan
+from chipwise.planner.values.plan import Counts, Grounds, Plan
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.units import MONTH
@@ -98,13 +99,18 @@ def _served(field: str, asked: tuple[str, ...], bits: Mapping[str, float]) -> tu
     return known
 
 
+def _offer_rules(work: Serve | Batch, known: Known) -> Rules:
+    rules = rules_of(known, work.limits)
+    if (
+        isinstance(work, Serve) and rules.interruptible is None
+    ):  # people wait for answers: machines that vanish must be asked for
+        rules = replace(rules, interruptible=False)
+    return rules
+
+
 def generation_shapes(ground: PlanGround, work: Serve | Batch, known: Known) -> tuple[Allowed, Index]:
     """Offers that may be used, and their shapes that an engine for language models runs on."""
-    rules = rules_of(known, work.limits)
-    online = isinstance(work, Serve)
-    if online and rules.interruptible is None:  # people wait for answers: machines that vanish must be asked for
-        rules = replace(rules, interruptible=False)
-    ok = allowed(ground.fleet, rules)
+    ok = allowed(ground.fleet, _offer_rules(work, known))
     shapes = shapes_offered(ground.fleet, ok.offers)
     able = np.array([ground.fleet.part(at).kind not in _NO_ENGINE for at in shapes.tolist()], dtype=bool)
     return ok, shapes[able]
@@ -198,17 +204,17 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     considered, estimated = (tally(ground.fleet, ok.offers, over, one) for one in (each, held if online else held * each))
     counted = Counts(considered, considered - estimated, estimated)
     looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
-    lacks = missing.none_offered(ok, rules, ground.fleet) or (
-        limits_of_serving(job, rows, looked)
-        if len(rows.shape)
-        else missing.no_way(ground.fleet, looked.shapes, job.precisions, looked.chips)
-    )
-    over_many = beyond(job, rows, ground.fleet, most)
-    unable = {
-        family_of(part): "no engine for language models runs on it" for part in ground.fleet.parts if part.kind in _NO_ENGINE
-    } | missing.unable(ground.fleet, shapes, rows.shape, np.where(rows.fits > 0, 0.0, rows.short), over_many)
-    refused = (*ok.refused, *refused_beyond(ground.fleet, ok.offers, over_many, job))
-    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, unable)
+    lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, looked)
+    reasons: dict[str, Reason] = {family_of(part): NoEngine() for part in ground.fleet.parts if part.kind in _NO_ENGINE}
+    reasons |= unable(job, rows, looked)
+    refused = (*ok.refused, *refused_replicas(ground.fleet, ok.offers, rows, job))
+
+    def reason(some: Sequence[int]) -> Reason:
+        able = [at for at in some if ground.fleet.part(at).kind not in _NO_ENGINE]
+        return reason_of(job, replace(looked, shapes=able)) if able else NoEngine()
+
+    grounds = Grounds(_offer_rules(work, found), reason)
+    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, reasons, grounds)
 
 
 def _arrivals(known: Known, path: str, work: Serve | Batch) -> tuple[float, float]:

@@ -90,7 +90,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         (at, precision, tp, pp)
         for at in shapes
         for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[at], float(reach[at])))
-        if _runs(fleet.part(at), precision) and max(fleet.shapes[at].chips, tp * pp) <= chip_limits[1]
+        if runs(fleet.part(at), precision) and max(fleet.shapes[at].chips, tp * pp) <= chip_limits[1]
     ]
     if not rows:
         none = np.zeros(0)
@@ -209,7 +209,7 @@ def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]
     return inside + [(tp, pp) for tp, pp in across if -(-tp * pp // chips) <= reach]
 
 
-def _runs(part: Part, precision: str) -> bool:
+def runs(part: Part, precision: str) -> bool:
     return precision in ("int8", "int4", "fp32") or part.has(precision)
 
 

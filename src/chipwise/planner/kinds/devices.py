@@ -33,6 +33,7 @@ from chipwise.planner.kinds.ways import (
     plan_ways,
 )
 from chipwise.planner.limits import Allowed, allowed
+from chipwise.planner.reasons import NoPrice, NotAtTheEdge, OverPower, Reason, TooSlow, Unpredicted
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import DevicesPerPlace
 from chipwise.predictor.kinds.answering import load_of
@@ -65,12 +66,10 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         try:
             check_mode(Ask(known, question.path, chip.name, {}), work, chip)
         except BadInput as error:
-            return Cannot(error.message.removeprefix("limits.power_watts: ").rstrip("."))
+            return Cannot(Unpredicted(error.message.removeprefix("limits.power_watts: ")))
         least, allowed_w = joined.least_w.get(chip.name, 0.0), work.limits.power_watts or math.inf
         if least > allowed_w:
-            return Cannot(
-                f"{chip.name} and its board draw {least:g} W, and {allowed_w:g} W are allowed", least / allowed_w, FORMAT
-            )
+            return Cannot(OverPower(chip.name, least, allowed_w), least / allowed_w, FORMAT)
         found = one(at)
         if isinstance(found, Cannot):
             return found
@@ -112,9 +111,10 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
     if elsewhere and set(work.limits.where) - {Where.EDGE}:
         ok = allowed(fleet_of(known.catalog, known.parts, wide=True), question.rules)
     offers = np.concatenate([ok.offers, np.array(here, dtype=np.intp)])
-    reasons = {family_of(known.parts[chip]): f"the price of {chip} is not published" for chip in unpriced}
-    away = "not at the edge, which limits.where asks for"
-    other = {family_of(fleet.part(at)): away for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"}
+    reasons: dict[str, Reason] = {family_of(known.parts[chip]): NoPrice(chip) for chip in unpriced}
+    other: dict[str, Reason] = {
+        family_of(fleet.part(at)): NotAtTheEdge() for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"
+    }
     return ground_on(known, fleet, Allowed(offers, ok.refused), (other if not len(ok.offers) else {}) | reasons)
 
 
@@ -125,21 +125,24 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
     def ways_of(at: int) -> Ways:
         chip = ground.fleet.shapes[at].chip
         if ground.fleet.part(at).kind != "edge":
-            return Cannot("stands elsewhere; limits.where asks for the edge")
+            return Cannot(NotAtTheEdge())
         ask = Ask(ground.known, question.path, chip, {})
         settings, _ = load_of(ask, work)
         try:
             predicted = answer_on_device(ask, work, model, settings)
         except BadInput as error:
-            return Cannot(error.message.rstrip("."))
+            return Cannot(Unpredicted(error.message))
         if not predicted.fits:
-            return Cannot(predicted.misfit, passed=MEMORY)
+            return Cannot(Unpredicted(predicted.misfit), passed=MEMORY)
         took = predicted.time.value
-        late = [(one, one.predicted_s or math.inf) for one in predicted.goals or () if not one.met]
+        late = [
+            TooSlow(str(goal.goal), goal.predicted_s or math.inf, goal.limit_s)
+            for goal in predicted.goals or ()
+            if not goal.met
+        ]
         if late:
-            worst, seconds = max(late, key=lambda pair: pair[1] / pair[0].limit_s)
-            told = f"{worst.goal} is {seconds * 1e3:,.0f} ms, above {worst.limit_s * 1e3:,.0f} ms"
-            return Cannot(told, seconds / worst.limit_s, TIME)
+            slow = max(late, key=lambda reason: reason.seconds / reason.limit_s)
+            return Cannot(slow, slow.seconds / slow.limit_s, TIME)
         machines = max(math.ceil(rate * took / BUSY - 1e-9), 1)
         prompt = predicted.first_token_s / took
         use = Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt))

@@ -19,6 +19,7 @@ from chipwise.planner.kinds.ways import (
     plan_ways,
     unable,
 )
+from chipwise.planner.reasons import HoldsTooLittle, NeedsChips, SharedSlice
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Seats
 from chipwise.units import GIB, HOUR
@@ -42,12 +43,12 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
     if (cannot := unable(part, "interactive")) is not None:
         return cannot
     if shape.share < 1 and work.sharing is Sharing.NONE:
-        return Cannot(f"{part.name} is a slice, and sharing is not allowed")
+        return Cannot(SharedSlice(part.name))
     each = max(math.ceil(work.memory / part.memory_bytes - 1e-9), 1)  # chips of one person
     if each > 1 and (shape.share < 1 or each > shape.chips):
-        told = f"{shape.chips} {part.name} give {shape.chips * part.memory_bytes / GIB:.0f} GiB"
+        room = shape.chips * part.memory_bytes
         return Cannot(
-            f"{told}, and each needs {work.memory / GIB:.0f}", work.memory / (shape.chips * part.memory_bytes), MEMORY
+            HoldsTooLittle(f"{shape.chips} {part.name}", room, work.memory, "each person"), work.memory / room, MEMORY
         )
     held, profile = 1, ""
     if each == 1 and shape.share == 1 and work.sharing is Sharing.SLICES:
@@ -60,7 +61,7 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
     limit = question.work.limits.chip_count.max
     if limit is not None and machines * shape.chips > limit:
         return Cannot(
-            f"{seats:g} seats take {machines * shape.chips} chips, above the {limit} allowed",
+            NeedsChips(machines * shape.chips, limit),
             machines * shape.chips / limit,
             COUNT,
         )

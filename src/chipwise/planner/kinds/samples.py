@@ -36,12 +36,14 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_of,
     machine_counts,
+    no_count,
     plan_ways,
     reading_s,
     unable,
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
+from chipwise.planner.reasons import NeedsChips, NeedsReplicas, NoPrecision, TooSlow, Unpredicted
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.batching import Curve
@@ -70,11 +72,11 @@ def asked(question: Question, ground: Ground, model: str, settings: Mapping[str,
         if (cannot := unable(part, settings["task"])) is not None:
             return cannot
         if wanted != "fp32" and not part.has(wanted):
-            return Cannot(f"no {wanted} arithmetic is stated for {chip}; {', '.join(part.rates)} are", passed=FORMAT)
+            return Cannot(NoPrecision((wanted,), tuple(part.rates), chip), passed=FORMAT)
         try:
             return resolve(ground.known, model, chip, settings)
         except BadInput as error:
-            return Cannot(error.message.rstrip("."))
+            return Cannot(Unpredicted(error.message))
 
     def of_shape(at: int) -> Sampled | Cannot:
         found = of_chip(ground.fleet.shapes[at].chip)
@@ -141,20 +143,18 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         each, fastest = speeds[place]
         if goals and each <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
-            return Cannot(
-                f"a single sample takes {fastest * 1e3:.3g} ms, and {limit * 1e3:g} ms are allowed", fastest / limit, TIME
-            )
+            return Cannot(TooSlow("latency of a single sample", fastest, limit), fastest / limit, TIME)
         copies = max(math.ceil(rate / each - 1e-9), least)
         if work.replicas.max is not None and copies > work.replicas.max:
-            return Cannot(f"{copies} replicas are needed, {work.replicas.max} allowed", copies / work.replicas.max, COUNT)
-        chips, most_copies = copies * int(ask.together), shape.chips // int(ask.together)  # copies on one machine
+            return Cannot(NeedsReplicas(copies, work.replicas.max), copies / work.replicas.max, COUNT)
+        most_copies = shape.chips // int(ask.together)  # on one machine
         machines = math.ceil(copies / most_copies)
         curve = curves[place]
         settled = curve.settled(rate / (machines * most_copies) * curve.copies)
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
         if question.work.limits.chip_count.max is not None and machines * shape.chips > question.work.limits.chip_count.max:
             most = question.work.limits.chip_count.max
-            return Cannot(f"{chips} {ask.part.name} are needed, {most} allowed", chips / most, COUNT)
+            return Cannot(NeedsChips(machines * shape.chips, most), machines * shape.chips / most, COUNT)
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         return [
             Way(
@@ -202,7 +202,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
             return ask
         counts = machine_counts(question, shape.chips)
         if not len(counts):
-            return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+            return no_count(question, shape.chips)
         place = (ask.part.name, ask.together)
         if place not in speeds:
             curve = sample_curve(ask)
@@ -310,7 +310,7 @@ def _passes(
     if work.batch_samples is not None:
         counts = counts[counts * shape.chips * cores <= work.batch_samples]
     if not len(counts):
-        return Cannot(f"{shape.chips} chips a machine leave no number within limits.chip_count and the batch", passed=COUNT)
+        return no_count(question, shape.chips, work.batch_samples)
     asks = trained(ask, shape, counts.tolist())
     if isinstance(asks, Cannot):
         return asks

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from chipwise.planner.fleet import Shape, linked
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
+from chipwise.planner.reasons import HoldsTooLittle, NeedsNetwork
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.samples import ROOM, Sampled, shared_tables
-from chipwise.units import GIB
 
 STATES = (
     "Adam's 16 bytes are counted for every entry of the tables in training; row-wise optimisers, as many recommenders have, "
@@ -29,9 +29,7 @@ def lacking(ask: Sampled) -> Cannot | None:
     if needed <= room:
         return None
     over = f" a chip with its tables over {ask.table_ways:g}" if ask.table_ways > 1 else ""
-    return Cannot(
-        f"{ask.model} takes {needed / GIB:.3g} GiB{over}, {ask.part.name} has room for {room / GIB:.3g}", needed / room, MEMORY
-    )
+    return Cannot(HoldsTooLittle(ask.part.name, room, needed, f"{ask.model}{over}"), needed / room, MEMORY)
 
 
 def held(ask: Sampled, chips: int) -> Sampled | Cannot:
@@ -57,7 +55,7 @@ def trained(ask: Sampled, shape: Shape, machines: Sequence[float]) -> list[Sampl
         if not ask.tables or many == 1 or _joined(ask, shape, many)
     ]
     if not spread:
-        return Cannot("its tables are split over all chips, and the network between its machines is not stated", passed=COUNT)
+        return Cannot(NeedsNetwork(), passed=COUNT)
     fitting = [one for one in spread if one.fits(1.0)]
     if fitting:
         return fitting

@@ -25,9 +25,11 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_of,
     machine_counts,
+    no_count,
     plan_ways,
     worthwhile,
 )
+from chipwise.planner.reasons import LacksFabric, NeedsChips, NoCodec, NoFabric, TooSlow
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import CircuitSplit, Streams
 from chipwise.units import HOUR
@@ -63,7 +65,7 @@ def _busy(ground: Ground, work: Transcode, at: int) -> Terms | Cannot:
     if not np.isfinite(each.total[0]):
         formats = f"{source.codec} to {', '.join(dict.fromkeys(out.codec for out in outputs))}"
         have = f"encoders: {media.encoders[0]:g}, decoders: {media.decoders[0]:g}"
-        return Cannot(f"{chip.name} has no engines for {formats} ({have})", passed=FORMAT)
+        return Cannot(NoCodec(chip.name, formats, have), passed=FORMAT)
     return each if part.kind == "cpu" else each.times(1.0 / shape.share)  # a slice has its share of the engines' time
 
 
@@ -76,7 +78,7 @@ def _live(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
     machines = math.ceil(chips / shape.chips)
     limit = question.work.limits.chip_count.max
     if limit is not None and machines * shape.chips > limit:
-        return Cannot(f"{streams:g} streams keep {chips:g} {shape.part} busy, above the {limit} allowed", chips / limit, COUNT)
+        return Cannot(NeedsChips(machines * shape.chips, limit), machines * shape.chips / limit, COUNT)
     month = question.month_s
     carried = float(transcode.streams_per_chip(each)[0])
     return [
@@ -108,7 +110,7 @@ def _archive(question: Question, ground: Ground, work: Transcode, at: int) -> Wa
     chips = ground.fleet.shapes[at].chips
     counts = machine_counts(question, chips)
     if not len(counts):
-        return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+        return no_count(question, chips)
     terms = transcode.archive(each, work.duration or 1.0, counts * chips)
     return [
         Way(
@@ -139,18 +141,17 @@ def plan_stream(question: Question, work: Stream) -> Plan:
     def ways_of(at: int) -> Ways:
         shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
         if shape.chip not in rows:
-            return Cannot(f"holds no chain of circuits; FPGAs do: {', '.join(rows)}")
+            return Cannot(NoFabric(tuple(rows)))
         flow = fpga.flow(work, fpga.Fabric.of([rows[shape.chip]]), operators)
         shares = {name: float(getattr(flow.fit, name)[0]) for name in ("luts", "dsps", "memory")}
         fullest = max(shares, key=lambda name: shares[name])
         if shares[fullest] > 1:
-            told = f"takes {shares[fullest]:.0%} of the {fullest} that the shell and routing leave of {part.name}"
-            return Cannot(f"the design does not fit: it {told}", shares[fullest], MEMORY)
+            return Cannot(LacksFabric(part.name, fullest, shares[fullest]), shares[fullest], MEMORY)
         took, least = float(flow.latency.total[0]), float(flow.latency.low[0])
         late = [(percentile, limit) for percentile, limit in stated if least > limit]
         if late:
-            told = f"a message takes {took * 1e6:.1f} us ({least * 1e6:.1f} at best)"
-            return Cannot(f"{told}, above p{late[0][0]:g} of {late[0][1] * 1e6:g} us", least / late[0][1], TIME)
+            percentile, limit = late[0]
+            return Cannot(TooSlow(f"latency p{percentile:g}", least, limit), least / limit, TIME)
         needed = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
         machines = math.ceil(needed / shape.chips)
         rate = 1.0 / float(flow.message.total[0]) * shape.chips

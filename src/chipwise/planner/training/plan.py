@@ -18,9 +18,9 @@ from chipwise.planner.limits import allowed
 from chipwise.planner.pricing import Checkpoint, Work, price, tally
 from chipwise.planner.rules import rules_of
 from chipwise.planner.training import search as learning
-from chipwise.planner.training.missing import memory_of_learning
+from chipwise.planner.training.missing import memory_of_learning, reason_of, unable
 from chipwise.planner.training.splits import LearningJob
-from chipwise.planner.values.plan import Counts, Plan
+from chipwise.planner.values.plan import Counts, Grounds, Plan
 from chipwise.planner.values.split import UNSPLIT
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.pairs import pairs_of
@@ -90,12 +90,11 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     notes = notes if pairs is None else (*notes, *pairs.notes)
     looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), limits)
     lacks = missing.none_offered(ok, rules, ground.fleet) or (
-        memory_of_learning(job, ways, looked)
-        if len(ways.shape)
-        else missing.no_way(ground.fleet, looked.shapes, job.precisions, limits)
+        memory_of_learning(job, ways, looked) if len(ways.shape) else missing.no_way(looked, job.precisions)
     )
-    unable = missing.unable(ground.fleet, shapes, ways.shape, ways.short, trains=True)
-    made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, unable)
+    grounds = Grounds(rules, lambda some: reason_of(job, replace(looked, shapes=some)))
+    reasons = unable(job, ways, looked)
+    made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, reasons, grounds)
     return replace(made, notes=(*made.notes, *notes))
 
 
