@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from chipwise.planner.values.split import Runs
-from chipwise.render.deployment import Deployment
-from chipwise.render.file import CannotRender
-from chipwise.render.targets.slurm import render
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.targets.slurm import render
 from deployments import NAMES, deployment
 from fixed_deployments import BATCH, CASES, HPC, TRAIN
 from slurm_cluster import Cluster, Missing, started

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from chipwise.catalog.load import load
 from chipwise.planner.values.split import DevicesPerPlace, GenerationSplit, Runs, Seats, TrainingSplit
-from chipwise.render.boot_images import boot_images
-from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Software, Volume
-from chipwise.render.joining import joining
-from chipwise.render.platforms import platforms
-from chipwise.render.software import images_for
+from chipwise.renderer.boot_images import boot_images
+from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Software, Volume
+from chipwise.renderer.joining import joining
+from chipwise.renderer.platforms import platforms
+from chipwise.renderer.software import images_for
 from chipwise.units import GB, GIB, HOUR
 
 _LABELS = {"owner": "mara.lindqvist", "team": "language", "project": "legal-assistant", "cost_center": "4711"}

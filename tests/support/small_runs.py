@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.planner.values.split import UNSPLIT
-from chipwise.render.deployment import Deployment, Form, Node
-from chipwise.render.platforms import platforms
+from chipwise.renderer.deployment import Deployment, Form, Node
+from chipwise.renderer.platforms import platforms
 from chipwise.units import GIB
 from deployments import session
 

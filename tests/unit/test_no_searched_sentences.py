@@ -25,7 +25,7 @@ PARSED = {
     ("planner/quotas.py", "row.families.partition(' (')"),
     ("planner/explain/words.py", "unit.startswith('million ')"),  # units of a price
     ("planner/explain/words.py", "one.unit.startswith('million ')"),
-    ("render/joining.py", "row.requires.startswith('NVIDIA driver')"),  # a column of the table of software
+    ("renderer/joining.py", "row.requires.startswith('NVIDIA driver')"),  # a column of the table of software
 }
 
 

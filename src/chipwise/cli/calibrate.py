@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from chipwise.api.measure.calibrate import Calibration
     from chipwise.api.session.calibration import Stored
-    from chipwise.calibrate.own import OwnFactors, Trial
+    from chipwise.calibration.own import OwnFactors, Trial
 
 _SHOWN = 12
 

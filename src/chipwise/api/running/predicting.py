@@ -18,7 +18,7 @@ from chipwise.api.session.wiring import Session
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import ChipwiseError
-from chipwise.run.job import Needs, Spec, Where, Work
+from chipwise.runner.job import Needs, Spec, Where, Work
 from chipwise.workload.kinds import Batch, Common, Hpc, Learning, Render, Transcode
 
 if TYPE_CHECKING:

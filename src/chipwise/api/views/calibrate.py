@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.api.measure.calibrate import Calibration
 from chipwise.api.session.calibration import Stored
-from chipwise.calibrate.own import OwnFactors, Trial
+from chipwise.calibration.own import OwnFactors, Trial
 
 View = dict[str, Any]
 
