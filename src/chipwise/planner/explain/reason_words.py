@@ -100,7 +100,7 @@ def _limit(reason: r.Limit) -> str:
             names = " and ".join(name for name, _ in stages)
             return f"{names} can run at the same time, which {words(quota)} ({each})"
         case r.NoPrice(name):
-            return f"nobody states what {name} costs"
+            return f"the price of {name} is not published"
         case r.NotAtTheEdge():
             return "stands elsewhere; limits.where asks for the edge"
         case r.OverPower(name, watts, limit_w):
