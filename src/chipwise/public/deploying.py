@@ -102,7 +102,7 @@ class DeployVerbs(Opened):
 
         audited = audit_texts(path.items()) if isinstance(path, Files) else ask(str(path))
         if not audited.looked_at and not audited.findings:
-            reason = f" Passed over: {'; '.join(audited.passed_over[:3])}." if audited.passed_over else ""
+            reason = f" Skipped: {'; '.join(audited.passed_over[:3])}." if audited.passed_over else ""
             raise BadInput(
                 f"There is nothing in it that we know.{reason}",
                 remedy="YAML, Terraform, Dockerfiles and Compose files are read.",

@@ -34,7 +34,7 @@ class UpkeepVerbs(JobVerbs):
         names = [job.id if isinstance(job, Job) else job for job in jobs]
         if damaged:
             if older_than is not None or checkpoints:
-                raise BadInput("damaged stands alone.", remedy="Name the jobs, and forget what they left afterwards.")
+                raise BadInput("damaged takes no jobs.", remedy="Name the jobs, and forget what they left afterwards.")
             given_up = giving_up.give_up(self.api, names, dry_run=dry_run)
             return Table({"id": one.damaged.id, "told": one.instead or one.damaged.sentence} for one in given_up)
         older_s = None if older_than is None else parse_seconds(older_than)
