@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     rate = _DEFAULT.rate
     pack = _DEFAULT.pack
     tco = _DEFAULT.tco
+    init = _DEFAULT.init
     predict = _DEFAULT.predict
     fits = _DEFAULT.fits
     render = _DEFAULT.render
@@ -126,6 +127,7 @@ _VERBS = (
     "catalog_status",
     "catalog_show",
     # What to take
+    "init",
     "check",
     "plan",
     "compare",
@@ -282,6 +284,7 @@ __all__ = [
     "find_job",
     "fits",
     "forget",
+    "init",
     "jobs",
     "logs",
     "machines",

@@ -82,6 +82,15 @@ class DeployVerbs(Opened):
         source = read_workload(workload, limits=LimitOptions(fields=limits))
         return rendered(self, source, targets, environment=environment, objective=objective, choice=choice, stage=stage)
 
+    def init(self, kind: str = "serve") -> str:
+        """A workload file of a kind with comments, as text to change and then plan: serve, train, finetune, batch, ...
+
+        >>> Path("workload.yaml").write_text(cw.init("finetune"))
+        """
+        from chipwise.api import templates
+
+        return templates.text(kind)
+
     def targets(self) -> dict[str, str]:
         """What `render` can write for, and what each of them expresses.
 

@@ -157,7 +157,7 @@ class MeasureVerbs(Opened):
         from chipwise.api.measure.score import score as ask
 
         if leave_out not in (None, "group", "configuration", "chip"):
-            raise BadInput(f"leave_out={leave_out!r} is not a way to leave rows out.", remedy="Take group, configuration or chip.")
+            raise BadInput(f"leave_out={leave_out!r} is not known.", remedy="Take group, configuration or chip.")
         if folds is not None and leave_out is None:
             raise BadInput("folds says how leave_out fits.", remedy="Add leave_out.")
         scored = ask(self.api, str(path), None, Ask(leave_out, folds, own), _quiet)

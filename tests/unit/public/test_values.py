@@ -180,7 +180,7 @@ def test_an_estimate_keeps_its_terms(session: cw.Session) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({}, "serve, train and finetune"),
+        ({}, "serve, train, finetune or batch"),
         ({"serve": True, "rps": 5}, "input, output is needed"),
         ({"serve": True, "train": True}, "exclude each other"),
     ],
