@@ -32,7 +32,7 @@ def estimate_view(found: Estimate, unit: str, row: int = 0) -> View:
         "low": _at(found.low, row),
         "high": _at(found.high, row),
         "unit": unit,
-        "provenance": found.provenance.at(row),
+        "provenance": found.provenance.name_at(row),
         "terms_s": {name: seconds for name, seconds in terms.items() if seconds > 1e-6 * total},
     }
 
@@ -56,7 +56,7 @@ def fit_view(fit: Fit, row: int = 0) -> View:
         "bytes_after_change": None if fine else _at(fit.changed_bytes, row),
         "tried": [
             {"change": one.name, "bytes_per_chip": _at(one.bytes_per_chip, row), "fits": bool(np.atleast_1d(one.fits)[row])}
-            for one in fit.tried
+            for one in fit.attempts
         ],
     }
 
@@ -78,9 +78,9 @@ def trained_view(found: Trained, row: int = 0) -> View:
     return {
         "task": "train",
         "model": found.model,
-        "chip": found.ask.hardware.part.at(row),
+        "chip": found.ask.hardware.part.name_at(row),
         "chips": chips,
-        "framework": (found.ask.framework or usual_framework(found.ask)).at(row),
+        "framework": (found.ask.framework or usual_framework(found.ask)).name_at(row),
         "setup": {
             "precision": setup.precision.texts()[0],
             "method": setup.method.texts()[0],
@@ -127,7 +127,7 @@ def served_view(found: Served, row: int = 0, shares: tuple[float, ...] = (0.5, 0
     return {
         "task": "serve",
         "model": found.model,
-        "chip": ask.hardware.part.at(row),
+        "chip": ask.hardware.part.name_at(row),
         "chips": chips,
         "replicas": _at(ask.replicas, row),
         "engine": setup.engine.texts()[0],

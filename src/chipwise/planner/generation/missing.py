@@ -111,7 +111,7 @@ def _goal(name: str, share: float, seconds: float) -> str:
 
 def _replica(rows: Serving, at: int, looked: Searched) -> str:
     part = looked.fleet.shapes[rows.shape[at]].part
-    return f"{rows.tp[at] * rows.pp[at]:g} x {part} in {rows.precision.at(at)}"
+    return f"{rows.tp[at] * rows.pp[at]:g} x {part} in {rows.precision.name_at(at)}"
 
 
 def beyond(job: ServingJob, rows: Serving, fleet: Fleet, most_chips: int) -> dict[int, str]:

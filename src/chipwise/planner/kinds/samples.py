@@ -263,7 +263,7 @@ def plan_learning(question: Question, work: Learning) -> Plan:
                 one.precision,
                 {"dp": int(one.chips), "batch": int(size)} | split_of(one),
                 sum(one.memory(size).values()) / one.part.memory_bytes,
-                found.provenance.at(first[at] + row) if one.alike else FORMULA,
+                found.provenance.name_at(first[at] + row) if one.alike else FORMULA,
             )
             for row, (one, size) in enumerate(mine[: worthwhile(question, seconds)])
         ]
