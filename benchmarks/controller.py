@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from chipwise.adapters.engines.simulated import Simulated
-from chipwise.adapters.simulation.world import Program, World
+from chipwise.adapters.engines.simulated.engine import Simulated
+from chipwise.adapters.engines.simulated.world import Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.api.running.simulate import simulate
 from chipwise.run.engine import Room, Seen, Sight, State

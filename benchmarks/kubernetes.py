@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from chipwise.adapters.engines.kubernetes import Config, Kubernetes, connect
+from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.adapters.stores.record import connect as open_record
 from chipwise.run.job import Phase, Spec
 from chipwise.run.loop import Controller

@@ -57,7 +57,7 @@ def _figures(session: Session, home: Path) -> Iterator[Figure]:
         for _ in range(JOBS):
             submitting.submit(held.record, [(submitting.new_id(spec.name), spec)])
         yield Figure("local_submit", JOBS / (time.perf_counter() - start), "1/s", {"min": 500.0})
-        controller = Controller(held.record, place.local_engine(session), "bench", held.rules)
+        controller = Controller(held.record, place.engine_here(session), "bench", held.rules)
         took = [_turn(controller) for _ in range(12)]
         yield Figure("local_controller_longest_turn_cpu", max(took), "s", {"max": 0.1})
         yield Figure("local_controller_usual_turn_cpu", statistics.median(took), "s", {"max": 0.1})

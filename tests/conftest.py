@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from effort import cases
+
 # Machines are noisy: a law is not broken because a neighbour was busy.
-settings.register_profile("chipwise", deadline=None)
+settings.register_profile("chipwise", deadline=None, max_examples=cases(100))
 settings.load_profile("chipwise")
 
 
@@ -95,13 +97,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Who wants no slow proofs need not import them either."""
-    return True if collection_path == SLOW and config.option.markexpr == "not e2e" else None
+    return True if collection_path == SLOW and "not e2e" in config.option.markexpr else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A file of that folder that forgot its mark would otherwise run nowhere."""
+    """A file of that folder that forgot its mark would otherwise run nowhere; what chance decides is run longer there."""
     if item.path.is_relative_to(SLOW):
         item.add_marker("e2e")
+    if _by_chance(item):
+        item.add_marker("chance")
+
+
+def _by_chance(item: pytest.Item) -> bool:
+    """A law tried on drawn values, or a case that a seed makes."""
+    drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return drawn or "seed" in getattr(getattr(item, "callspec", None), "params", ())
 
 
 @pytest.hookimpl(trylast=True)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from chipwise.adapters.supervising import folder, processes
+from chipwise.adapters.engines.local import folder, processes
 from chipwise.api.running import asking, controlling, submitting
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session

@@ -1,10 +1,12 @@
-"""The contract that every engine keeps. A new file in `adapters/engines/` is found here by itself, and needs a harness."""
+"""The contract that every engine keeps. A new folder in `adapters/engines/` is found here by itself, and needs a harness."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +15,7 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from chipwise.adapters import engines
+from chipwise.run.abilities import Named, RunsHere
 from chipwise.run.engine import Clear, End, Leave, Sight, Start, State
 from chipwise.run.events import Ended, Placed, Submitted, after, first
 from chipwise.run.job import Attempt, Job, Outcome, Phase, Spec, Where
@@ -20,6 +23,7 @@ from chipwise.run.recovery import LEFT
 from engine_harness import Harness, folder_of
 
 NAMES = [module.name for module in pkgutil.iter_modules(engines.__path__)]
+ROOT = Path(__file__).parents[2]
 OVER = (State.EXITED, State.LOST, State.ABSENT)
 
 
@@ -55,7 +59,7 @@ def test_every_engine_has_a_harness(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_engine_that_is_left_out_here_is_proven_elsewhere_by_the_same_suite(name: str) -> None:
     if (elsewhere := getattr(_module(name), "PROVEN_IN", None)) is not None:
-        assert Path(__file__).name in (Path(__file__).parents[2] / elsewhere).read_text()
+        assert Path(__file__).name in (ROOT / elsewhere).read_text()
 
 
 def placed(bench: Harness, behaviour: str, id: str = "j1") -> Job:
@@ -87,10 +91,29 @@ def over(bench: Harness, job: Job) -> Sight:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_engine_file_defines_connect_with_one_argument(name: str) -> None:
-    module = importlib.import_module(f"{engines.__name__}.{name}")
-    assert list(inspect.signature(module.connect).parameters) == ["config"]
-    assert module.__doc__
+def test_an_engine_is_a_folder_that_says_what_it_is_and_how_to_connect(name: str) -> None:
+    package = importlib.import_module(f"{engines.__name__}.{name}")
+    assert list(inspect.signature(package.connect).parameters) == ["config"]
+    assert package.__doc__
+    assert (ROOT / package.TRAITS.page).is_file()
+    assert isinstance(package, RunsHere | Named) is not package.TRAITS.plays
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_of_an_engine_knows_its_parts_by_where_they_lie(name: str) -> None:
+    """So that a copy of it is another engine, and not a second door to the same."""
+    for path in (Path(engines.__path__[0]) / name).rglob("*.py"):
+        assert "adapters.engines" not in path.read_text(), path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_an_engine_says_of_itself_takes_no_sdk(name: str) -> None:
+    code = (
+        f"import sys; from chipwise.api.running import installed; installed.traits({name!r}); installed.choices()\n"
+        "print([one for one in ('pydantic', 'lightkube', 'boto3', 'botocore', 'psutil', 'httpx') if one in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 def test_an_engine_has_the_name_that_the_user_types_and_a_place(bench: Harness) -> None:

@@ -14,12 +14,11 @@ from types import ModuleType
 import pytest
 
 from chipwise.adapters import feeds
-from chipwise.catalog.feed import FeedSettings
+from chipwise.catalog.feed import FeedSettings, Imports
 from chipwise.errors import ChipwiseError, MissingExtra
 
 NAMES = [module.name for module in pkgutil.iter_modules(feeds.__path__)]
 SDKS = ("boto3", "botocore", "httpx", "google", "azure", "requests")
-EXTRAS = {"aws": "aws", "azure": "azure", "gcp": "gcp"}  # feeds that need an SDK, and the extra that brings it
 
 
 def quiet(done: int, total: int | None, what: str) -> None:
@@ -61,6 +60,13 @@ def test_a_feed_says_what_it_is_for_and_its_options(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_feed_reads_files_or_asks_a_provider(name: str) -> None:
+    module = load(name)
+    assert isinstance(module, Imports) is ("path" in module.OPTIONS)
+    assert set(getattr(module, "ENVIRONMENT", {})) <= set(module.OPTIONS)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_feed_refuses_an_option_it_does_not_know(name: str) -> None:
     settings = FeedSettings(date(2026, 11, 15), options={"no_such_option": "1"})
     with pytest.raises(ChipwiseError, match="no_such_option"):
@@ -76,10 +82,10 @@ def test_a_feed_imports_without_its_sdk_and_then_names_the_extra(name: str) -> N
         module.fetch(FeedSettings(date(2026, 11, 15)), quiet)
     error = caught.value
     assert error.remedy
-    assert isinstance(error, MissingExtra) or name not in EXTRAS
+    needed = getattr(module, "EXTRA", None)
+    assert (error.extra if isinstance(error, MissingExtra) else None) == needed
     if isinstance(error, MissingExtra):
         assert error.extra in extras
-        assert EXTRAS.get(name, error.extra) == error.extra
         assert f"pip install 'chipwise[{error.extra}]'" in str(error)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.adapters.engines.simulated import Simulated
-from chipwise.adapters.simulation.world import Program, World
+from chipwise.adapters.engines.simulated.engine import Simulated
+from chipwise.adapters.engines.simulated.world import Program, World
 from chipwise.adapters.stores.record import connect
 from chipwise.run.events import Begun, Over, Placed, Told, Wished
 from chipwise.run.job import Job, Needs, Phase, Spec, Where, Wish

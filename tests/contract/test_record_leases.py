@@ -12,6 +12,7 @@ from chipwise.errors import BadInput
 from chipwise.run.events import Told
 from chipwise.run.job import Job, Spec
 from chipwise.run.record import Change, Deposed, Lease, Record, Stale
+from effort import cases
 
 _ids = itertools.count()
 
@@ -89,7 +90,7 @@ STEPS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=15)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=cases(15))
 @given(STEPS)
 def test_with_any_clocks_at_most_one_lease_can_write_and_epochs_only_grow(
     record: Record, steps: list[tuple[str, float, float, bool]]

@@ -16,10 +16,11 @@ from chipwise.run.events import Begun, Ended, Event, Impossible, Measured, Over,
 from chipwise.run.events import first as first_of
 from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
 from chipwise.run.record import Change, Happened, Record, Stale, Wanted
+from effort import cases
 
 SPEC = Spec(("python", "train.py"), "train", place="here", owner="alice", team="vision", project="p", needs=Needs(1, 4))
 _ids = itertools.count()
-shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=25)
+shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=cases(25))
 
 
 def submitted(record: Record, *ids: str, at: float = 1.0, spec: Spec = SPEC) -> list[Job]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 
 import pytest
 
-from chipwise.workload.model.registry import DATA, find, key, load
+from chipwise.workload.model.registry import DATA, Model, find, key, load
 from chipwise.workload.model.rows import read_csv
 from chipwise.workload.model.shape import DecoderShape, DiffusionShape
 
@@ -15,40 +16,38 @@ NAMES = load().names
 TOLERANCE = 0.01
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_computed_count_is_within_one_percent_of_the_published_one(name: str) -> None:
-    model = load().model(name)
-
-    assert model.published_parameters is not None
-    assert abs(model.shape.parameters - model.published_parameters) <= TOLERANCE * model.published_parameters
+def failing(law: Callable[[Model], bool]) -> list[str]:
+    """All rows that break it, in one go."""
+    return [model.name for model in load() if not law(model)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_row_says_what_it_is_and_where_it_comes_from(name: str) -> None:
-    model = load().model(name)
+def test_the_computed_count_is_within_one_percent_of_the_published_one() -> None:
+    def holds(model: Model) -> bool:
+        published = model.published_parameters
+        return published is not None and abs(model.shape.parameters - published) <= TOLERANCE * published
 
-    assert model.family
-    assert model.source.startswith(("https://", "torchvision", "MLPerf")) or "arXiv" in model.source
-    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", model.as_of)
-    assert model.year is not None
-    assert 2015 <= model.year <= 2026
-    assert model.context is None or model.context >= 77
+    assert failing(holds) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_name_and_alias_finds_its_own_row(name: str) -> None:
-    model = load().model(name)
+def test_a_row_says_what_it_is_and_where_it_comes_from() -> None:
+    sources = ("https://", "torchvision", "MLPerf")
+    assert failing(lambda model: bool(model.family)) == []
+    assert failing(lambda model: model.source.startswith(sources) or "arXiv" in model.source) == []
+    assert failing(lambda model: re.fullmatch(r"\d{4}-\d{2}-\d{2}", model.as_of) is not None) == []
+    assert failing(lambda model: model.year is not None and 2015 <= model.year <= 2026) == []
+    assert failing(lambda model: model.context is None or model.context >= 77) == []
 
-    assert {find(alias).name for alias in (model.name, *model.aliases)} == {model.name}
+
+def test_every_name_and_alias_finds_its_own_row() -> None:
+    assert failing(lambda model: {find(alias).name for alias in (model.name, *model.aliases)} == {model.name}) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_active_parameters_are_never_more_than_all(name: str) -> None:
-    shape = load().model(name).shape
+def test_active_parameters_are_never_more_than_all() -> None:
+    def dense(model: Model) -> bool:
+        return isinstance(model.shape, DecoderShape) and model.shape.experts is None
 
-    assert 0 < shape.active_parameters <= shape.parameters
-    if isinstance(shape, DecoderShape) and shape.experts is None:
-        assert shape.active_parameters == shape.parameters
+    assert failing(lambda model: 0 < model.shape.active_parameters <= model.shape.parameters) == []
+    assert failing(lambda model: not dense(model) or model.shape.active_parameters == model.shape.parameters) == []
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if isinstance(load().model(name).shape, DiffusionShape)])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from command import Chipwise
 from kube import control_plane, karpenter, kueue
 from kube.control_plane import Cluster
 from kube.process_kubelet import ProcessKubelet, process_kubelet
@@ -17,6 +18,12 @@ from kube.user import User, user_of
 
 RUNNING = pytest.StashKey[Cluster]()
 StartKarpenter = Callable[[Sequence[karpenter.MachineType]], None]
+
+
+@pytest.fixture
+def chipwise(tmp_path: Path) -> Chipwise:
+    (tmp_path / "config" / "catalog").mkdir(parents=True)
+    return Chipwise(tmp_path)
 
 
 @pytest.fixture(scope="session")

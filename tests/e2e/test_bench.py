@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from chipwise.adapters.supervising import processes
+from chipwise.adapters.engines.local import processes
 from own_machine import CPUS, OWN
 from run_machine import CHIPWISE, clear
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chipwise.adapters.kube.plain import command_objects
+from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.catalog.offer import Purchase
 from chipwise.render.cluster.work import work
 from chipwise.render.deployment import Deployment

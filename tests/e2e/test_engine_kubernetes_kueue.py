@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.adapters.kube.plain import command_objects
+from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.errors import BadInput
 from chipwise.run.job import Needs, Phase, Spec
 from kube import kubelet

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chipwise.adapters.engines.kubernetes import Config, Kubernetes, connect
+from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.errors import NotFound
 from chipwise.run.engine import Clear, Leave, Start, State
 from engines.kubernetes import job_object

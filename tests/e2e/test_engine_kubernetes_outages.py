@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.adapters.engines.kubernetes import Config, Kubernetes, connect
-from chipwise.adapters.kube.kinds import JOB, POD
+from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
+from chipwise.adapters.engines.kubernetes.kinds import JOB, POD
 from chipwise.errors import TryLater
 from chipwise.run.engine import Start, State
 from chipwise.run.job import Job, Phase

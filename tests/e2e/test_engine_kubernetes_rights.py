@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chipwise.adapters.engines.kubernetes import Config, Kubernetes, connect
-from chipwise.adapters.kube import rights
-from chipwise.adapters.kube.kinds import CLUSTER_QUEUE, JOB, NODE
+from chipwise.adapters.engines.kubernetes import rights
+from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
+from chipwise.adapters.engines.kubernetes.kinds import CLUSTER_QUEUE, JOB, NODE
 from chipwise.errors import BadInput, NotAllowed, NotFound
 from chipwise.run.engine import Clear, End, Leave, Start, State
 from chipwise.run.job import Job, Phase

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from chipwise.adapters.engines.kubernetes import Config, Kubernetes, connect
-from chipwise.adapters.kube import gate
-from chipwise.adapters.kube.connection import Connection
+from chipwise.adapters.engines.kubernetes import gate
+from chipwise.adapters.engines.kubernetes.connection import Connection
+from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.errors import TryLater
 from chipwise.run.engine import Clear, Leave, Start, State
 from engines.kubernetes import job_object

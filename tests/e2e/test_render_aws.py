@@ -28,6 +28,7 @@ pytest.importorskip("moto")
 pytestmark = pytest.mark.e2e
 
 ON_AWS = "clouds=[aws]"
+OLD = "ml.g4dn.xlarge"  # moto knows the machine types of some years ago only
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,12 @@ def written(folder: Path, name: str, planned: Deployment) -> Path:
     for file in target(name).render(planned):
         (folder / file.path).write_text(file.text)
     return folder
+
+
+def changed(script: Path, **values: object) -> None:
+    """Other settings beside a program."""
+    path = script.with_suffix(".json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
 def alive(aws: Aws, region: str) -> list[Any]:
@@ -155,7 +162,7 @@ class TestEc2:
 
     def test_independent_machines_take_what_there_is_from_each(self, aws: Aws, tmp_path: Path) -> None:
         few = written(tmp_path, "ec2", BATCH) / "launch.py"
-        few.write_text(few.read_text().replace("MACHINES = 512", "MACHINES = 3"))
+        changed(few, MACHINES=3)
         aws.refuse = lambda action, form: (
             "InsufficientInstanceCapacity"
             if action == "RunInstances" and form["InstanceType"] == BATCH.node.machine and "DryRun" not in form
@@ -272,12 +279,9 @@ class TestSageMaker:
     def test_an_endpoint_comes_up_scales_and_goes(self, aws: Aws, tmp_path: Path, mode: str) -> None:
         region = SERVE.node.region
         for file in endpoint(SERVE, mode, ""):
-            # moto knows the machine types of some years ago only.
-            old = file.text.replace(f'"ml.{SERVE.node.machine}"', '"ml.g4dn.xlarge"').replace(
-                "MEMORY_MB = None", "MEMORY_MB = 2048"
-            )
-            (tmp_path / file.path).write_text(old)
+            (tmp_path / file.path).write_text(file.text)
         script = tmp_path / "sagemaker_endpoint.py"
+        changed(script, MACHINE=OLD, MEMORY_MB=2048)
         done = aws.run(script, "--role", role(aws), "--image", ECR, "--bucket", "s3://bucket/run", "--up")
         assert done.returncode == 0, done.stderr
         client, scaling = aws.client("sagemaker", region), aws.client("application-autoscaling", region)
@@ -298,7 +302,7 @@ class TestSageMaker:
     def test_an_endpoint_that_does_not_come_up_is_removed(self, aws: Aws, tmp_path: Path) -> None:
         aws.refuse = lambda action, form: "ResourceLimitExceeded" if action == "CreateEndpoint" else None
         script = written(tmp_path, "sagemaker", SERVE) / "sagemaker_endpoint.py"
-        script.write_text(script.read_text().replace(f'"ml.{SERVE.node.machine}"', '"ml.g4dn.xlarge"'))
+        changed(script, MACHINE=OLD)
         done = aws.run(script, "--role", role(aws), "--image", ECR, "--up")
         assert (done.returncode, "ResourceLimitExceeded" in done.stderr) == (2, True), done.stderr
         client = aws.client("sagemaker", SERVE.node.region)

@@ -7,6 +7,7 @@ capacity is answered by the small server before moto (`Aws.refuse`).
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -77,9 +78,8 @@ class Launch:
         for file in target("ec2").render(planned):
             text = file.text
             for name, value in changes.items() if file.path == "launch.py" else ():
-                text = "".join(
-                    f"{name} = {value}\n" if line.startswith(f"{name} = ") else line for line in text.splitlines(keepends=True)
-                )
+                text, many = re.subn(rf"^{name} = .*$", f"{name} = {value}", text, flags=re.MULTILINE)
+                assert many == 1, name
             (folder / file.path).write_text(text)
         self.words = self.options() if planned.volumes and planned.software.port is None else ["--open-to", "10.0.0.0/8"]
         self.log, self.processes = folder / "told.txt", list[subprocess.Popen[bytes]]()
@@ -136,7 +136,7 @@ class Launch:
 
     def finish(self, one: Mapping[str, Any], status: int) -> None:
         """What start.sh leaves, and then a shutdown from within."""
-        s3, key = self.aws.client("s3", "us-east-1"), f"run/logs/machine-{rank(one)}.status"
+        s3, key = self.aws.client("s3", "us-east-1"), f"run/logs/machine-{rank(one)}/status"
         s3.put_object(Bucket="kept", Key=key, Body=f"{one['InstanceId']} {status}\n".encode())
         self.lose(one["InstanceId"], "by itself")
 

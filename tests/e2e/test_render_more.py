@@ -166,7 +166,8 @@ def test_a_script_starts_its_engine_with_the_plans_flags(to: str, called: str, t
 def test_mlflow_holds_predicted_and_measured_beside_each_other(tmp_path: Path) -> None:
     python = place("mlflow")
     path = tmp_path / "track.py"
-    path.write_text(rendered("train fixed", "mlflow")["track.py"], encoding="utf-8")
+    for name, text in rendered("train fixed", "mlflow").items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     store = {"MLFLOW_TRACKING_URI": f"file:{tmp_path / 'runs'}", "MLFLOW_ALLOW_FILE_STORE": "true"}
     settings = {**os.environ, **store}
     for words, code in (

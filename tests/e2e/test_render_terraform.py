@@ -133,7 +133,7 @@ def test_a_spot_job_over_two_machines_is_made_and_goes_away(aws: Aws, tmp_path: 
     mix = found[0]["MixedInstancesPolicy"]
     assert mix["InstancesDistribution"]["OnDemandPercentageAboveBaseCapacity"] == 0
     assert mix["InstancesDistribution"]["SpotAllocationStrategy"] == "price-capacity-optimized"
-    ranks = {tag["Value"] for group in found for tag in group["Tags"] if tag["Key"] == "chipwise-rank"}
+    ranks = {tag["Value"] for group in found for tag in group["Tags"] if tag["Key"] == "chipwise-first-rank"}
     assert ranks == {"0", "1"}
 
     (template,) = ec2.describe_launch_template_versions(Versions=["$Latest"])["LaunchTemplateVersions"]
@@ -175,7 +175,7 @@ def test_machines_on_demand_are_made_by_number(aws: Aws, tmp_path: Path) -> None
     applied(aws, "hpc", tmp_path, {"subnet_ids": subnets(aws, region)})
     reservations = aws.client("ec2", region).describe_instances()["Reservations"]
     tags = [{tag["Key"]: tag["Value"] for tag in one["Tags"]} for each in reservations for one in each["Instances"]]
-    assert sorted(one["chipwise-rank"] for one in tags) == ["0", "1", "2", "3"]
+    assert sorted(one["chipwise-first-rank"] for one in tags) == ["0", "1", "2", "3"]
     assert {one["team"] for one in tags} == {"aerodynamics"}
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chipwise.adapters.supervising import folder, processes
+from chipwise.adapters.engines.local import folder, processes
 from chipwise.api.running import place, submitting
 from chipwise.api.session import wiring
 from chipwise.run.events import Placed
@@ -34,7 +34,7 @@ class Machine:
     def __init__(self, home: Path) -> None:
         self.home, self.session = home, wiring.open_session()
         self.record: Record = place.open_record(self.session)
-        self.engine = place.local_engine(self.session)
+        self.engine = place.engine_here(self.session)
         self.controllers: list[subprocess.Popen[bytes]] = []
 
     def awake(self) -> None:

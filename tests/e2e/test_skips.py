@@ -21,7 +21,7 @@ ODD_FILE = 'import pytest\npytest.importorskip("no_such_module")\ndef test_one()
 def test_a_skip_that_is_not_allowed_fails_the_run(tmp_path: Path, how: str, text: str, code: int) -> None:
     for name in ("conftest.py", "allowed_skips.txt"):
         shutil.copy(TESTS / name, tmp_path)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS / 'support'}\n")
     (tmp_path / "test_fine.py").write_text("def test_fine(): pass\n")
     (tmp_path / "test_skipped.py").write_text(text)
     words = [sys.executable, "-m", "pytest", how, "--dist", "loadfile", "--no-other-skips", "-p", "no:cacheprovider"]

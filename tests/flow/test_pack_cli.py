@@ -9,6 +9,8 @@ import pytest
 
 from chipwise.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("small_catalog")
+
 FILE = """kind: serve
 name: {name}
 model: llama-3.2-1b

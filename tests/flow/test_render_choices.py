@@ -15,6 +15,8 @@ from chipwise.planner.values.mix import Member, Mix
 from chipwise.planner.values.plan import Plan
 from deployments import EXAMPLES, session
 
+pytestmark = pytest.mark.usefixtures("small_catalog")
+
 CHAT = """
 kind: serve
 name: little-chat

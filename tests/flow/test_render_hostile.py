@@ -4,10 +4,12 @@ nothing half, and what they write does no more than it says. Scripts are run her
 from __future__ import annotations
 
 import io
+import json
 import os
 import random
+import signal
 import subprocess
-from collections.abc import Iterator
+import sys
 from copy import deepcopy
 from datetime import date
 from itertools import pairwise
@@ -26,6 +28,8 @@ from chipwise.cli.main import main
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.quoting import kubernetes, shell
+
+pytestmark = pytest.mark.usefixtures("small_catalog")
 
 CANARY = "escaped"  # a file that appears where a text was run; `>` needs no program
 SERVE: dict[str, Any] = {
@@ -303,53 +307,64 @@ def test_kubernetes_gives_a_container_what_was_written(text: str) -> None:
     assert _expanded(kubernetes(text)) == text
 
 
+# Kills a copy of itself at the first operation, the second and so on, until one ends by itself; tells each time what is there.
 KILLED = """
-import os, signal, sys
+import json, os, signal, sys
 from pathlib import Path
 from chipwise.adapters.stores import whole_set
-left = [int(sys.argv[2])]
-def counted(call):
-    def wrapped(*given, **named):
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        left[0] -= 1
-        return call(*given, **named)
-    return wrapped
-for name in ("mkdir", "replace", "rename", "hardlink_to", "open"):
-    setattr(Path, name, counted(getattr(Path, name)))
-os.fsync = counted(os.fsync)
-whole_set.write(Path(sys.argv[1]), [("a", "new a" * 9, False), ("b/c", "new c" * 9, True)], sys.argv[3] == "force")
+
+def writer(folder, left, force):
+    def counted(call):
+        def wrapped(*given, **named):
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            return call(*given, **named)
+        return wrapped
+    for name in ("mkdir", "replace", "rename", "hardlink_to", "open"):
+        setattr(Path, name, counted(getattr(Path, name)))
+    os.fsync = counted(os.fsync)
+    whole_set.write(folder, [("a", "new a" * 9, False), ("b/c", "new c" * 9, True)], force)
+
+for at in range(40):
+    folder = Path(sys.argv[1]) if sys.argv[2] == "force" else Path(sys.argv[1]) / f"at-{at}"
+    child = os.fork()
+    if child == 0:
+        writer(folder, at, sys.argv[2] == "force")
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    found = {str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*") if one.is_file()}
+    print(json.dumps([status, found]), flush=True)
+    if status == 0:
+        break
 """
 
 
-def _killed(folder: Path, at: int, force: str) -> int:
-    words = [os.sys.executable, "-c", KILLED, str(folder), str(at), force]  # type: ignore[attr-defined]
-    return subprocess.run(words, capture_output=True, timeout=60, check=False).returncode
-
-
-def _steps(folder: Path, force: str) -> Iterator[int]:
-    for at in range(40):
-        code = _killed(folder / f"at-{at}", at, force) if force == "new" else _killed(folder, at, force)
-        yield at
-        if code == 0:
-            return
-    pytest.fail("it never ended by itself")
+def _killed(folder: Path, how: str) -> list[dict[str, str]]:
+    """What is there after each of the writers, of which only the last came to its end."""
+    words = [sys.executable, "-c", KILLED, str(folder), how]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [status for status, _ in told] == [signal.SIGKILL] * (len(told) - 1) + [0]
+    assert len(told) > 5
+    return [found for _, found in told]
 
 
 def test_a_writer_that_is_killed_has_written_all_or_nothing(tmp_path: Path) -> None:
-    for at in _steps(tmp_path, "new"):
-        out = tmp_path / f"at-{at}"
-        found = {str(one.relative_to(out)): one.read_text() for one in out.rglob("*") if one.is_file()}
-        assert found in ({}, {"a": "new a" * 9, "b/c": "new c" * 9})
+    whole = {"a": "new a" * 9, "b/c": "new c" * 9}
+    found = _killed(tmp_path, "new")
+    assert all(one in ({}, whole) for one in found)
+    assert found[-1] == whole
 
 
 def test_a_writer_that_is_killed_while_it_replaces_leaves_every_file_whole(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     for name in ("a", "b/c"):
         (tmp_path / name).write_text("old")
-    for _ in _steps(tmp_path, "force"):
-        assert (tmp_path / "a").read_text() in ("old", "new a" * 9)
-        assert (tmp_path / "b/c").read_text() in ("old", "new c" * 9)
+    for found in _killed(tmp_path, "force"):
+        assert found["a"] in ("old", "new a" * 9)
+        assert found["b/c"] in ("old", "new c" * 9)
 
 
 @pytest.mark.parametrize("out", ["file", "file/below", "dangling", "x" * 300])

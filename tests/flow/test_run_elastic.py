@@ -8,13 +8,14 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Loss, Pool, Program, World
+from chipwise.adapters.engines.simulated.world import Loss, Pool, Program, World
 from chipwise.api.running.simulate import Play, Played, played, simulate
 from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Leaving, Placed
 from chipwise.run.job import Job, Move, Needs, Outcome, Phase, Retry, Spec, Where, Why
 from chipwise.run.loop import Controller
 from chipwise.run.story import told
+from effort import cases
 from run_jobs import SPOT_A, SPOT_B, STAYS, Died, Fuse, MortalEngine, MortalRecord, shared_devices, spec, twice_at_once
 
 HOURLONG = Program(360, 10.0, 30)  # saves every five minutes
@@ -151,7 +152,7 @@ def test_a_lost_one_goes_on_with_what_others_left_of_its_gpus_and_says_so() -> N
     assert any("goes on with 1 of 4 GPUs: the other 3 are held by late" in one.reason for one in placed)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(40), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(-1, 1), st.booleans()), min_size=1, max_size=6),
     st.lists(st.tuples(st.floats(0, 20_000), st.sampled_from([0.0, 60.0])), max_size=5),
@@ -244,7 +245,7 @@ def test_at_whichever_moment_a_controller_dies_it_starts_with_two_and_ends_with_
         assert [len(attempt.devices) for attempt in job.attempts] == [2, 4], moment
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(40), deadline=None)
 @given(
     st.frozensets(st.integers(1, 150), max_size=15),
     st.lists(st.tuples(st.floats(0, 600), st.sampled_from([0.0, 15.0])), max_size=3),

@@ -9,6 +9,8 @@ import yaml
 
 from command import ROOT, Chipwise
 
+pytestmark = pytest.mark.usefixtures("small_catalog")
+
 TYPED = "kind: batch\nname: x\nmodel: llama-3.1-8b\nitems: 5\nprogram: {command: ['true']}\n"
 TRAIN = "examples/finetune/workload.yaml"
 
@@ -75,6 +77,11 @@ def test_a_bad_file_of_engines_is_told_with_its_field(chipwise: Chipwise, text: 
     assert "Traceback" not in done.err
 
 
+def test_what_only_plays_is_no_engine_for_a_job(chipwise: Chipwise) -> None:
+    done = chipwise("run", "--engine", "simulated", "--", "true")
+    assert (done.code, "Take --simulate, or one of local, ec2, kubernetes." in done.err) == (2, True)
+
+
 def test_a_stage_that_is_not_there_is_told(chipwise: Chipwise, tmp_path: Path) -> None:
     path = tmp_path / "work.yaml"
     path.write_text(TYPED)
@@ -108,21 +115,21 @@ def test_a_secret_of_this_machine_does_not_travel(chipwise: Chipwise) -> None:
     ],
 )
 def test_regions_may_be_told_in_one_list(chipwise: Chipwise, told: str, region: str, others: list[str]) -> None:
-    from chipwise.api.running.engines import OnEc2
+    from chipwise.adapters.engines.ec2.settings import Settings
 
-    fields = OnEc2.model_validate({**yaml.safe_load(f"{{{told}}}"), "keep": "s3://b/x"})
+    fields = Settings.model_validate({**yaml.safe_load(f"{{{told}}}"), "keep": "s3://b/x"})
     assert (fields.region, list(fields.regions)) == (region, others)
 
 
 def test_the_page_of_engines_tells_their_fields() -> None:
-    from chipwise.api.running.engines import OnKubernetes
+    from chipwise.adapters.engines.kubernetes.settings import Settings
 
     page = Path(ROOT / "docs/running/engines.md").read_text()
-    assert all(f"`{name}`" in page for name in OnKubernetes.model_fields)
+    assert all(f"`{name}`" in page for name in Settings.model_fields)
 
 
 def test_the_tutorial_of_ec2_tells_its_settings() -> None:
-    from chipwise.api.running.engines import OnEc2
+    from chipwise.adapters.engines.ec2.settings import Settings
 
     page = Path(ROOT / "docs/tutorial/run-on-ec2.md").read_text()
-    assert all(f"`{name}`" in page for name in OnEc2.model_fields if name != "endpoint_url")
+    assert all(f"`{name}`" in page for name in Settings.model_fields if name != "endpoint_url")

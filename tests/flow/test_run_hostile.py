@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.stores.record import connect
-from chipwise.api.running import engines
+from chipwise.api.running import engines, place
 from chipwise.api.running.place import rules
 from chipwise.api.running.submitting import secrets_of
 from chipwise.api.session.config import Config
@@ -118,7 +118,7 @@ def session_of(chipwise: Chipwise) -> Session:
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"place": 3}', '{"place": "x", "kind": ["ec2"]}', "[" * 100_000])
 def test_a_note_of_a_place_that_was_cut_off_is_passed_over(chipwise: Chipwise, text: str) -> None:
     session = session_of(chipwise)
-    home = engines.home_of(session, "ec2:1:eu-west-1")
+    home = place.home_of(session, "ec2:1:eu-west-1")
     home.mkdir(parents=True)
     (home / "reach.json").write_text(text)
     assert engines.places(session) in ([], ["x"])

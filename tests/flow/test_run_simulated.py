@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,14 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Exit, Fails, Loss, Outage, Pool, Program, World
-from chipwise.api.running.simulate import TICK_S, Play, Played, Wishes, played, simulate, world_of
+from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage, Pool, Program, World
+from chipwise.api.running.simulate import Play, Played, Wishes, played, simulate, world_of
 from chipwise.api.running.simulated_view import lines, view
 from chipwise.catalog.offer import Purchase
 from chipwise.run.events import Placed
 from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
 from chipwise.run.queue import Rules, Share
-from command import ROOT, Chipwise
+from command import Chipwise
+from effort import cases
+from played_pipeline import PIPELINE
 from run_jobs import SPOT_A, SPOT_B, STAYS, shared_devices, spec, twice_at_once
 
 HOUR = 3600.0
@@ -56,7 +57,7 @@ def test_a_notice_costs_no_work_and_a_loss_without_one_what_was_not_saved() -> N
     assert 0.0 < sudden.lost_work_s <= 300.0
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(st.lists(st.tuples(st.floats(0, 2 * HOUR), st.sampled_from([0.0, 20.0, 120.0])), max_size=6), st.booleans())
 def test_no_step_is_lost_beyond_the_last_checkpoint_and_none_after_it_done_twice(
     script: list[tuple[float, float]], heeds: bool
@@ -107,7 +108,7 @@ def test_a_supervisor_that_is_gone_is_not_taken_for_gone_processes() -> None:
 # Deadlines
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(
     losses=st.lists(st.tuples(st.floats(0, 3 * HOUR), st.sampled_from([0.0, 30.0, 120.0])), max_size=12),
     closed=st.lists(st.tuples(st.floats(0, 2 * HOUR), st.floats(60, HOUR)), max_size=3),
@@ -162,7 +163,7 @@ def test_what_comes_too_late_is_said() -> None:
 # Money
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(st.floats(0.05, 0.9), st.booleans(), st.sampled_from([10.0, 30.0]), st.lists(st.floats(0, HOUR), max_size=4))
 def test_a_budget_is_never_exceeded_by_more_than_a_tick_and_the_grace(
     budget: float, heeds: bool, tick_s: float, losses: list[float]
@@ -264,7 +265,7 @@ def test_what_can_never_start_does_not_hold_up_the_play() -> None:
 
 
 @given(st.integers(0, 5))
-@settings(max_examples=6)
+@settings(max_examples=cases(6))
 def test_the_same_seed_gives_the_same_play(seed: int) -> None:
     assert one(on_spot, pools(rate=3.0), seed) == one(on_spot, pools(rate=3.0), seed)
 
@@ -341,58 +342,6 @@ def test_a_long_line_of_a_story_goes_on_under_itself(chipwise: Chipwise) -> None
     done = chipwise("run", "--simulate", "--expected", "2h", "--", "true", *("word" for _ in range(30)))
     first, more = done.out.splitlines()[:2]
     assert more.startswith(" " * first.index("submitted") + "word")
-
-
-def test_the_tutorial_of_the_simulated_engine_is_true(chipwise: Chipwise) -> None:
-    page = (ROOT / "docs/tutorial/simulate.md").read_text()
-    [script] = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    commands = [shlex.split(line.partition("#")[0].partition(">")[0]) for line in script.strip().splitlines()]
-    first, other, as_json, stages, command = (chipwise(*words[1:]) for words in commands)
-    assert [one.code for one in (first, other, as_json, stages, command)] == [0, 0, 0, 0, 0]
-    assert first.out != other.out
-    assert stages.out != first.out
-    assert "done after 6 h" in command.out
-    assert as_json.json
-    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile(code, "simulate.md", "exec"), {})
-
-
-PIPELINE = """\
-kind: pipeline
-name: made
-stages:
-  - {kind: hpc, name: fetch, steps: 300, flop_per_step: 2TFLOP, bytes_per_step: 100GB}
-  - {kind: hpc, name: solve, steps: 900, flop_per_step: 20TFLOP, bytes_per_step: 100GB}
-  - {kind: serve, name: serve, model: bert-base-uncased, arrival: {rate: 5 req/s}, input_tokens: 40}
-hand_offs:
-  - {from: fetch, to: solve, size: 1GB}
-  - {from: solve, to: serve, size: 1GB}
-"""
-
-
-def test_a_pipeline_is_played_stage_by_stage_on_the_machines_of_its_plan(chipwise: Chipwise, tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text(PIPELINE)
-    done = chipwise("run", "--simulate", "p.yaml", "--json", cwd=tmp_path)
-    assert done.code == 0, done.err
-    played, plan = done.json, chipwise("plan", "p.yaml", "--json", cwd=tmp_path).json
-    assert [one["name"] for one in played["jobs"]] == ["made-fetch", "made-solve", "made-serve"]
-    assert [one["phase"] for one in played["jobs"]] == ["done", "done", "stopped"]
-    seconds = [one["seconds"] for one in played["jobs"]]
-    assert seconds == sorted(seconds)
-    thought = [stage["choice"]["seconds"]["value"] for stage in plan["stages"]]
-    assert seconds[1] == pytest.approx(thought[0] + thought[1], abs=5 * TICK_S), "one after the other"
-    names = {one["id"]: one["name"] for one in played["jobs"]}
-    begun = [names[one["job"]] for one in played["story"] if one["text"].startswith("attempt 1 on")]
-    assert begun == ["made-fetch", "made-solve", "made-serve"]
-    machines = [stage["choice"]["machine"] for stage in plan["stages"]]
-    told = [one["text"] for one in played["story"] if one["text"].startswith("attempt 1 on")]
-    assert all(machine in text for machine, text in zip(machines, told, strict=True))
-    assert played["usd"] == pytest.approx(sum(one["usd"] for one in played["jobs"]), abs=1e-3)
-    assert played["seconds"] > 30 * 86400
-    assert "Hand-offs between stages are not played" in played["not_played"][0]
-    text = chipwise("run", "--simulate", "p.yaml", cwd=tmp_path).out
-    assert "All 3 jobs are over after 30 d" in text
-    assert "Machine-hours:" in text
 
 
 def test_a_pipeline_of_which_a_stage_fits_nowhere_says_so(chipwise: Chipwise, tmp_path: Path) -> None:

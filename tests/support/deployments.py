@@ -7,8 +7,9 @@ from pathlib import Path
 
 from chipwise.api.quick import read, with_limits
 from chipwise.api.render import Asked, deployment_of
-from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.session.wiring import Session
 from chipwise.render.deployment import Deployment
+from small_catalog import real_session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml")))
@@ -16,7 +17,7 @@ NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml
 
 @cache
 def session() -> Session:
-    return open_session()
+    return real_session()
 
 
 @cache

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from aws_stand_in import AMI, Aws
-from chipwise.adapters.engines.ec2 import Config, Ec2
+from chipwise.adapters.engines.ec2.engine import Config, Ec2
 from chipwise.catalog.offer import Purchase
 from chipwise.run.engine import Sight
 from chipwise.run.events import Placed, Submitted, after, first

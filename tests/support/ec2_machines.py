@@ -1,12 +1,14 @@
 """Stand-ins for what moto does not have: machines that execute their user data, their metadata, their shutdown and their CLI.
 
-`Hall` looks at moto's instances when it is asked to (`turn`): one that runs gets its user data executed for real, by `sh`, in a
-folder and a session of its own; one that ended has its processes ended. A machine that calls its stand-in for `shutdown` is
-ended in moto with the reason that EC2 gives. Nothing here shuts anything down: the stand-in writes a line into a file.
+`Hall` looks at moto's instances when it is asked to (`turn`): one that runs gets its user data executed for real, by `bash`,
+in a folder and a session of its own; one that ended has its processes ended. A machine that calls its stand-in for `shutdown`
+is ended in moto with the reason that EC2 gives. Nothing here shuts anything down: the stand-in writes a line into a file.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import signal
@@ -133,6 +135,11 @@ def _metadata(state: Metadata) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+def unpacked(data: bytes) -> str:
+    """User data as a machine sees it. `data`: as EC2 keeps it."""
+    return gzip.decompress(base64.b64decode(data)).decode()
+
+
 @dataclass
 class Hall:
     aws: Aws
@@ -187,7 +194,7 @@ class Hall:
         self.metadata.told[machine] = {"instance-id": machine, "local-ipv4": address}
         with (at / "console").open("wb") as console:
             self.processes[machine] = subprocess.Popen(
-                ["sh", str(at / "user-data")],
+                ["bash", str(at / "user-data")],
                 env=self.environment(machine),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -206,7 +213,7 @@ class Hall:
     def turn(self) -> None:
         for one in self.instances():
             if one.state == "running" and one.id not in self.processes:
-                self.boot(one.id, one.private_ip, one.user_data.decode())
+                self.boot(one.id, one.private_ip, unpacked(one.user_data.as_bytes()))
             elif one.state == "running" and self.shut_down(one.id):
                 self.lose(one.id, "by itself")
             if one.state == "terminated" and one.id in self.processes:

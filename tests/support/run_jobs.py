@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf
 
-from chipwise.adapters.engines.simulated import Simulated
-from chipwise.adapters.simulation.stay import Stay
+from chipwise.adapters.engines.simulated.engine import Simulated
+from chipwise.adapters.engines.simulated.stay import Stay
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
 from chipwise.run.engine import Order, Seen

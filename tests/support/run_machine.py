@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from chipwise.adapters.supervising import processes
+from chipwise.adapters.engines.local import processes
 
 CHIPWISE = str(Path(sys.executable).parent / "chipwise")
 Done = subprocess.CompletedProcess[str]

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import ast
+import json
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import File
+from chipwise.render.program_files import NOTES
 
 
 def constants(text: str) -> dict[str, Any]:
-    """Literals at the top of a script."""
-    found: dict[str, Any] = {}
-    for one in ast.parse(text).body:
-        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
-            try:
-                found[one.targets[0].id] = ast.literal_eval(one.value)
-            except ValueError:
-                continue
+    """What a rendered program reads beside it."""
+    found: dict[str, Any] = json.loads(text)
+    found.pop(NOTES, None)
     return found
 
 
@@ -45,15 +43,32 @@ def accepted(files: list[File], folder: Path) -> None:
 
 
 def literals(text: str) -> set[str]:
-    return {one.value for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+    """All texts in the settings of a program."""
+
+    def inside(value: object) -> Iterator[str]:
+        match value:
+            case str():
+                yield value
+            case dict():
+                for key, one in value.items():
+                    yield key
+                    yield from inside(one)
+            case list():
+                for one in value:
+                    yield from inside(one)
+
+    return set(inside(json.loads(text)))
 
 
 def same_files(render: Any, planned: Deployment) -> bool:
     return bool(render(planned) == render(planned))
 
 
-def loaded(text: str) -> dict[str, Any]:
-    """A rendered script as a module that was imported and not run: its functions, to be called with stand-ins."""
-    inside: dict[str, Any] = {"__name__": "rendered"}
-    exec(compile(text, "rendered.py", "exec"), inside)
+def loaded(files: Mapping[str, str], name: str) -> dict[str, Any]:
+    """A rendered program as a module that was imported and not run: its functions, to be called with stand-ins."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.with_suffix(".json").write_text(files[name.replace(".py", ".json")])
+        inside: dict[str, Any] = {"__name__": "rendered", "__file__": str(path)}
+        exec(compile(files[name], name, "exec"), inside)
     return inside

@@ -57,11 +57,15 @@ def lacks(url: str) -> str:
 
 
 def check(
-    spec: Spec, look: Callable[[str], str] = lacks, say: Callable[[str], None] = lambda line: None, limit_s: float = 30.0
+    spec: Spec,
+    look: Callable[[str], str] = lacks,
+    say: Callable[[str], None] = lambda line: None,
+    limit_s: float = 30.0,
+    looks_at: tuple[str, ...] = (),
 ) -> None:
     """Raises where nobody could look from here later, before anything runs for hours. Each store is asked once."""
     stores: dict[tuple[str, str], str] = {}
-    here = by_controller(spec)
+    here = by_controller(spec, looks_at)
     for url in (one for one in spec.produces if "://" in one):
         parts = _checked(url, spec.name)
         if url in here:
@@ -122,8 +126,14 @@ class _Answer:
 class HandOffs:
     """Of one controller."""
 
-    def __init__(self, look: Callable[[str], str] = lacks, clock: Callable[[], float] = time.monotonic) -> None:
-        self._look, self._clock = look, clock
+    def __init__(
+        self,
+        look: Callable[[str], str] = lacks,
+        clock: Callable[[], float] = time.monotonic,
+        looks_at: tuple[str, ...] = (),
+    ) -> None:
+        """`looks_at`: what machines of its engine look at themselves."""
+        self._look, self._clock, self._looks_at = look, clock, looks_at
         self._since: dict[Key, float] = {}
         self._answers: dict[Key, _Answer] = {}
         self._begun: dict[Key, float] = {}  # looks that are under way
@@ -136,7 +146,7 @@ class HandOffs:
             key: (job, sight)
             for job in jobs
             if job.spec.produces
-            and by_controller(job.spec)
+            and by_controller(job.spec, self._looks_at)
             and (sight := seen.attempts.get(key := (job.id, len(job.attempts)))) is not None
             and sight.state is State.EXITED
             and sight.code == 0
@@ -161,7 +171,7 @@ class HandOffs:
             why = told(f"nobody could look for what it made: {trouble or 'its store does not answer'}")
             return replace(sight, code=CODE, reason=why)
         if answer is None or now - answer.at > AGAIN_S:
-            self._ask(key, by_controller(job.spec))
+            self._ask(key, by_controller(job.spec, self._looks_at))
         why = "" if now - since < TOLD_AFTER_S and not trouble else "it ended well; looks for what it made"
         return replace(
             sight, state=State.RUNNING, code=None, reason=f"{why}: {trouble}" if trouble else why, until=None, ended=True

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from chipwise.errors import BadInput, OutsideFailed
+
 # Virtual machines often call their processor "Intel Xeon Processor" and no more; its family and model numbers remain. Intel and
 # AMD count them in CPUID (as Linux lists them in arch/x86/include/asm/intel-family.h), Arm by implementer and part.
 _KNOWN = {
@@ -27,6 +29,37 @@ _ARM = {"0xd0c": "Graviton2", "0xd40": "Graviton3", "0xd4f": "Graviton4"}  # on 
 class Processor:
     name: str  # in its own words, without marks and clock
     known_as: str = ""  # the catalog's name, where numbers tell
+
+
+def gpus_here() -> tuple[int, ...]:
+    """As the driver lists them; none where there is no driver."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ()
+    try:
+        done = subprocess.run(
+            [program, "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, timeout=20, check=True
+        )
+        return tuple(int(line) for line in done.stdout.split())
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise OutsideFailed(
+            f"nvidia-smi did not list the GPUs: {error}.", remedy="Set CHIPWISE_GPUS, such as 0,1 or none."
+        ) from None
+
+
+def devices(text: str | None, found: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """What the user set for this machine, such as 0,1 or none; else what was found."""
+    if text is None or not text.strip():
+        return found
+    if text.strip().lower() == "none":
+        return ()
+    try:
+        ids = tuple(int(one) for one in text.split(","))
+    except ValueError:
+        ids = (-1,)
+    if any(one < 0 for one in ids) or len(set(ids)) != len(ids):
+        raise BadInput(f"{what} is {text[:60]!r}.", remedy="Write ids with commas, each once, such as 0,1, or none.")
+    return ids
 
 
 def gpu_names() -> dict[int, str]:

@@ -2,18 +2,23 @@
 
 One file in `adapters/feeds/` per feed; its name is the name the user types. It defines
 
+    OPTIONS                    names of the options that it takes
+    PROVIDER                   where it asks an API: whose prices they are; its own name unless given
+    ENVIRONMENT                variables that hold an option which is not given, by option
+    EXTRA                      of `pip install 'chipwise[EXTRA]'`, where it needs an SDK
     def fetch(settings: FeedSettings, report: Report) -> Snapshot
 
-and raises the errors of `chipwise.errors`, nothing else. A snapshot is
-complete or does not exist: a feed that fails half-way raises, and the catalog that was there stays as it was.
+and, where it reads files of the user, what `Imports` says. It raises the errors of `chipwise.errors`, nothing else. A snapshot
+is complete or does not exist: a feed that fails half-way raises, and the catalog that was there stays as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer
@@ -50,4 +55,19 @@ class Report(Protocol):
 
 
 class Feed(Protocol):
+    OPTIONS: Sequence[str]
+
     def fetch(self, settings: FeedSettings, report: Report) -> Snapshot: ...
+
+
+@runtime_checkable
+class Imports(Protocol):
+    """A feed that reads what the user has."""
+
+    def takes(self, path: Path) -> bool:
+        """Whether it could be one of its files, by its look."""
+        ...
+
+    def parts(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Providers of which it holds something, each with the options that fetch it."""
+        ...

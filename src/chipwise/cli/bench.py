@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Duration, Whole
+from chipwise.cli.options import Duration, Listing, Whole, played
 
 if TYPE_CHECKING:
     from chipwise.api.measure.bench import Result
@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("workload", metavar="WORKLOAD.yaml")
-@click.option("--on", multiple=True, required=True, metavar="PLACE", help="Where to run it; repeat for several.")
+@click.option(
+    "--on",
+    cls=Listing,
+    names=played,
+    multiple=True,
+    required=True,
+    metavar="PLACE",
+    help="Where to run it: {names}, or a name of engines.yaml; repeat for several.",
+)
 @click.option("--repeat", type=Whole(1, 100), default=1, help="Runs at each place; their spread is shown.")
 @click.option("--steps", type=Whole(1, 10**9), default=None, help="Of chipwise.job to do in each run; all unless given.")
 @click.option("--longest", type=Duration(), default=None, help="That one run is watched, as 2m; then it is stopped.")

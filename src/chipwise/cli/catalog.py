@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import CatalogName
+from chipwise.cli.options import CatalogName, Listing, file_options, files
 from chipwise.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -60,7 +60,17 @@ def _show(results: list[dict[str, Any]], as_json: bool) -> None:
         text.show_lines(f"  stored in {result['path']}")
 
 
-@catalog.command()
+class _Refresh(click.Command):
+    """Says in its help which feeds there are."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from chipwise.api.catalog.feeds import refreshed
+
+        self.help = (self.help or "").replace("{feeds}", ", ".join(refreshed()))
+        super().format_help_text(ctx, formatter)
+
+
+@catalog.command(cls=_Refresh)
 @click.argument("provider", type=CatalogName("feed"))
 @click.option("--region", "-r", multiple=True, help="Only this region; repeat for several.")
 @click.option(
@@ -68,9 +78,10 @@ def _show(results: list[dict[str, Any]], as_json: bool) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was brought as JSON.")
 def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as_json: bool) -> None:
-    """Fetch fresh machines and prices from PROVIDER: aws, azure or gcp.
+    """Fetch fresh machines and prices from PROVIDER.
 
-    Goes through the provider's own API. A refresh that fails or is cut off leaves the catalog as it was.
+    There are feeds of: {feeds}. Each goes through the provider's own API. A refresh that fails or is cut off leaves the
+    catalog as it was.
 
     \b
     Examples:
@@ -88,14 +99,24 @@ def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as
 
 @catalog.command("import")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--as", "kind", type=click.Choice(("skypilot", "inventory")), help="What PATH is; guessed when not given.")
+@click.option(
+    "--as",
+    "kind",
+    cls=Listing,
+    names=files,
+    type=CatalogName("file"),
+    metavar="NAME",
+    help="What PATH is: {names}; guessed when not given.",
+)
 @click.option(
     "--option",
     "-o",
     "options",
+    cls=Listing,
+    names=file_options,
     multiple=True,
     metavar="KEY=VALUE",
-    help="skypilot: cloud, as_of; inventory: provider, lifetime_years, usd_per_kwh, pue.",
+    help="{names}.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was brought as JSON.")
 def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: bool) -> None:
@@ -112,7 +133,6 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
     from chipwise.api.catalog.feeds import import_file
     from chipwise.api.session.wiring import open_session
 
-    kind = kind or ("skypilot" if path.is_dir() else "inventory")
     with progress(f"importing {path.name}") as report:
         brought = import_file(open_session(), kind, path, _options(options), report)
     _show([_told(one) for one in brought], as_json)

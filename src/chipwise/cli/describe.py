@@ -24,6 +24,7 @@ def describe(job: str, as_json: bool) -> None:
     What was predicted stands beside what was measured, with the ratio.
     """
     from chipwise.api.running import asking, comparing, jobs
+    from chipwise.api.running.installed import runs_here
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.jobs import job_view
     from chipwise.cli import text
@@ -41,7 +42,8 @@ def describe(job: str, as_json: bool) -> None:
             return
         found = jobs.describe(held.record, wanted, Room(config.gpus, config.cpus), held.rules)
         compared = comparing.compared(found.job, held.record.events(found.job.id))
-        elsewhere = found.job.spec.engine != "local" or bool(held.record.login)
+        away = not runs_here(found.job.spec.engine)
+        elsewhere = away or bool(held.record.login)
     one, now = found.job, time.time()
     if as_json:
         told = [{"at": at, "text": line} for at, line in found.story]
@@ -56,7 +58,7 @@ def describe(job: str, as_json: bool) -> None:
         ("folder", spec.folder),
         ("place", spec.place if elsewhere else ""),
         ("serves at" if one.phase is Phase.RUNNING else "will serve", jobs.serves_at(one)),
-        ("lacks" if one.phase is Phase.RUNNING and spec.engine != "local" else "waits", _waits(one, found.waiting, now)),
+        ("lacks" if one.phase is Phase.RUNNING and away else "waits", _waits(one, found.waiting, now)),
         ("leaves", _leaves(one, now)),
         ("holds" if _has(one) else "asks for", _holds(one)),
         ("for", ", ".join(filter(None, whose))),

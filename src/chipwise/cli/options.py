@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -40,9 +40,17 @@ class CatalogName(click.ParamType[str]):
 
                     known |= dict.fromkeys(name for name, _, _ in table_names(session))
                 case "feed":
-                    from chipwise.api.catalog.feeds import REFRESHED
+                    from chipwise.api.catalog.feeds import refreshed
 
-                    known |= dict.fromkeys(REFRESHED)
+                    known |= dict.fromkeys(refreshed())
+                case "file":
+                    from chipwise.api.catalog.feeds import imported
+
+                    known |= dict.fromkeys(imported())
+                case "engine":
+                    from chipwise.api.running.installed import choices
+
+                    known |= dict.fromkeys(choices())
                 case "ability":
                     from chipwise.catalog.ability import rules
 
@@ -59,6 +67,54 @@ class CatalogName(click.ParamType[str]):
                     known |= dict.fromkeys(session.models.names)
         wanted = incomplete.casefold()
         return [CompletionItem(name) for name in known if name.casefold().startswith(wanted)]
+
+
+class Listing(click.Option):
+    """An option whose help says which names there are: `{names}` in it is filled in when somebody reads it."""
+
+    def __init__(self, *declared: Any, names: Callable[[], Sequence[str]], **more: Any) -> None:
+        super().__init__(*declared, **more)
+        self.template, self.names = self.help or "", names
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        self.help = self.template.format(names=", ".join(self.names()))
+        return super().get_help_record(ctx)
+
+
+def engines() -> Sequence[str]:
+    """That a job can be given to."""
+    from chipwise.api.running.installed import choices
+
+    return choices()
+
+
+def reached() -> Sequence[str]:
+    """That are not of this machine."""
+    from chipwise.api.running.installed import named
+
+    return named()
+
+
+def played() -> Sequence[str]:
+    """Those, and what only plays."""
+    from chipwise.api.running.installed import choices, names
+
+    return tuple(dict.fromkeys((*choices(), *names())))
+
+
+def files() -> Sequence[str]:
+    """Feeds that read a file."""
+    from chipwise.api.catalog.feeds import imported
+
+    return imported()
+
+
+def file_options() -> Sequence[str]:
+    """What each of them can be told beside the path."""
+    from chipwise.api.catalog.feeds import imported, options_of
+
+    each = {name: [one for one in options_of(name) if one != "path"] for name in imported()}
+    return ["; ".join(f"{name}: {', '.join(options)}" for name, options in each.items())]
 
 
 class Amount(click.ParamType[float]):

@@ -6,9 +6,18 @@ from dataclasses import asdict
 
 import click
 
+from chipwise.cli.options import CatalogName, Listing, reached
+
 
 @click.command()
-@click.option("--engine", default=None, help="Only of this one; else of all that jobs of this record went to.")
+@click.option(
+    "--engine",
+    cls=Listing,
+    names=reached,
+    type=CatalogName("engine"),
+    default=None,
+    help="Only of this one ({names}); else of all that jobs of this record went to.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be ended.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_context

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, Duration, Whole
+from chipwise.cli.options import AboveZero, CatalogName, Duration, Listing, Whole, engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,14 @@ class _WithCommand(click.Command):
 @click.command(cls=_WithCommand)
 @click.argument("words", nargs=-1, metavar="WORKLOAD.yaml | -- COMMAND...", type=click.UNPROCESSED)
 @click.option("--name", default=None, help="What to call it; left out, after the command or as the workload says.")
-@click.option("--engine", default=None, help="What carries it out: local, kubernetes, ec2, or a name of engines.yaml.")
+@click.option(
+    "--engine",
+    cls=Listing,
+    names=engines,
+    type=CatalogName("engine"),
+    default=None,
+    help="What carries it out: {names}, or a name of engines.yaml.",
+)
 @click.option("--stage-engine", "stages", multiple=True, metavar="STAGE=ENGINE", help="Of one stage of a pipeline.")
 @click.option("--context", default=None, help="Of the kubeconfig.")
 @click.option("--namespace", default=None, help="Of the cluster.")

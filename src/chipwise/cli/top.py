@@ -70,7 +70,7 @@ def _table(standings: list[Standing]) -> Table:
             f"{one.gpu_percent:.0f}%" if one.gpu_percent is not None else "",
             _memory(one),
             f"{one.step:,}" if one.step is not None else "",
-            "" if one.engine == "local" else one.engine,
+            one.engine if one.place else "",
         ]
         for one in standings
     ]
@@ -105,7 +105,7 @@ _ALWAYS = ("job", "phase", "for", "CPU", "memory")
 
 def _gpus(one: Standing) -> str:
     """Here by their numbers; elsewhere how many, of each machine where there are several."""
-    if one.engine == "local":
+    if not one.place:
         return ",".join(map(str, one.gpus))
     return f"{one.machines} x {one.asks_gpus}" if one.machines > 1 else str(one.asks_gpus)
 

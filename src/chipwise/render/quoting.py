@@ -1,7 +1,8 @@
 """Text of a user, made safe for the languages that files are written in.
 
 Whatever a workload says (names, labels, commands, settings) passes through one of these before it stands in a file, so that
-quotes, newlines, `${}` or `{{ }}` stay text. YAML has a module of its own (`yaml_text`); Python files use `repr`.
+quotes, newlines, `${}` or `{{ }}` stay text. YAML has a module of its own (`yaml_text`); programs read
+their settings as data (`program_files`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """What carries jobs out: the contract of every engine, and what one says it sees.
 
 An engine is asked to look, and to do. Doing is idempotent: each order names job and attempt, and an order for an attempt that
-was started, or is over, does nothing. An engine never decides; what it cannot do it raises as one of our errors.
+was started, or is over, does nothing. An engine never decides; what it cannot do it raises as one of our errors. What only some
+engines can do is in `abilities.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -121,10 +122,4 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Lets go of connections and threads; jobs do not notice. It may be called twice, and nothing is asked afterwards."""
-        ...
-
-
-class TellsLogs(Protocol):
-    def logs(self, job: Job, number: int, *, follow: bool, rank: int | None) -> Iterator[bytes]:
-        """With `follow`, an empty piece says that nothing was added since."""
         ...

@@ -10,14 +10,14 @@ if TYPE_CHECKING:  # a supervisor reads this too, and needs no more of it
 CODE = 66  # with which a job ends that ended well and left not all of it
 
 
-def by_engine(spec: Spec) -> tuple[str, ...]:
-    """Files of its machines. A machine of EC2 looks at S3 as well, with its own rights."""
-    return tuple(one for one in spec.produces if "://" not in one or (spec.engine == "ec2" and one.startswith("s3://")))
+def by_engine(spec: Spec, looks_at: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Files of its machines, and URLs that these look at with their own rights (`Traits.looks_at`)."""
+    return tuple(one for one in spec.produces if "://" not in one or one.startswith(looks_at))
 
 
-def by_controller(spec: Spec) -> tuple[str, ...]:
+def by_controller(spec: Spec, looks_at: tuple[str, ...] = ()) -> tuple[str, ...]:
     """URLs that can be seen from anywhere."""
-    there = by_engine(spec)
+    there = by_engine(spec, looks_at)
     return tuple(one for one in spec.produces if one not in there)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aws_stand_in import AMI, Aws, started
-from chipwise.adapters.engines.ec2 import Ec2, connect
+from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from ec2_account import config
 from engines.ec2 import REGION, Rented, harness
 from faulty_aws import Faulty, faulty

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aws_stand_in import Aws
-from chipwise.adapters.engines.ec2 import Ec2, connect
+from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.run.engine import Clear, End, Start, State
 from chipwise.run.events import Ended, Placed, after
 from chipwise.run.job import Outcome

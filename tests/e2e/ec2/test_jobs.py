@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from chipwise.adapters.ec2_fleet import request
-from chipwise.adapters.ec2_fleet.notices import REBALANCE, WARNING
-from chipwise.adapters.engines.ec2 import Ec2
+from chipwise.adapters.engines.ec2 import request
+from chipwise.adapters.engines.ec2.engine import Ec2
+from chipwise.adapters.engines.ec2.notices import REBALANCE, WARNING
 from chipwise.adapters.stores.record import connect as open_record
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import TryLater

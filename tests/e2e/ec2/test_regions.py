@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from aws_stand_in import Aws
-from chipwise.adapters.ec2_fleet.config import There
-from chipwise.adapters.ec2_fleet.regions import RESTS_S
-from chipwise.adapters.ec2_fleet.setup import prepare
-from chipwise.adapters.engines.ec2 import Ec2, connect
+from chipwise.adapters.engines.ec2.config import There
+from chipwise.adapters.engines.ec2.engine import Ec2, connect
+from chipwise.adapters.engines.ec2.regions import RESTS_S
+from chipwise.adapters.engines.ec2.setup import prepare
 from chipwise.errors import InvalidSettings, NotAllowed, TryLater
 from chipwise.run.engine import Clear, End, Start, State
 from chipwise.run.events import Ended, Placed, after
 from chipwise.run.job import Job, Move, Outcome, Where
 from ec2_account import NO_QUOTA, NO_SPOT, NOW, SPOT_A, STAYS, content, kept, machines, placed, see
+from ec2_machines import unpacked
 from engines.ec2 import OTHER, REGION, warning
 from faulty_aws import Fault, Faulty
 
@@ -70,10 +71,8 @@ def test_an_attempt_starts_in_the_region_of_its_place_and_is_seen_and_ended_ther
 
 
 def user_data_of(aws: Aws, machine: dict[str, Any]) -> str:
-    import base64
-
     told = aws.client("ec2", OTHER).describe_instance_attribute(InstanceId=machine["InstanceId"], Attribute="userData")
-    return base64.b64decode(told["UserData"]["Value"]).decode()
+    return unpacked(told["UserData"]["Value"].encode())
 
 
 def test_spot_elsewhere_comes_before_a_machine_that_stays_here(aws: Aws, between: Faulty, both: Ec2) -> None:
@@ -206,7 +205,7 @@ def test_what_is_left_over_is_found_in_all_regions(aws: Aws, both: Ec2) -> None:
 
 
 def test_an_account_is_prepared_in_each_of_its_regions(aws: Aws, between: Faulty) -> None:
-    from chipwise.adapters.engines.ec2 import Config
+    from chipwise.adapters.engines.ec2.engine import Config
 
     asked = Config(
         REGION, "s3://fresh-bucket/chipwise", endpoint_url=between.url, tries=1, timeout_s=20.0, others=(There(OTHER),)

@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from aws_stand_in import AMI, Aws
-from chipwise.adapters.ec2_fleet import policies
-from chipwise.adapters.ec2_fleet.notices import REBALANCE, WARNING
-from chipwise.adapters.ec2_fleet.setup import Prepared, State, name_of, prepare
-from chipwise.adapters.engines.ec2 import Config, connect
+from chipwise.adapters.engines.ec2 import policies
+from chipwise.adapters.engines.ec2.engine import Config, connect
+from chipwise.adapters.engines.ec2.notices import REBALANCE, WARNING
+from chipwise.adapters.engines.ec2.setup import Prepared, State, name_of, prepare
 from chipwise.errors import NotAllowed, NotFound
 from chipwise.run.engine import Start
 from ec2_account import machines, placed

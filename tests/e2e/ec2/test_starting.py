@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from aws_stand_in import Aws
-from chipwise.adapters.engines.ec2 import Ec2, connect
+from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.errors import TryLater
 from chipwise.run.engine import Clear, Start, State
 from chipwise.run.job import Needs

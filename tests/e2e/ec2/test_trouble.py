@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aws_stand_in import Aws
-from chipwise.adapters.engines.ec2 import Ec2, connect
+from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.errors import TryLater
 from chipwise.run.engine import End, Start, State
 from ec2_account import NO_MACHINES, NOW, config, machines, placed, see

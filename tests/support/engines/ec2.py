@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from aws_stand_in import AMI, Aws, started
-from chipwise.adapters.engines.ec2 import Config, connect
+from chipwise.adapters.engines.ec2.engine import Config, connect
 from chipwise.catalog.offer import Purchase
 from chipwise.run.engine import Engine
 from chipwise.run.job import Job, Spec, Where

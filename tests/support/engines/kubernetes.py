@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chipwise.adapters.engines.kubernetes import Config, Kubernetes, connect
+from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.run.engine import Engine
 from chipwise.run.job import Job, Spec, Where
 from kube import kubelet

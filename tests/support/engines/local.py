@@ -1,4 +1,7 @@
-"""The local engine under contract: real processes on this machine, in a folder of the test."""
+"""The local engine under contract: real processes on this machine, in a folder of the test.
+
+Which engine that is says the name of this file: a copy of it is the harness of a copy of the engine.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ import signal
 import sys
 import time
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from chipwise.adapters.engines.local import Config, Local, connect
-from chipwise.adapters.supervising import folder, processes
 from chipwise.run.engine import Engine
 from chipwise.run.job import Job, Spec, Where
 
+NAME = Path(__file__).stem
+ENGINE = f"chipwise.adapters.engines.{NAME}"
+engine, folder, processes = (import_module(f"{ENGINE}.{part}") for part in ("engine", "folder", "processes"))
 READY = "import os, signal, sys, time; open(os.environ['READY_' + os.environ['CHIPWISE_JOB']], 'w').close(); "
 CAN = frozenset({"lose"})
 PROGRAMS = {
@@ -34,17 +40,19 @@ class Real:
         self.engine: Engine = self.again()
 
     @property
-    def local(self) -> Local:
-        assert isinstance(self.engine, Local)
+    def local(self) -> Any:
+        assert isinstance(self.engine, engine.Local)
         return self.engine
 
     def again(self) -> Engine:
-        return connect(Config(self.root / "attempts", cpus=(0, 1), place="local:test", pin=False))
+        config = engine.Config(self.root / "attempts", cpus=(0, 1), place=f"{NAME}:test", pin=False)
+        again: Engine = engine.connect(config)
+        return again
 
     def spec(self, behaviour: str) -> Spec:
         ready = {f"READY_{id}": str(self.root / f"{id}.ready") for id in ("j1", "one", "other")}
         command = ("no-such-command-here",) if behaviour == "missing" else (sys.executable, "-S", "-c", PROGRAMS[behaviour])
-        return Spec(command, behaviour, place="local:test", env=ready)
+        return Spec(command, behaviour, NAME, f"{NAME}:test", env=ready)
 
     def ready(self, job: Job) -> bool:
         return (self.root / f"{job.id}.ready").exists()
@@ -68,7 +76,7 @@ class Real:
         return len(processes.marked(str(self._folder(job))))
 
     def _folder(self, job: Job) -> Path:
-        return self.local.folder(job.id, len(job.attempts))
+        return Path(self.local.folder(job.id, len(job.attempts)))
 
     def close(self) -> None:
         """Supervisors and processes of this test's own folder, and nothing else."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chipwise.adapters.engines.kubernetes import Config, Kubernetes, connect
+from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.adapters.stores.record import connect as open_record
 from chipwise.run.engine import Sight
 from chipwise.run.events import Placed, Submitted, Waiting, Wished, after, first

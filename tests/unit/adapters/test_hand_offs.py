@@ -50,10 +50,10 @@ def test_what_is_there_is_done_and_what_is_not_is_a_failure() -> None:
 
 
 def test_nobody_looks_for_files_nor_after_one_that_failed_or_was_lost() -> None:
-    made = HandOffs(look=lambda url: pytest.fail(url))
+    made = HandOffs(look=lambda url: pytest.fail(url), looks_at=("gs://",))
     for job, sight in (
         (_job("a"), ENDED),
-        (_job("s3://b/k", engine="ec2"), ENDED),  # its machine has looked
+        (_job("gs://b/k"), ENDED),  # its machine has looked
         (_job("s3://b/k"), replace(ENDED, code=1)),
         (_job("s3://b/k"), Sight(State.LOST)),
         (_job("s3://b/k"), Sight(State.RUNNING)),
@@ -212,14 +212,14 @@ def test_one_that_waits_long_says_so_and_can_be_stopped_without_an_answer(clock:
 )
 def test_what_nobody_could_look_for_later_is_refused_before_anything_runs(url: str) -> None:
     with pytest.raises(BadInput) as caught:
-        hand_offs.check(_job(url, engine="ec2").spec, look=_cannot(AssertionError()))
+        hand_offs.check(_job(url).spec, look=_cannot(AssertionError()), looks_at=("s3://",))
     assert "geheim" not in str(caught.value)
 
 
 def test_a_store_that_could_not_be_asked_is_told_before_anything_runs_and_each_is_asked_once() -> None:
     with pytest.raises(TryLater, match="No route"):
         hand_offs.check(_job("s3://b/k").spec, look=_cannot(TryLater("No route.")))
-    hand_offs.check(_job("a", "s3://b/k", engine="ec2").spec, look=_cannot(AssertionError()))
+    hand_offs.check(_job("a", "s3://b/k").spec, look=_cannot(AssertionError()), looks_at=("s3://",))
     asked: list[str] = []
     many = [f"s3://b/{number}" for number in range(400)]
 

@@ -75,7 +75,7 @@ def result(session: Session, asked: Wanted, held: Held | Unknown, *runs: Run, fo
         ("local:gpus=1,cpus=4", Place("local:gpus=1,cpus=4", "local", gpus=1, cpus=4)),
         ("kubernetes", Place("kubernetes", "kubernetes")),
         ("kubernetes:prod", Place("kubernetes:prod", "kubernetes", context="prod")),
-        ("simulated", Place("simulated", "simulated")),
+        ("simulated", Place("simulated", "simulated", simulated=True)),
     ],
 )
 def test_a_place_is_an_engine_and_what_of_it(session: Session, text: str, found: Place) -> None:
@@ -184,7 +184,7 @@ def test_a_file_that_could_hold_no_row_is_refused_before_anything_runs(session: 
     with pytest.raises(BadInput, match="of the kind hpc"):
         benching_rows.check_rows(session, wanted(session, numbers))
     with pytest.raises(BadInput, match="simulated was not measured"):
-        benching_rows.check_rows(session, wanted(session, TINY, Place("simulated", "simulated")))
+        benching_rows.check_rows(session, wanted(session, TINY, Place("simulated", "simulated", simulated=True)))
     benching_rows.check_rows(session, wanted(session, TINY))
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.adapters.engines.local import folder
 from chipwise.adapters.stores.record import connect
-from chipwise.adapters.supervising import folder
 from chipwise.api.running import controlling, place
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
@@ -51,7 +51,7 @@ def test_a_job_that_came_while_the_controller_was_leaving_is_not_left_alone(
     monkeypatch.setattr(controlling, "awake", lambda session, where="": woken.append(where))
     monkeypatch.setattr(controlling, "_asked_to_go", list)
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
-    local = place.local_engine(session)
+    local = place.engine_here(session)
     resign = Controller.resign
 
     def late(leaving: Controller) -> None:
@@ -98,7 +98,7 @@ def test_a_list_of_jobs_of_this_machine_imports_no_other_engine(session: Session
     code = (
         "import sys; from datetime import date; from pathlib import Path; from chipwise.api.session.config import Config\n"
         "from chipwise.api.running import controlling, place, waiting; from chipwise.api.session.wiring import Session\n"
-        f"controlling.home(Session(Config({folders}), date.today(), []), '')\n"
+        f"place.home_of(Session(Config({folders}), date.today(), []), '')\n"
         "print([one for one in ('pydantic', 'lightkube', 'boto3', 'numpy') if one in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

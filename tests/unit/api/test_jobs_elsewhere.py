@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.api.running import following, jobs
+from chipwise.api.running import following, installed, jobs
 from chipwise.errors import BadInput, TryLater
+from chipwise.run.abilities import Traits
 from chipwise.run.engine import Room
 from chipwise.run.events import Begun, Ended, Over, Placed
 from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where
@@ -85,3 +87,12 @@ def test_a_stage_elsewhere_is_named_by_whoever_waits_for_it_here_and_there() -> 
         job = record.job(id)
         assert job is not None
         assert jobs.describe(record, job, Room((), (0,)), Rules()).waiting == "waits for chat"
+
+
+def test_of_an_engine_that_is_not_installed_nothing_is_known_and_nothing_fails() -> None:
+    """As in a team's record, to which somebody submits with a package of their own."""
+    wanted = replace(_there(service=True, objects=(SERVICE,)), engine="nowhere")
+    job = added(queued(wanted=wanted), Placed(1, Where()), Begun(1))
+    assert jobs.serves_at(job) == ""
+    following.check_rank(job, None, 7)
+    assert (installed.traits("nowhere"), installed.runs_here("nowhere")) == (Traits(), False)

@@ -11,6 +11,8 @@ from chipwise.api.catalog import check as workloads
 from chipwise.cli.plan import plan
 from chipwise.workload.parse import Look, Parsed, load_with_lines
 
+pytestmark = pytest.mark.real_catalog
+
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "serve" / "workload.yaml"
 
 

@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.adapters.engines.local import Local
 from chipwise.api.running import place, submitting
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
+from chipwise.run.abilities import OnThisMachine
 from chipwise.run.job import Needs, Spec
 from chipwise.run.queue import Rules, Share
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Local:
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnThisMachine:
     for name in ("config", "data"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
-    return place.local_engine(Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), []))
+    return place.engine_here(Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), []))
 
 
-def test_one_is_one_and_two_are_two(engine: Local) -> None:
+def test_one_is_one_and_two_are_two(engine: OnThisMachine) -> None:
     with pytest.raises(BadInput, match="a needs 1 GPU, and this machine gives 0"):
         submitting.checked(Spec(("true",), "a", needs=Needs(1)), engine, Rules())
     with pytest.raises(BadInput, match="a needs 2 GPUs, and this machine gives 0"):
@@ -34,11 +34,11 @@ def test_one_is_one_and_two_are_two(engine: Local) -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///", "file:////", "/", "file://elsewhere/a"])
-def test_checkpoints_that_no_program_could_keep_are_refused_before_it_runs(engine: Local, url: str) -> None:
+def test_checkpoints_that_no_program_could_keep_are_refused_before_it_runs(engine: OnThisMachine, url: str) -> None:
     with pytest.raises(BadInput, match="Allowed: a folder, as file:///path or a path"):
         submitting.checked(Spec(("true",), "a", checkpoints=url), engine, Rules())
 
 
 @pytest.mark.parametrize("url", ["", "kept", "/kept/here", "file:///kept", "s3://bucket/kept", "nonsense://x"])
-def test_where_checkpoints_are_kept_elsewhere_its_program_finds_out(engine: Local, url: str) -> None:
+def test_where_checkpoints_are_kept_elsewhere_its_program_finds_out(engine: OnThisMachine, url: str) -> None:
     assert submitting.checked(Spec(("true",), "a", checkpoints=url), engine, Rules()).checkpoints == url

@@ -18,6 +18,7 @@ from chipwise.api.views.tco import tco_view
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
 from chipwise.money.tco import sensitivity
+from effort import cases
 
 SESSION = Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), [])
 H100 = Asked("h100", machines=4, years=3, utilisation=0.6, country="DEU")
@@ -88,7 +89,7 @@ def test_another_chip_is_told_to_be_one() -> None:
     assert any("A100-40 is another chip" in note for note in tco(SESSION, replace(H100, against=("p4d.24xlarge",))).notes)
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(st.floats(0.05, 1.0), st.floats(0.05, 1.0))
 def test_a_busier_machine_has_cheaper_useful_hours_and_saves_more_against_on_demand(one: float, other: float) -> None:
     idle, busy = (tco(SESSION, replace(H100, against=("p5.48xlarge",), utilisation=use)) for use in sorted((one, other)))
@@ -98,7 +99,7 @@ def test_a_busier_machine_has_cheaper_useful_hours_and_saves_more_against_on_dem
     assert busy.reference.compared.saving_usd >= idle.reference.compared.saving_usd - 1e-6
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(st.floats(1e4, 1e6), st.floats(1e4, 1e6))
 def test_a_dearer_purchase_breaks_even_at_more_use_or_never(one: float, other: float) -> None:
     cheap, dear = (tco(SESSION, replace(H100, against=("p5.48xlarge",), purchase_usd=usd)) for usd in sorted((one, other)))

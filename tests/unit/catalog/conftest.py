@@ -7,6 +7,11 @@ from chipwise.catalog.load import load
 from chipwise.catalog.names import Names
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _catalog() -> None:
+    """The real one: here it is what is tested."""
+
+
 @pytest.fixture(scope="session")
 def catalog() -> Catalog:
     return load()

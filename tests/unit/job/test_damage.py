@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from chipwise.job.checkpoints import Checkpoints
 from chipwise.job.errors import NothingWhole
 from chipwise.job.manifest import parse
+from effort import cases
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def files(directory: Path) -> list[Path]:
 
 
 @given(which=st.integers(0, 1), way=st.sampled_from(["flip", "cut", "empty", "gone", "longer", "swapped"]), data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 def test_any_damage_to_the_newest_leads_to_the_one_before(whole: Path, which: int, way: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as place:
         directory = Path(shutil.copytree(whole, Path(place) / "copy"))

@@ -17,6 +17,7 @@ from chipwise.job import resharding, restoring
 from chipwise.job.checkpoints import Checkpoints
 from chipwise.job.errors import CannotRestore
 from chipwise.job.tree import ObjectState
+from effort import cases
 
 WHOLE = np.arange(24.0).reshape(6, 4)
 
@@ -191,7 +192,7 @@ def test_a_function_that_reshards_is_asked_for_one_state_too(tmp_path: Path) -> 
     assert np.array_equal(found.state["rows"], WHOLE[3:])
 
 
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6))
 def test_through_any_row_of_numbers_nothing_changes(worlds: list[int]) -> None:
     whole = np.random.default_rng(2).normal(size=13)

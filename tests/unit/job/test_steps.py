@@ -21,6 +21,7 @@ import chipwise.job as job
 from chipwise.errors import InvalidSettings
 from chipwise.job.checkpoints import Checkpoints
 from chipwise.job.stepping import without_chance
+from effort import cases
 
 
 def fresh() -> dict[str, Any]:
@@ -40,7 +41,7 @@ def undisturbed(total: int) -> dict[str, Any]:
 
 
 @given(total=st.integers(0, 12), every=st.integers(1, 5), stops=st.lists(st.integers(1, 6), max_size=4))
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 def test_a_run_that_is_broken_off_anywhere_ends_as_one_that_is_not(
     tmp_path_factory: pytest.TempPathFactory, total: int, every: int, stops: list[int]
 ) -> None:

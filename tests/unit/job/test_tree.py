@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as npst
 from chipwise.job import tree
 from chipwise.job.errors import CannotKeep
 from chipwise.job.manifest import Damaged
+from effort import cases
 
 DTYPES = st.one_of(
     npst.boolean_dtypes(),
@@ -72,13 +73,13 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(TREES)
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 def test_any_state_is_the_same_after_it_was_written_and_read(state: Any) -> None:
     assert same(read(written(state)), state)
 
 
 @given(TREES, st.data())
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 def test_a_cut_file_is_never_read_as_a_state(state: Any, data: st.DataObject) -> None:
     whole = written({"state": state, "last": np.arange(100)})
     cut = data.draw(st.integers(0, len(whole) - 64))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from chipwise.errors import InvalidSettings, NoResult
 from chipwise.money.layering import Load, Option, layer
+from effort import cases
 
 ON_DEMAND = Option("on-demand", 2.0)
 
@@ -186,7 +187,7 @@ loads = st.lists(st.tuples(st.integers(0, 30), st.floats(0.5, 100)), min_size=1,
 prices = st.floats(0.01, 10)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(loads, prices, prices, prices, st.floats(0, 1))
 def test_another_option_never_makes_it_dearer(
     pairs: list[tuple[int, float]], on_demand: float, reserved: float, spot: float, share: float
@@ -202,7 +203,7 @@ def test_another_option_never_makes_it_dearer(
         before = after.usd
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(loads, prices, prices, st.integers(0, 20), st.floats(0, 1))
 def test_more_capacity_and_more_tolerance_never_make_it_dearer(
     pairs: list[tuple[int, float]], reserved: float, spot: float, capacity: int, share: float

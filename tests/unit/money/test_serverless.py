@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from math import inf, isclose
 
 import numpy as np
@@ -16,6 +17,7 @@ from chipwise.money.break_even import BreakEven, ReplicaSet, by_curve, by_the_re
 from chipwise.money.serverless import Billing, Service, Span, read
 from chipwise.money.serverless_cost import Container, Traffic, break_even, cold_start, cost, unfit
 from chipwise.units import GIB
+from effort import cases, some
 
 CATALOG = load(prices=False)
 ALL = read(CATALOG)
@@ -147,9 +149,16 @@ def simulated(traffic: Traffic, cold_s: float, keep_warm_s: float, arrivals: int
     return cold / (arrivals * 3 / 4), up / (now - settled)
 
 
-@pytest.mark.parametrize("rate", [0.003, 0.02, 0.1, 0.5, 2.0])
-@pytest.mark.parametrize(("seconds", "keep_warm"), [(1.0, 5.0), (4.0, 60.0), (0.5, 300.0)])
-@pytest.mark.parametrize(("concurrency", "cold_s"), [(1, 3.0), (4, 3.0), (1, 30.0), (4, 30.0)])
+WAYS = [
+    (rate, *times, *copies)
+    for rate, copies, times in product(
+        (0.003, 0.02, 0.1, 0.5, 2.0), ((1, 3.0), (4, 3.0), (1, 30.0), (4, 30.0)), ((1.0, 5.0), (4.0, 60.0), (0.5, 300.0))
+    )
+]
+
+
+@pytest.mark.chance
+@pytest.mark.parametrize(("rate", "seconds", "keep_warm", "concurrency", "cold_s"), some(WAYS))
 def test_cold_starts_and_instances_against_simulated_traffic(
     rate: float, seconds: float, keep_warm: float, concurrency: int, cold_s: float
 ) -> None:
@@ -244,7 +253,7 @@ def test_settings_that_cannot_be_are_told_all_at_once() -> None:
 # -- break-even
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=cases(40))
 @given(st.floats(0.2, 20), times, st.floats(1, 4))
 def test_above_the_break_even_the_machine_is_cheaper_and_below_it_is_not(usd: float, seconds: float, bursts: float) -> None:
     traffic = Traffic(0.0, seconds, 1, bursts)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from chipwise.errors import InvalidSettings
 from chipwise.money.spot import best_interval_s, daly_interval_s, run, saved
+from effort import cases, some
 
 H = 3600.0
 
@@ -43,7 +44,8 @@ GRID = [
 ]
 
 
-@pytest.mark.parametrize(("work", "mean", "save", "restart", "wait"), GRID)
+@pytest.mark.chance
+@pytest.mark.parametrize(("work", "mean", "save", "restart", "wait"), some(GRID))
 def test_against_a_simulation(work: float, mean: float, save: float, restart: float, wait: float) -> None:
     found = run(work, 1 / mean, 1, save, restart, wait_s=wait)
     runs = 20000 if found.checkpoints < 200 else 2500
@@ -112,7 +114,7 @@ def test_youngs_and_dalys_intervals_are_the_limits_of_the_best() -> None:
     assert best_interval_s(1e5, 1.0) == pytest.approx(1.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(st.floats(600, 1e6), st.floats(300, 1e7), st.floats(1, 2000), st.floats(0, 2000), st.floats(0, 7200))
 @example(434447.0, 331.0, 2000.0, 2000.0, 1230.0)  # nearly for ever
 def test_no_other_interval_is_better(work: float, mean: float, save: float, restart: float, wait: float) -> None:
@@ -127,7 +129,7 @@ def test_no_other_interval_is_better(work: float, mean: float, save: float, rest
 quantities = st.tuples(st.floats(60, 3e6), st.floats(1e-9, 3e-3), st.floats(0, 3000), st.floats(0, 3000), st.floats(0, 1e4))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(quantities, st.integers(0, 4), st.floats(1.001, 5))
 def test_more_of_anything_never_ends_sooner(quantity: tuple[float, ...], which: int, times: float) -> None:
     more = list(quantity)

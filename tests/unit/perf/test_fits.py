@@ -22,6 +22,7 @@ from chipwise.perf.transformer import Transformers, layer_of
 from chipwise.units import GIB
 from chipwise.workload.model.registry import find
 from chipwise.workload.model.shape import DecoderShape
+from effort import cases
 
 
 def model(*names: str) -> Transformers:
@@ -97,7 +98,7 @@ def test_a_question_without_changes_tries_none() -> None:
     assert fits(model("llama-3.1-405b"), chip(4), ServingSetup.of(batch=1), changes=False).attempts == ()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(
     st.sampled_from(["llama-3.1-8b", "mixtral-8x7b"]),
     st.sampled_from([1, 8]),
@@ -116,7 +117,7 @@ def test_the_largest_micro_batch_fits_and_the_next_does_not(name: str, dp: int, 
     assert not good(float(most[0]) + 1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(st.integers(1, 64), st.sampled_from([24, 80, 192]), st.sampled_from(["vllm", "sglang", "tensorrt-llm", "pytorch"]))
 def test_the_largest_batch_and_context_fit_and_the_next_do_not(batch: int, gib: int, engine: str) -> None:
     shape, part = model("llama-3.1-8b"), chip(gib)

@@ -23,6 +23,7 @@ from chipwise.perf.predict_training import predict as train
 from chipwise.perf.rows import known_layer
 from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Transformers
+from effort import cases
 
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "llama-2-13b", "llama-3.1-70b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b")
 CHIPS = ("H100-SXM", "H200", "A100-80", "L40S", "MI300X", "TPU-v5e", "Trainium1", "RTX-4090", "B200", "T4")
@@ -57,7 +58,7 @@ def generation(model: str, chip: Part, scenario: str = "closed", **settings: flo
     st.floats(1.01, 8),
     st.sampled_from(("bandwidth", "compute", "link", "fabric")),
 )
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 def test_more_of_anything_never_slows_training(model: str, chip: str, factor: float, what: str) -> None:
     before = parts()[chip]
     rates = {name: rate * factor for name, rate in before.rates.items()}
@@ -67,7 +68,7 @@ def test_more_of_anything_never_slows_training(model: str, chip: str, factor: fl
 
 
 @given(st.sampled_from(MODELS), st.sampled_from(CHIPS), st.floats(1.01, 8), st.sampled_from(("bandwidth", "compute", "link")))
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 def test_more_of_anything_never_slows_serving(model: str, chip: str, factor: float, what: str) -> None:
     """More compute comes with the power that it takes: at one board power, a chip of a higher peak reaches less of it."""
     before = parts()[chip]
@@ -79,7 +80,7 @@ def test_more_of_anything_never_slows_serving(model: str, chip: str, factor: flo
 
 
 @given(st.sampled_from(MODELS), st.sampled_from(CHIPS), st.sampled_from(POWERS), st.sampled_from(POWERS))
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 def test_terms_sum_to_the_estimate_and_lie_within_its_interval(model: str, chip: str, dp: int, micro: int) -> None:
     found = train(training(model, parts()[chip], dp=dp, micro_batch=float(micro)), packaged()).step
     assert sum(float(values[0]) for values in found.terms.values()) == pytest.approx(float(found.seconds[0]))
@@ -91,7 +92,7 @@ def test_terms_sum_to_the_estimate_and_lie_within_its_interval(model: str, chip:
 
 
 @given(st.sampled_from(MODELS), st.sampled_from(CHIPS), st.sampled_from((2, 4, 8, 16, 32)))
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 def test_halving_chips_never_raises_throughput(model: str, chip: str, dp: int) -> None:
     """Where fast links join them: sharded weights over PCIe or slow Ethernet can truly cost more than a chip brings."""
     part = parts()[chip]
@@ -103,7 +104,7 @@ def test_halving_chips_never_raises_throughput(model: str, chip: str, dp: int) -
 
 
 @given(st.sampled_from(MODELS), st.sampled_from(CHIPS), st.sampled_from(POWERS))
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 def test_a_larger_batch_never_holds_less_and_never_decodes_faster(model: str, chip: str, batch: int) -> None:
     small, large = (training(model, parts()[chip], micro_batch=float(size)) for size in (batch, batch * 2))
     held = [train(ask, packaged()).memory for ask in (small, large)]
@@ -122,7 +123,7 @@ def test_a_larger_batch_never_holds_less_and_never_decodes_faster(model: str, ch
         st.tuples(st.sampled_from(CHIPS), st.sampled_from(POWERS), st.sampled_from((0.0, 1.0, 2.0))), min_size=2, max_size=12
     )
 )
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 def test_the_array_call_is_the_scalar_call_row_by_row(rows: list[tuple[str, int, float]]) -> None:
     layer = known_layer("llama-3.1-8b")
     assert layer is not None

@@ -11,6 +11,7 @@ from chipwise.perf import bands
 from chipwise.perf.arrays import Array, Coded, combinations
 from chipwise.perf.fitting import Problem, fit
 from chipwise.perf.pooling import ALL_TERMS, Block, Factors, Groups
+from effort import cases
 
 BLOCKS = (Block("all", "work", "1", 0.5), Block("chip", "work", "1", 0.3), Block("chip", ALL_TERMS, "1", 0.05))
 
@@ -85,7 +86,7 @@ def test_rows_in_groups_get_what_each_row_gets_alone(rows: list[tuple[str, str, 
 
 
 @given(st.integers(0, 10_000), st.integers(200, 600))
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 def test_intervals_hold_four_fifths_of_later_rows(seed: int, count: int) -> None:
     random = np.random.default_rng(seed)
     spread = random.uniform(0.05, 0.5, 2 * count)

@@ -25,6 +25,7 @@ from chipwise.planner.training import search as learning
 from chipwise.planner.training import splits
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.goals import Objective
+from effort import seeds
 
 SMALL = {
     "kind": "train",
@@ -67,19 +68,19 @@ def agree(found: Plan, wanted: Wanted) -> None:
     assert (one.provider, one.machine, one.region, one.machines, one.purchase) in all_tried.who
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_no_training_is_cheaper_than_the_winner(seed: int, tmp_path: Path) -> None:
     wanted = random_training(Random(f"train {seed}"))
     agree(planned(wanted, tmp_path), wanted)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_no_serving_is_cheaper_than_the_winner(seed: int, tmp_path: Path) -> None:
     wanted = random_generation(Random(f"serve {seed}"), online=True)
     agree(planned(wanted, tmp_path), wanted)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_no_batch_is_cheaper_than_the_winner(seed: int, tmp_path: Path) -> None:
     wanted = random_generation(Random(f"batch {seed}"), online=False)
     agree(planned(wanted, tmp_path), wanted)
@@ -111,7 +112,7 @@ def test_a_factor_that_grows_with_the_micro_batch_keeps_all_of_them() -> None:
     assert not splits.larger_is_no_slower(leaning)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_bounds_are_never_above_the_predicted_time(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     least = learning._Candidates.least

@@ -17,6 +17,8 @@ from chipwise.planner.explain.asked import asked_of
 from chipwise.planner.explain.asking import BUDGET, LATENCY, PARALLEL, SCALING, Asked, answers
 from chipwise.planner.values.plan import Loss, Missing, Plan
 
+pytestmark = pytest.mark.real_catalog
+
 ROOT = Path(__file__).resolve().parents[3]
 SESSION = open_session()
 KINDS = ("train", "finetune", "serve", "batch", "hpc", "render", "transcode", "stream", "interactive", "hybrid")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from chipwise.planner.pipeline.grouped import MANY, first_least, least_by, runs_of, unbeaten
+from effort import seeds
 
 
 def by_comparing(values: list[list[float]], group: list[int], ties: list[float]) -> list[int]:
@@ -22,7 +23,7 @@ def by_comparing(values: list[list[float]], group: list[int], ties: list[float])
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 4])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_those_stay_that_none_beats(seed: int, columns: int) -> None:
     draw = np.random.default_rng(seed)
     many = int(draw.integers(0, 80))
@@ -31,7 +32,7 @@ def test_those_stay_that_none_beats(seed: int, columns: int) -> None:
     assert unbeaten(values, group, (ties,)).tolist() == by_comparing(values.tolist(), group.tolist(), ties.tolist())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_a_sweep_before_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three columns of many rows, with ties in all of them; one group holds most."""
     draw = np.random.default_rng(seed)

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from chipwise.adapters.engines.kubernetes.settings import Settings
 from chipwise.api.running import elsewhere, ranges
-from chipwise.api.running.engines import OnKubernetes, Reach
+from chipwise.api.running.engines import Reach
 from chipwise.errors import BadInput
 from chipwise.run.job import Needs, Spec
 from deployments import session
 
-CLUSTER = Reach("kubernetes", OnKubernetes())
+CLUSTER = Reach("kubernetes", Settings())
 PROGRAM = 'program: {image: "registry.example.com/team/train:1.4", command: [python, train.py]}\n'
 BIG = f"""
 kind: train

@@ -15,6 +15,7 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import mix, plan
 from chipwise.errors import BadInput, MissingExtra
 from chipwise.planner.several.mixing import Needs, Types, bound, cheapest, cheapest_single, single, solve, worthwhile
+from effort import seeds
 
 MOST = 6  # machines that a type alone needs at most
 TEXT = """kind: serve
@@ -84,7 +85,7 @@ def by_advantage(types: Types, needs: Needs, most: int) -> float:
     return best
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_no_counts_of_two_types_are_cheaper(seed: int) -> None:
     random = Random(f"two {seed}")
     types, needs = drawn(random, 2, random.choice((1, 2, 3, 5)))
@@ -94,7 +95,7 @@ def test_no_counts_of_two_types_are_cheaper(seed: int) -> None:
     assert found.usd == pytest.approx(by_advantage(types, needs, 12), rel=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_no_counts_of_three_types_are_cheaper(seed: int) -> None:
     random = Random(f"three {seed}")
     types, needs = drawn(random, 3, random.choice((2, 3)))
@@ -104,7 +105,7 @@ def test_no_counts_of_three_types_are_cheaper(seed: int) -> None:
     assert found.usd == pytest.approx(brute(types, needs), rel=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_a_mix_carries_the_load_and_is_between_its_bound_and_the_best_single_type(seed: int) -> None:
     random = Random(f"laws {seed}")
     types, needs = drawn(random, 6, 4)
@@ -119,7 +120,7 @@ def test_a_mix_carries_the_load_and_is_between_its_bound_and_the_best_single_typ
     assert found.counts @ types.replicas >= needs.replicas
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_types_that_others_are_better_than_in_all_change_nothing(seed: int) -> None:
     random = Random(f"worse {seed}")
     types, needs = drawn(random, 4, 3)
@@ -158,7 +159,7 @@ def test_a_size_that_nobody_answers_has_no_mix() -> None:
     assert single(types, Needs(np.array([1.0, 0.5]))) is None
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_cheapest_place_is_found_without_solving_all(seed: int) -> None:
     random = Random(f"places {seed}")
     types, needs = drawn(random, 4, 3)

@@ -32,6 +32,7 @@ from chipwise.planner.several.packing import (
 )
 from chipwise.planner.several.sharing import profiles_of
 from chipwise.units import GIB
+from effort import seeds
 
 SEVENTHS = (
     Profile("1g.10gb", 1, 1, tuple(range(7))),
@@ -144,7 +145,7 @@ def checked(found: Packing | None, items: Sequence[Item], hosts: Sequence[Host])
     return found
 
 
-@pytest.mark.parametrize("seed", range(110))
+@pytest.mark.parametrize("seed", seeds(110))
 def test_no_partition_is_cheaper(seed: int) -> None:
     random = Random(f"pack {seed}")
     items, hosts, prices = drawn(random, random.randrange(1, 7), random.randrange(1, 5))
@@ -153,7 +154,7 @@ def test_no_partition_is_cheaper(seed: int) -> None:
     assert found.usd == pytest.approx(least(items, hosts, prices))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_many_models_are_packed_well_though_not_proven(seed: int) -> None:
     random = Random(f"many {seed}")
     items, hosts, prices = drawn(random, EXACT + 1 + random.randrange(8), 4)

@@ -11,6 +11,7 @@ from chipwise.api.verbs import plan
 from chipwise.api.views.pipeline import pipeline_view
 from chipwise.planner.pipeline.value import PipelinePlan
 from pipelines import FIRST, pipeline, planned, stages_planned_once
+from small_catalog import real_session
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +70,9 @@ def test_a_quota_that_only_stages_name_is_one_quota(session: Session) -> None:
     assert chips["last"] == 8
 
 
-def test_default_quotas_are_counted_region_by_region(session: Session) -> None:
+def test_default_quotas_are_counted_region_by_region() -> None:
     """5 vCPUs of standard instances: two machines of 4 vCPUs may stand in two regions, not in one."""
+    session = real_session()
     found = planned(session, side_by_side("default_quotas: true, interruptible: false").replace("t4", "graviton4"))
     one, two, last = (stage.choice for stage in found.stages)
     vcpus = [session.catalog.machines[session.catalog.machine_index["aws", each.machine]].vcpus for each in (one, two, last)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from chipwise.planner.load.placing import FAR_SHARE, RELAXED, SIZES, Origin, Site, Unit, place, round_trip_s
 from chipwise.planner.values.placement import Placement
+from effort import cases
 
 places = st.tuples(st.floats(-60.0, 60.0), st.floats(-179.0, 179.0))
 units = st.lists(
@@ -54,7 +55,7 @@ def brute(origins: list[Origin], sites: list[Site], rate: float, limit: float) -
     return best
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(origins, sites, st.floats(0.5, 100.0), st.floats(0.02, 0.4))
 def test_the_sets_are_those_of_plain_loops(origins: list[Origin], sites: list[Site], rate: float, limit: float) -> None:
     found, wanted = place(origins, sites, rate, limit, "test"), brute(origins, sites, rate, limit)

@@ -21,6 +21,7 @@ from chipwise.planner.load.regions import NETWORK_SHARE
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.demand import Trace, TraceFormat
 from chipwise.workload.trace import LONGEST_LINE, read_trace
+from small_catalog import real_session
 
 CHAT = """kind: serve
 name: chat
@@ -207,7 +208,8 @@ def test_own_machines_are_the_base_of_a_varying_load(tmp_path: Path) -> None:
     assert "Own machines are the base" in found.recommendation
 
 
-def test_traffic_gets_two_regions_that_outlive_one_and_leaves_time_for_the_way(session: Session) -> None:
+def test_traffic_gets_two_regions_that_outlive_one_and_leaves_time_for_the_way() -> None:
+    session = real_session()
     where = "traffic: {DE: 60%, US: 40%}\n"
     plain, found = (asked(session, f"arrival: 12 req/s\n{more}{LENGTHS}") for more in ("", where))
     assert plain.placement is None

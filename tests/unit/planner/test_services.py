@@ -19,6 +19,7 @@ from chipwise.errors import BadInput
 from chipwise.planner.services import offers as planning_services
 from chipwise.planner.services.offers import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
 from chipwise.workload.kinds import Serve
+from effort import cases
 
 CASES = Path(__file__).resolve().parents[2] / "cases"
 SESSION = Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), [])
@@ -72,7 +73,7 @@ def test_every_service_has_its_own_seconds_and_states_what_was_assumed() -> None
     assert all(one.assumed and one.cold_start_s is not None for one in offers)
 
 
-@settings(max_examples=8)
+@settings(max_examples=cases(8))
 @given(st.floats(1e-4, 5.0), st.floats(1.5, 20.0))
 def test_tokens_cost_in_proportion_to_the_rate(rate: float, times: float) -> None:
     one, more = (by_name(found(serve(arrival={"rate": r}), ())) for r in (rate, rate * times))

@@ -27,6 +27,7 @@ from chipwise.planner.values.plan import Plan
 from chipwise.predictor.samples import Sampled, predict_samples, resolve
 from chipwise.units import GIB
 from chipwise.workload.model import registry
+from effort import cases
 
 ROWS = (
     5 * 40_000_000
@@ -136,7 +137,7 @@ def test_an_exchange_between_machines_takes_longer_than_inside_one(session: Sess
 
 
 @given(ways=st.integers(1, 255), batch=st.integers(1, 4096).map(float), task=st.sampled_from(["serve", "train"]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases(50), deadline=None)
 def test_more_chips_never_need_more_memory_each(ways: int, batch: float, task: str) -> None:
     ask = replace(asked(opened(), task=task), table_ways=1.0)
     few, more = (sum(ask.split(many).memory(batch).values()) for many in (ways, ways + 1))
@@ -146,7 +147,7 @@ def test_more_chips_never_need_more_memory_each(ways: int, batch: float, task: s
 
 
 @given(ways=st.sampled_from([2.0, 4.0, 8.0]), batch=st.integers(1, 4096).map(float))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=cases(30), deadline=None)
 def test_what_is_exchanged_only_adds_to_the_time(ways: float, batch: float) -> None:
     ask = asked(opened(), on="h200")
     alone, shared = (one.passes([batch]).seconds[0] for one in (ask, replace(ask.split(ways), chips=ways)))

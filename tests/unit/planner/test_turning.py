@@ -13,6 +13,8 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.values.plan import Plan
 
+pytestmark = pytest.mark.real_catalog
+
 SERVE: dict[str, Any] = {
     "kind": "serve",
     "name": "chat",

@@ -29,7 +29,7 @@ def test_scripts_compile_are_formatted_and_do_not_change(name: str, tmp_path: Pa
 
 def test_programs_apart_are_an_array_of_which_each_gets_its_chips() -> None:
     planned = deployment("batch", ON_AWS)
-    said = constants(texts(batch.render(planned))["batch_job.py"])
+    said = constants(texts(batch.render(planned))["batch_job.json"])
     assert (said["NODES"], said["PARTS"]) == (1, 4096)
     needs = {one["type"]: one["value"] for one in said["CONTAINER"]["resourceRequirements"]}
     assert needs["GPU"] == "1"
@@ -39,7 +39,7 @@ def test_programs_apart_are_an_array_of_which_each_gets_its_chips() -> None:
 
 
 def test_one_program_over_several_machines_is_a_multinode_job() -> None:
-    said = constants(texts(batch.render(replace(TRAIN, purchase="on-demand")))["batch_job.py"])
+    said = constants(texts(batch.render(replace(TRAIN, purchase="on-demand")))["batch_job.json"])
     assert (said["NODES"], said["PARTS"], said["EFA_INTERFACES"]) == (TRAIN.machines, 1, TRAIN.node.interfaces)
     assert '--node-rank="$AWS_BATCH_JOB_NODE_INDEX"' in said["CONTAINER"]["command"][2]
     assert len(said["CONTAINER"]["linuxParameters"]["devices"]) == TRAIN.node.interfaces
@@ -54,11 +54,11 @@ def test_a_multinode_job_on_spot_is_refused_because_batch_has_none() -> None:
 def test_an_image_of_others_is_wrapped_because_batch_cannot_put_its_entry_point_aside() -> None:
     files = texts(batch.render(deployment("batch", ON_AWS)))
     assert files["Dockerfile"].endswith("ENTRYPOINT []\n")
-    assert constants(files["batch_job.py"])["IMAGE"] is None
+    assert constants(files["batch_job.json"])["IMAGE"] is None
 
 
 def test_runs_of_a_simulation_are_an_array_that_counts_them() -> None:
-    said = constants(texts(batch.render(replace(deployment("hpc", ON_AWS), runs=13)))["batch_job.py"])
+    said = constants(texts(batch.render(replace(deployment("hpc", ON_AWS), runs=13)))["batch_job.json"])
     assert (said["NODES"], said["PARTS"]) == (1, 13)
     assert said["CONTAINER"]["command"][2] == 'export RUN="$AWS_BATCH_JOB_ARRAY_INDEX"; exec mpirun -n 4 python main.py'
     assert {one["type"]: one["value"] for one in said["CONTAINER"]["resourceRequirements"]}["GPU"] == "4"
@@ -73,13 +73,13 @@ def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
 
 
 def test_parts_find_their_number_and_their_shards() -> None:
-    text = texts(batch.render(deployment("batch", ON_AWS)))["batch_job.py"]
+    text = texts(batch.render(deployment("batch", ON_AWS)))["batch_job.json"]
     command = constants(text)["CONTAINER"]["command"]
     words = [*command[:2], command[2].replace("exec sh", "exec printf '%s\\n' \"$PART $SHARD\"", 1)]
     told = subprocess.run(words, env={"AWS_BATCH_JOB_ARRAY_INDEX": "12"}, capture_output=True, text=True, check=True).stdout
     assert told.startswith("12 00012\n")
     assert "/data/requests" in told.splitlines()
-    assert "# 4,096 replicas answer" in text
+    assert "4,096 replicas answer" in text
 
 
 class Slow:
@@ -119,7 +119,7 @@ class Slow:
 @pytest.mark.parametrize("status", ["VALID", "INVALID"])
 def test_down_waits_for_each_change_before_the_next(status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    inside, aws = loaded(texts(batch.render(deployment("render", ON_AWS)))["batch_job.py"]), Slow(status)
+    inside, aws = loaded(texts(batch.render(deployment("render", ON_AWS))), "batch_job.py"), Slow(status)
     inside["down"](SimpleNamespace(client=lambda _: aws))
     assert aws.said == [
         "disable jobQueues",
@@ -130,7 +130,7 @@ def test_down_waits_for_each_change_before_the_next(status: str, monkeypatch: py
 
 
 def test_an_invalid_queue_stops_a_start_with_the_reason() -> None:
-    inside = loaded(texts(batch.render(deployment("render", ON_AWS)))["batch_job.py"])
+    inside = loaded(texts(batch.render(deployment("render", ON_AWS))), "batch_job.py")
     with pytest.raises(inside["Failed"], match=r"its role is gone\. Remove it with --down"):
         inside["valid"](Slow("INVALID"), *inside["QUEUES"])
 
@@ -150,11 +150,11 @@ def test_more_parts_than_an_array_holds_are_refused_with_the_number() -> None:
 def test_secrets_are_handed_over_by_reference() -> None:
     planned = deployment("finetune", ON_AWS)
     named = replace(planned, software=replace(planned.software, secrets=(("TOKEN", "hub", "token"),)))
-    said = constants(texts(batch.render(named))["batch_job.py"])
+    said = constants(texts(batch.render(named))["batch_job.json"])
     assert said["SECRETS"] == [["TOKEN", "hub", "token"]]
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_hostile_text_is_a_literal(text: str) -> None:
-    found = literals(texts(batch.render(hostile(deployment("finetune", ON_AWS), text)))["batch_job.py"])
+    found = literals(texts(batch.render(hostile(deployment("finetune", ON_AWS), text)))["batch_job.json"])
     assert {text, f"--a={text}", f"x{text}"} <= found

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chipwise.render.deployment import Deployment
 from deployments import deployment
+from effort import cases
 
 NASTY = [
     "'",
@@ -63,7 +64,7 @@ def kinds(target: str, planned: Deployment) -> list[str]:
 
 @pytest.mark.parametrize("target", CASES)
 @given(texts=st.lists(TEXT, min_size=4, max_size=4))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=cases(12), deadline=None)
 def test_hostile_text_makes_no_object_and_breaks_no_file(target: str, texts: list[str]) -> None:
     planned = deployment(*CASES[target])
     title, label, setting, word = texts

@@ -6,10 +6,12 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 
 import pytest
 
+from booting import booted
 from chipwise.render.aws.start import start_script
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
@@ -20,6 +22,7 @@ from render_checks import program
 from scripts import accepted, constants, loaded
 
 ON_AWS = "clouds=[aws]"
+MADE = {"programs", "start.sh", "state", "console", "words", "calls", "logs"}  # by a machine that keeps nothing
 FITTING = ("train", "finetune", "batch", "hpc", "render", "serve", "transcode", "hybrid", "stream")
 
 
@@ -32,14 +35,15 @@ def test_every_example_renders_into_scripts_that_compile_and_are_formatted(name:
     accepted(ec2.render(deployment(name, ON_AWS)), tmp_path)
 
 
-@pytest.mark.parametrize("name", FITTING)
-def test_shellcheck_has_nothing_to_say(name: str, tmp_path: Path) -> None:
-    shellcheck = program("shellcheck")
-    for path, text in rendered(name).items():
-        if path.endswith(".sh"):
-            (tmp_path / path).write_text(text)
-            done = subprocess.run([shellcheck, str(tmp_path / path)], capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stdout
+def test_shellcheck_has_nothing_to_say(tmp_path: Path) -> None:
+    """In one call, of scripts that differ."""
+    scripts = {text for name in FITTING for path, text in rendered(name).items() if path.endswith(".sh")}
+    assert len(scripts) >= len(FITTING)
+    for at, text in enumerate(sorted(scripts)):
+        (tmp_path / f"{at}.sh").write_text(text)
+    words = [program("shellcheck"), *map(str, sorted(tmp_path.iterdir()))]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_rendering_twice_gives_the_same() -> None:
@@ -48,7 +52,7 @@ def test_rendering_twice_gives_the_same() -> None:
 
 def test_other_spot_machines_are_tried_before_the_full_price() -> None:
     planned = deployment("train", ON_AWS)
-    attempts = constants(rendered("train")["launch.py"])["ATTEMPTS"]
+    attempts = constants(rendered("train")["launch.json"])["ATTEMPTS"]
     assert isinstance(attempts, list)
     names = [one.machine for one in (planned.node, *planned.others)]
     assert [(machine, purchase) for machine, purchase, _, _ in attempts] == [
@@ -58,13 +62,13 @@ def test_other_spot_machines_are_tried_before_the_full_price() -> None:
 
 
 def test_a_plan_at_the_full_price_never_asks_for_spot() -> None:
-    attempts = constants(rendered("serve")["launch.py"])["ATTEMPTS"]
+    attempts = constants(rendered("serve")["launch.json"])["ATTEMPTS"]
     assert isinstance(attempts, list)
     assert {purchase for _, purchase, _, _ in attempts} == {"on-demand"}
 
 
 def test_only_programs_that_talk_to_each_other_get_efa() -> None:
-    together, apart = constants(rendered("train")["launch.py"]), constants(rendered("batch")["launch.py"])
+    together, apart = constants(rendered("train")["launch.json"]), constants(rendered("batch")["launch.json"])
     assert (together["TOGETHER"], apart["TOGETHER"]) == (True, False)
     assert isinstance(together["ATTEMPTS"], list)
     assert isinstance(apart["ATTEMPTS"], list)
@@ -73,7 +77,7 @@ def test_only_programs_that_talk_to_each_other_get_efa() -> None:
 
 
 def test_the_image_follows_the_chip() -> None:
-    gpu, arm, fpga = (constants(rendered(name)["launch.py"])["IMAGE_PARAMETER"] for name in ("serve", "hybrid", "stream"))
+    gpu, arm, fpga = (constants(rendered(name)["launch.json"])["IMAGE_PARAMETER"] for name in ("serve", "hybrid", "stream"))
     assert "nvidia-driver" in str(gpu)
     assert str(arm).endswith("arm64")
     assert fpga is None  # its tools come with an image of the Marketplace, which has no public parameter
@@ -91,7 +95,7 @@ def test_a_chip_before_the_open_driver_has_no_public_image() -> None:
 def test_no_fallback_needs_another_driver_than_the_image_has() -> None:
     planned = deployment("hpc", ON_AWS)
     volta = replace(planned.node, machine="p3dn.24xlarge", chip="V100-32", capability=7.0)
-    said = constants({file.path: file.text for file in ec2.render(replace(planned, others=(volta,)))}["launch.py"])
+    said = constants({file.path: file.text for file in ec2.render(replace(planned, others=(volta,)))}["launch.json"])
     assert {machine for machine, *_ in said["ATTEMPTS"]} == {planned.node.machine}
 
 
@@ -107,103 +111,66 @@ def test_what_is_not_on_aws_is_refused_with_what_can() -> None:
 
 def test_a_command_that_user_data_cannot_hold_is_refused_with_its_size() -> None:
     planned = deployment("finetune", ON_AWS)
-    long = replace(planned, software=replace(planned.software, command=("python", "x.py", "y" * 20_000), given=True))
-    with pytest.raises(CannotRender, match="16 KiB"):
+    long = replace(
+        planned, software=replace(planned.software, command=("python", Random(1).randbytes(20_000).hex()), given=True)
+    )
+    with pytest.raises(CannotRender, match="User data of EC2 takes 15,000 bytes, packed"):
         ec2.render(long)
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_hostile_text_stays_text(text: str) -> None:
     files = {file.path: file.text for file in ec2.render(hostile(deployment("finetune", ON_AWS), text))}
-    tree = constants(files["launch.py"])
+    tree = constants(files["launch.json"])
     assert isinstance(tree["TAGS"], dict)
     assert {"Name", "chipwise-deployment"} <= set(tree["TAGS"])
     for shell in ("launch.sh", "start.sh"):
         subprocess.run(["bash", "-n"], input=files[shell], text=True, check=True)
 
 
-STUBS = {
-    "docker": 'if [ "$1" = run ]; then printf "%s\\0" "$@" > "$OUT/words"; fi',
-    "curl": "echo 0",
-    "mountpoint": "exit 1",
-    "lsblk": ":",
-    "systemctl": ":",
-    "shutdown": ":",
-    "chmod": ":",
-    "mkdir": ":",
-    "aws": "echo x",
-    "dnf": ":",
-    "tee": "cat",
-}
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_machine_hands_every_word_to_the_container_as_it_was_written(text: str, tmp_path: Path) -> None:
-    """The rendered start.sh is really run, with stand-ins for what would touch the machine."""
-    programs, work = tmp_path / "programs", tmp_path / "work"
-    programs.mkdir()
-    work.mkdir()
-    for name, body in STUBS.items():
-        (programs / name).write_text(f"#!/bin/bash\n{body}\n")
-        (programs / name).chmod(0o755)
-    planned = replace(deployment("hpc", ON_AWS), machines=1, split={}, deadline_s=None)
-    evil = hostile(planned, text)
-    script = start_script(evil).replace("/var/log/chipwise.log", str(tmp_path / "log"))
-    script = f"IMAGE=image:1\nKEEP=\n{script}"
-    env = {"PATH": f"{programs}:{os.environ['PATH']}", "OUT": str(tmp_path), "HOME": "/nowhere"}
-    subprocess.run(["bash", "-c", script], env=env, cwd=work, capture_output=True, timeout=20, check=False)
-    assert list(work.iterdir()) == []
-    words = (tmp_path / "words").read_bytes().decode().split("\0")[:-1]
-    at = words.index("image:1")
-    assert tuple(words[at + 1 :])[-2:] == evil.software.command[-2:]
-    assert f"SETTING={text}" in words[:at]
+    evil = hostile(replace(deployment("hpc", ON_AWS), machines=1, split={}), text)
+    made = booted(start_script(evil), tmp_path)
+    assert {one.name for one in tmp_path.iterdir()} == MADE
+    assert tuple(made.command())[-2:] == evil.software.command[-2:]
+    assert f"SETTING={text}" in made.options()
 
 
-def test_each_part_is_told_which_it_is() -> None:
-    batch, frames = rendered("batch")["start.sh"], rendered("render")["start.sh"]
-    assert "' batch /data/requests /data/answers " in batch
-    assert 'SHARD=$(printf %05d "$PART")' in batch
-    assert "PARTS=4096\n" in batch
-    assert '--env "PART=$PART" --env "PARTS=$PARTS" --env "SHARD=$SHARD"' in batch
-    assert '--frame-start "$((PART + 1))"' in frames
-    assert '--frame-jump "$PARTS"' in frames
-
-
-def run_on_a_machine(planned: Deployment, folder: Path, docker: str, rank: int = 0) -> tuple[int, list[str]]:
-    """Runs the rendered start.sh with stand-ins: (its status, what every container was told)."""
-    programs = folder / "programs"
-    programs.mkdir()
-    for name, body in {
-        **STUBS,
-        "docker": docker,
-        "curl": f'case "$*" in *first-rank*) echo {rank} ;; *) echo 0 ;; esac',
-    }.items():
-        (programs / name).write_text(f"#!/bin/bash\n{body}\n")
-        (programs / name).chmod(0o755)
-    script = "IMAGE=image:1\nKEEP=\n" + start_script(planned).replace("/var/log/chipwise.log", str(folder / "log"))
-    env = {"PATH": f"{programs}:{os.environ['PATH']}", "OUT": str(folder), "HOME": "/nowhere"}
-    done = subprocess.run(["bash", "-c", script], env=env, cwd=folder, capture_output=True, timeout=30, check=False)
-    return done.returncode, sorted((folder / "told").read_text().splitlines())
+def test_each_part_is_told_which_it_is(tmp_path: Path) -> None:
+    script = start_script(replace(deployment("batch", ON_AWS), volumes=()))
+    made = booted(script, tmp_path / "batch", {"curl": 'case "$*" in *first-rank*) echo 3 ;; *) echo 0 ;; esac'})
+    told = [dict(word.split("=", 1) for word in made.options(at) if "=" in word) for at in range(8)]
+    assert sorted(one["PART"] for one in told) == [str(number) for number in range(24, 32)]
+    assert {(one["PARTS"], one["SHARD"]) for one in told} == {("4096", f"000{number}") for number in range(24, 32)}
+    assert made.command()[3:6] == ["batch", "/data/requests", "/data/answers"]
+    assert sorted(made.options(at)[made.options(at).index("--gpus") + 1] for at in range(8)) == [
+        f'"device={n}"' for n in range(8)
+    ]
+    frames = booted(start_script(replace(deployment("render", ON_AWS), volumes=())), tmp_path / "render").command()
+    assert frames[:2] == ["sh", "-c"]
+    assert '--frame-start "$((PART + 1))"' in frames[2]
+    assert '--frame-jump "$PARTS"' in frames[2]
 
 
 def test_runs_of_a_simulation_are_dealt_out_and_none_is_repeated(tmp_path: Path) -> None:
     planned = replace(deployment("hpc", ON_AWS), runs=13)
     assert planned.split == {"runs at once": 6, "chips a run": 4}
-    docker = 'if [ "$1" = run ]; then grep -ao "RUN=[0-9]*" <<< "$*" >> "$OUT/told"; fi'
     told: list[str] = []
     for rank in range(planned.machines):
-        folder = tmp_path / str(rank)
-        folder.mkdir()
-        told += run_on_a_machine(planned, folder, docker, rank)[1]
+        ranks = {"curl": f'case "$*" in *first-rank*) echo {rank} ;; *) echo 0 ;; esac'}
+        made = booted(start_script(planned), tmp_path / str(rank), ranks)
+        told += [word for at in range(len(made.containers)) for word in made.options(at) if word.startswith("RUN=")]
+        assert made.command()[1:5] == ["-n", "4", "python", "main.py"]  # a rank for each of its chips
     assert sorted(told) == sorted(f"RUN={run}" for run in range(13))
-    assert '"$IMAGE" -n 4 python main.py' in start_script(planned)  # a rank for each of its chips
 
 
 def test_a_copy_that_fails_does_not_end_the_machine_while_others_work(tmp_path: Path) -> None:
     planned = replace(deployment("batch", ON_AWS), purchase="on-demand", volumes=())
-    docker = 'if [ "$1" = run ]; then case "$*" in *PART=3*) exit 7 ;; esac; sleep 1; echo done >> "$OUT/told"; fi'
-    status, told = run_on_a_machine(planned, tmp_path, docker)
-    assert (status, told) == (7, ["done"] * 7)
+    docker = 'if [ "$1" = run ]; then case "$*" in *PART=3*) exit 7 ;; esac; sleep 1; echo >> "$OUT/done"; fi'
+    made = booted(start_script(planned), tmp_path, {"docker": docker})
+    assert (made.status, (tmp_path / "done").read_text().count("\n")) == (7, 7)
+    assert "shutdown -h now" in made.calls
 
 
 def over_machines(planned: Deployment) -> Deployment:
@@ -220,23 +187,21 @@ def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
 def test_neuron_starts_a_process_for_each_core() -> None:
     train = deployment("train", ON_AWS)
     node = replace(train.node, machine="trn1.32xlarge", chip="Trainium", kind="neuron", vendor="AWS", chips=16, cores=2)
-    assert "--nproc-per-node=32 " in start_script(replace(train, node=node, chips_each=16))
+    assert " --nproc-per-node=32 " in start_script(replace(train, node=node, chips_each=16))
     half = replace(node, machine="trn2.48xlarge", chip="Trainium2", cores=8)
-    assert "--nproc-per-node=64 " in start_script(replace(train, node=half, chips_each=16))
+    assert " --nproc-per-node=64 " in start_script(replace(train, node=half, chips_each=16))
 
 
 def test_the_full_price_is_paid_only_by_who_asks_for_it() -> None:
     files = rendered("train")
-    inside = loaded(files["launch.py"])
+    inside = loaded(files, "launch.py")
     cheap, dear = (inside["attempts"](SimpleNamespace(or_on_demand=said)) for said in (False, True))
     assert {purchase for _, purchase, _, _ in cheap} == {"spot"}
     assert dear == inside["ATTEMPTS"]
-    assert files["launch.sh"].index(" spot ") < files["launch.sh"].index('[ -n "$or_on_demand" ] || {')
-    assert "or_on_demand" not in rendered("serve")["launch.sh"]
 
 
 def test_where_a_machine_was_just_taken_is_tried_last_and_the_full_price_after_some_losses() -> None:
-    inside = loaded(rendered("train")["launch.py"])
+    inside = loaded(rendered("train"), "launch.py")
     names = list(dict.fromkeys(name for name, *_ in inside["ATTEMPTS"]))
     allowed = SimpleNamespace(or_on_demand=True)
 
@@ -272,45 +237,66 @@ def test_who_ended_a_machine_tells_a_finished_one_from_a_lost_one(example: str, 
         "State": {"Name": "terminated"},
         "StateReason": {"Code": reason},
     }
-    one = loaded(rendered(example)["launch.py"])["machine"](told)
+    one = loaded(rendered(example), "launch.py")["machine"](told)
     assert (one.rank, one.fate) == (3, fate)
 
 
 def test_only_spot_is_followed_without_being_asked() -> None:
-    assert [constants(rendered(name)["launch.py"])["FOLLOWS"] for name in ("train", "serve")] == [True, False]
+    assert [constants(rendered(name)["launch.json"])["FOLLOWS"] for name in ("train", "serve")] == [True, False]
 
 
-def test_a_machine_that_is_taken_waits_for_it_and_does_not_shut_itself_down(tmp_path: Path) -> None:
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_machine_that_is_taken_waits_for_it_and_does_not_shut_itself_down(tmp_path: Path, taken: bool) -> None:
     """A shutdown of its own would look like the end of the job."""
-    planned = replace(deployment("finetune", ON_AWS), purchase="spot", volumes=())
-    body = start_script(planned)
-    at = body.index("finish() {")
-    finish = body[at : body.index("trap finish EXIT")]
-    stubs = (
-        'save() { :; }\nsleep() { echo "waits $1"; }\nshutdown() { echo shutdown; }\naws() { cat; }\nmetadata() { echo i-1; }\n'
+    planned = replace(deployment("finetune", ON_AWS), purchase="spot", volumes=(), deadline_s=None)
+    docker = 'if [ "$1" = run ]; then touch "$CHIPWISE_STATE/chipwise-taken"; fi' if taken else ":"
+    made = booted(start_script(planned), tmp_path, {"docker": docker}, KEEP="s3://kept")
+    ended = [one for one in made.calls if one in ("sleep 300", "shutdown -h now") or ("logs" in one and "sync" in one)]
+    send = f"aws s3 sync --only-show-errors {tmp_path}/logs s3://kept/logs/machine-0"
+    assert ended == ([send, "sleep 300"] if taken else []) + [send, "shutdown -h now"]
+    assert (tmp_path / "logs" / "status").read_text() == "0 0\n"  # machine, status
+
+
+@pytest.mark.parametrize(("name", "said"), [("train", "give a private subnet="), ("serve", "dry run: fine")])
+def test_the_shell_launcher_wants_a_private_subnet_for_efa_as_the_other_does(name: str, said: str, tmp_path: Path) -> None:
+    for path, text in rendered(name).items():
+        (tmp_path / path).write_text(text)
+    (tmp_path / "aws").write_text("#!/bin/sh\ncase $* in *--dry-run*) echo DryRunOperation; exit 1 ;; *) echo x ;; esac\n")
+    (tmp_path / "aws").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    words = ["bash", str(tmp_path / "launch.sh"), "check", "image=a"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=20)
+    assert said in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("allowed", "said"), [("", "or_on_demand=yes takes them at the full price"), ("yes", "started")])
+def test_the_shell_launcher_pays_the_full_price_only_if_it_is_told(allowed: str, said: str, tmp_path: Path) -> None:
+    for path, text in rendered("train").items():
+        (tmp_path / path).write_text(text)
+    refuses = "*run-instances*MarketType=spot*) echo InsufficientInstanceCapacity >&2; exit 1 ;;"
+    (tmp_path / "aws").write_text(
+        f"#!/bin/sh\ncase $* in {refuses} *describe-instances*) [ ! -e {tmp_path}/up ] || echo i-1 ;; "
+        f"*run-instances*) touch {tmp_path}/up ;; *) echo x ;; esac\n"
     )
-    for taken, said in (("", ["i-1 0", "shutdown"]), ("yes", ["waits 300", "i-1 0", "shutdown"])):
-        flag = tmp_path / "taken"
-        flag.touch() if taken else None
-        script = f"{stubs}RANK=0 KEEP=s3://kept TAKEN={flag}\n{finish}true\nfinish\n"
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-        assert done.stdout.splitlines()[1:] == said
+    (tmp_path / "aws").chmod(0o755)
+    words = ["bash", str(tmp_path / "launch.sh"), "up", "image=a", "subnet=s", "keep=s3://b/c"]
+    words += ["or_on_demand=yes"] if allowed else []
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=20)
+    assert said in done.stdout + done.stderr
+    assert (done.returncode, (tmp_path / "up").exists()) == ((0, True) if allowed else (1, False))
 
 
-def test_both_launchers_want_a_private_subnet_for_efa() -> None:
-    refusal = "machines with several network interfaces get no public address"
-    assert refusal in rendered("train")["launch.sh"]
-    assert "default-for-az" not in rendered("train")["launch.sh"]
-    assert "default-for-az" in rendered("serve")["launch.sh"]
-
-
-def test_secrets_are_read_on_the_machine_and_written_nowhere() -> None:
+def test_secrets_are_read_on_the_machine_and_written_nowhere(tmp_path: Path) -> None:
     planned = deployment("finetune", ON_AWS)
     with_secret = replace(planned, software=replace(planned.software, secrets=(("HF_TOKEN", "hub-token", "token"),)))
     files = {file.path: file.text for file in ec2.render(with_secret)}
-    assert "get-secret-value --secret-id hub-token" in files["start.sh"]
-    assert "--env HF_TOKEN \\" in files["start.sh"]
-    assert constants(files["launch.py"])["NEEDS_ROLE"] is True
+    made = booted(files["start.sh"], tmp_path)
+    assert any("get-secret-value --secret-id hub-token" in one for one in made.calls)
+    assert made.options()[made.options().index("HF_TOKEN") - 1] == "--env"
+    written = [one for one in tmp_path.rglob("*") if one.is_file() and one.parent.name != "programs"]
+    assert not any(b"hidden" in one.read_bytes() for one in written)
+    assert constants(files["launch.json"])["NEEDS_ROLE"] is True
 
 
 def test_a_job_of_some_hours_is_started_and_ended_by_a_crontab() -> None:

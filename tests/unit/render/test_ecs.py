@@ -39,15 +39,15 @@ def test_a_task_asks_for_its_chips_and_leaves_room_for_the_system() -> None:
 
 
 def test_a_service_rolls_within_the_chips_it_has_and_sleeps_out_of_hours() -> None:
-    said = constants(texts(ecs.render(SERVE))["ecs_deploy.py"])
+    said = constants(texts(ecs.render(SERVE))["ecs_deploy.json"])
     assert said["ROLLOUT"]["maximumPercent"] == 100
-    assert said["SCHEDULE"]["close"][2:] == (0, 0)
+    assert said["SCHEDULE"]["close"][2:] == [0, 0]
     alone = replace(SERVE, scaling=replace(SERVE.scaling, least=1)) if SERVE.scaling else SERVE
-    assert constants(texts(ecs.render(alone))["ecs_deploy.py"])["ROLLOUT"]["minimumHealthyPercent"] == 100
+    assert constants(texts(ecs.render(alone))["ecs_deploy.json"])["ROLLOUT"]["minimumHealthyPercent"] == 100
 
 
 def test_the_group_is_told_its_machines_and_their_image() -> None:
-    said = constants(texts(ecs.render(SERVE))["ecs_deploy.py"])
+    said = constants(texts(ecs.render(SERVE))["ecs_deploy.json"])
     assert said["MACHINES"][0] == SERVE.node.machine
     assert said["IMAGE_PARAMETER"].startswith("/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/")
 
@@ -70,11 +70,11 @@ def test_what_it_cannot_express_is_refused_with_what_can(name: str, limit: str, 
 
 def test_runs_are_tasks_that_are_counted_and_parts_find_their_file() -> None:
     files = texts(ecs.render(deployment("hpc", ON_AWS)))
-    said, (inside,) = constants(files["ecs_deploy.py"]), json.loads(files["task-definition.json"])["containerDefinitions"]
+    said, (inside,) = constants(files["ecs_deploy.json"]), json.loads(files["task-definition.json"])["containerDefinitions"]
     assert (said["COUNTED"], said["COPIES"]) == ("RUN", 6)
     assert inside["entryPoint"] + inside["command"] == ["mpirun", "-n", "4", "python", "main.py"]
     files = texts(ecs.render(replace(deployment("batch", ON_AWS), machines=2)))
-    said, (inside,) = constants(files["ecs_deploy.py"]), json.loads(files["task-definition.json"])["containerDefinitions"]
+    said, (inside,) = constants(files["ecs_deploy.json"]), json.loads(files["task-definition.json"])["containerDefinitions"]
     assert (said["COUNTED"], said["COPIES"]) == ("PART", 16)
     assert inside["command"][1].startswith('export SHARD="$(printf %05d $PART)"; exec sh -c \'')
 
@@ -87,7 +87,7 @@ def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
 
 
 def test_failures_count_once_there_was_time_to_start() -> None:
-    said = constants(texts(ecs.render(SERVE))["ecs_deploy.py"])
+    said = constants(texts(ecs.render(SERVE))["ecs_deploy.json"])
     assert said["STARTUP_SECONDS"] == start_seconds(SERVE)
 
 
@@ -146,7 +146,7 @@ class Group:
 
 def test_down_empties_the_group_before_it_takes_the_provider_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    inside, aws = loaded(texts(ecs.render(SERVE))["ecs_deploy.py"]), Group()
+    inside, aws = loaded(texts(ecs.render(SERVE)), "ecs_deploy.py"), Group()
     pages = SimpleNamespace(paginate=lambda **_: [{"taskArns": []}])
     aws.__dict__["get_paginator"] = lambda _: pages
     inside["down"](SimpleNamespace(client=lambda _: aws))
@@ -164,7 +164,7 @@ def test_the_log_group_is_made_by_who_deploys_and_not_by_the_machines() -> None:
     (inside,) = json.loads(files["task-definition.json"])["containerDefinitions"]
     options = inside["logConfiguration"]["options"]
     assert "awslogs-create-group" not in options
-    assert constants(files["ecs_deploy.py"])["LOGS"] == options["awslogs-group"]
+    assert constants(files["ecs_deploy.json"])["LOGS"] == options["awslogs-group"]
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -174,4 +174,4 @@ def test_hostile_text_stays_text(text: str) -> None:
     (inside,) = json.loads(files["task-definition.json"])["containerDefinitions"]
     assert inside["command"][-2:] == [text, f"--a={text}"]
     assert {"name": "SETTING", "value": text} in inside["environment"]
-    assert constants(files["ecs_deploy.py"])["NAME"] == evil.name
+    assert constants(files["ecs_deploy.json"])["NAME"] == evil.name

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 from typing import Any
 
+import scripts
 from chipwise.render.deployment import Deployment
 from chipwise.render.targets import mlflow
 from fixed_deployments import CASES, PIPELINE, SERVE, TRAIN
 
 
 def constants(planned: Deployment) -> dict[str, Any]:
-    [file] = mlflow.render(planned)
-    return {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in ast.parse(file.text).body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
+    return scripts.constants(scripts.texts(mlflow.render(planned))["track.json"])
 
 
 def test_a_job_has_time_with_its_range_and_cost() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender
 from chipwise.render.targets import ray
 from fixed_deployments import BATCH, CASES, DEVICE, HPC, NEURON, NOTEBOOKS, PIPELINE, SERVE, TPU, TRAIN
+from scripts import constants
 
 
 def objects(planned: Deployment) -> dict[str, Any]:
@@ -97,15 +97,10 @@ def test_chips_that_kuberay_does_not_count_are_told_to_ray() -> None:
 
 
 def test_the_launcher_is_a_program_that_starts_torchrun_on_every_machine() -> None:
-    text = objects(TRAIN)["ConfigMap"]["data"]["launch.py"]
-    constants = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in ast.parse(text).body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    assert constants["WORKERS"] == 2
-    assert constants["BUNDLE"] == {"CPU": 1, "GPU": 8}
-    assert constants["COMMAND"].startswith("torchrun --nnodes=2 --nproc-per-node=8")
+    told = constants(objects(TRAIN)["ConfigMap"]["data"]["launch.json"])
+    assert told["WORKERS"] == 2
+    assert told["BUNDLE"] == {"CPU": 1, "GPU": 8}
+    assert told["COMMAND"].startswith("torchrun --nnodes=2 --nproc-per-node=8")
 
 
 def test_one_machine_needs_no_launcher_and_runs_on_a_worker() -> None:

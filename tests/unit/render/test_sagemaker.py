@@ -31,14 +31,14 @@ def test_scripts_compile_are_formatted_and_do_not_change(name: str, tmp_path: Pa
 
 
 def test_spot_comes_with_checkpoints_and_an_end_of_waiting() -> None:
-    said = constants(texts(sagemaker.render(TRAIN))["sagemaker_job.py"])
+    said = constants(texts(sagemaker.render(TRAIN))["sagemaker_job.json"])
     assert (said["SPOT"], said["MACHINE"], said["MACHINES"]) == (True, f"ml.{TRAIN.node.machine}", TRAIN.machines)
     assert said["MOST_WAIT"] >= said["MOST_SECONDS"] >= TRAIN.predicted.seconds
     assert said["CHECKPOINTS"] is not None
 
 
 def test_the_words_of_a_command_are_short_enough_for_sagemaker() -> None:
-    said = constants(texts(sagemaker.render(TRAIN))["sagemaker_job.py"])
+    said = constants(texts(sagemaker.render(TRAIN))["sagemaker_job.json"])
     assert max(map(len, [*said["ENTRYPOINT"], *said["ARGUMENTS"]])) <= 256
     long = replace(FINETUNE, software=replace(FINETUNE.software, command=("x", "y" * 300), given=True))
     with pytest.raises(CannotRender, match="256 characters"):
@@ -56,7 +56,7 @@ def test_an_engine_listens_where_sagemaker_asks() -> None:
     files = texts(sagemaker.render(SERVE))
     assert "--port 8080" in files["serve.sh"]
     assert "8000" not in files["serve.sh"]
-    said = constants(files["sagemaker_endpoint.py"])
+    said = constants(files["sagemaker_endpoint.json"])
     assert SERVE.scaling is not None
     assert (said["LEAST"], said["MOST"]) == (SERVE.scaling.least, SERVE.scaling.most)
     assert said["SCHEDULE"]["open"][0] == "cron(0 7 ? * MON,TUE,WED,THU,FRI,SAT *)"
@@ -71,7 +71,7 @@ def test_the_program_may_write_where_it_keeps_its_weights() -> None:
 
 def test_an_asynchronous_endpoint_without_machines_wakes_when_anything_waits() -> None:
     fed = replace(SERVE, trigger="s3://uploads/in/")
-    inside = loaded(texts(sagemaker.render(fed))["sagemaker_endpoint.py"])
+    inside = loaded(texts(sagemaker.render(fed)), "sagemaker_endpoint.py")
     clients = {name: SimpleNamespace() for name in ("application-autoscaling", "cloudwatch")}
     policies: dict[str, Any] = {}
     asked: dict[str, Any] = {}
@@ -89,12 +89,13 @@ def test_an_asynchronous_endpoint_without_machines_wakes_when_anything_waits() -
     removed: list[str] = []
     clients["cloudwatch"].delete_alarms = lambda AlarmNames: removed.extend(AlarmNames)  # noqa: N803
     clients["application-autoscaling"].deregister_scalable_target = lambda **_: None
+    clients["application-autoscaling"].exceptions = SimpleNamespace(ObjectNotFoundException=LookupError)
     inside["forget_scaling"](SimpleNamespace(client=clients.__getitem__))
     assert removed == [asked["AlarmName"]]
 
 
 def test_data_is_found_even_where_the_image_has_a_directory_for_it(tmp_path: Path) -> None:
-    said = constants(texts(sagemaker.render(FINETUNE))["sagemaker_job.py"])
+    said = constants(texts(sagemaker.render(FINETUNE))["sagemaker_job.json"])
     mounted, data = tmp_path / "mounted", tmp_path / "data"
     mounted.mkdir()
     data.mkdir()
@@ -106,7 +107,7 @@ def test_data_is_found_even_where_the_image_has_a_directory_for_it(tmp_path: Pat
 
 
 def test_waiting_for_the_first_answer_is_as_long_as_a_start_takes() -> None:
-    said = constants(texts(sagemaker.render(SERVE))["sagemaker_endpoint.py"])
+    said = constants(texts(sagemaker.render(SERVE))["sagemaker_endpoint.json"])
     assert said["STARTUP_SECONDS"] == min(start_seconds(SERVE), 3600)
 
 
@@ -121,7 +122,7 @@ def test_runs_and_mpi_over_machines_are_refused_for_what_they_are() -> None:
 
 def test_neuron_trains_with_a_process_for_each_core() -> None:
     node = replace(TRAIN.node, machine="trn1.32xlarge", chip="Trainium", kind="neuron", vendor="AWS", chips=16, cores=2)
-    said = constants(texts(sagemaker.render(replace(TRAIN, node=node, chips_each=16)))["sagemaker_job.py"])
+    said = constants(texts(sagemaker.render(replace(TRAIN, node=node, chips_each=16)))["sagemaker_job.json"])
     assert "--nproc-per-node=32" in said["ARGUMENTS"]
 
 
@@ -153,5 +154,5 @@ def test_secrets_are_refused_because_they_would_be_written_out() -> None:
 
 @pytest.mark.parametrize("text", [one for one in TEXTS if len(one) < 200])
 def test_hostile_text_is_a_literal(text: str) -> None:
-    found = literals(texts(sagemaker.render(hostile(FINETUNE, text)))["sagemaker_job.py"])
+    found = literals(texts(sagemaker.render(hostile(FINETUNE, text)))["sagemaker_job.json"])
     assert {text, f"--a={text}", f"x{text}"} <= found

@@ -40,7 +40,7 @@ def test_small_runs_render_on_every_cloud(provider: str, triggered: bool, planne
 
 def test_an_object_goes_through_a_queue_to_the_function() -> None:
     files = texts(serverless.render(small(BATCH, TRIGGERS["aws"])))
-    said = constants(files["lambda_deploy.py"])
+    said = constants(files["lambda_deploy.json"])
     assert (said["BUCKET"], said["PREFIX"]) == ("uploads", "photos/")
     assert said["SECONDS"] <= 900
     assert said["MEMORY_MB"] <= 10_240
@@ -52,7 +52,8 @@ def test_the_handler_runs_the_command_for_each_object_and_gives_back_what_failed
     program += "sys.exit('bad' in url)"
     planned = small(BATCH, TRIGGERS["aws"])
     planned = replace(planned, software=replace(planned.software, command=(sys.executable, "-c", program)))
-    (tmp_path / "handler.py").write_text(texts(serverless.render(planned))["handler.py"])
+    for name in ("handler.py", "handler.json"):
+        (tmp_path / name).write_text(texts(serverless.render(planned))[name])
 
     def message(name: str, key: str) -> dict[str, str]:
         inside = {"Records": [{"s3": {"bucket": {"name": "uploads"}, "object": {"key": key}}}]}
@@ -131,8 +132,8 @@ def test_a_bucket_of_another_cloud_is_refused() -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_hostile_text_stays_text(text: str) -> None:
     files = texts(serverless.render(hostile(small(BATCH, TRIGGERS["aws"]), text)))
-    assert {text, f"--a={text}"} <= literals(files["handler.py"])
-    assert {text, f"x{text}"} <= literals(files["lambda_deploy.py"])
+    assert {text, f"--a={text}"} <= literals(files["handler.json"])
+    assert {text, f"x{text}"} <= literals(files["lambda_deploy.json"])
     for provider, path in (("gcp", "service.yaml"), ("azure", "app.yaml")):
         evil = texts(serverless.render(hostile(small(SERVE, provider=provider), text)))
         found = yaml.safe_load(evil[path])

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from email import message_from_string
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from booting import Booted, booted
 from chipwise.render.deployment import Deployment, Form, Volume
 from chipwise.render.file import CannotRender, File
 from chipwise.render.launch.health import start_seconds
@@ -154,7 +156,7 @@ def test_each_machine_of_a_spot_job_has_a_number_that_its_successor_keeps() -> N
     assert group["count"] == 2
     assert (group["min_size"], group["max_size"]) == (0, 1)
     (tags,) = (one['"tag"'] for one in group["dynamic"])
-    assert "chipwise-rank" in tags["for_each"]
+    assert "chipwise-first-rank" in tags["for_each"]
 
 
 def test_a_service_scales_within_the_plan_and_sleeps_when_its_users_do() -> None:
@@ -205,10 +207,15 @@ def test_gke_installs_the_driver_and_slices_have_their_topology() -> None:
     assert text_of(slices["placement_policy"][0]["tpu_topology"]) == "4x8"
 
 
-def test_secrets_are_named_and_never_written() -> None:
-    script = file("serve", "start.sh")
-    assert "--secret-id hub-token" in script
-    assert "--env HF_TOKEN \\" in script
+@pytest.mark.parametrize(("case", "asks"), [("serve", "--secret-id hub-token"), ("azure", "/secrets/")])
+def test_secrets_are_named_and_never_written(case: str, asks: str, tmp_path: Path) -> None:
+    what = CASES[case]
+    secrets = (("HF_TOKEN", "hub-token", "token"),)
+    made = run(replace(what, software=replace(what.software, secrets=secrets)), tmp_path)
+    assert any(asks in one for one in made.calls)
+    assert made.options()[made.options().index("HF_TOKEN") - 1] == "--env"
+    written = [one for one in tmp_path.rglob("*") if one.is_file() and one.parent.name != "programs"]
+    assert not any(b"hidden" in one.read_bytes() for one in written)
 
 
 @pytest.mark.parametrize("case", FITTING)
@@ -232,9 +239,12 @@ def test_another_provider_is_refused_with_what_can() -> None:
     assert "skypilot" in str(error.value.remedy)
 
 
-@pytest.mark.parametrize("case", ["train", "azure", "batch"])
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
-def test_hostile_text_stays_text(case: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [(("train", "azure", "batch")[at % 3], text) for at, text in enumerate(HOSTILE)],
+    ids=lambda value: repr(value[:12]),
+)
+def test_hostile_text_stays_text(case: str, text: str, tmp_path: Path) -> None:
     what = CASES[case]
     hostile = _hostile(what, text)
     ours, theirs = every(case), modules(render(hostile))
@@ -245,8 +255,9 @@ def test_hostile_text_stays_text(case: str, text: str) -> None:
         assert dangling(found) == set()
         expressions = [one for block in found for one in strings(block.body) if one.startswith("${")]
         assert not any("passwd" in one or "for x in y" in one for one in expressions), folder
-    script = next(one.text for one in render(hostile) if one.path == "start.sh")
-    assert _words(script, text) >= 1, "the command carries the text as one word"
+    made = run(hostile, tmp_path)
+    assert made.command()[1:] == [text], "the command carries the text as one word"
+    assert f"SETTING={text}" in made.options()
 
 
 def _hostile(what: Deployment, text: str) -> Deployment:
@@ -257,59 +268,43 @@ def _hostile(what: Deployment, text: str) -> Deployment:
     )
 
 
-def _words(script: str, text: str) -> int:
-    """How often a shell that reads the script is given the text as one word of docker's."""
-    line = script[script.index("docker run \\") :].replace("docker run", "docker", 1)
-    line = line[: line.index("\n", line.index('"$IMAGE"') + len('"$IMAGE" ') + len(text))]
-    said = subprocess.run(
-        [BASH, "-c", 'docker() { printf "%s\\0" "$@"; }\n' + line.removesuffix(" &")],
-        capture_output=True,
-        timeout=20,
-        check=False,
-        env={"PATH": "/nonexistent"},
-    )
-    return said.stdout.split(b"\0").count(text.encode())
+def run(what: Deployment, folder: Path, stand_ins: dict[str, str] | None = None) -> Booted:
+    """What a machine does with the start script of a module, with what Terraform writes before it."""
+    script = next(one.text for one in render(what) if one.path == "start.sh")
+    settings = {"KEEP": "s3://kept", "LOG_GROUP": "logs", "IDENTITY": "me", "VAULT": "v", "ZONE": "z"}
+    return booted(script, folder, stand_ins, **settings)
 
 
-@pytest.mark.parametrize("form", [Form.JOB, Form.SERVICE])
-def test_a_script_ends_its_machine_only_when_it_is_a_job(form: Form) -> None:
-    case = "train" if form is Form.JOB else "serve"
-    assert ("trap finish EXIT" in file(case, "start.sh")) is (form is Form.JOB)
+ENDS = ("shutdown -h now", "aws autoscaling terminate-instance", "gcloud compute instance-groups managed delete-instances")
 
 
-@pytest.mark.parametrize("case", ["train", "neuron", "batch", "hpc"])
-def test_a_machine_ends_itself_whatever_fails_first(case: str) -> None:
-    script = file(case, "start.sh")
-    lines = script.splitlines()
-    trap = lines.index("trap finish EXIT")
-    fetches = [
-        at for at, line in enumerate(lines) if line.startswith(("aws s3 sync", "gcloud storage", "azcopy sync", "fetch "))
-    ]
-    assert all(trap < at for at in fetches)
-    assert trap < next((at for at, line in enumerate(lines) if line.startswith("RANK=")), trap + 1)
-    assert "$RANK" not in script[: script.index("trap finish EXIT")], "an unset variable would end `finish` before its end"
+def ends(made: Booted) -> int:
+    """How often it tried to end the machine."""
+    return sum(one.startswith(ENDS) or "/deallocate?" in one for one in made.calls)
 
 
-def test_nothing_is_sent_back_before_everything_is_there() -> None:
-    script = file("train", "start.sh")
-    assert script.index("save() {\n  if [ -e /run/chipwise-fetched ]; then") < script.index("\ntouch /run/chipwise-fetched")
-    assert script.index('aws s3 sync --only-show-errors "$BUCKET/checkpoints"') < script.index("\ntouch /run/chipwise-fetched")
+@pytest.mark.parametrize(("case", "many"), [("train", 1), ("batch", 1), ("hpc", 1), ("serve", 0), ("small", 0)])
+def test_a_script_ends_its_machine_only_when_it_is_a_job(case: str, many: int, tmp_path: Path) -> None:
+    made = run(CASES[case], tmp_path)
+    assert (made.status, ends(made)) == (0, many)
 
 
-def _fetch(script: str, tool: str, says: str, status: int) -> int:
-    """How `fetch` of the script ends when the tool of the cloud says so."""
-    made = script[script.index("fetch() {") :]
-    made = made[: made.index("\n}\n") + 3]
-    stand_in = f"{tool}() {{ echo '{says}' >&2; return {status}; }}\n"
-    said = subprocess.run(
-        [BASH, "-c", f"set -euo pipefail\n{stand_in}{made}fetch a b\necho went on"],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=20,
-    )
-    assert (said.stdout.splitlines()[-1:] == ["went on"]) is (said.returncode == 0)
-    return said.returncode
+@pytest.mark.parametrize(
+    ("case", "fails"),
+    [("train", "aws"), ("train", "curl"), ("neuron", "docker"), ("batch", "gcloud"), ("batch", "curl"), ("hpc", "systemctl")],
+)
+def test_a_machine_ends_itself_whatever_fails_first(case: str, fails: str, tmp_path: Path) -> None:
+    made = run(replace(CASES[case], purchase="on-demand"), tmp_path, {fails: "exit 1"})
+    assert made.status != 0
+    assert ends(made) == 1
+
+
+def test_nothing_is_sent_back_before_everything_is_there(tmp_path: Path) -> None:
+    fails = 'case "$*" in *"sync --only-show-errors s3://kept/checkpoints"*) exit 1 ;; esac'
+    made = run(CASES["train"], tmp_path, {"aws": fails})
+    assert made.status == 1
+    assert [one for one in made.calls if one.endswith("s3://kept/checkpoints")] == [], "half a checkpoint over a whole one"
+    assert any(one.endswith("s3://kept/logs/machine-0") for one in made.calls)
 
 
 @pytest.mark.parametrize(
@@ -319,28 +314,32 @@ def _fetch(script: str, tool: str, says: str, status: int) -> int:
         ("azure", "azcopy", "sync must happen between source and destination of the same type, e.g. directory"),
     ],
 )
-def test_a_first_start_finds_nothing_and_goes_on_but_a_refusal_ends_it(case: str, tool: str, nothing: str) -> None:
+def test_a_first_start_finds_nothing_and_goes_on_but_a_refusal_ends_it(
+    case: str, tool: str, nothing: str, tmp_path: Path
+) -> None:
     what = CASES[case]
-    volumes = (*(one for one in what.volumes if one.name != "checkpoints"), Volume("checkpoints", "/checkpoints", 1e9))
-    script = next(one.text for one in render(replace(what, form=Form.JOB, volumes=volumes)) if one.path == "start.sh")
-    assert 'fetch "$BUCKET/checkpoints"' in script
-    assert _fetch(script, tool, nothing, 1) == 0
-    assert _fetch(script, tool, "fine", 0) == 0
-    assert _fetch(script, tool, "403 forbidden", 1) == 1
+    what = replace(what, form=Form.JOB, volumes=(Volume("checkpoints", "/checkpoints", 1e9),))
+    for name, says, status in (("empty", nothing, 1), ("there", "fine", 0), ("refused", "403 forbidden", 1)):
+        fetch = f"case $* in *kept/checkpoints\\ *) echo '{says}' >&2; exit {status} ;; esac"
+        made = run(what, tmp_path / name, {tool: fetch})
+        assert (made.status, len(made.containers) > 0) == ((1, False) if name == "refused" else (0, True)), name
 
 
-def test_a_deadline_ends_the_machine_as_its_own_end_does() -> None:
-    script = next(one.text for one in render(replace(CASES["train"], deadline_s=7200.0)) if one.path == "start.sh")
-    timer = script[script.index("\n(\n  sleep 7200\n") :]
-    assert "finish\n" in timer[: timer.index(") &")]
-    minutes = int(script[script.index("shutdown -h +") + len("shutdown -h +") :].split()[0])
-    assert minutes * 60 > 7200, "the last resort comes after it"
-    assert "shutdown -h +" not in next(
-        one.text for one in render(replace(CASES["train"], deadline_s=None)) if one.path == "start.sh"
-    )
-    assert "sleep 7200" not in next(
-        one.text for one in render(replace(CASES["serve"], deadline_s=7200.0)) if one.path == "start.sh"
-    )
+def test_a_deadline_ends_the_machine_as_its_own_end_does(tmp_path: Path) -> None:
+    hangs = {
+        "docker": 'case $1 in run) until [ -e "$OUT/stopped" ]; do /bin/sleep 0.1; done ;; stop) touch "$OUT/stopped" ;; '
+        "ps) echo c ;; esac",
+        "sleep": 'case $1 in 2) ;; infinity) exec /bin/sleep 1 ;; *) exec /bin/sleep "$@" ;; esac',
+    }
+    made = run(replace(CASES["train"], deadline_s=2.0), tmp_path, hangs)
+    assert "docker stop -t 60 c" in made.calls
+    assert ends(made) >= 1
+    assert (tmp_path / "logs" / "status").exists()
+    (last,) = [one for one in made.calls if one.startswith("shutdown -h +")]
+    assert int(last.rpartition("+")[2]) * 60 > 2, "the last resort comes after it"
+    others = {"none": replace(CASES["train"], deadline_s=None), "service": replace(CASES["serve"], deadline_s=7200.0)}
+    for name, what in others.items():
+        assert not any(one.startswith("shutdown -h +") for one in run(what, tmp_path / name).calls)
 
 
 def test_apply_leaves_alone_what_the_clock_sets() -> None:

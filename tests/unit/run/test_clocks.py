@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.adapters.engines.simulated import Simulated
-from chipwise.adapters.simulation.world import Program, World
+from chipwise.adapters.engines.simulated.engine import Simulated
+from chipwise.adapters.engines.simulated.world import Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.run.engine import End, Leave, Room, Seen, Sight, Start, State
 from chipwise.run.events import Again, Ended, Leaving, Placed, Wished

@@ -16,6 +16,7 @@ from chipwise.run.queue import Rules, Seat, Share, admit, least_gpus, limit_s, w
 from chipwise.run.recovery import after_end
 from chipwise.run.step import Act, step
 from chipwise.run.story import told
+from effort import cases
 from run_jobs import added, asking, leaving, queued, running, spec, starting
 
 ROOM = Room(tuple(range(8)), tuple(range(32)))
@@ -59,7 +60,7 @@ def seated(seats: list[Seat], now: float = 0.0) -> list[Job]:
 # Who gets how many
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(rows, rows)
 def test_between_least_and_most_and_no_device_twice(before: list[tuple[Any, ...]], later: list[tuple[Any, ...]]) -> None:
     held = seated(admit(made(before), ROOM, RULES, 200.0))
@@ -73,7 +74,7 @@ def test_between_least_and_most_and_no_device_twice(before: list[tuple[Any, ...]
         assert bool(seat.short) == (len(seat.gpus) < needs.gpus)
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(rows)
 def test_quotas_hold(found: list[tuple[Any, ...]]) -> None:
     held: Counter[str] = Counter()
@@ -83,7 +84,7 @@ def test_quotas_hold(found: list[tuple[Any, ...]]) -> None:
     assert held["none"] == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(rows, rows)
 def test_where_the_least_is_the_most_all_is_as_if_nobody_had_said_it(
     before: list[tuple[Any, ...]], later: list[tuple[Any, ...]]
@@ -106,7 +107,7 @@ def test_where_the_least_is_the_most_all_is_as_if_nobody_had_said_it(
     assert found[0] == found[1]
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(rows)
 def test_one_that_can_do_with_fewer_never_waits_where_an_exact_one_of_its_least_would_start(
     found: list[tuple[Any, ...]],
@@ -261,7 +262,7 @@ def test_of_two_that_could_grow_one_does_and_its_quota_holds() -> None:
     assert not grows(turn([running(elastic("wide", 2, 4, team="a"), gpus=(0, 1, 2), cpus=(0,))], 400.0, rules=RULES))
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4), st.booleans()), min_size=1, max_size=4), st.floats(0, 1000))
 def test_a_move_for_more_ends_with_more_if_nobody_comes_in_between(wanted: list[tuple[int, int, bool]], now: float) -> None:
     jobs = [elastic(f"j{at}", min(least, most), most) for at, (least, most, _) in enumerate(wanted)]

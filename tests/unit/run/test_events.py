@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Exit, Loss, Program, World
+from chipwise.adapters.engines.simulated.world import Exit, Loss, Program, World
 from chipwise.api.running.simulate import Wishes, simulate
 from chipwise.run.events import (
     Again,
@@ -25,10 +25,11 @@ from chipwise.run.events import (
     first,
 )
 from chipwise.run.job import Job, Outcome, Phase, Where, Why, Wish
+from effort import cases
 from run_jobs import SPOT_A, STAYS, added, asking, queued, running, spec, starting
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(
     losses=st.lists(st.floats(0, 900), max_size=4),
     code=st.sampled_from([0, 1, 75, 127]),

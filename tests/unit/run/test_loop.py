@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.adapters.simulation.world import Exit, Fails, Loss, Outage, Program, World
+from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage, Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.errors import BadInput, TryLater
 from chipwise.run import loop
@@ -19,6 +19,7 @@ from chipwise.run.job import Job, Needs, Phase, Spec, Wish
 from chipwise.run.loop import LEASE_S, Controller
 from chipwise.run.queue import Rules
 from chipwise.run.record import Change, Lease, Stale
+from effort import cases
 from run_jobs import Died, Fuse, MortalEngine, MortalRecord, queued, shared_devices, spec, twice_at_once
 
 PLACE = "simulated"
@@ -80,7 +81,7 @@ def world(fate: dict[str, object], gpus: int | None = None) -> World:
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=cases(50))
 @given(fates)
 def test_no_two_attempts_of_a_job_at_once_wherever_the_controller_dies(fate: dict[str, object]) -> None:
     record, engine = pair(world(fate, gpus=4), fate["deaths"])  # type: ignore[arg-type]
@@ -106,7 +107,7 @@ def test_no_two_attempts_of_a_job_at_once_wherever_the_controller_dies(fate: dic
         assert all(job(record, f"j{n}").phase is Phase.DONE for n in range(3))
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(fates, st.lists(st.tuples(st.integers(0, 1), st.booleans(), st.booleans(), st.floats(1, 25)), min_size=20, max_size=80))
 def test_two_controllers_never_run_a_job_twice_however_late_their_orders_come(
     fate: dict[str, object], moves: list[tuple[int, bool, bool, float]]
@@ -298,7 +299,7 @@ def test_what_the_record_does_not_take_of_one_job_does_not_stop_the_others() -> 
     assert job(record, "bad").phase is Phase.QUEUED
 
 
-@settings(max_examples=50)
+@settings(max_examples=cases(50))
 @given(st.frozensets(st.integers(1, 40), max_size=10), st.floats(20, 50), st.booleans())
 def test_one_that_is_ended_at_once_is_over_soon_wherever_the_controller_dies(
     deaths: frozenset[int], at: float, stopped_before: bool

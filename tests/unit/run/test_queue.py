@@ -14,6 +14,7 @@ from chipwise.run.engine import Room
 from chipwise.run.events import Ended, Placed
 from chipwise.run.job import Job, Outcome, Phase, Where
 from chipwise.run.queue import Rules, Seat, Share, admit, why_waiting
+from effort import cases
 from run_jobs import added, asking, queued, running, spec
 
 ROOM = Room(tuple(range(8)), tuple(range(32)))
@@ -52,7 +53,7 @@ def ids(seats: list[Seat]) -> list[str]:
     return [seat.job.id for seat in seats]
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(jobs_waiting, jobs_waiting)
 def test_no_device_is_given_twice_and_each_gets_what_it_needs(
     before: list[dict[str, object]], rows: list[dict[str, object]]
@@ -68,7 +69,7 @@ def test_no_device_is_given_twice_and_each_gets_what_it_needs(
     assert all((len(seat.gpus), len(seat.cpus)) == (seat.job.spec.needs.gpus, seat.job.spec.needs.cpus) for seat in seats)
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(jobs_waiting)
 def test_no_team_holds_more_than_its_quota(rows: list[dict[str, object]]) -> None:
     held: Counter[tuple[str, str]] = Counter()
@@ -80,7 +81,7 @@ def test_no_team_holds_more_than_its_quota(rows: list[dict[str, object]]) -> Non
     assert held["none", "gpus"] == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(jobs_waiting, st.randoms(use_true_random=False))
 def test_the_order_in_which_jobs_are_listed_does_not_matter(rows: list[dict[str, object]], random: Random) -> None:
     jobs = made(rows)
@@ -88,7 +89,7 @@ def test_the_order_in_which_jobs_are_listed_does_not_matter(rows: list[dict[str,
     assert admit(jobs, ROOM, RULES, 200.0) == admit(shuffled, ROOM, RULES, 200.0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(jobs_waiting)
 def test_what_starts_has_no_better_one_of_the_same_needs_waiting_behind_it(rows: list[dict[str, object]]) -> None:
     """Of two alike in team and needs the one of higher priority, then the older, goes first."""
@@ -153,7 +154,7 @@ def line(jobs: list[Job], lasts: dict[str, float], room: Room = ROOM, rules: Rul
     return Line(room, rules or Rules(), jobs, lasts, [], {})
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 40)), min_size=1, max_size=15), st.integers(1, 30))
 def test_backfill_never_delays_the_first_that_waits_when_limits_are_true(rows: list[tuple[int, int]], first_lasts: int) -> None:
     """The first that does not fit starts no later than it would if nobody came after it."""
@@ -184,7 +185,7 @@ def test_a_later_one_goes_ahead_into_what_the_first_leaves_over() -> None:
     assert ids(admit([runs, first, asking("x", 2, at=2.0), asking("y", 1, at=3.0)], ROOM, Rules(), 10.0)) == ["x"]
 
 
-@settings(max_examples=12)
+@settings(max_examples=cases(12))
 @given(st.integers(1, 4), st.integers(2, 20), st.integers(0, 9))
 def test_a_big_job_starts_within_its_patience_and_one_job_more_however_many_small_ones_come_after_it(
     size: int, lasts: int, seed: int

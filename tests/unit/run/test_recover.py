@@ -16,6 +16,7 @@ from chipwise.run.job import RECOVER, Job, Move, Needs, Outcome, Where
 from chipwise.run.placing import FORGOTTEN_S, Choice, barren, choose, relation, rest_s
 from chipwise.run.policy import NeverLate
 from chipwise.run.step import step
+from effort import cases
 from run_jobs import SPOT_A, SPOT_B, STAYS, added, queued, running, spec
 
 ABROAD = replace(SPOT_A, region="us-east-1", zone="us-east-1a")
@@ -186,7 +187,7 @@ def test_a_place_that_could_not_give_eight_may_give_four() -> None:
     assert (found.machines, found.where) == (4, SPOT_B), "the nearest to where it was"
 
 
-@settings(max_examples=80)
+@settings(max_examples=cases(80))
 @given(
     st.permutations(list(Move)).flatmap(lambda moves: st.integers(0, len(moves)).map(lambda n: tuple(moves[:n]))),
     st.lists(st.tuples(st.sampled_from(["lost", "none", "failed"]), st.floats(1, 4000)), max_size=8),

@@ -14,11 +14,12 @@ import run_values
 from chipwise.run import writing
 from chipwise.run.events import Event, Measured, Placed, Submitted, first
 from chipwise.run.job import RECOVER, Job, Move, Needs, Retry, Spec, Where
+from effort import cases
 
 SPEC = Spec(("true",), "a")
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(run_values.jobs)
 def test_a_job_is_read_as_it_was_written(job: Job) -> None:
     assert writing.job_of(writing.job_text(job)) == job
@@ -43,7 +44,7 @@ def test_what_has_its_default_is_not_written() -> None:
     }
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(run_values.jobs, st.text(min_size=1), run_values.JSON)
 def test_a_field_of_a_newer_version_is_passed_over(job: Job, name: str, value: object) -> None:
     known = {one.name for one in fields(Job)}

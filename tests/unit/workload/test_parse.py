@@ -24,6 +24,7 @@ from chipwise.workload.pipeline import KINDS, Pipeline, Workload
 from chipwise.workload.problems import MAX_PROBLEMS
 from chipwise.workload.references import Reference, ReferenceKind, references
 from chipwise.workload.source import Document
+from effort import cases
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("*/workload.yaml"))
@@ -416,7 +417,7 @@ anything = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=cases(200))
 @given(anything, st.sampled_from(KINDS), st.data())
 def test_nothing_in_a_field_leads_to_another_error(value: object, model: Any, data: st.DataObject) -> None:
     field = data.draw(st.sampled_from([info.alias or name for name, info in model.model_fields.items() if name != "kind"]))

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient
 
 PROVIDER = "aws"
+EXTRA = "aws"
 OPTIONS = ("families", "profile", "endpoint", "pricing_endpoint", "retries")
 ACCELERATED = ("p", "g", "gr", "inf", "trn", "dl", "f", "vt")
 PROCESSORS = ("hpc", *(series + kind for series in "cmr" for kind in ("6i", "7a", "7g", "7i", "8g")))
@@ -266,7 +267,7 @@ def _connect(settings: FeedSettings) -> _Aws:
     try:
         import boto3
     except ImportError as error:
-        raise MissingExtra("AWS prices", "aws") from error
+        raise MissingExtra("AWS prices", EXTRA) from error
     from botocore.exceptions import ProfileNotFound
     from botocore.session import get_session
 

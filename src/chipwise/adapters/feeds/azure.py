@@ -28,6 +28,7 @@ from chipwise.errors import BadInput, MissingExtra, NoResult, OutsideFailed
 from chipwise.units import HOUR, YEAR
 
 PROVIDER = "azure"
+EXTRA = "azure"
 OPTIONS = ("families", "endpoint", "retries")
 ENDPOINT = "https://prices.azure.com"
 SOURCE = "Azure Retail Prices API"
@@ -41,7 +42,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     try:
         import httpx  # noqa: F401 - asked for here so that its absence is told before anything else
     except ImportError as error:
-        raise MissingExtra("Azure prices", "azure") from error
+        raise MissingExtra("Azure prices", EXTRA) from error
     check_options(PROVIDER, settings.options, OPTIONS)
     address = service_address(settings.options, "endpoint", ENDPOINT)
     attempts = whole_number(settings.options, "retries", 5, 1, 20)

@@ -25,7 +25,9 @@ from chipwise.errors import BadInput, MissingExtra, NoResult, NotAllowed, Outsid
 from chipwise.units import GIB, HOUR, MONTH
 
 PROVIDER = "gcp"
+EXTRA = "gcp"
 OPTIONS = ("api_key", "endpoint", "retries")
+ENVIRONMENT = {"api_key": "GOOGLE_API_KEY"}
 ENDPOINT = "https://cloudbilling.googleapis.com"
 COMPUTE_ENGINE = "6F81-5844-456A"
 SOURCE = "Google Cloud Billing Catalog"
@@ -57,7 +59,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     try:
         import httpx  # noqa: F401 - asked for here so that its absence is told before anything else
     except ImportError as error:
-        raise MissingExtra("Google Cloud prices", "gcp") from error
+        raise MissingExtra("Google Cloud prices", EXTRA) from error
     check_options(PROVIDER, settings.options, OPTIONS)
     address = service_address(settings.options, "endpoint", ENDPOINT)
     attempts = whole_number(settings.options, "retries", 5, 1, 20)

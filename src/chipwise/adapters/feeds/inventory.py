@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from chipwise.adapters.wire.chips import find_chip
 from chipwise.adapters.wire.options import check_options
@@ -30,6 +31,7 @@ from chipwise.spelling import fold, nearest
 from chipwise.units import GB, GIB, YEAR, parse_bandwidth, parse_bytes, parse_count, parse_usd, parse_watts
 
 OPTIONS = ("path", "provider", "lifetime_years", "usd_per_kwh", "pue")
+OURS = "onprem"
 
 _COLUMNS = (
     "name",
@@ -85,12 +87,21 @@ class _Sheet:
     problems: list[Problem] = field(default_factory=list)
 
 
+def takes(path: Path) -> bool:
+    return not path.is_dir()
+
+
+def parts(options: Mapping[str, str]) -> list[tuple[str, Mapping[str, str]]]:
+    """All machines of a file are of one provider."""
+    return [(options.get("provider") or OURS, options)]
+
+
 def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     check_options("inventory", settings.options, OPTIONS)
     given = settings.options.get("path", "").strip()
     if not given:
         raise BadInput("The inventory feed needs a CSV file of machines.", remedy="Give path=FILE.")
-    provider = settings.options.get("provider", "").strip() or "onprem"
+    provider = settings.options.get("provider", "").strip() or OURS
     if not fold(provider) or len(provider) > 60 or not provider.isprintable():
         raise BadInput(f"provider={provider[:60]!r} is not a name.", remedy="Try provider=onprem.")
     defaults = _defaults(settings.options)

@@ -79,9 +79,14 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     return snapshot
 
 
-def clouds(path: str | Path) -> list[str]:
-    """The clouds whose prices a catalog directory holds."""
-    return list(_files(user_path(str(path))))
+def takes(path: Path) -> bool:
+    return path.is_dir()
+
+
+def parts(options: Mapping[str, str]) -> list[tuple[str, Mapping[str, str]]]:
+    """The clouds whose prices a catalog directory holds, or the one that is asked for."""
+    wanted = [options["cloud"]] if options.get("cloud") else list(_files(user_path(options["path"])))
+    return [(cloud, {**options, "cloud": cloud}) for cloud in wanted]
 
 
 def _files(root: Path) -> dict[str, Path]:

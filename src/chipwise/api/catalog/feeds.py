@@ -5,20 +5,38 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
+from functools import cache
 from pathlib import Path
 from typing import cast
 
+from chipwise.adapters import plugins
 from chipwise.api.session.wiring import Session
-from chipwise.catalog.feed import Feed, FeedSettings, Report, Snapshot
+from chipwise.catalog.feed import Feed, FeedSettings, Imports, Report, Snapshot
 from chipwise.catalog.integrity import Complaint, sound
 from chipwise.catalog.load import load
 from chipwise.errors import BadInput, NoResult, UnknownName
 from chipwise.spelling import nearest
 
-REFRESHED = ("aws", "azure", "gcp")
-# Credentials and addresses come from the environment as each provider's own tools read them.
-_FROM_ENVIRONMENT = {"gcp": {"api_key": "GOOGLE_API_KEY"}}
+FOLDER, GROUP = "chipwise.adapters.feeds", "chipwise.feeds"
+
+
+def refreshed() -> tuple[str, ...]:
+    """Feeds that ask a provider, as the user types them."""
+    return tuple(name for name in plugins.names(FOLDER, GROUP) if not isinstance(_feed(name), Imports))
+
+
+def imported() -> tuple[str, ...]:
+    """Feeds that read files of the user."""
+    return tuple(name for name in plugins.names(FOLDER, GROUP) if isinstance(_feed(name), Imports))
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    return tuple(_feed(name).OPTIONS)
+
+
+@cache
+def _feed(name: str) -> Feed:
+    return cast(Feed, plugins.load(FOLDER, GROUP, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +50,39 @@ class Brought:
 
 def refresh(session: Session, provider: str, regions: tuple[str, ...], options: Mapping[str, str], report: Report) -> Brought:
     """Fetch a provider's machines and prices through its own API into the data directory."""
-    name = session.names.provider_or_none(provider) or provider
-    if name not in REFRESHED:
-        known = ", ".join(REFRESHED)
+    known = refreshed()
+    name = plugins.typed(provider)
+    if name not in known:
+        name = session.names.provider_or_none(provider) or provider
+    if name not in known:
         raise UnknownName(
-            "feed", provider, nearest(provider, REFRESHED), remedy=f"Feeds: {known}. Others: chipwise catalog import."
+            "feed", provider, nearest(provider, known), remedy=f"Feeds: {', '.join(known)}. Others: chipwise catalog import."
         )
-    told = {
-        option: os.environ[variable] for option, variable in _FROM_ENVIRONMENT.get(name, {}).items() if os.environ.get(variable)
-    }
-    return _bring(session, name, name, regions, {**told, **options}, report)
+    feed = _feed(name)
+    # Credentials and addresses come from the environment as each provider's own tools read them.
+    variables: Mapping[str, str] = getattr(feed, "ENVIRONMENT", {})
+    told = {option: os.environ[variable] for option, variable in variables.items() if os.environ.get(variable)}
+    return _bring(session, name, getattr(feed, "PROVIDER", name), regions, {**told, **options}, report)
 
 
-def import_file(session: Session, kind: str, path: Path, options: Mapping[str, str], report: Report) -> list[Brought]:
-    """Import a SkyPilot catalog directory (every cloud in it) or an inventory CSV of own machines."""
+def import_file(session: Session, kind: str | None, path: Path, options: Mapping[str, str], report: Report) -> list[Brought]:
+    """Import a SkyPilot catalog directory (every cloud in it) or an inventory CSV of own machines. Without a kind that feed
+    takes it which says that it can."""
     if not path.exists():
         raise BadInput(f"{path} does not exist.", remedy="Give a SkyPilot catalog directory or an inventory CSV.")
-    given = {**options, "path": str(path)}
-    if kind == "inventory":
-        return [_bring(session, kind, options.get("provider") or "onprem", (), given, report)]
-    from chipwise.adapters.feeds.skypilot import clouds
+    name = plugins.typed(kind) if kind is not None else _taking(path)
+    if name not in imported():
+        raise UnknownName("feed", name, nearest(name, imported()), remedy=f"Files of: {', '.join(imported())}.")
+    parts = cast(Imports, _feed(name)).parts({**options, "path": str(path)})
+    return [_bring(session, name, provider, (), given, report) for provider, given in parts]
 
-    wanted = [options["cloud"]] if options.get("cloud") else clouds(str(path))
-    return [_bring(session, kind, cloud, (), {**given, "cloud": cloud}, report) for cloud in wanted]
+
+def _taking(path: Path) -> str:
+    found = [name for name in imported() if cast(Imports, _feed(name)).takes(path)]
+    if len(found) != 1:
+        which = " or ".join(found) or "no feed"
+        raise BadInput(f"{path} could be of {which}.", remedy=f"Say which with --as: {', '.join(found or imported())}.")
+    return found[0]
 
 
 def _bring(
@@ -62,7 +90,7 @@ def _bring(
 ) -> Brought:
     from chipwise.adapters.stores import snapshots
 
-    feed = cast(Feed, import_module(f"chipwise.adapters.feeds.{feed_name}"))
+    feed = _feed(feed_name)
     known = tuple(machine for machine in session.catalog.machines if machine.provider == provider)
     settings = FeedSettings(session.today, regions, options, session.names.chip_index(), known)
     # Machines of the user's own files may go away with the file: a snapshot stands on the package and on itself.

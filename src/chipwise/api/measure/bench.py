@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.measure.places import Place, Wanted
 from chipwise.api.running import asking, jobs, predicting
+from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, ChipwiseError
 from chipwise.run.comparing import number, steps_of
 from chipwise.run.events import Measured
@@ -221,9 +222,9 @@ def _watched(held: Held, id: str, wanted: Wanted, tell: Callable[[int, int], Non
 
 def _step(held: Held, job: Job, now: float) -> int:
     """Of other engines it is known when the job is over: looking costs them requests."""
-    if job.spec.engine != "local":
+    if not runs_here(job.spec.engine):
         return 0
-    sight = held.engine.look([job], now).attempts.get((job.id, len(job.attempts)))
+    sight = held.here(job).look([job], now).attempts.get((job.id, len(job.attempts)))
     return sight.step or 0 if sight is not None else 0
 
 
@@ -274,7 +275,7 @@ def _why(job: Job, measured: Mapping[str, object], work: Work, asked: int | None
 
 
 def _held(session: Session, job: Job) -> predicting.Held | predicting.Unknown:
-    if job.spec.engine == "local":
+    if runs_here(job.spec.engine):
         return predicting.here(session, job.spec.needs)
     where = job.attempts[-1].where if job.attempts else None
     if where is None or not where.machine:
@@ -304,7 +305,7 @@ def _simulated(held: Held, wanted: Wanted, place: Place, unit: Work) -> Result:
 
 def _sweep(held: Held, job: Job) -> None:
     """Checkpoints of a run that nobody will go on with; its output stays."""
-    if job.spec.engine == "local" and not job.spec.checkpoints:
+    if runs_here(job.spec.engine) and not job.spec.checkpoints:
         shutil.rmtree(held.root / job.id / "checkpoints", ignore_errors=True)
 
 

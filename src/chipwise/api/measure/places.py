@@ -15,8 +15,6 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
-SIMULATED = "simulated"
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -28,10 +26,7 @@ class Place:
     cpus: int | None = None
     context: str | None = None  # of a kubeconfig
     machine: str | None = None  # of a cloud
-
-    @property
-    def simulated(self) -> bool:
-        return self.engine == SIMULATED
+    simulated: bool = False  # by the formulas, on the machines of the plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +45,24 @@ def place(session: Session, text: str) -> Place:
     name, colon, detail = text.partition(":")
     if not name.strip() or (colon and not detail):
         raise BadInput(f"--on {text[:60]!r} names no place.", remedy="Write local, local:gpus=1 or ec2:INSTANCE_TYPE.")
-    if name == SIMULATED:
+    from chipwise.api.running.engines import reach
+    from chipwise.api.running.installed import traits
+
+    if traits(name).plays:
         if detail:
             raise BadInput(f"--on {text[:60]}: a simulation takes the machines of the plan.", remedy="Write simulated.")
-        return Place(text, name)
-    from chipwise.api.running.engines import reach
-
-    if name == "local":
+        return Place(text, name, simulated=True)
+    takes = traits(reach(session, name).kind).detail
+    if takes == "devices":
         devices = _devices(text, detail)
         return Place(text, name, devices.get("gpus"), devices.get("cpus"))
-    kind = reach(session, name).kind
-    if kind == "ec2":
+    if takes == "machine":
         if detail and session.names.machines_or_none(detail) is None:
             near = ", ".join(session.names.nearest_machines(detail))
             raise BadInput(f"--on {text[:60]}: no machine is called {detail[:60]!r}.", remedy=f"Near it: {near}.")
         return Place(text, name, machine=detail or None)
+    if detail and not takes:
+        raise BadInput(f"--on {text[:60]}: {name} takes nothing behind its name.", remedy=f"Write {name}.")
     return Place(text, name, context=detail or None)
 
 

@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chipwise.api.running import place, submitting, wanted
 from chipwise.api.running.held import Held as Held
 from chipwise.api.running.held import opened as opened
+from chipwise.api.running.installed import package, runs_here, traits
 from chipwise.api.running.wanted import Asked as Asked
 from chipwise.errors import BadInput
+from chipwise.run.abilities import BringsFolders, LosesFiles
 from chipwise.run.job import Job, Phase, Spec, Wish
 
 if TYPE_CHECKING:
@@ -30,12 +32,12 @@ def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line
     with opened(session) as held:
         named = wanted.named(session, asked, held)
         for id, spec in named:
-            if spec.engine == "local":
+            if runs_here(spec.engine):
                 submitting.checked(spec, held.engine, held.rules)
             else:
                 submitting.checked_elsewhere(id, spec, held.elsewhere[spec.place])
             if spec.produces:
-                hand_offs.check(spec, say=say)
+                hand_offs.check(spec, say=say, looks_at=traits(spec.engine).looks_at)
         named = _brought(held, named, say)
         jobs = submitting.submit(held.record, named, place.passing_dir(session), wanted.values(asked.secrets))
         for where, reach in held.reaches.items():
@@ -52,19 +54,16 @@ def _brought(held: Held, named: Sequence[tuple[str, Spec]], say: Callable[[str],
     sent: dict[tuple[str, str], str] = {}
     for _, spec in named:
         key = (spec.place, spec.folder)
-        if spec.engine == "ec2" and spec.folder and not spec.folder.startswith("s3:/") and key not in sent:
-            engine: Any = held.elsewhere[spec.place]
+        engine = held.elsewhere.get(spec.place)
+        if isinstance(engine, BringsFolders) and spec.folder and not spec.folder.startswith("s3:/") and key not in sent:
             sent[key] = engine.bring(Path(spec.folder), lambda size, of=spec.folder: say(_sends(of, size)))
     return [(id, replace(spec, folder=sent.get((spec.place, spec.folder), spec.folder))) for id, spec in named]
 
 
 def _passing(spec: Spec) -> str:
     """Files that nobody will find when a stage on a cluster is done."""
-    if spec.engine != "kubernetes":
-        return ""
-    from chipwise.adapters.kube import hand_off
-
-    return ", ".join(hand_off.passing(spec))
+    kind = package(spec.engine)
+    return ", ".join(kind.passing(spec)) if isinstance(kind, LosesFiles) else ""
 
 
 def _sends(folder: str, size: int) -> str:
@@ -79,7 +78,10 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
 
     engines = [
         option
-        for option, given in (("--engine", asked.engine not in (None, "local")), ("--stage-engine", asked.stages))
+        for option, given in (
+            ("--engine", asked.engine is not None and not runs_here(asked.engine)),
+            ("--stage-engine", asked.stages),
+        )
         if given
     ]
     if engines:

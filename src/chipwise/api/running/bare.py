@@ -7,11 +7,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chipwise.api.running.engines import OnEc2, Reach
+from chipwise.api.running.engines import Reach
+from chipwise.api.running.installed import package
 from chipwise.api.running.workloads import IMAGE
 from chipwise.catalog.offer import Purchase
 from chipwise.catalog.query import MachineQuery, OfferQuery, cheapest
 from chipwise.errors import BadInput, UnknownName
+from chipwise.run.abilities import AppliesObjects, Market
 from chipwise.run.job import Spec, Where
 
 if TYPE_CHECKING:
@@ -20,35 +22,34 @@ if TYPE_CHECKING:
 BOUGHT = (Purchase.SPOT, Purchase.ON_DEMAND)  # a promise of years changes the price of a machine, not how it is asked for
 
 
-def on_cluster(spec: Spec, image: str, queue: str) -> Spec:
-    from chipwise.adapters.kube.plain import command_objects
+def on_cluster(spec: Spec, image: str, queue: str, reach: Reach) -> Spec:
+    kind = package(reach.kind)
+    return replace(spec, objects=tuple(kind.plain_objects(spec, image, queue))) if isinstance(kind, AppliesObjects) else spec
 
-    return replace(spec, objects=command_objects(spec, image, queue))
 
-
-def on_ec2(session: Session, spec: Spec, machine: str | None, spot: bool, image: str, reach: Reach) -> Spec:
+def on_rented(session: Session, spec: Spec, machine: str | None, spot: bool, image: str, market: Market) -> Spec:
     """With `spot`, on-demand comes behind it: a job without a deadline takes that where there is no spot machine."""
-    assert isinstance(reach.fields, OnEc2)
+    [cloud] = market.clouds
     if not machine:
         raise BadInput(
             f"{spec.name} is a plain command, and nobody says on which machine.",
             remedy="Give one with --machine, such as g5.xlarge; or run a workload file, which is planned.",
         )
-    index = session.catalog.machine_index.get(("aws", machine))
+    index = session.catalog.machine_index.get((cloud, machine))
     if index is None and (spec.budget_usd is not None or not _TYPE.fullmatch(machine)):
         why = "Without a price no budget can be held. " if spec.budget_usd is not None else ""
         raise UnknownName(
-            "machine of aws", machine, session.names.nearest_machines(machine), remedy=f"{why}See chipwise machines."
+            f"machine of {cloud}", machine, session.names.nearest_machines(machine), remedy=f"{why}See chipwise machines."
         )
     _check_gpus(session, spec, machine, index)
     places = [
-        priced(session, machine, region, one)
+        priced(session, cloud, machine, region, one)
         for one in BOUGHT
         if spot or one is Purchase.ON_DEMAND
-        for region in (reach.fields.region, *reach.fields.regions)
+        for region in market.regions
     ]
     # What the catalog knows and has no price for in another region is not sold there.
-    places = [one for one in places if index is None or one.region == reach.fields.region or one.usd_per_hour is not None]
+    places = [one for one in places if index is None or one.region == market.regions[0] or one.usd_per_hour is not None]
     gpus = spec.needs.gpus or (0 if index is None else int(session.catalog.machines[index].chips or 0))
     env = {**spec.env, IMAGE: image} if image else spec.env
     return replace(spec, places=tuple(places), needs=replace(spec.needs, gpus=gpus), env=env)
@@ -66,12 +67,14 @@ def _check_gpus(session: Session, spec: Spec, machine: str, index: int | None) -
         )
 
 
-_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")  # AWS has more types than the catalog; it will say itself which it has not
+_TYPE = re.compile(
+    r"[a-z][a-z0-9-]*\.[a-z0-9-]+"
+)  # a cloud has more types than the catalog; it will say itself which it has not
 
 
-def priced(session: Session, machine: str, region: str, purchase: Purchase) -> Where:
+def priced(session: Session, cloud: str, machine: str, region: str, purchase: Purchase) -> Where:
     """At the price of the catalog, where it knows one: by it a budget is held."""
-    query = OfferQuery(MachineQuery(machines={("aws", machine)}), {("aws", region)}, {purchase})
+    query = OfferQuery(MachineQuery(machines={(cloud, machine)}), {(cloud, region)}, {purchase})
     found = cheapest(session.catalog, query, session.year_ago)
     price = session.catalog.offers.price[found[purchase]] if purchase in found else None
-    return Where(purchase, "aws", region, "", machine, price)
+    return Where(purchase, cloud, region, "", machine, price)

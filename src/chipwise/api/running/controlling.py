@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
     from chipwise.run.record import Record
 
-TURN_S = {"ec2": 5.0, "kubernetes": 0.5}  # a look at EC2 is requests; one at a cluster reads what watches brought
 SOON_S = 0.2
 RESTS_S = 1.0  # between turns while nothing moves
 IDLE_S = 20.0  # without any job, after which it goes
@@ -37,23 +36,13 @@ TRIES_AGAIN_S = (1.0, 30.0)  # when the record cannot be reached: the first wait
 _STARTED_AT: dict[Path, float] = {}  # by home: a controller needs a moment until it holds the lock
 
 
-def home(session: Session, place: str) -> Path:
-    """Of the lock and of what the controller prints. An empty place is this machine."""
-    found = session.config.run_dir
-    if place:  # what this machine needs not is not imported for it: `ps` asks, too
-        from chipwise.api.running.engines import home_of
-
-        found = home_of(session, place)
-    found.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return found
-
-
 def awake(session: Session, place: str = "") -> None:
     """Starts a controller where none is."""
-    from chipwise.adapters.supervising import waking
-    from chipwise.api.running.place import controller_command
+    from chipwise.adapters import waking
+    from chipwise.api.running.place import controller_command, home_of
 
-    at = home(session, place)
+    at = home_of(session, place)
+    at.mkdir(parents=True, exist_ok=True, mode=0o700)
     started = _STARTED_AT.get(at)
     if not place and _of_other_devices(session):
         _let_go(at / "controller.lock")
@@ -75,7 +64,7 @@ def _of_other_devices(session: Session) -> bool:
 
 def _let_go(lock: Path) -> None:
     """It leaves at once when it is asked to; jobs do not notice. Whose number stands in the lock lives, since it holds it."""
-    from chipwise.adapters.supervising import waking
+    from chipwise.adapters import waking
 
     until = time.monotonic() + STARTS_WITHIN_S
     with suppress(OSError, ValueError):
@@ -86,26 +75,29 @@ def _let_go(lock: Path) -> None:
 
 def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     """Until all jobs are over, or somebody asks it to go. Jobs do not notice: they live on without it."""
+    from chipwise.adapters import state_files
     from chipwise.adapters.hand_offs import HandOffs
-    from chipwise.adapters.supervising import folder
     from chipwise.api.running.engines import of_place
-    from chipwise.api.running.place import DEVICES, local_engine, open_record, passing_dir, rules
+    from chipwise.api.running.installed import traits
+    from chipwise.api.running.place import DEVICES, engine_here, home_of, open_record, passing_dir, rules
 
-    at = home(session, place)
-    lock = folder.lock(at / "controller.lock")
+    at = home_of(session, place)
+    at.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = state_files.lock(at / "controller.lock")
     if lock is None:
         return
     with suppress(OSError):  # for people who look; a full disk must not matter
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
     asked = _asked_to_go()
-    engine: Any = of_place(session, place) if place else local_engine(session)
+    engine: Any = of_place(session, place) if place else engine_here(session)
     if not place:
         with suppress(OSError):
             given = {"pid": os.getpid(), "gpus": list(engine.config.gpus), "cpus": list(engine.config.cpus)}
-            folder.write(at, DEVICES, given)
+            state_files.write(at, DEVICES, given)
     own = f"{socket.gethostname()}:{sha256(str(at.absolute()).encode()).hexdigest()[:8]}:"
-    limits, made = rules(session), HandOffs()
+    known = traits(engine.name)
+    limits, made = rules(session), HandOffs(looks_at=known.looks_at)
 
     def beginning() -> Controller:
         record = open_record(session)
@@ -148,7 +140,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         elif now - busy_at > idle_s:
             idle = True
             break
-        time.sleep(_pause(turn, TURN_S.get(engine.name, SOON_S)))
+        time.sleep(_pause(turn, known.turn_s))
     with suppress(OutsideFailed):  # the lease runs out by itself
         controller.resign()
         os.close(lock)

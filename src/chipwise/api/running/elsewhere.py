@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chipwise.api import render as rendering
 from chipwise.api.catalog.check import check
 from chipwise.api.quick import read, with_limits
 from chipwise.api.running.bare import BOUGHT, priced
-from chipwise.api.running.engines import OnEc2, OnKubernetes, Reach
+from chipwise.api.running.engines import Reach
+from chipwise.api.running.installed import package, traits
 from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as, with_least
 from chipwise.api.running.workloads import IMAGE
 from chipwise.api.verbs import plan_any_checked
@@ -21,6 +21,7 @@ from chipwise.planner.values.plan import Plan
 from chipwise.render.cluster.work import work
 from chipwise.render.deployment import Form
 from chipwise.render.layout import meets
+from chipwise.run.abilities import AppliesObjects, Market, Sells
 from chipwise.run.job import Needs, Spec, Where
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def planned(
         expected_s=spec.expected_s if spec.expected_s is not None else _expected(deployment),
         places=(_place(deployment),),
     )
-    if isinstance(found, Plan) and reach.kind == "ec2":
+    rents = traits(reach.kind).rents
+    if isinstance(found, Plan) and rents:
         same = same_as(found)
         spec = replace(
             spec,
@@ -69,45 +71,40 @@ def planned(
             predicted=predicted_of(found),
             interruptions_per_hour=rate_of(same),
         )
-    if isinstance(reach.fields, OnEc2):
-        spec = replace(spec, places=_in_each_region(session, spec.places, reach.fields))
+    if rents:
+        spec = replace(spec, places=_in_each_region(session, spec.places, market_of(reach)))
         image = image or ("" if deployment.software.built else deployment.software.image)
         return replace(spec, env={**spec.env, **({IMAGE: image} if image else {})})
-    queue = queue_for(spec.team, reach.setting("queue"))
-    objects = work(deployment, queue, image)
-    return replace(spec, objects=objects, needs=replace(spec.needs, cpus=_cpus(objects)))
+    kind = package(reach.kind)
+    if not isinstance(kind, AppliesObjects):
+        return spec
+    objects = work(deployment, queue_for(spec.team, reach.setting("queue")), image)
+    return replace(spec, objects=objects, needs=replace(spec.needs, cpus=kind.cpus_of(objects)))
 
 
-def _cpus(objects: Sequence[Mapping[str, Any]]) -> int:
-    """Of each pod, as rendered: so many are held, whatever a command line would ask for."""
-    from chipwise.adapters.kube.story import amount
-
-    [main] = [one for one in objects if one["kind"] in ("Job", "Deployment")]
-    containers = main["spec"]["template"]["spec"]["containers"]
-    return max(math.ceil(sum(amount(one["resources"]["requests"].get("cpu", 0)) for one in containers)), 1)
+def market_of(reach: Reach) -> Market:
+    """What of the catalog the engine can reach."""
+    kind = package(reach.kind)
+    return kind.market(reach.settings) if isinstance(kind, Sells) else Market()
 
 
-def _in_each_region(session: Session, places: Sequence[Where], fields: OnEc2) -> tuple[Where, ...]:
+def _in_each_region(session: Session, places: Sequence[Where], market: Market) -> tuple[Where, ...]:
     """A plan names each machine where it is cheapest; the same one in the engine's other regions, as far as it is sold there,
     is what a job can move to. Those of the plan come first, then the others by their price."""
     more = [
         found
         for one in places
-        for region in (fields.region, *fields.regions)
-        if region != one.region and (found := priced(session, one.machine, region, one.purchase)).usd_per_hour is not None
+        for region in market.regions
+        if region != one.region
+        and (found := priced(session, one.provider, one.machine, region, one.purchase)).usd_per_hour is not None
     ]
     return tuple(dict.fromkeys([*places, *sorted(more, key=lambda one: (one.purchase is not Purchase.SPOT, one.usd_per_hour))]))
 
 
 def limits(session: Session, path: str, environment: str | None, reach: Reach) -> list[str]:
     """What of the catalog the engine can reach, as options of a plan."""
-    match reach.fields:
-        case OnEc2(region=region, regions=others):
-            clouds, regions = ["aws"], [region, *others]
-        case OnKubernetes(clouds=named, regions=named_regions):
-            clouds, regions = list(named), list(named_regions)
-        case _:
-            return []
+    market = market_of(reach)
+    clouds, regions = market.clouds, market.regions
     own = check(session, path, environment).workload.limits
     if clouds and own.clouds and not set(own.clouds) & set(clouds):
         raise BadInput(

@@ -10,9 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chipwise.adapters.supervising.folder import ORDER
-from chipwise.errors import BadInput, NotFound, OutsideFailed
-from chipwise.run.engine import TellsLogs
+from chipwise.adapters.engines.local.folder import ORDER
+from chipwise.api.running.installed import package_or_none
+from chipwise.api.running.place import is_here
+from chipwise.errors import NotFound, OutsideFailed
+from chipwise.run.abilities import NumbersRanks, TellsLogs
 from chipwise.run.job import Job
 
 if TYPE_CHECKING:
@@ -176,7 +178,7 @@ def _past(job: Job, number: int) -> bool:
 
 def follow_job(held: Held, look: Callable[[], Job], rank: int | None = None) -> Iterator[bytes]:
     job = look()
-    engine = held.engine_of(job)
+    engine = _logs(held, job)
     if engine is None:
         _still_here(held, job, None)
         return follow(held.root, look)
@@ -187,7 +189,7 @@ def follow_from(held: Held, look: Callable[[], Job], lines: int, rank: int | Non
     """The last lines of the newest attempt, and on from there. Elsewhere of one machine or pod, the first unless another is
     named: what follows can only be of one."""
     job = look()
-    engine, number = held.engine_of(job), max(len(job.attempts), 1)
+    engine, number = _logs(held, job), max(len(job.attempts), 1)
     if engine is None:
         if job.attempts:
             yield tail_of(held, job, number, lines)
@@ -202,6 +204,16 @@ def follow_from(held: Held, look: Callable[[], Job], lines: int, rank: int | Non
                 end.add(piece)
     yield end.text
     yield from follow_told(engine, look, rank, number, so_far)
+
+
+def _logs(held: Held, job: Job) -> TellsLogs | None:
+    """None: they are files of this machine."""
+    engine = held.engine_of(job)
+    if engine is not None and not isinstance(engine, TellsLogs):
+        raise NotFound(
+            f"{job.spec.engine} does not tell what jobs print.", remedy="Let the job write it where you can read it."
+        )
+    return engine
 
 
 class _Tail:
@@ -222,17 +234,13 @@ class _Tail:
 
 
 def check_rank(job: Job, number: int | None, rank: int | None) -> None:
-    """Of a cluster. Replicas of a service come and go, and are counted by age; a Job has as many pods as machines."""
-    if rank is None or job.spec.engine != "kubernetes" or job.spec.service:
-        return
-    many = max((one.machines for one in job.attempts if number in (None, one.number)), default=job.spec.needs.machines)
-    if rank >= many:
-        numbered = "Leave --rank out." if many == 1 else f"They are numbered from 0 to {many - 1}."
-        raise BadInput(f"{job.id} has {f'{many} pods' if many > 1 else 'one pod'}, and none is {rank}.", remedy=numbered)
+    """Where that can be told before anything is asked for."""
+    if rank is not None and isinstance(kind := package_or_none(job.spec.engine), NumbersRanks):
+        kind.check_rank(job, number, rank)
 
 
 def printed_by(held: Held, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
-    engine = held.engine_of(job)
+    engine = _logs(held, job)
     if engine is None:
         _still_here(held, job, number)
         return printed(held.root, job, number)
@@ -240,7 +248,7 @@ def printed_by(held: Held, job: Job, number: int | None, rank: int | None = None
 
 
 def tail_of(held: Held, job: Job, number: int | None, lines: int, rank: int | None = None) -> bytes:
-    engine = held.engine_of(job)
+    engine = _logs(held, job)
     if engine is None:
         _still_here(held, job, number)
         return tail(held.root, job, number, lines)
@@ -255,6 +263,6 @@ def _still_here(held: Held, job: Job, number: int | None) -> None:
     folders = attempts(held.root, job, number)
     if not job.phase.over or not folders or any((one / ORDER).exists() or parts(one) for one in folders):
         return
-    if job.spec.place != held.engine.place:
+    if not is_here(held.session, job.spec):
         raise NotFound(f"What {job.id} printed is not on this machine.", remedy=f"It ran at {job.spec.place}: ask there.")
     raise NotFound(f"What {job.id} printed was forgotten.", remedy=f"`chipwise describe {job.id}` still tells its story.")

@@ -80,7 +80,7 @@ def _old(job: Job, older_s: float | None) -> bool:
 
 
 def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoints: bool, dry_run: bool) -> Forgotten:
-    from chipwise.adapters.supervising import forgetting
+    from chipwise.adapters.engines.local import forgetting
 
     if not _old(job, older_s):
         return Forgotten(job.id, 0, "it ended later", phase=job.phase)

@@ -12,8 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chipwise.api.running import jobs, submitting
+from chipwise.api.running import jobs, place, submitting
 from chipwise.api.running.held import Held, opened
+from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, TryLater
 from chipwise.run.engine import End, Engine, State
 from chipwise.run.job import Phase, Wish
@@ -81,9 +82,9 @@ def _end(held: Held, damaged: Damaged) -> None:
     job = damaged.job
     if job.phase.over or not job.attempts:
         return
-    if job.spec.engine == "local" and job.spec.place != held.engine.place:
+    if runs_here(job.spec.engine) and not place.is_here(held.session, job.spec):
         raise BadInput(f"{job.id} belongs to {job.spec.place}, and may run there.", remedy="Give it up on that machine.")
-    engine: Engine = held.engine_of(job) or held.engine
+    engine: Engine = held.engine_of(job) or held.here(job)
     asked = replace(job, phase=Phase.STARTING)
     until = time.monotonic() + ENDS_WITHIN_S
     while True:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import controlling, place
+from chipwise.api.running.installed import runs_here
 from chipwise.errors import UnknownName
 from chipwise.run.job import Job
 
 if TYPE_CHECKING:
-    from chipwise.adapters.engines.ec2 import Ec2
-    from chipwise.adapters.engines.kubernetes import Kubernetes
-    from chipwise.adapters.engines.local import Local
     from chipwise.api.running.engines import Reach
     from chipwise.api.session.wiring import Session
+    from chipwise.run.abilities import OnThisMachine
+    from chipwise.run.engine import Engine
     from chipwise.run.queue import Rules
     from chipwise.run.record import Record
 
@@ -27,11 +27,11 @@ class Held:
     """The parts that stay open while a job is followed."""
 
     record: Record
-    engine: Local
+    engine: OnThisMachine  # that jobs of this machine get unless they name another
     rules: Rules
     root: Path
     session: Session
-    elsewhere: dict[str, Kubernetes | Ec2] = field(default_factory=dict)  # by place
+    elsewhere: dict[str, Engine] = field(default_factory=dict)  # by place
     reaches: dict[str, Reach] = field(default_factory=dict)  # how each of them was reached
 
     def job(self, id: str) -> Job:
@@ -45,16 +45,23 @@ class Held:
 
     def awake(self, job: Job) -> None:
         """Of this machine, or of a place elsewhere; jobs of another machine have a controller there."""
-        if job.spec.engine != "local":
-            controlling.awake(self.session, job.spec.place)
-        elif job.spec.place == self.engine.place:
+        where = job.spec.place
+        if where == self.engine.place:
             controlling.awake(self.session)
+        elif not runs_here(job.spec.engine) or place.is_here(self.session, job.spec):
+            controlling.awake(self.session, where)
 
-    def engine_of(self, job: Job) -> Kubernetes | Ec2 | None:
+    def here(self, job: Job) -> OnThisMachine:
+        """Its engine on this machine."""
+        if job.spec.place == self.engine.place:
+            return self.engine
+        return place.engine_here(self.session, job.spec.engine)
+
+    def engine_of(self, job: Job) -> Engine | None:
         """None: this machine's own, whose logs are files under `root`."""
         from chipwise.api.running.engines import of_place
 
-        if job.spec.engine == "local":
+        if runs_here(job.spec.engine):
             return None
         where = job.spec.place
         if where not in self.elsewhere:
@@ -65,9 +72,9 @@ class Held:
 @contextmanager
 def opened(session: Session) -> Iterator[Held]:
     record = place.open_record(session)
-    elsewhere: dict[str, Kubernetes | Ec2] = {}
+    elsewhere: dict[str, Engine] = {}
     try:
-        engine = place.local_engine(session)
+        engine = place.engine_here(session)
         yield Held(record, engine, place.rules(session), engine.config.root, session, elsewhere)
     finally:
         for one in elsewhere.values():

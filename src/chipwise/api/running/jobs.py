@@ -9,8 +9,10 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import submitting
+from chipwise.api.running.installed import package_or_none, runs_here
 from chipwise.api.running.waiting import earlier
 from chipwise.errors import BadInput, TryLater, UnknownName
+from chipwise.run.abilities import ServesInside
 from chipwise.run.engine import Room
 from chipwise.run.events import Wished
 from chipwise.run.job import LIVE, Job, Phase, Wish
@@ -178,11 +180,11 @@ class Described:
 
 
 def describe(record: Record, job: Job, room: Room, rules: Rules) -> Described:
-    elsewhere = job.spec.engine != "local" and not job.phase.over
+    elsewhere = not runs_here(job.spec.engine) and not job.phase.over
     waiting = job.waiting if elsewhere or job.phase is Phase.RUNNING else ""
     if job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
         waiting = why_short(job, before, Room(), rules, time.time())
-    elif job.phase is Phase.QUEUED and job.spec.engine == "local":
+    elif job.phase is Phase.QUEUED and runs_here(job.spec.engine):
         live = record.jobs(Wanted(phases=LIVE, place=job.spec.place))
         waiting = why_waiting(job, live, room, rules, time.time())
     return Described(job, tuple(story(record.events(job.id))), waiting)
@@ -198,12 +200,8 @@ def serves_at(job: Job) -> str:
     ]
     if not ports or not job.attempts or job.phase.over:
         return ""
-    from chipwise.adapters.kube.objects import key_of_job, name_of
-
-    name, namespace = name_of(key_of_job(job)), spec.place.rpartition("/")[2]
-    port = "" if ports[0] == 80 else f":{ports[0]}"
-    inside = f"http://{name}.{namespace}.svc{port} in the cluster"
-    return f"{inside}; from here: kubectl -n {namespace} port-forward svc/{name} 8080:{ports[0]}"
+    kind = package_or_none(spec.engine)
+    return kind.serves_at(job, ports[0]) if isinstance(kind, ServesInside) else ""
 
 
 def story(happened: Sequence[Happened]) -> list[tuple[float, str]]:

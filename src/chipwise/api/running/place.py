@@ -8,18 +8,22 @@ import sys
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from chipwise.api.running.installed import DEFAULT, package, runs_here
 from chipwise.errors import BadInput, InvalidFile, Problem
+from chipwise.run.abilities import Machine, RunsHere
 from chipwise.run.queue import Rules, Share
 
 if TYPE_CHECKING:
-    from chipwise.adapters.engines.local import Local
     from chipwise.api.session.wiring import Session
-    from chipwise.run.record import Record
+    from chipwise.run.abilities import OnThisMachine
+    from chipwise.run.job import Spec
+    from chipwise.run.record import Record, Row
 
 URL = "CHIPWISE_RECORD"
 GPUS, CPUS = "CHIPWISE_GPUS", "CHIPWISE_CPUS"
+PLACES = "places"  # folder of those that are led beside this machine
 DEVICES = "devices.json"  # beside the lock of the controller: what it gives out
 
 
@@ -34,45 +38,48 @@ def record_url(session: Session) -> str:
     return os.environ.get(URL) or f"sqlite:///{session.config.record}"
 
 
-def local_engine(session: Session) -> Local:
-    from chipwise.adapters.engines import local
-
-    config = session.config
+def engine_here(session: Session, name: str = DEFAULT) -> OnThisMachine:
+    """An engine of this machine. Several share the folders of jobs and the devices; each has a controller of its own."""
+    kind, config, where = package(name), session.config, this_place(session, name)
+    assert isinstance(kind, RunsHere)
     gpus, cpus = devices(session)
-    return local.connect(
-        local.Config(
-            root=config.run_dir / "jobs",
-            place=this_place(session),
-            gpus=gpus,
-            cpus=cpus,
-            secrets=config.secrets_dir,
-            passing=passing_dir(session),
-            controller={
-                "lock": str(config.run_dir / "controller.lock"),
-                "log": str(config.run_dir / "controller.log"),
-                "command": controller_command(),
-            },
-        )
+    at, leads = home_of(session, where), "" if where == this_place(session) else where
+    machine = Machine(
+        root=config.run_dir / "jobs",
+        place=where,
+        gpus=gpus,
+        cpus=cpus,
+        secrets=config.secrets_dir,
+        passing=passing_dir(session),
+        controller={
+            "lock": str(at / "controller.lock"),
+            "log": str(at / "controller.log"),
+            "command": controller_command(leads),
+        },
     )
+    return cast("OnThisMachine", kind.connect(kind.on_machine(machine)))
 
 
 def devices(session: Session) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """GPUs and CPUs that jobs may hold here: as this shell sets them, else as the controller that lives gives them out, else
     what the machine has."""
-    from chipwise.adapters.engines import local
+    from chipwise.adapters import this_machine
 
     told = given_out(session) or {}
     gpus, cpus = os.environ.get(GPUS), os.environ.get(CPUS)
-    found = tuple(told["gpus"]) if "gpus" in told else local.gpus_here() if gpus is None else ()
-    return local.devices(gpus, found, GPUS), local.devices(cpus, tuple(told.get("cpus") or _cpus_here()), CPUS)
+    found = tuple(told["gpus"]) if "gpus" in told else this_machine.gpus_here() if gpus is None else ()
+    return (
+        this_machine.devices(gpus, found, GPUS),
+        this_machine.devices(cpus, tuple(told.get("cpus") or _cpus_here()), CPUS),
+    )
 
 
 def given_out(session: Session) -> dict[str, list[int]] | None:
     """What the controller of this machine gives out; None where none lives, or where it does not say."""
-    from chipwise.adapters.supervising import folder, waking
+    from chipwise.adapters import state_files, waking
 
     home = session.config.run_dir
-    told = folder.read(home, DEVICES) if waking.awake(home / "controller.lock") else None
+    told = state_files.read(home, DEVICES) if waking.awake(home / "controller.lock") else None
     if told is None or not all(isinstance(told.get(name), list) for name in ("gpus", "cpus")):
         return None
     with suppress(OSError, ValueError):  # what the one before it left says nothing
@@ -81,10 +88,22 @@ def given_out(session: Session) -> dict[str, list[int]] | None:
     return {name: [one for one in told[name] if isinstance(one, int)] for name in ("gpus", "cpus")}
 
 
-def this_place(session: Session) -> str:
+def this_place(session: Session, engine: str = DEFAULT) -> str:
     """As jobs of this machine name it. Another data directory is another place, though it stands beside: what runs is known by
     what lies there, and who does not find it there would start it a second time."""
-    return f"local:{socket.gethostname()}:{session.config.data_dir.absolute()}"
+    return f"{engine}:{socket.gethostname()}:{session.config.data_dir.absolute()}"
+
+
+def is_here(session: Session, job: Spec | Row) -> bool:
+    """Whether it runs on this machine, and not on another or on a cluster."""
+    return runs_here(job.engine) and job.place == this_place(session, job.engine)
+
+
+def home_of(session: Session, place: str) -> Path:
+    """Of the lock of a place's controller and of what it prints. An empty place is this machine."""
+    if place in ("", this_place(session)):
+        return session.config.run_dir
+    return session.config.run_dir / PLACES / sha256(place.encode()).hexdigest()[:16]
 
 
 def controller_command(place: str = "") -> list[str]:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.running import asking, engines
 from chipwise.errors import BadInput, ChipwiseError
+from chipwise.run.abilities import Reaps
 from chipwise.run.engine import Clear
 from chipwise.run.job import PLACED, Job
 from chipwise.run.record import Wanted
 
 if TYPE_CHECKING:
-    from chipwise.adapters.engines.ec2 import Ec2
-    from chipwise.adapters.engines.kubernetes import Kubernetes
     from chipwise.api.session.wiring import Session
+    from chipwise.run.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +58,23 @@ def reap(session: Session, name: str | None, *, dry_run: bool) -> Reaped:
     return Reaped(tuple(found), tuple(error.message for error in failed))
 
 
-def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Kubernetes | Ec2]]:
+def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Engine]]:
     if name is None:
         yield from (partial(engines.of_place, session, place) for place in engines.places(session))
         return
     reach = engines.reach(session, name)
-    if reach.local:
+    if reach.here:
         raise BadInput("The controller of this machine clears up after its jobs itself.", remedy="Name another engine.")
     yield partial(engines.connect, session, reach)
 
 
-def _of(held: asking.Held, engine: Kubernetes | Ec2, dry_run: bool) -> list[Left]:
+def _of(held: asking.Held, engine: Engine, dry_run: bool) -> list[Left]:
     def live() -> list[Job]:
         wanted = Wanted(phases=PLACED, place=engine.place)
         return [*held.record.jobs(wanted), *(one.job for one in held.record.damaged(wanted))]  # of those nobody knows enough
 
-    if engine.name == "ec2":
-        of_machines: Ec2 = engine  # type: ignore[assignment]
-        reaped = of_machines.reap(lambda: [(job.id, len(job.attempts)) for job in live()], dry_run=dry_run)
+    if isinstance(engine, Reaps):
+        reaped = engine.reap(lambda: [(job.id, len(job.attempts)) for job in live()], dry_run=dry_run)
         return [Left(engine.place, one.kind, one.name, one.job, one.attempt, one.type, one.region) for one in reaped]
     seen = engine.look(live(), time.time())
     if not dry_run:

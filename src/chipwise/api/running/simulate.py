@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from chipwise.adapters.engines.simulated import Simulated, connect
-from chipwise.adapters.simulation.world import Pool, Program, World
+from chipwise.adapters.engines.simulated.engine import Simulated, connect
+from chipwise.adapters.engines.simulated.world import Pool, Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
 from chipwise.run.comparing import number, steps_of

@@ -12,16 +12,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from chipwise.adapters.supervising import environment as environment_of
+from chipwise.adapters import environment as environment_of
+from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, NotFound
+from chipwise.run.abilities import Checks
 from chipwise.run.job import Attempt, Job, Spec, Where
 from chipwise.run.queue import Rules
 from chipwise.text import plural
 
 if TYPE_CHECKING:
-    from chipwise.adapters.engines.local import Local
+    from chipwise.run.abilities import OnThisMachine
+    from chipwise.run.engine import Engine
     from chipwise.run.record import Record
 
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -77,12 +80,12 @@ def secrets_of(asked: Sequence[str], *, here: bool) -> dict[str, str]:
     return found
 
 
-def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
+def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
     """The same, if this machine could ever run it."""
     needs, config = spec.needs, engine.config
     if needs.machines > 1:
         raise BadInput(
-            f"{spec.name} needs {needs.machines} machines, and the local engine is one.", remedy="Take --engine kubernetes."
+            f"{spec.name} needs {needs.machines} machines, and this machine is one.", remedy="Take --engine kubernetes."
         )
     least = needs.fewest_gpus  # with more it starts when there are more
     for what, wanted, there, setting in (("GPU", least, config.gpus, "gpus"), ("CPU", needs.cpus, config.cpus, "cpus")):
@@ -108,13 +111,7 @@ def checked(spec: Spec, engine: Local, rules: Rules) -> Spec:
     return spec
 
 
-class Checks(Protocol):
-    def check(self, job: Job) -> None:
-        """Raises what stands in the way of starting it, as far as can be told; leaves nothing behind."""
-        ...
-
-
-def checked_elsewhere(id: str, spec: Spec, engine: Checks) -> None:
+def checked_elsewhere(id: str, spec: Spec, engine: Engine) -> None:
     """As its first attempt would be, so that what cannot run is told to whoever asks, and is recorded nowhere."""
     for name, kept in spec.secrets.items():
         if not kept:
@@ -122,12 +119,12 @@ def checked_elsewhere(id: str, spec: Spec, engine: Checks) -> None:
                 f"The secret {name} is kept on this machine, and {spec.engine} cannot read it.",
                 remedy=f"Store it there, and write --secret {name}=NAME/KEY.",
             )
+    if not isinstance(engine, Checks):
+        return
     now = time.time()
     job = Job(id, spec, now)
     where = spec.places[0] if spec.places else Where()
-    # Where it can do with fewer, they are what must be to be had: a cluster's quota may hold no more, and grow.
-    many = spec.needs.fewest_machines if spec.engine == "kubernetes" else spec.needs.machines
-    engine.check(replace(job, attempts=(Attempt(1, where, machines=many, placed=now),)))
+    engine.check(replace(job, attempts=(Attempt(1, where, machines=spec.needs.machines, placed=now),)))
 
 
 def _missing(spec: Spec) -> str | None:
@@ -157,7 +154,7 @@ def submit(
 def laid_again(job: Job, passing: Path) -> None:
     """They went when the job was over; whoever starts it again has them, or is told that they are missing."""
     passed = [name for name, kept in job.spec.secrets.items() if not kept and name in os.environ]
-    if passed and job.spec.engine == "local" and job.phase.over:
+    if passed and runs_here(job.spec.engine) and job.phase.over:
         _lay(passing / job.id, {name: os.environ[name] for name in passed})
 
 

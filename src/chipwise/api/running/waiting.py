@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import place
+from chipwise.api.running.installed import runs_here
 from chipwise.errors import ChipwiseError
 from chipwise.run.engine import Room
 from chipwise.run.job import PLACED, Job, Phase
@@ -27,23 +28,24 @@ PATIENT_S = 1.5  # after which one who waits wants to know why
 def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
     """By id the GPUs that it asks for and what stands in its way, of queued jobs of this machine; of those elsewhere the
     stages that come before. A list is shown whatever happens: what cannot be told is left out."""
-    here = place.this_place(session)
-    queued = [row for row in rows if row.phase is Phase.QUEUED and (row.engine != "local" or row.place == here)][:MOST]
+    waiting = [row for row in rows if row.phase is Phase.QUEUED]
+    queued = [row for row in waiting if not runs_here(row.engine) or place.is_here(session, row)][:MOST]
     if not queued:
         return {}
     try:
         told = place.given_out(session)  # nobody asks the driver for a list
         jobs = [job for row in queued if (job := record.job(row.id)) is not None]
-        placed = record.jobs(Wanted(phases=PLACED, place=here)) if told is not None else []
+        places = {job.spec.place for job in jobs if runs_here(job.spec.engine)} if told is not None else set()
+        placed = {where: record.jobs(Wanted(phases=PLACED, place=where)) for where in places}
         rules, now = place.rules(session), time.time()
         found = {}
         for job in jobs:
             why, before = job.waiting, earlier(record, job)
-            if job.spec.engine != "local":
+            if not runs_here(job.spec.engine):
                 why = why_short(job, before, Room(), rules, now) if before else why
             elif told is not None:
                 room = Room(tuple(told["gpus"]), tuple(told["cpus"]))
-                why = why_short(job, _each_once(placed, before), room, rules, now) or why
+                why = why_short(job, _each_once(placed[job.spec.place], before), room, rules, now) or why
             found[job.id] = (_asked(job), why)
         return found
     except ChipwiseError:
@@ -115,13 +117,13 @@ class Watched:
 
     def _why(self, job: Job, now: float) -> str:
         """Of what is tried again something is said already; what starts at once needs no reason."""
-        if job.phase in (Phase.STARTING, Phase.RUNNING) and job.spec.engine != "local":
+        if job.phase in (Phase.STARTING, Phase.RUNNING) and not runs_here(job.spec.engine):
             return job.waiting  # of one that runs: why some of it does not
         if job.phase is not Phase.QUEUED or job.not_before > now or now - job.submitted < PATIENT_S:
             return ""
         record, config = self._held.record, self._held.engine.config
         before = earlier(record, job)
-        if job.spec.engine != "local" or job.spec.place != self._held.engine.place:
+        if not place.is_here(self._held.session, job.spec):
             return why_short(job, before, Room(), self._held.rules, now) if before else job.waiting
         placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
         why = why_short(job, _each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)

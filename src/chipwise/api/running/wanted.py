@@ -10,8 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipwise.adapters.engines.simulated import NAME as PLAYED
 from chipwise.api.running import ranges, submitting
+from chipwise.api.running.installed import DEFAULT, runs_here, traits
+from chipwise.api.running.place import this_place
 from chipwise.errors import BadInput
+from chipwise.run.abilities import BringsFolders, HasQueues
 from chipwise.run.job import RECOVER, Needs, Retry, Spec
 from chipwise.text import elapsed
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
     from chipwise.api.running.held import Held
     from chipwise.api.session.wiring import Session
+    from chipwise.run.engine import Engine
 
 
 LONGEST = 200  # characters of a name, team, project or label
@@ -101,10 +106,10 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
     named = []
     for id, stage, spec in found:
         reach = aims[wanted.get(stage, asked.engine)][0]
-        spec = _with_code(asked, reach, spec, path)
-        if not reach.local and (asked.machine or asked.spot):  # named, instead of planned
+        spec = _with_code(held, asked, reach, spec, path)
+        if not reach.here and (asked.machine or asked.spot):  # named, instead of planned
             spec = _bare(held, asked, reach, spec)
-        elif not reach.local:
+        elif not reach.here:
             from chipwise.api.running import elsewhere
 
             queues = _queues(held, spec.place)
@@ -114,12 +119,13 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
     return named
 
 
-def _with_code(asked: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
+def _with_code(held: Held, asked: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
     """Where no image is named that may hold the code of a workload, its folder goes along to a rented machine."""
     from chipwise.api.running.workloads import IMAGE
 
     named = asked.image or spec.env.get(IMAGE) or reach.setting("container")
-    if reach.kind != "ec2" or spec.folder or named or not spec.command or path == "-":
+    brings = isinstance(held.elsewhere.get(spec.place), BringsFolders)
+    if not brings or spec.folder or named or not spec.command or path == "-":
         return spec
     folder = Path(path).absolute().parent
     if folder in (Path.home(), Path(folder.anchor)):
@@ -131,7 +137,7 @@ def _with_code(asked: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
 
 
 def _check_elsewhere(reaches: Iterable[Reach]) -> None:
-    if all(reach.local for reach in reaches):
+    if all(reach.here for reach in reaches):
         raise BadInput("This machine is one.", remedy="Leave --machines out, or take another engine.")
 
 
@@ -146,7 +152,7 @@ def _check_deadline(path: str, spec: Spec, now: float) -> None:
 
 
 def _check_budget(asked: Asked, spec: Spec) -> None:
-    if asked.budget is not None and spec.engine != "ec2" and not any(one.usd_per_hour for one in spec.places):
+    if asked.budget is not None and not traits(spec.engine).holds_budget and not any(one.usd_per_hour for one in spec.places):
         raise BadInput(
             f"Nobody says what an hour of {spec.place} costs, so --budget cannot be held.",
             remedy="Give an own machine its price in the catalog (docs/adding/own-catalog.md), or take --longest.",
@@ -174,14 +180,18 @@ def _aim(session: Session, asked: Asked, held: Held, name: str | None) -> tuple[
 
     over = {"context": asked.context, "namespace": asked.namespace, "queue": asked.queue}
     given = {key: value for key, value in over.items() if value}
-    if name in (None, engines.LOCAL):
+    kind = DEFAULT if name is None else engines.kind_of(session, name)
+    if runs_here(kind):
         elsewhere = [*given, *(one for one in ("image", "machine", "spot") if getattr(asked, one))]
         if elsewhere and not asked.stages:
             raise BadInput(
                 f"--{', --'.join(elsewhere)} says nothing to this machine.",
                 remedy="Name another with --engine, or leave it out.",
             )
-        return engines.Reach(engines.LOCAL), held.engine.place
+        own, where = engines.Reach(kind), this_place(session, kind)
+        if where != held.engine.place:
+            held.reaches[where] = own
+        return own, where
     found = engines.reach(session, name, given)
     engine = engines.connect(session, found)
     held.elsewhere[engine.place], held.reaches[engine.place] = engine, found
@@ -193,16 +203,16 @@ def _of_command(asked: Asked, held: Held, aim: tuple[Reach, str]) -> Spec:
     # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
     retry = Retry(failures=asked.retries if asked.retries is not None else 0 if asked.is_command else Retry().failures)
     retry = replace(retry, no_machine_s=asked.patience if asked.patience is not None else retry.no_machine_s)
-    folder = str((asked.folder or Path.cwd()).absolute()) if reach.local else _folder(asked, reach)
+    folder = str((asked.folder or Path.cwd()).absolute()) if reach.here else _folder(asked, held.elsewhere[where])
     spec = Spec(
         command=asked.words,
         name=_told("--name", asked.name) or _called(asked.words),
-        engine="simulated" if asked.played else reach.kind,
+        engine=PLAYED if asked.played else reach.kind,
         place=where,
         folder=folder,
         # What is set on this machine means nothing on another.
-        env=submitting.environment(asked.settings, passed_on=reach.local),
-        secrets=submitting.secrets_of(asked.secrets, here=reach.local),
+        env=submitting.environment(asked.settings, passed_on=reach.here),
+        secrets=submitting.secrets_of(asked.secrets, here=reach.here),
         needs=_needs(asked, reach),
         owner=held.record.login or submitting.submitter(),
         team=_told("--team", asked.team),
@@ -219,7 +229,7 @@ def _of_command(asked: Asked, held: Held, aim: tuple[Reach, str]) -> Spec:
         after=tuple(_known(held, one) for one in asked.after),
         produces=_produces(asked.produces),
     )
-    return spec if reach.local or not asked.is_command else _bare(held, asked, reach, spec)
+    return spec if reach.here or not asked.is_command else _bare(held, asked, reach, spec)
 
 
 def _produces(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -232,10 +242,10 @@ def _produces(given: tuple[str, ...]) -> tuple[str, ...]:
     return given
 
 
-def _folder(asked: Asked, reach: Reach) -> str:
+def _folder(asked: Asked, engine: Engine) -> str:
     """Of an image: as it is there. For rented machines: of this one, and sent to them, or of S3."""
     given = str(asked.folder or "")
-    if not given or reach.kind == "kubernetes" or given.startswith("s3:/"):
+    if not given or not isinstance(engine, BringsFolders) or given.startswith("s3:/"):
         return given
     if not Path(given).is_dir():
         raise BadInput(f"The folder {given} is not there.", remedy="Give one that is with --folder.")
@@ -252,9 +262,9 @@ def _needs(asked: Asked, reach: Reach) -> Needs:
         machines, machines_least = given
     if machines < 1 or machines_least == 0:
         raise BadInput("A job needs a machine.", remedy="Write --machines 1 or more.")
-    if reach.local and not asked.is_command and not asked.played:
+    if reach.here and not asked.is_command and not asked.played:
         machines_least = None  # of a pipeline: this stage is on one machine, others may be on several
-    if gpus_least is not None and not reach.local:
+    if gpus_least is not None and not reach.here:
         raise BadInput(
             f"{reach.kind} gives each machine its GPUs whole.", remedy="Give a range of machines instead: --machines 2-4."
         )
@@ -266,17 +276,19 @@ def _bare(held: Held, asked: Asked, reach: Reach, spec: Spec) -> Spec:
     """A command without a workload: nobody planned it, so whoever asks says on what."""
     from chipwise.api.running import bare
 
-    if reach.kind == "ec2":
-        return bare.on_ec2(held.session, spec, asked.machine, asked.spot, asked.image or "", reach)
+    if traits(reach.kind).rents:
+        from chipwise.api.running.elsewhere import market_of
+
+        return bare.on_rented(held.session, spec, asked.machine, asked.spot, asked.image or "", market_of(reach))
     if asked.machine or asked.spot:
         raise BadInput("Which machines a cluster has, its nodes say.", remedy="Leave --machine and --spot out.")
     queue = _queues(held, spec.place)(spec.team, reach.setting("queue"))
-    return bare.on_cluster(spec, asked.image or reach.setting("image"), queue)
+    return bare.on_cluster(spec, asked.image or reach.setting("image"), queue, reach)
 
 
 def _queues(held: Held, where: str) -> Callable[[str, str], str]:
-    """Of Kueue; another engine has none."""
-    return getattr(held.elsewhere[where], "queue_for", lambda team, asked: asked)
+    engine = held.elsewhere[where]
+    return engine.queue_for if isinstance(engine, HasQueues) else lambda team, asked: asked
 
 
 def _known(held: Held, text: str) -> str:

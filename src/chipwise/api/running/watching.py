@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from chipwise.api.running.installed import DEFAULT, runs_here
+from chipwise.api.running.place import is_here
 from chipwise.run.job import PLACED
 from chipwise.run.record import Wanted
 
@@ -35,7 +37,7 @@ class Standing:
     gpu_percent: float | None = None  # the mean of its GPUs; None: no GPU, or nobody can tell
     gpu_memory_bytes: float | None = None  # of all its GPUs
     gpu_memory_total_bytes: float | None = None
-    engine: str = "local"
+    engine: str = DEFAULT
     place: str = ""  # of those elsewhere
     asks_gpus: int = 0  # of those elsewhere, for each machine
     machines: int = 1
@@ -44,8 +46,10 @@ class Standing:
 def look(held: Held, measure_s: float) -> list[Standing]:
     """Jobs that hold devices; the processor's share is measured over `measure_s`, or since the last look. Those elsewhere
     stand behind: no cluster or cloud is asked for a list that is shown every two seconds."""
-    jobs = held.record.jobs(Wanted(phases=PLACED, place=held.engine.place))
-    found = {job.id: held.engine.processes_of(job.id, len(job.attempts)) for job in jobs}
+    rows = held.record.rows(Wanted(phases=PLACED))
+    own = {held.engine.place, *(row.place for row in rows if is_here(held.session, row))}
+    jobs = [job for where in sorted(own) for job in _at(held, where)]
+    found = {job.id: held.here(job).processes_of(job.id, len(job.attempts)) for job in jobs}
     every = [process for group in found.values() for process in group]
     for process in every:
         known = _KNOWN.setdefault(process.pid, process)
@@ -61,7 +65,7 @@ def look(held: Held, measure_s: float) -> list[Standing]:
 
         use = gpu_use.look()
     now = time.time()
-    rows: list[Standing] = []
+    here: list[Standing] = []
     for job in jobs:
         cpu, memory = 0.0, 0.0
         for process in found[job.id]:
@@ -70,12 +74,27 @@ def look(held: Held, measure_s: float) -> list[Standing]:
                 memory += process.memory_info().rss
         last = job.attempts[-1]
         since = last.begun if last.begun is not None else last.placed
-        step = held.engine.look([job], now).attempts[(job.id, last.number)].step
-        own = held.engine.supervisor_of(job.id, last.number)
+        engine = held.here(job)
+        step = engine.look([job], now).attempts[(job.id, last.number)].step
+        supervisor = engine.supervisor_of(job.id, last.number)
         gpu = _used([use[one] for one in last.devices if one in use])
-        rows.append(Standing(job.id, str(job.phase), max(now - since, 0.0), last.devices, cpu, memory, step, own, *gpu))
-    others = {row.place for row in held.record.rows(Wanted(phases=PLACED)) if row.engine != "local"}
-    return [*rows, *(_elsewhere(job, now) for where in sorted(others) for job in _at(held, where))]
+        took = max(now - since, 0.0)
+        here.append(
+            Standing(
+                job.id,
+                str(job.phase),
+                took,
+                last.devices,
+                cpu,
+                memory,
+                step,
+                supervisor,
+                *gpu,
+                engine=job.spec.engine,
+            )
+        )
+    others = {row.place for row in rows if not runs_here(row.engine)}
+    return [*here, *(_elsewhere(job, now) for where in sorted(others) for job in _at(held, where))]
 
 
 def _at(held: Held, where: str) -> list[Job]:

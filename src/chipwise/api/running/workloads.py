@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.api.catalog.check import check
+from chipwise.api.running.installed import runs_here, traits
 from chipwise.api.running.predicting import with_prediction, work_of
 from chipwise.api.running.submitting import new_id
 from chipwise.errors import BadInput
@@ -21,7 +22,7 @@ from chipwise.workload.program import Program
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
-IMAGE = "CHIPWISE_IMAGE"  # how a machine of EC2 is told in which container a command runs
+IMAGE = "CHIPWISE_IMAGE"  # how a rented machine is told in which container a command runs
 SERVES = ("serve", "stream", "interactive")  # kinds that run until somebody stops them
 
 
@@ -56,23 +57,23 @@ def specs_of(
 def _predicted(session: Session, path: str, work: Common, spec: Spec) -> Spec:
     """On other engines the plan tells what it will take."""
     spec = replace(spec, work=work_of(work))
-    return with_prediction(session, path, work, spec) if spec.engine == "local" else spec
+    return with_prediction(session, path, work, spec) if runs_here(spec.engine) else spec
 
 
 def _at_home(asked: Spec, path: str) -> Spec:
     """On this machine a program runs where its workload file lies."""
-    here = asked.engine == "local" and path != "-"
+    here = runs_here(asked.engine) and path != "-"
     return replace(asked, workload=path, folder=str(Path(path).absolute().parent) if here else asked.folder)
 
 
 def _spec(work: Common, asked: Spec, path: str) -> Spec:
     program = work.program or Program()
-    if program.command is None and asked.engine == "local":  # elsewhere the rendered deployment has one
+    if program.command is None and runs_here(asked.engine):  # elsewhere the rendered deployment has one
         raise BadInput(
             f"{path}: {work.name} does not say what to run.", remedy="Add program: {command: [python, train.py]} to it."
         )
     goals, labels = work.goals, work.labels
-    if program.health and not program.port and asked.engine == "local":  # nobody would ever ask it
+    if program.health and not program.port and runs_here(asked.engine):  # nobody would ever ask it
         raise BadInput(
             f"{path}: {work.name} has a health page and no port.", remedy="Add the port to its program: {port: 8000}."
         )
@@ -86,7 +87,7 @@ def _spec(work: Common, asked: Spec, path: str) -> Spec:
         command=program.command or (),
         name=work.name,
         service=service,
-        env={**({IMAGE: program.image} if program.image and asked.engine == "ec2" else {}), **asked.env, **program.env},
+        env={**({IMAGE: program.image} if program.image and traits(asked.engine).rents else {}), **asked.env, **program.env},
         secrets={**program.secrets, **asked.secrets},
         owner=labels.owner or asked.owner,
         team=asked.team or labels.team or "",

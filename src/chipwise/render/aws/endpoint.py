@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from chipwise.render.aws import sagemaker_program
 from chipwise.render.aws.fitting import unpullable
 from chipwise.render.aws.parts import copies
 from chipwise.render.aws.schedules import aws_cron
@@ -14,7 +13,7 @@ from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.launch.health import start_seconds
 from chipwise.render.limits import SAGEMAKER_MODEL
-from chipwise.render.python_text import Constant, script
+from chipwise.render.program_files import Setting, python_files
 from chipwise.render.quoting import shell
 from chipwise.render.sold import sold_as
 
@@ -36,16 +35,16 @@ def machine(deployment: Deployment, use: str) -> str:
     return offered
 
 
-def named(deployment: Deployment) -> list[Constant]:
+def named(deployment: Deployment) -> list[Setting]:
     software = deployment.software
     image = None if unpullable(deployment) or ".dkr.ecr." not in software.image else software.image
     why = "" if image else "SageMaker pulls from ECR only: push the image there and give its name with --image."
     return [
-        Constant("NAME", deployment.name),
-        Constant("MINE", MINE),
-        Constant("REGION", deployment.node.region),
-        Constant("IMAGE", image, why),
-        Constant("TAGS", tags(deployment)),
+        Setting("NAME", deployment.name),
+        Setting("MINE", MINE),
+        Setting("REGION", deployment.node.region),
+        Setting("IMAGE", image, why),
+        Setting("TAGS", tags(deployment)),
     ]
 
 
@@ -90,32 +89,26 @@ def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
             remedy=f"Plan with machines of {deployment.chips_each} chip(s) (--limit chip_count=...), or take --to ecs.",
         )
     least = 0 if mode == "asynchronous" else max(scaling.least, 1)
-    constants = [*named(deployment), Constant("MODE", mode, why)]
+    constants = [*named(deployment), Setting("MODE", mode, why)]
     concurrency = int(deployment.platforms.get("SageMaker Serverless", {}).get("most concurrency", "200"))
     most = min(scaling.most, concurrency) if mode == "serverless" else scaling.most
     if mode == "serverless":
-        constants += [Constant("MEMORY_MB", memory_mb(deployment)), Constant("MACHINE", None)]
+        constants += [Setting("MEMORY_MB", memory_mb(deployment)), Setting("MACHINE", None)]
     else:
-        constants += [Constant("MEMORY_MB", None), Constant("MACHINE", machine(deployment, "hosting"))]
+        constants += [Setting("MEMORY_MB", None), Setting("MACHINE", machine(deployment, "hosting"))]
     constants += [
-        Constant("START", max(scaling.usual, 1)),
-        Constant("LEAST", least),
-        Constant("MOST", most),
-        Constant("SLOTS", scaling.slots),
-        Constant("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
-        Constant("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
-        Constant("SCHEDULE", _schedule(deployment, least, most)),
-        Constant("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),
+        Setting("START", max(scaling.usual, 1)),
+        Setting("LEAST", least),
+        Setting("MOST", most),
+        Setting("SLOTS", scaling.slots),
+        Setting("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
+        Setting("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
+        Setting("SCHEDULE", _schedule(deployment, least, most)),
+        Setting("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),
     ]
-    text = script(
-        heading(deployment, PRICE if mode != "serverless" else ""),
-        sagemaker_program.ENDPOINT_USAGE,
-        sagemaker_program.ENDPOINT_IMPORTS,
-        constants,
-        sagemaker_program.ENDPOINT_PROGRAM,
-    )
+    told = heading(deployment, PRICE if mode != "serverless" else "")
     return [
-        File("sagemaker_endpoint.py", text, True),
+        *python_files("sagemaker_endpoint.py", "sagemaker_endpoint.py", told, constants),
         File("Dockerfile", _dockerfile(deployment)),
         File("serve.sh", _serve(deployment), True),
     ]

@@ -8,7 +8,6 @@ import math
 from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment
 from chipwise.render.file import CannotRender, File
-from chipwise.render.functions import handlers, lambda_program
 from chipwise.render.functions.needs import (
     memory_bytes,
     refuse_memory,
@@ -20,7 +19,7 @@ from chipwise.render.functions.needs import (
 )
 from chipwise.render.heading import heading
 from chipwise.render.limits import LAMBDA
-from chipwise.render.python_text import Constant, script
+from chipwise.render.program_files import Setting, python_files
 from chipwise.render.sold import sold_as
 from chipwise.units import MIB
 
@@ -44,29 +43,24 @@ def function_files(deployment: Deployment) -> list[File]:
     trigger = trigger_of(deployment)
     disk = min(max(math.ceil(2 * weights(deployment) / MIB), 512), int(float(offered.get("most disk MB", "10240"))))
     constants = [
-        Constant("NAME", deployment.name),
-        Constant("MINE", MINE),
-        Constant("REGION", deployment.node.region),
-        Constant("ARCHITECTURE", "arm64" if deployment.node.arch == "arm64" else "x86_64"),
-        Constant("MEMORY_MB", memory, f"Memory buys processors: {MB_PER_VCPU:,} MB for each."),
-        Constant("DISK_MB", disk, "/tmp."),
-        Constant("SECONDS", min(math.ceil(max(2 * seconds, 60)), int(most_s)), "Twice the latest end, if Lambda allows."),
-        Constant("ENVIRONMENT", LAMBDA.settings(settings(deployment))),
-        Constant("BUCKET", trigger[0] if trigger else None),
-        Constant("PREFIX", trigger[1] if trigger else ""),
-        Constant("MOST", CONCURRENCY, "Runs at a time."),
-        Constant("TAGS", tags(deployment)),
+        Setting("NAME", deployment.name),
+        Setting("MINE", MINE),
+        Setting("REGION", deployment.node.region),
+        Setting("ARCHITECTURE", "arm64" if deployment.node.arch == "arm64" else "x86_64"),
+        Setting("MEMORY_MB", memory, f"Memory buys processors: {MB_PER_VCPU:,} MB for each."),
+        Setting("DISK_MB", disk, "/tmp."),
+        Setting("SECONDS", min(math.ceil(max(2 * seconds, 60)), int(most_s)), "Twice the latest end, if Lambda allows."),
+        Setting("ENVIRONMENT", LAMBDA.settings(settings(deployment))),
+        Setting("BUCKET", trigger[0] if trigger else None),
+        Setting("PREFIX", trigger[1] if trigger else ""),
+        Setting("MOST", CONCURRENCY, "Runs at a time."),
+        Setting("TAGS", tags(deployment)),
     ]
     told = heading(deployment)
-    command = Constant("COMMAND", list(deployment.software.command), _usual(deployment))
-    about = "Runs the program of the workload for each object that arrives."
+    command = Setting("COMMAND", list(deployment.software.command), _usual(deployment))
     return [
-        File(
-            "lambda_deploy.py",
-            script(told, lambda_program.USAGE, lambda_program.IMPORTS, constants, lambda_program.PROGRAM),
-            True,
-        ),
-        File("handler.py", script(told, about, handlers.LAMBDA_IMPORTS, [command], handlers.LAMBDA)),
+        *python_files("lambda_deploy.py", "lambda_deploy.py", told, constants),
+        *python_files("handler.py", "lambda_handler.py", told, [command], executable=False),
         File("Dockerfile", _dockerfile(deployment)),
     ]
 

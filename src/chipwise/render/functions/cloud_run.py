@@ -8,12 +8,11 @@ import math
 from chipwise.render.aws.parts import parts
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
-from chipwise.render.functions import handlers
 from chipwise.render.functions.needs import memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
 from chipwise.render.heading import heading
 from chipwise.render.limits import CLOUD_RUN
-from chipwise.render.python_text import Constant, script
-from chipwise.render.quoting import label_value, shell
+from chipwise.render.program_files import Setting, python_files, shell_file
+from chipwise.render.quoting import label_value
 from chipwise.render.sold import most_instances, sold_as
 from chipwise.render.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
@@ -37,24 +36,23 @@ def cloud_run_files(deployment: Deployment) -> list[File]:
     if trigger is not None:
         most = float(offered.get("most seconds of a pushed message", "600"))
         refuse_time(deployment, "Pub/Sub", run_seconds(deployment), most, "a pushed message")
-        command = Constant("COMMAND", list(deployment.software.command), "It finds the object's address in OBJECT_URL.")
-        about = "Runs the program of the workload for each object that arrives."
+        command = Setting("COMMAND", list(deployment.software.command), "It finds the object's address in OBJECT_URL.")
         return [
             File("service.yaml", document(_service(deployment, pushed=True), title=told)),
-            File("handler.py", script(told, about, handlers.PUSHED_IMPORTS, [command], handlers.PUSHED)),
+            *python_files("handler.py", "push_handler.py", told, [command], executable=False),
             File("Dockerfile", _dockerfile(deployment)),
-            File("deploy.sh", _deploy(deployment, trigger), True),
+            _deploy(deployment, trigger),
         ]
     if deployment.form is Form.JOB:
         limit = float(offered.get("most seconds of a task", "604800"))
         refuse_time(deployment, "Cloud Run", deployment.predicted.high_s, limit, "a task")
-        return [File("job.yaml", document(_job(deployment), title=told)), File("deploy.sh", _deploy(deployment, None), True)]
+        return [File("job.yaml", document(_job(deployment), title=told)), _deploy(deployment, None)]
     refuse_time(
         deployment, "Cloud Run", run_seconds(deployment), float(offered.get("most seconds of a call", "3600")), "a call"
     )
     return [
         File("service.yaml", document(_service(deployment, pushed=False), title=told)),
-        File("deploy.sh", _deploy(deployment, None), True),
+        _deploy(deployment, None),
     ]
 
 
@@ -205,44 +203,8 @@ def _dockerfile(deployment: Deployment) -> str:
     )
 
 
-def _deploy(deployment: Deployment, trigger: tuple[str, str] | None) -> str:
-    name, region = shell([deployment.name]), shell([deployment.node.region])
-    text = "#!/bin/bash\n" + "".join(f"# {line}\n" for line in heading(deployment).splitlines())
-    text += "# Needs gcloud, signed in, with a project: gcloud config set project ...\nset -euo pipefail\n"
-    text += 'cd "$(dirname "${BASH_SOURCE[0]}")"\n'
-    text += f"NAME={name}\nREGION={region}\n"
-    if deployment.form is Form.JOB and trigger is None:
-        return (
-            text
-            + 'gcloud run jobs replace job.yaml --region "$REGION"\ngcloud run jobs execute "$NAME" --region "$REGION" --wait\n'
-        )
-    if trigger is None:
-        text += 'gcloud run services replace service.yaml --region "$REGION"\n'
-        return text + 'gcloud run services describe "$NAME" --region "$REGION" --format "value(status.url)"\n'
-    bucket, prefix = trigger
-    text += f"BUCKET={shell([bucket])}\nPREFIX={shell([prefix])}\n"
-    return text + _TRIGGER
-
-
-_TRIGGER = """\
-PROJECT=$(gcloud config get-value project)
-NUMBER=$(gcloud projects describe "$PROJECT" --format 'value(projectNumber)')
-gcloud builds submit --tag "$REGION-docker.pkg.dev/$PROJECT/chipwise/$NAME:1" .
-sed -e "s|REGION-docker.pkg.dev/PROJECT|$REGION-docker.pkg.dev/$PROJECT|" service.yaml |
-  gcloud run services replace - --region "$REGION"
-URL=$(gcloud run services describe "$NAME" --region "$REGION" --format 'value(status.url)')
-
-# A caller of its own, which may call this service and nothing else.
-gcloud iam service-accounts create "$NAME" --display-name "calls $NAME" || true
-CALLER="$NAME@$PROJECT.iam.gserviceaccount.com"
-gcloud run services add-iam-policy-binding "$NAME" --region "$REGION" --member "serviceAccount:$CALLER" --role roles/run.invoker
-
-# Object created -> topic -> push. Six attempts, then the message is put aside.
-gcloud pubsub topics create "$NAME" "$NAME-failed"
-gcloud pubsub topics add-iam-policy-binding "$NAME" \\
-  --member "serviceAccount:service-$NUMBER@gs-project-accounts.iam.gserviceaccount.com" --role roles/pubsub.publisher
-gcloud storage buckets notifications create "gs://$BUCKET" --topic "$NAME" --event-types OBJECT_FINALIZE \\
-  --object-prefix "$PREFIX" --payload-format json
-gcloud pubsub subscriptions create "$NAME" --topic "$NAME" --push-endpoint "$URL" --push-auth-service-account "$CALLER" \\
-  --ack-deadline 600 --dead-letter-topic "$NAME-failed" --max-delivery-attempts 6
-"""
+def _deploy(deployment: Deployment, trigger: tuple[str, str] | None) -> File:
+    kind = "pushed" if trigger is not None else "job" if deployment.form is Form.JOB else "service"
+    bucket, prefix = trigger or ("", "")
+    settings = {"NAME": deployment.name, "REGION": deployment.node.region, "KIND": kind, "BUCKET": bucket, "PREFIX": prefix}
+    return shell_file("deploy.sh", "cloud_run_deploy.sh", heading(deployment), settings)

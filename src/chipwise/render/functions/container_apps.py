@@ -10,7 +10,8 @@ from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import CannotRender, File
 from chipwise.render.functions.needs import memory_bytes, refuse_memory, refuse_time, run_seconds, settings, trigger_of
 from chipwise.render.heading import heading
-from chipwise.render.quoting import dns_name, shell
+from chipwise.render.program_files import shell_file
+from chipwise.render.quoting import dns_name
 from chipwise.render.sold import most_instances, sold_as
 from chipwise.render.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
@@ -45,7 +46,7 @@ def container_app_files(deployment: Deployment) -> list[File]:
         longest = float(offered.get("most seconds of a call", "240"))
         refuse_time(deployment, "Container Apps", run_seconds(deployment), longest, "a call")
         made, kind = _app(deployment), "app"
-    return [File(f"{kind}.yaml", document(made, title=told)), File("deploy.sh", _deploy(deployment, kind, trigger), True)]
+    return [File(f"{kind}.yaml", document(made, title=told)), _deploy(deployment, kind, trigger)]
 
 
 def _container(deployment: Deployment) -> Object:
@@ -194,50 +195,16 @@ def _cron(deployment: Deployment) -> Yaml:
     return Noted(deployment.starts, f"Container Apps read it in UTC; the workload means {deployment.time_zone}.")
 
 
-def _deploy(deployment: Deployment, kind: str, trigger: tuple[str, str] | None) -> str:
-    profile = deployment.platforms.get("Container Apps", {}).get("profile")
-    text = "#!/bin/bash\n" + "".join(f"# {line}\n" for line in heading(deployment).splitlines())
-    text += "# Needs az, signed in: az login. Usage: GROUP=resource-group ./deploy.sh\nset -euo pipefail\n"
-    text += 'cd "$(dirname "${BASH_SOURCE[0]}")"\n'
-    text += f'NAME={shell([_name(deployment)])}\nREGION={shell([deployment.node.region])}\n: "${{GROUP:?}}"\n'
-    text += 'ENVIRONMENT="$NAME-env"\n'
-    text += 'az containerapp env create --name "$ENVIRONMENT" --resource-group "$GROUP" --location "$REGION"\n'
-    if profile:
-        text += (
-            'az containerapp env workload-profile add --name "$ENVIRONMENT" --resource-group "$GROUP" \\\n'
-            f"  --workload-profile-name gpu --workload-profile-type {shell([profile])}\n"
-        )
-    text += 'ID=$(az containerapp env show --name "$ENVIRONMENT" --resource-group "$GROUP" --query id --output tsv)\n'
-    fill = '-e "s|ENVIRONMENT_ID|$ID|"'
-    if deployment.software.secrets:
-        text += ': "${VAULT:?the key vault that holds the secrets}"\n'
-        fill += ' -e "s|//VAULT\\.|//$VAULT.|"'
-    if trigger is not None:
-        text += ': "${STORAGE_ACCOUNT:?the account of the container}"\n'
-        fill += ' -e "s|STORAGE_ACCOUNT|$STORAGE_ACCOUNT|"'
-    text += "FILLED=$(mktemp --suffix .yaml)\ntrap 'rm -f \"$FILLED\"' EXIT\n"
-    text += f'sed {fill} {kind}.yaml > "$FILLED"\n'
-    verb = "containerapp job" if kind == "job" else "containerapp"
-    text += f'az {verb} create --name "$NAME" --resource-group "$GROUP" --yaml "$FILLED"\n'
-    if trigger is not None:
-        text += f"CONTAINER={shell([trigger[0]])}\nPREFIX={shell([trigger[1]])}\n" + _TRIGGER
-    elif kind == "job" and not deployment.starts:
-        text += 'az containerapp job start --name "$NAME" --resource-group "$GROUP"\n'
-    return text
-
-
-_TRIGGER = """\
-# Object created -> Event Grid -> queue -> job.
-STORE=$(az storage account show --name "$STORAGE_ACCOUNT" --query id --output tsv)
-az storage queue create --name "$NAME" --account-name "$STORAGE_ACCOUNT" --auth-mode login
-az eventgrid event-subscription create --name "$NAME" --source-resource-id "$STORE" \\
-  --endpoint-type storagequeue --endpoint "$STORE/queueservices/default/queues/$NAME" \\
-  --included-event-types Microsoft.Storage.BlobCreated \\
-  --subject-begins-with "/blobServices/default/containers/$CONTAINER/blobs/$PREFIX"
-# The job reads the queue as itself, and nothing else.
-WHO=$(az containerapp job show --name "$NAME" --resource-group "$GROUP" --query identity.principalId --output tsv)
-az role assignment create --assignee-object-id "$WHO" --assignee-principal-type ServicePrincipal \\
-  --role 'Storage Queue Data Message Processor' --scope "$STORE"
-az role assignment create --assignee-object-id "$WHO" --assignee-principal-type ServicePrincipal \\
-  --role 'Storage Blob Data Reader' --scope "$STORE"
-"""
+def _deploy(deployment: Deployment, kind: str, trigger: tuple[str, str] | None) -> File:
+    container, prefix = trigger or ("", "")
+    settings = {
+        "NAME": _name(deployment),
+        "REGION": deployment.node.region,
+        "KIND": kind,
+        "PROFILE": deployment.platforms.get("Container Apps", {}).get("profile", ""),
+        "SECRETS": "yes" if deployment.software.secrets else "",
+        "STARTS": "yes" if deployment.starts else "",
+        "CONTAINER": container,
+        "PREFIX": prefix,
+    }
+    return shell_file("deploy.sh", "container_apps_deploy.sh", heading(deployment), settings)

@@ -1,9 +1,9 @@
 """A batch in small shards, so that a lost machine costs one of them and not all that it did.
 
 `vllm run-batch` opens its answers anew at every start and has them whole only at the end. So requests lie in many files of a
-folder, and a small program of the shell takes those of its replica one by one. A shard whose answers are there is skipped;
-answers get their name when they are whole, counted and on the disk. Which replica takes a shard follows from the numbers of
-both, so nobody has to ask anybody, and a plan with another number of replicas goes on where the last one stopped.
+folder, and a small program (`programs/shards.sh`) takes those of its replica one by one. A shard whose answers are there is
+skipped; answers get their name when they are whole, counted and on the disk. Which replica takes a shard follows from the
+numbers of both, so nobody has to ask anybody, and a plan with another number of replicas goes on where the last one stopped.
 
 Every shard starts the engine again, so that they must not be too small either: see `shard_seconds`.
 """
@@ -15,6 +15,7 @@ import math
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.launch.health import LOAD_BYTES_PER_S
 from chipwise.render.layout import independent
+from chipwise.render.program_files import inline, program
 from chipwise.units import MINUTE
 
 DIGITS = 5  # in the name of a shard
@@ -22,70 +23,9 @@ MOST_SHARDS = 100_000  # that names of so many digits tell apart
 RESTART_S = 60.0  # of an engine whose kernels are compiled already: processes, memory, graphs
 RESTARTS_SHARE = 0.1  # of the time that may go to starting the engine anew
 USUAL_S = 30 * MINUTE  # of a shard, where no machine is expected to be lost
-TRIES = 3  # of one shard; and shards in a row that fail before the fault is taken to be the machine's
 _FILES = ("--input-file", "--output-file")
 
-# POSIX; no quote that is single, for it stands between two. In words: folder of the requests, folder of the answers, how many
-# shards to cut where a single replica finds them whole, and the command.
-PROGRAM = f"""\
-set -u
-from=$1 to=$2 cut=$3 part=${{PART:-0}} parts=${{PARTS:-1}} now="" failed=0 status=0
-shift 3
-stop() {{ # told to end: pass it on, and leave nothing half-done
-  trap "" TERM INT
-  if [ -n "${{!:-}}" ]; then kill "$!" 2> /dev/null; fi
-  wait
-  rm -rf "$now"
-  exit 143
-}}
-trap stop TERM INT
-answer() {{ # answers get their name when they are whole, counted, and on the disk
-  now=$(mktemp -d "$to/.now-$part-XXXXXX") || return 1
-  "$@" --input-file "$requests" --output-file "$now/$name" &
-  wait "$!" || return "$?"
-  asked=$(grep -c "[^[:space:]]" "$requests") told=$(grep -c "[^[:space:]]" "$now/$name")
-  if [ "$asked" != "$told" ]; then
-    echo "$requests: $told answers to $asked requests" >&2
-    return 1
-  fi
-  sync "$now/$name" && mv "$now/$name" "$to/$name"
-}}
-mkdir -p "$to" || exit 1
-rm -rf "$to/.now-$part-"* # of a run that was lost
-if [ "$parts" -eq 1 ] && [ ! -d "$from" ] && [ -e "$from.jsonl" ]; then
-  now=$(mktemp -d "$from.XXXXXX") || exit 1
-  split -n "r/$cut" -e -d -a {DIGITS} --additional-suffix=.jsonl "$from.jsonl" "$now/" && mv "$now" "$from" || exit 1
-fi
-for requests in "$from"/*.jsonl; do
-  name=${{requests##*/}}
-  number=${{name%.jsonl}}
-  case $number in
-    "*") echo "$from: no shards" >&2; exit 2 ;;
-    *[!0-9]*) echo "$requests: shards have numbers" >&2; exit 2 ;;
-  esac
-  number=${{number#"${{number%%[!0]*}}"}} # zeros before it would make it octal
-  [ "$((${{number:-0}} % parts))" -eq "$part" ] || continue
-  if [ ! -s "$requests" ] || [ -e "$to/$name" ]; then continue; fi
-  try=1
-  until answer "$@"; do
-    code=$?
-    rm -rf "$now"
-    echo "$requests: try $try ended with $code" >&2
-    if [ "$try" -ge {TRIES} ]; then break; fi
-    sleep "$((10 * try))" &
-    wait "$!"
-    try=$((try + 1))
-  done
-  if [ -e "$to/$name" ]; then
-    rm -rf "$now"
-    failed=0
-    continue
-  fi
-  status=$code failed=$((failed + 1))
-  if [ "$failed" -ge {TRIES} ]; then break; fi # one after the other: it is not the shards
-done
-exit "$status"
-"""
+PROGRAM = inline(program("shards.sh"))
 
 
 def in_shards(deployment: Deployment) -> bool:

@@ -2,68 +2,23 @@
 
 A chip's encoders work on several streams at once, each with a process of its own. The processes of one chip stand in one
 container: it asks for a whole chip, which every scheduler and autoscaler understands, while parts of one (time-slicing) are
-unknown to Karpenter and named differently by each cluster. A small program of the shell starts the streams of its group and
-starts again what ends, alone, so that one camera that is gone disturbs no other.
+unknown to Karpenter and named differently by each cluster. A small program (`programs/streams.sh`) starts the streams of its
+group and starts again what ends, alone, so that one camera that is gone disturbs no other.
 """
 
 from __future__ import annotations
 
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.launch.starting import folded
+from chipwise.render.program_files import inline, program
 from chipwise.render.quoting import shell
 
 LIST = "streams.txt"
 FOLDER = "/streams"
 PORT = 9000  # of SRT by custom; the list has it where nothing better is known
-LONGEST_S = 60  # between two starts of a stream
 _IN, _OUT = "/data/in.ts", "/data/out-"  # in a command of ours: its one source, and its targets by number
 
-# POSIX, and without single quotes. In words: the list, streams of a group, streams in all, and the command of one.
-PROGRAM = f"""\
-set -u
-list=$1 each=$2 total=$3 first=$((${{GROUP:-0}} * $2)) running="" child=""
-shift 3
-stop() {{ # told to end: pass it on, and wait for what is still written
-  trap "" TERM INT
-  for one in $running $child; do kill "$one" 2> /dev/null; done
-  wait
-  exit 0
-}}
-trap stop TERM INT
-keep() {{ # one stream, started again whenever it ends; the wait grows while that happens at once
-  trap stop TERM INT # a new shell has none of it
-  running="" pause=1
-  while :; do
-    began=$(date +%s)
-    line=$(sed -n "$((STREAM + 1))p" "$list") # read anew: a changed line holds from the next start on
-    read -r SOURCE TARGETS << end
-$line
-end
-    export STREAM SOURCE TARGETS
-    if [ -n "$SOURCE" ]; then
-      echo "stream $STREAM: starts" >&2
-      "$@" &
-      child=$!
-      wait "$child" && code=0 || code=$?
-      echo "stream $STREAM: ended with $code" >&2
-    else
-      echo "stream $STREAM: $list has no line for it" >&2
-    fi
-    if [ "$(($(date +%s) - began))" -ge {LONGEST_S} ]; then pause=1; fi
-    sleep "$pause" &
-    child=$!
-    wait "$child"
-    pause=$((pause * 2 < {LONGEST_S} ? pause * 2 : {LONGEST_S}))
-  done
-}}
-STREAM=$first
-while [ "$STREAM" -lt "$((first + each))" ] && [ "$STREAM" -lt "$total" ]; do
-  keep "$@" &
-  running="$running $!"
-  STREAM=$((STREAM + 1))
-done
-wait
-"""
+PROGRAM = inline(program("streams.sh"))
 
 
 def live(deployment: Deployment) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from chipwise.render.aws import batch_program
 from chipwise.render.aws.containers import command, devices, environment, gpus, keeps, memory_mib, shared_mib, vcpus
 from chipwise.render.aws.fitting import check, machines, refuse_fpga, refuse_ranks, unpullable
 from chipwise.render.aws.hours import by_crontab, crontab
+from chipwise.render.aws.machine import disk
 from chipwise.render.aws.parts import counted, divided, parts, together, uses_efa
 from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment, Form
@@ -15,7 +15,7 @@ from chipwise.render.file import CannotRender, File
 from chipwise.render.heading import heading
 from chipwise.render.launch.starting import apart, part_reason, run_machines
 from chipwise.render.limits import BATCH
-from chipwise.render.python_text import Constant, script
+from chipwise.render.program_files import Setting, python_files
 from chipwise.units import GIB
 
 FITS = "jobs in a queue on AWS: single, array, or multi-node on machines at the full price"
@@ -43,41 +43,30 @@ def render(deployment: Deployment) -> list[File]:
     nodes = machines(deployment)
     software = deployment.software
     constants = [
-        Constant("NAME", deployment.name),
-        Constant("MINE", MINE),
-        Constant("REGION", deployment.node.region),
-        Constant("MACHINES", [one.machine for one in nodes] if not meets else [deployment.node.machine], _why(deployment)),
-        Constant("SPOT", deployment.spot),
-        Constant("STRATEGY", "SPOT_PRICE_CAPACITY_OPTIMIZED" if deployment.spot else "BEST_FIT_PROGRESSIVE"),
-        Constant(
-            "MOST_VCPUS",
-            deployment.machines * max(one.vcpus or 4 for one in nodes),
-            "What the plan uses, and no more: a mistake in a submission cannot rent the region.",
-        ),
-        Constant("NODES", run_machines(deployment) if meets else 1),
-        Constant("PARTS", many),
+        Setting("NAME", deployment.name),
+        Setting("MINE", MINE),
+        Setting("REGION", deployment.node.region),
+        Setting("MACHINES", [one.machine for one in nodes] if not meets else [deployment.node.machine], _why(deployment)),
+        Setting("SPOT", deployment.spot),
+        Setting("STRATEGY", "SPOT_PRICE_CAPACITY_OPTIMIZED" if deployment.spot else "BEST_FIT_PROGRESSIVE"),
+        Setting("MOST_VCPUS", deployment.machines * max(one.vcpus or 4 for one in nodes)),
+        Setting("NODES", run_machines(deployment) if meets else 1),
+        Setting("PARTS", many),
         *_image(deployment),
         _image_name(deployment),
-        Constant("ROOT_GIB", 100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.url is None) / GIB)),
-        Constant("EFA_INTERFACES", deployment.node.interfaces if uses_efa(deployment) else 0),
-        Constant("FIRST_CARD", deployment.node.first_card),
-        Constant("CONTAINER", BATCH.document(_container(deployment)), _why_command(deployment)),
-        Constant(
-            "SECRETS",
-            [list(one) for one in software.secrets],
-            "Setting, name of the secret, its key: never values." if software.secrets else "",
-        ),
-        Constant("VOLUMES", [(one.name, one.path) for one in deployment.volumes if one.url is None]),
-        Constant("KEEPS", keeps(deployment), "What would be lost with a machine."),
-        Constant("RETRIES", _retries(deployment), "A lost machine is nobody's fault; the program's own failure is final."),
-        Constant("SECONDS", math.ceil(deployment.deadline_s) if deployment.deadline_s else None),
-        Constant("TAGS", tags(deployment)),
+        Setting("DISK", disk(100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.url is None) / GIB))),
+        Setting("EFA_INTERFACES", deployment.node.interfaces if uses_efa(deployment) else 0),
+        Setting("FIRST_CARD", deployment.node.first_card),
+        Setting("CONTAINER", BATCH.document(_container(deployment)), _why_command(deployment)),
+        Setting("SECRETS", [list(one) for one in software.secrets]),
+        Setting("VOLUMES", [(one.name, one.path) for one in deployment.volumes if one.url is None]),
+        Setting("KEEPS", keeps(deployment)),
+        Setting("RETRIES", _retries(deployment)),
+        Setting("SECONDS", math.ceil(deployment.deadline_s) if deployment.deadline_s else None),
+        Setting("TAGS", tags(deployment)),
     ]
     told = heading(deployment, "\n".join(filter(None, (_about(deployment), *crontab(deployment, "batch_job.py")))))
-    return [
-        *_wrapper(deployment),
-        File("batch_job.py", script(told, batch_program.USAGE, batch_program.IMPORTS, constants, batch_program.PROGRAM), True),
-    ]
+    return [*_wrapper(deployment), *python_files("batch_job.py", "batch_job.py", told, constants)]
 
 
 def _foreign(deployment: Deployment) -> bool:
@@ -85,12 +74,12 @@ def _foreign(deployment: Deployment) -> bool:
     return not deployment.software.built and deployment.software.image == deployment.software.base
 
 
-def _image_name(deployment: Deployment) -> Constant:
+def _image_name(deployment: Deployment) -> Setting:
     if _foreign(deployment):
-        return Constant("IMAGE", None, "Build the Dockerfile beside this file, push it, and give its name with --image.")
+        return Setting("IMAGE", None, "Build the Dockerfile beside this file, push it, and give its name with --image.")
     if unpullable(deployment):
-        return Constant("IMAGE", None, "Built by the Dockerfile of `--to dockerfile`: --image names it.")
-    return Constant("IMAGE", deployment.software.image)
+        return Setting("IMAGE", None, "Built by the Dockerfile of `--to dockerfile`: --image names it.")
+    return Setting("IMAGE", deployment.software.image)
 
 
 def _wrapper(deployment: Deployment) -> list[File]:
@@ -126,15 +115,15 @@ def _why_command(deployment: Deployment) -> str:
     return "The command is the usual one of its kind: put your own into program.command of the workload."
 
 
-def _image(deployment: Deployment) -> list[Constant]:
+def _image(deployment: Deployment) -> list[Setting]:
     if deployment.node.kind == "neuron":
         parameter = deployment.platforms.get("AMI", {}).get("ecs")
         return [
-            Constant("IMAGE_TYPE", "ECS_AL2023"),
-            Constant("IMAGE_PARAMETER", parameter, "Batch does not find Neuron drivers by itself."),
+            Setting("IMAGE_TYPE", "ECS_AL2023"),
+            Setting("IMAGE_PARAMETER", parameter, "Batch does not find Neuron drivers by itself."),
         ]
     kind = "ECS_AL2023_NVIDIA" if deployment.node.accelerated else "ECS_AL2023"
-    return [Constant("IMAGE_TYPE", kind), Constant("IMAGE_PARAMETER", None)]
+    return [Setting("IMAGE_TYPE", kind), Setting("IMAGE_PARAMETER", None)]
 
 
 def _container(deployment: Deployment) -> dict[str, object]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 
-from chipwise.render.aws import ec2_program, ec2_watch
-from chipwise.render.aws.ec2_shell import Attempt, launch_shell
+from chipwise.render.aws.ec2_shell import Attempt, shell_files
 from chipwise.render.aws.fitting import check, machines, refuse_ranks, unpullable
 from chipwise.render.aws.hours import by_crontab, crontab
+from chipwise.render.aws.machine import NO_CAPACITY, disk, shared_request
 from chipwise.render.aws.parts import copies, together, uses_efa
 from chipwise.render.aws.start import start_script
 from chipwise.render.aws.tags import MINE, tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
 from chipwise.render.heading import heading
-from chipwise.render.python_text import Constant, script
+from chipwise.render.program_files import Setting, ShellSetting, python_files
 from chipwise.units import GIB
 
 FITS = "jobs and services on EC2 machines without a cluster: boto3 script and AWS CLI, spot with fallback"
@@ -33,51 +33,45 @@ def render(deployment: Deployment) -> list[File]:
     parameter = deployment.platforms.get("AMI", {}).get("ec2")
     last = software.port + copies(deployment) - 1 if software.port is not None else None
     constants = [
-        Constant("NAME", deployment.name),
-        Constant("MINE", MINE),
-        Constant("REGION", deployment.node.region),
-        Constant("MACHINES", deployment.machines),
-        Constant("JOB", deployment.form is Form.JOB),
-        Constant(
-            "FOLLOWS",
-            deployment.spot,
-            "Spot machines may be taken at any time, so --up stays and replaces them." if deployment.spot else "",
-        ),
-        Constant(
-            "TOGETHER",
-            together(deployment),
-            "One program over all machines: they come at once and stand close together." if together(deployment) else "",
-        ),
-        Constant("ATTEMPTS", attempts, _why(deployment)),
-        Constant(
+        Setting("NAME", deployment.name),
+        Setting("MINE", MINE),
+        Setting("REGION", deployment.node.region),
+        Setting("MACHINES", deployment.machines),
+        Setting("JOB", deployment.form is Form.JOB),
+        Setting("FOLLOWS", deployment.spot),
+        Setting("TOGETHER", together(deployment)),
+        Setting("ATTEMPTS", attempts, _why(deployment)),
+        Setting(
             "IMAGE_PARAMETER",
             parameter,
-            "Where AWS keeps the id of the newest image with the right drivers."
-            if parameter
-            else "The tools of this chip come with an image that has no public parameter: --ami names it.",
+            "" if parameter else "The tools of this chip come with an image that has no public parameter: --ami names it.",
         ),
-        Constant("IMAGE", image, "" if image else "Built by the Dockerfile of `--to dockerfile`: --image names it."),
-        Constant("ROOT_GIB", root),
-        Constant("PORT", software.port),
-        Constant("LAST_PORT", last),
-        Constant("KEEPS", _keeps(deployment), "What would be lost with a machine."),
-        Constant("NEEDS_ROLE", bool(software.secrets) or any((one.url or "").startswith("s3:") for one in deployment.volumes)),
-        Constant("TAGS", tagged, "By the first two it is found again; the others say who pays."),
+        Setting("IMAGE", image, "" if image else "Built by the Dockerfile of `--to dockerfile`: --image names it."),
+        Setting("PORT", software.port),
+        Setting("LAST_PORT", last),
+        Setting("KEEPS", _keeps(deployment)),
+        Setting("NEEDS_ROLE", bool(software.secrets) or any((one.url or "").startswith("s3:") for one in deployment.volumes)),
+        Setting("TAGS", tagged),
+        Setting(
+            "MACHINE", shared_request(InstanceMetadataTags="enabled"), "Tags tell each machine its place among the others."
+        ),
+        Setting("DISK", disk(root)),
+        Setting("NO_CAPACITY", sorted(NO_CAPACITY)),
     ]
-    shell_constants = {
+    in_shell: dict[str, ShellSetting] = {
         "NAME": deployment.name,
         "REGION": deployment.node.region,
         "MACHINES": deployment.machines,
+        "TOGETHER": "yes" if together(deployment) else "",
         "ROOT_GIB": root,
-        "IMAGE": image,
-        "PARAMETER": parameter,
-        "PORTS": None if last is None else f"{software.port}-{last}",
+        "image": image or "",
+        "IMAGE_PARAMETER": parameter or "",
+        "PORTS": "" if last is None else f"{software.port}-{last}",
         "KEEPS": _keeps(deployment),
     }
-    program = "\n\n".join(part.strip("\n") + "\n" for part in (ec2_program.START, ec2_watch.WATCH, ec2_program.MAIN))
     return [
-        File("launch.py", script(told, ec2_program.USAGE, ec2_program.IMPORTS, constants, program), True),
-        File("launch.sh", launch_shell(told, shell_constants, tagged, attempts, together(deployment)), True),
+        *python_files("launch.py", "ec2_launch.py", told, constants),
+        *shell_files(told, in_shell, tagged, attempts),
         File("start.sh", start_script(deployment)),
     ]
 
@@ -100,10 +94,7 @@ def _attempts(deployment: Deployment) -> list[Attempt]:
 
 
 def _why(deployment: Deployment) -> str:
-    what = "Machine, how it is bought, EFA interfaces, first network card with EFA; tried in this order."
-    return (
-        f"{what}\nOther machines at the spot price first; the full price only with --or-on-demand." if deployment.spot else what
-    )
+    return "Other machines at the spot price first; the full price only with --or-on-demand." if deployment.spot else ""
 
 
 def _root_gib(deployment: Deployment) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from chipwise.render.aws import ecs_program
 from chipwise.render.aws.containers import command, devices, environment, gpus, keeps, memory_mib, shared_mib, vcpus
 from chipwise.render.aws.fitting import check, machines, refuse_fpga, refuse_ranks, unpullable
 from chipwise.render.aws.parts import counted, divided, parts, together
@@ -16,7 +15,7 @@ from chipwise.render.heading import heading
 from chipwise.render.launch.health import start_seconds
 from chipwise.render.launch.starting import apart, run_machines
 from chipwise.render.limits import ECS
-from chipwise.render.python_text import Constant, script
+from chipwise.render.program_files import Setting, python_files
 
 FITS = "services and jobs of single machines on ECS, with GPUs or Neuron chips"
 WRITES = ("task-definition.json",)
@@ -44,61 +43,51 @@ def render(deployment: Deployment) -> list[File]:
     provider = f"cw-{deployment.name}"  # names that begin with aws, ecs or fargate are not allowed
     spare = least < 2
     constants = [
-        Constant("NAME", deployment.name),
-        Constant("MINE", MINE),
-        Constant("REGION", deployment.node.region),
-        Constant(
+        Setting("NAME", deployment.name),
+        Setting("MINE", MINE),
+        Setting("REGION", deployment.node.region),
+        Setting(
             "MACHINES",
             [one.machine for one in machines(deployment)],
             f"What the auto scaling group has, {deployment.purchase}.",
         ),
-        Constant("IMAGE_PARAMETER", deployment.platforms.get("AMI", {}).get("ecs"), "The SSM parameter of the group's image."),
-        Constant(
+        Setting("IMAGE_PARAMETER", deployment.platforms.get("AMI", {}).get("ecs")),
+        Setting(
             "IMAGE",
             None if unpullable(deployment) else software.image,
             "Built by the Dockerfile of `--to dockerfile`: --image names it." if unpullable(deployment) else "",
         ),
-        Constant("PROVIDER", provider),
-        Constant("LOGS", f"/chipwise/{deployment.name}"),
-        Constant("STRATEGY", [{"capacityProvider": provider, "weight": 1, "base": 0}]),
-        Constant("SERVICE", service),
-        _counted(deployment),
-        Constant("COPIES", many),
-        Constant("LEAST", least),
-        Constant("MOST", most),
-        Constant(
+        Setting("PROVIDER", provider),
+        Setting("LOGS", f"/chipwise/{deployment.name}"),
+        Setting("STRATEGY", [{"capacityProvider": provider, "weight": 1, "base": 0}]),
+        Setting("SERVICE", service),
+        Setting("COUNTED", counted(deployment) if divided(deployment) else None),
+        Setting("COPIES", many),
+        Setting("LEAST", least),
+        Setting("MOST", most),
+        Setting(
             "ROLLOUT",
             _rollout(spare),
             "One more machine for the time of a rollout: there is no second task to lean on."
             if spare
             else "In place: a rollout needs no chip that is not there.",
         ),
-        Constant(
+        Setting(
             "PLACEMENT",
             [{"type": "spread", "field": "attribute:ecs.availability-zone"}, {"type": "binpack", "field": "memory"}],
         ),
-        Constant("PORT", software.port),
-        Constant("STARTUP_SECONDS", start_seconds(deployment)),
-        Constant("SCHEDULE", _schedule(deployment, least, most)),
-        Constant(
-            "SECRETS",
-            [list(one) for one in software.secrets],
-            "Setting, name of the secret, its key: never values." if software.secrets else "",
-        ),
-        Constant("KEEPS", keeps(deployment)),
-        Constant("TAGS", tags(deployment)),
+        Setting("PORT", software.port),
+        Setting("STARTUP_SECONDS", start_seconds(deployment)),
+        Setting("SCHEDULE", _schedule(deployment, least, most)),
+        Setting("SECRETS", [list(one) for one in software.secrets]),
+        Setting("KEEPS", keeps(deployment)),
+        Setting("TAGS", tags(deployment)),
     ]
     told = heading(deployment)
     return [
         File("task-definition.json", json.dumps(ECS.document(_task(deployment)), indent=2) + "\n"),
-        File("ecs_deploy.py", script(told, ecs_program.USAGE, ecs_program.IMPORTS, constants, ecs_program.PROGRAM), True),
+        *python_files("ecs_deploy.py", "ecs_deploy.py", told, constants),
     ]
-
-
-def _counted(deployment: Deployment) -> Constant:
-    if not divided(deployment):
-        return Constant("COUNTED", None)
-    return Constant("COUNTED", counted(deployment), "In this setting each task finds its number, from 0.")
 
 
 def _rollout(spare: bool) -> dict[str, object]:

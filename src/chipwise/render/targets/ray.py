@@ -208,10 +208,10 @@ def _standing(deployment: Deployment, least: int, most: int) -> Object:
     }
 
 
-def _launch_map(deployment: Deployment, text: str) -> Object:
+def _launch_map(deployment: Deployment, texts: dict[str, str]) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": meta(deployment, f"{deployment.name}-launch"),
-        "data": {launcher.FILE: text},
+        "data": dict(texts),
     }

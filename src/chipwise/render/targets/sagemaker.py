@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from chipwise.render.aws import sagemaker_program
 from chipwise.render.aws.endpoint import PRICE, endpoint, machine, mode_of, named
 from chipwise.render.aws.fitting import check, refuse_fpga, refuse_ranks
 from chipwise.render.aws.parts import is_torch, parts, settings, together, torchrun, words
@@ -14,7 +13,7 @@ from chipwise.render.heading import heading
 from chipwise.render.launch.shards import PROGRAM, in_shards, shard_arguments
 from chipwise.render.launch.starting import apart, part_reason
 from chipwise.render.limits import SAGEMAKER_JOB
-from chipwise.render.python_text import Constant, script
+from chipwise.render.program_files import Setting, python_files
 from chipwise.units import GIB
 
 FITS = "one training job over several machines, or an endpoint: real-time, asynchronous or serverless"
@@ -60,38 +59,31 @@ def _job(deployment: Deployment) -> list[File]:
     run = min(wanted, limit)
     constants = [
         *named(deployment),
-        Constant("MACHINE", machine(deployment, "training")),
-        Constant("MACHINES", deployment.machines),
-        Constant(
+        Setting("MACHINE", machine(deployment, "training")),
+        Setting("MACHINES", deployment.machines),
+        Setting(
             "SPOT",
             deployment.spot,
             "Managed spot: SageMaker waits for machines, and starts again from the checkpoints." if deployment.spot else "",
         ),
-        Constant("MOST_SECONDS", run, "The workload's deadline." if deployment.deadline_s else "Twice the plan's latest end."),
-        Constant("MOST_WAIT", run, "Running and waiting for spot machines together."),
-        Constant("DISK_GIB", _disk(deployment), "For the image and what the program writes."),
-        Constant(
+        Setting("MOST_SECONDS", run, "The workload's deadline." if deployment.deadline_s else "Twice the plan's latest end."),
+        Setting("MOST_WAIT", run, "Running and waiting for spot machines together."),
+        Setting("DISK_GIB", _disk(deployment), "For the image and what the program writes."),
+        Setting(
             "ENTRYPOINT",
             entrypoint,
             "SageMaker mounts the data under a path of its own; the program looks in /data." if data else "",
         ),
-        Constant("ARGUMENTS", arguments, _why_arguments(deployment)),
-        Constant("ENVIRONMENT", SAGEMAKER_JOB.settings(settings(deployment))),
-        Constant(
+        Setting("ARGUMENTS", arguments, _why_arguments(deployment)),
+        Setting("ENVIRONMENT", SAGEMAKER_JOB.settings(settings(deployment))),
+        Setting(
             "DATA",
             None if data is None else (data.url or ""),
             "Empty: data/ in the bucket that --bucket names." if data is not None and not data.url else "",
         ),
-        Constant("CHECKPOINTS", None if saved is None else (saved.url or ""), _often(deployment)),
+        Setting("CHECKPOINTS", None if saved is None else (saved.url or ""), _often(deployment)),
     ]
-    text = script(
-        heading(deployment, PRICE),
-        sagemaker_program.JOB_USAGE,
-        sagemaker_program.JOB_IMPORTS,
-        constants,
-        sagemaker_program.JOB_PROGRAM,
-    )
-    return [File("sagemaker_job.py", text, True)]
+    return python_files("sagemaker_job.py", "sagemaker_job.py", heading(deployment, PRICE), constants)
 
 
 def _why_arguments(deployment: Deployment) -> str:

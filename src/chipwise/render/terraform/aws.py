@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from chipwise.render.aws.start import PULL
 from chipwise.render.aws.tags import tags
 from chipwise.render.deployment import Deployment, Form
 from chipwise.render.file import File
@@ -13,31 +12,12 @@ from chipwise.render.terraform import aws_groups, aws_rights
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, data, output, resource, text_of, variable
 from chipwise.render.terraform.module import files, image_variable, region_variable, settings, versions
 from chipwise.render.terraform.shape import copied, disk_gb, fabric, grouped, kept, machine_types, ports, together
-from chipwise.render.terraform.startup import Dialect, script
+from chipwise.render.terraform.startup import Store, script
 from chipwise.render.yaml_text import Noted
 
 PROVIDER = "~> 5.100"
 
-_METADATA = """\
-metadata() { # IMDSv2; fails where the path is not there
-  local token
-  token=$(curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' http://169.254.169.254/latest/api/token)
-  curl -sf -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
-}
-AWS_DEFAULT_REGION=$(metadata placement/region)
-export AWS_DEFAULT_REGION
-"""
-_HEAD = """\
-# Where all meet: the address of machine 0, once it runs.
-until HEAD=$(aws ec2 describe-instances --output text --query 'Reservations[0].Instances[0].PrivateIpAddress' \\
-  --filters "Name=tag:chipwise-deployment,Values=$NAME" Name=tag:chipwise-rank,Values=0 \\
-  Name=instance-state-name,Values=running) && [ -n "$HEAD" ] && [ "$HEAD" != None ]; do sleep 5; done
-"""
-_LEAVES = """\
-# Its group is told not to replace it.
-aws autoscaling terminate-instance-in-auto-scaling-group --instance-id "$(metadata instance-id)" \\
-  --should-decrement-desired-capacity
-"""
+_STORE = Store("aws", "s3")
 
 
 def modules(deployment: Deployment) -> list[File]:
@@ -54,23 +34,7 @@ def modules(deployment: Deployment) -> list[File]:
             "outputs.tf": _outputs(deployment),
         },
     )
-    return [*made, File("start.sh", EC2_PACKED.script(script(deployment, dialect(deployment))))]
-
-
-def dialect(deployment: Deployment) -> Dialect:
-    return Dialect(
-        metadata=_METADATA,
-        rank="RANK=$(metadata tags/instance/chipwise-rank)\n",
-        head=_HEAD,
-        sync="aws s3 sync --only-show-errors {SOURCE} {TARGET}\n",
-        secret="aws secretsmanager get-secret-value --secret-id {NAME} --query SecretString --output text",
-        logs='--log-driver awslogs --log-opt awslogs-region="$AWS_DEFAULT_REGION" --log-opt awslogs-group="$LOG_GROUP"',
-        notice="metadata spot/instance-action > /dev/null",
-        notice_s=120,
-        end=_LEAVES if grouped(deployment) else "shutdown -h now # the launch template makes that the end of the machine\n",
-        docker=PULL,
-        scheme="s3",
-    )
+    return [*made, File("start.sh", EC2_PACKED.script(script(deployment, _STORE)))]
 
 
 def _versions(deployment: Deployment) -> list[Block]:
@@ -217,7 +181,7 @@ def _settings(deployment: Deployment) -> dict[str, Value]:
         "LOG_GROUP": Raw("aws_cloudwatch_log_group.this.name"),
     }
     if kept(deployment):
-        values["BUCKET"] = text_of("s3://", Raw("aws_s3_bucket.work.id"))
+        values["KEEP"] = text_of("s3://", Raw("aws_s3_bucket.work.id"))
     return settings(values)
 
 
@@ -359,7 +323,7 @@ def _instances(deployment: Deployment) -> Block:
         ),
     }
     if deployment.machines > 1:
-        body["tags"] = Noted({"chipwise-rank": Raw("count.index")}, "Machine 0 is where the others meet.")
+        body["tags"] = Noted({"chipwise-first-rank": Raw("count.index")}, "Machine 0 is where the others meet.")
     body["depends_on"] = aws_groups.RIGHTS
     return resource(
         "aws_instance",

@@ -47,7 +47,7 @@ def _group(deployment: Deployment) -> Block:
         )
     body["dynamic"] = Nested(
         {
-            "for_each": Raw('merge(local.tags, { "chipwise-rank" = count.index })') if ranked else Raw("local.tags"),
+            "for_each": Raw('merge(local.tags, { "chipwise-first-rank" = count.index })') if ranked else Raw("local.tags"),
             "content": Nested({"key": Raw("tag.key"), "value": Raw("tag.value"), "propagate_at_launch": True}),
         },
         ("tag",),

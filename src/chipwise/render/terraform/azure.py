@@ -9,48 +9,13 @@ from chipwise.render.quoting import tag_value
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.render.terraform.module import files, image_variable, region_variable, settings, versions
 from chipwise.render.terraform.shape import disk_gb, kept, port_range, ports, sizes, together
-from chipwise.render.terraform.startup import TOOLKIT, Dialect, script
+from chipwise.render.terraform.startup import Store, script
 from chipwise.render.yaml_text import Noted
 
 PROVIDER = "~> 4.0"
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>%&\\?/", "-"))  # signs that the name of a tag may not have
 
-_METADATA = """\
-metadata() {
-  curl -sf -H 'Metadata: true' --noproxy '*' "http://169.254.169.254/metadata/$1"
-}
-token() { # for an API of Azure, as the machine's own identity
-  metadata "identity/oauth2/token?api-version=2018-02-01&resource=$1&client_id=$IDENTITY" |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["access_token"])'
-}
-export AZCOPY_AUTO_LOGIN_TYPE=MSI AZCOPY_MSI_CLIENT_ID="$IDENTITY"
-"""
-_HEAD = """\
-# Where all meet: machine 0 by its name, once it answers to it.
-HEAD="$NAME-0"
-until getent hosts "$HEAD" > /dev/null; do sleep 5; done
-"""
-_SECRET = (
-    'curl -sf -H "Authorization: Bearer $(token https://vault.azure.net)" '
-    '"https://$VAULT.vault.azure.net/secrets/"{NAME}"?api-version=7.4" | '
-    "python3 -c 'import json, sys; print(json.load(sys.stdin)[\"value\"])'"
-)
-_DOCKER = (
-    """\
-command -v docker > /dev/null || { apt-get update -q && apt-get install -y -q docker.io; }
-systemctl enable --now docker
-"""
-    + TOOLKIT
-    + """\
-docker pull -q "$IMAGE"
-"""
-)
-_LEAVES = """\
-# A machine that is only shut down is paid for: it lets go of its hardware.
-id=$(metadata "instance/compute/resourceId?api-version=2021-02-01&format=text")
-curl -sf -X POST -H "Authorization: Bearer $(token https://management.azure.com/)" -H 'Content-Length: 0' \\
-  "https://management.azure.com$id/deallocate?api-version=2024-07-01"
-"""
+_STORE = Store("azure", "https", ".blob.core.windows.net")
 
 
 def modules(deployment: Deployment) -> list[File]:
@@ -67,7 +32,7 @@ def modules(deployment: Deployment) -> list[File]:
             "outputs.tf": _outputs(deployment),
         },
     )
-    return [*made, File("start.sh", AZURE_MACHINE.script(script(deployment, _dialect())))]
+    return [*made, File("start.sh", AZURE_MACHINE.script(script(deployment, _STORE)))]
 
 
 def provider() -> Block:
@@ -81,25 +46,6 @@ def tags(deployment: Deployment) -> dict[str, str]:
         if name and text and len(made) < 40:
             made.setdefault(name, text)
     return made
-
-
-def _dialect() -> Dialect:
-    return Dialect(
-        metadata=_METADATA,
-        rank='RANK="${HOSTNAME##*-}"\n',
-        head=_HEAD,
-        sync="azcopy sync --recursive --log-level ERROR {SOURCE} {TARGET}\n",
-        secret=_SECRET,
-        logs="--log-driver journald",
-        notice='metadata "scheduledevents?api-version=2020-07-01" | grep -q Preempt',
-        notice_s=30,
-        end=_LEAVES,
-        docker=_DOCKER,
-        scheme="https",
-        host=".blob.core.windows.net",
-        fetch="azcopy sync --recursive {SOURCE} {TARGET}",
-        nothing="sync must happen between source and destination of the same type",  # a folder, from what is none yet
-    )
 
 
 def _variables(deployment: Deployment) -> list[Block]:
@@ -136,7 +82,7 @@ def _main(deployment: Deployment) -> list[Block]:
         "IDENTITY": Raw("azurerm_user_assigned_identity.machines.client_id"),
     }
     if kept(deployment):
-        values["BUCKET"] = text_of(Raw("azurerm_storage_account.work.primary_blob_endpoint"), "work")
+        values["KEEP"] = text_of(Raw("azurerm_storage_account.work.primary_blob_endpoint"), "work")
     if deployment.software.secrets:
         values["VAULT"] = Raw("var.key_vault.name")
     made = [

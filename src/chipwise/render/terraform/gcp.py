@@ -8,7 +8,7 @@ from chipwise.render.limits import GOOGLE_MACHINE
 from chipwise.render.terraform.hcl import Block, Nested, Raw, Value, output, resource, text_of, variable
 from chipwise.render.terraform.module import files, image_variable, label_key, label_text, region_variable, settings, versions
 from chipwise.render.terraform.shape import disk_gb, grouped, kept, place, port_range, ports, ready_s, saved, sizes, together
-from chipwise.render.terraform.startup import TOOLKIT, Dialect, script
+from chipwise.render.terraform.startup import Store, script
 from chipwise.render.yaml_text import Noted
 
 PROVIDER = "~> 7.0"
@@ -16,33 +16,7 @@ MINE = "chipwise-deployment"
 LONGEST_DELAY_S = 3600  # that Google waits before it heals
 _HYPERDISK = ("a3-ultra", "a4", "g4", "c4", "n4", "ct6e", "tpu7x")  # families that take no persistent disk
 
-_METADATA = """\
-metadata() { # fails where the path is not there
-  curl -sf -H 'Metadata-Flavor: Google' "http://metadata.google.internal/computeMetadata/v1/instance/$1"
-}
-"""
-_HEAD = """\
-# Where all meet: machine 0 by its name, once it answers to it.
-HEAD="$NAME-0"
-until getent hosts "$HEAD" > /dev/null; do sleep 5; done
-"""
-_DOCKER = (
-    """\
-command -v docker > /dev/null || { apt-get update -q && apt-get install -y -q docker.io; }
-systemctl enable --now docker
-"""
-    + TOOLKIT
-    + """\
-case "$IMAGE" in
-  *-docker.pkg.dev/*) gcloud auth configure-docker --quiet "${IMAGE%%/*}" ;;
-esac
-docker pull -q "$IMAGE"
-"""
-)
-_LEAVES = """\
-# Its group is told not to replace it.
-gcloud compute instance-groups managed delete-instances "$NAME" --zone "$ZONE" --instances "$(metadata name)" --quiet
-"""
+_STORE = Store("google", "gs")
 
 
 def modules(deployment: Deployment) -> list[File]:
@@ -60,7 +34,7 @@ def modules(deployment: Deployment) -> list[File]:
             "outputs.tf": _outputs(deployment),
         },
     )
-    return [*made, File("start.sh", GOOGLE_MACHINE.script(script(deployment, _dialect(deployment))))]
+    return [*made, File("start.sh", GOOGLE_MACHINE.script(script(deployment, _STORE)))]
 
 
 def provider() -> Block:
@@ -87,29 +61,6 @@ def labels(deployment: Deployment) -> dict[str, str]:
         if name and text and len(made) < 40:
             made.setdefault(name, text)
     return made
-
-
-def _dialect(deployment: Deployment) -> Dialect:
-    ends = (
-        _LEAVES
-        if grouped(deployment)
-        else "shutdown -h now # a stopped machine costs its disk only; destroy when you are done\n"
-    )
-    return Dialect(
-        metadata=_METADATA,
-        rank="RANK=$(metadata attributes/chipwise-rank)\n",
-        head=_HEAD,
-        sync="gcloud storage rsync --recursive --no-user-output-enabled {SOURCE} {TARGET}\n",
-        secret="gcloud secrets versions access latest --secret {NAME}",
-        logs="--log-driver gcplogs",
-        notice='[ "$(metadata preempted)" = TRUE ]',
-        notice_s=30,
-        end=ends,
-        docker=_DOCKER,
-        scheme="gs",
-        fetch="gcloud storage rsync --recursive {SOURCE} {TARGET}",
-        nothing="Did not find existing container",
-    )
 
 
 def machine_type(deployment: Deployment) -> str:
@@ -149,7 +100,7 @@ def _variables(deployment: Deployment) -> list[Block]:
 def _main(deployment: Deployment) -> list[Block]:
     values: dict[str, Value] = {"IMAGE": Raw("var.image"), "NAME": Raw("local.name"), "ZONE": Raw("var.zone")}
     if kept(deployment):
-        values["BUCKET"] = text_of("gs://", Raw("google_storage_bucket.work.name"))
+        values["KEEP"] = text_of("gs://", Raw("google_storage_bucket.work.name"))
     made = [Block("locals", (), {"name": deployment.name, "labels": dict(labels(deployment)), **settings(values)})]
     if together(deployment):
         made.append(

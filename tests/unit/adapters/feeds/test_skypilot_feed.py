@@ -116,8 +116,8 @@ def test_every_layout_of_the_directory_is_found(catalog: Path, tmp_path: Path) -
     (tmp_path / "flat" / "lambda.csv").write_text(AWS)
     (tmp_path / "deep" / "oci").mkdir(parents=True)
     (tmp_path / "deep" / "oci" / "vms.csv").write_text(AWS)
-    assert skypilot.clouds(catalog) == ["aws", "gcp"]
-    assert skypilot.clouds(tmp_path / "flat") == ["lambda"]
+    assert [cloud for cloud, _ in skypilot.parts({"path": str(catalog)})] == ["aws", "gcp"]
+    assert [cloud for cloud, _ in skypilot.parts({"path": str(tmp_path / "flat")})] == ["lambda"]
     assert fetch(tmp_path / "flat").provider == "lambda"
     assert fetch(tmp_path / "deep").provider == "oci"
     assert fetch(catalog, cloud="AWS").offers[-1].usd_per_hour != 99.0
@@ -149,7 +149,7 @@ def test_a_wrong_path_or_cloud_is_refused_with_a_remedy(catalog: Path, tmp_path:
         fetch(tmp_path / "nowhere")
     for odd in ("~nobody-at-all/x", "a\0b"):
         with pytest.raises(BadInput):
-            skypilot.clouds(odd)
+            skypilot.parts({"path": str(odd)})
     (tmp_path / "bare").mkdir()
     with pytest.raises(BadInput, match="no CLOUD"):
         fetch(tmp_path / "bare")

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.adapters.engines.local import Config, Local, connect
+from chipwise.adapters.engines.local import folder, processes
+from chipwise.adapters.engines.local.engine import Config, Local, connect
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.adapters.supervising import folder, processes
 from chipwise.run.engine import Start, State
 from chipwise.run.events import Leaving
 from chipwise.run.job import Job, Outcome, Phase, Spec, Why

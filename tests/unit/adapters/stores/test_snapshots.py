@@ -25,6 +25,7 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import PURCHASES, Offer, Purchase, Verdict
 from chipwise.catalog.region import Region
 from chipwise.errors import BadInput, OutsideFailed
+from effort import cases
 
 
 def make(provider: str = "aws", count: int = 3, price: float = 1.5) -> Snapshot:
@@ -61,7 +62,7 @@ def test_what_is_saved_is_what_is_loaded(tmp_path: Path) -> None:
     assert snapshots.load(tmp_path / "new" / "feeds") == ([first, second], [])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.builds(

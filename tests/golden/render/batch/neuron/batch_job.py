@@ -18,124 +18,35 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-NAME = "neuron-pretrain"
-MINE = "chipwise-deployment"
-REGION = "us-east-1"
-# One kind of machine: all nodes of a job are alike.
-MACHINES = ["trn1.32xlarge"]
-SPOT = False
-STRATEGY = "BEST_FIT_PROGRESSIVE"
-# What the plan uses, and no more: a mistake in a submission cannot rent the region.
-MOST_VCPUS = 512
-NODES = 4
-PARTS = 1
-IMAGE_TYPE = "ECS_AL2023"
-# Batch does not find Neuron drivers by itself.
-IMAGE_PARAMETER = "/aws/service/ecs/optimized-ami/amazon-linux-2023/inf/recommended/image_id"
-# Built by the Dockerfile of `--to dockerfile`: --image names it.
-IMAGE = None
-ROOT_GIB = 450
-EFA_INTERFACES = 8
-FIRST_CARD = 0
-CONTAINER = {
-    "command": [
-        "/bin/sh",
-        "-c",
-        'exec torchrun --node-rank="$AWS_BATCH_JOB_NODE_INDEX" --nnodes=4 --nproc-per-node=32 --rdzv-backend=c10d --rdzv-endpoint="${AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS:-127.0.0.1}":29500 --rdzv-id=neuron-pretrain train.py --config legal.yaml',
-    ],
-    "resourceRequirements": [{"type": "VCPU", "value": "115"}, {"type": "MEMORY", "value": "471859"}],
-    "environment": [
-        {"name": "FI_EFA_FORK_SAFE", "value": "1"},
-        {"name": "FI_EFA_USE_DEVICE_RDMA", "value": "1"},
-        {"name": "FI_PROVIDER", "value": "efa"},
-    ],
-    "linuxParameters": {
-        "sharedMemorySize": 58982,
-        "initProcessEnabled": True,
-        "devices": [
-            {"hostPath": "/dev/neuron0", "containerPath": "/dev/neuron0", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron1", "containerPath": "/dev/neuron1", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron2", "containerPath": "/dev/neuron2", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron3", "containerPath": "/dev/neuron3", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron4", "containerPath": "/dev/neuron4", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron5", "containerPath": "/dev/neuron5", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron6", "containerPath": "/dev/neuron6", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron7", "containerPath": "/dev/neuron7", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron8", "containerPath": "/dev/neuron8", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron9", "containerPath": "/dev/neuron9", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron10", "containerPath": "/dev/neuron10", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron11", "containerPath": "/dev/neuron11", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron12", "containerPath": "/dev/neuron12", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron13", "containerPath": "/dev/neuron13", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron14", "containerPath": "/dev/neuron14", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {"hostPath": "/dev/neuron15", "containerPath": "/dev/neuron15", "permissions": ["READ", "WRITE", "MKNOD"]},
-            {
-                "hostPath": "/dev/infiniband/uverbs0",
-                "containerPath": "/dev/infiniband/uverbs0",
-                "permissions": ["READ", "WRITE", "MKNOD"],
-            },
-            {
-                "hostPath": "/dev/infiniband/uverbs1",
-                "containerPath": "/dev/infiniband/uverbs1",
-                "permissions": ["READ", "WRITE", "MKNOD"],
-            },
-            {
-                "hostPath": "/dev/infiniband/uverbs2",
-                "containerPath": "/dev/infiniband/uverbs2",
-                "permissions": ["READ", "WRITE", "MKNOD"],
-            },
-            {
-                "hostPath": "/dev/infiniband/uverbs3",
-                "containerPath": "/dev/infiniband/uverbs3",
-                "permissions": ["READ", "WRITE", "MKNOD"],
-            },
-            {
-                "hostPath": "/dev/infiniband/uverbs4",
-                "containerPath": "/dev/infiniband/uverbs4",
-                "permissions": ["READ", "WRITE", "MKNOD"],
-            },
-            {
-                "hostPath": "/dev/infiniband/uverbs5",
-                "containerPath": "/dev/infiniband/uverbs5",
-                "permissions": ["READ", "WRITE", "MKNOD"],
-            },
-            {
-                "hostPath": "/dev/infiniband/uverbs6",
-                "containerPath": "/dev/infiniband/uverbs6",
-                "permissions": ["READ", "WRITE", "MKNOD"],
-            },
-            {
-                "hostPath": "/dev/infiniband/uverbs7",
-                "containerPath": "/dev/infiniband/uverbs7",
-                "permissions": ["READ", "WRITE", "MKNOD"],
-            },
-        ],
-    },
-    "ulimits": [{"name": "memlock", "softLimit": -1, "hardLimit": -1}],
-}
-SECRETS = []
-VOLUMES = [("models", "/models"), ("checkpoints", "/checkpoints")]
-# What would be lost with a machine.
-KEEPS = "/checkpoints"
-# A lost machine is nobody's fault; the program's own failure is final.
-RETRIES = {
-    "attempts": 3,
-    "evaluateOnExit": [{"onStatusReason": "Host EC2*", "action": "RETRY"}, {"onReason": "*", "action": "EXIT"}],
-}
-SECONDS = 432000
-TAGS = {
-    "Name": "neuron-pretrain",
-    "chipwise-deployment": "neuron-pretrain",
-    "owner": "mara.lindqvist",
-    "team": "language",
-    "project": "legal-assistant",
-    "cost_center": "4711",
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+MACHINES: list[str] = SETTINGS["MACHINES"]
+SPOT: bool = SETTINGS["SPOT"]
+STRATEGY: str = SETTINGS["STRATEGY"]
+MOST_VCPUS: int = SETTINGS["MOST_VCPUS"]  # what the plan uses, and no more: a mistake in a submission cannot rent the region
+NODES: int = SETTINGS["NODES"]
+PARTS: int = SETTINGS["PARTS"]
+IMAGE_TYPE: str = SETTINGS["IMAGE_TYPE"]
+IMAGE_PARAMETER: str | None = SETTINGS["IMAGE_PARAMETER"]
+IMAGE: str | None = SETTINGS["IMAGE"]  # without one, --image names it
+EFA_INTERFACES: int = SETTINGS["EFA_INTERFACES"]
+FIRST_CARD: int = SETTINGS["FIRST_CARD"]
+CONTAINER: dict[str, Any] = SETTINGS["CONTAINER"]
+SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
+VOLUMES: list[list[str]] = SETTINGS["VOLUMES"]  # name, path
+KEEPS: str = SETTINGS["KEEPS"]  # what would be lost with a machine
+RETRIES: dict[str, Any] = SETTINGS["RETRIES"]  # a lost machine is nobody's fault; the program's own failure is final
+SECONDS: int | None = SETTINGS["SECONDS"]
+TAGS: dict[str, str] = SETTINGS["TAGS"]
+DISK: dict[str, Any] = SETTINGS["DISK"]
 
 
 COMPUTE, QUEUES = ("compute_environments", "computeEnvironments"), ("job_queues", "jobQueues")  # call, and key of its answer
@@ -163,24 +74,25 @@ def wait(what: str, done: Callable[[], bool], seconds: int = 600) -> None:
 
 
 def template(group: str, subnet: str) -> dict[str, Any]:
-    disk = {"VolumeType": "gp3", "VolumeSize": ROOT_GIB, "Throughput": 500, "Encrypted": True, "DeleteOnTermination": True}
     data: dict[str, Any] = {
-        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": disk}],
+        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": DISK}],
         # IMDSv2, and not from within containers: they have the rights of the job's role, not of the machine's.
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
         "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list()} for kind in ("instance", "volume")],
     }
     if EFA_INTERFACES:
         card: dict[str, Any] = {"Groups": [group], "SubnetId": subnet, "DeleteOnTermination": True}
-        cards = [{**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}]
-        for at in range(FIRST_CARD, FIRST_CARD + EFA_INTERFACES):
-            cards.append({**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"})
-        data["NetworkInterfaces"] = cards
+        first = {**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}
+        others = [
+            {**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"}
+            for at in range(FIRST_CARD, FIRST_CARD + EFA_INTERFACES)
+        ]
+        data["NetworkInterfaces"] = [first, *others]
     return data
 
 
 def container(session: Any, options: argparse.Namespace) -> dict[str, Any]:
-    made = json.loads(json.dumps(CONTAINER))
+    made: dict[str, Any] = json.loads(json.dumps(CONTAINER))
     made["image"] = options.image
     if options.job_role:
         made["jobRoleArn"] = options.job_role
@@ -298,7 +210,9 @@ def submit(batch: Any) -> None:
 
 def up(session: Any, options: argparse.Namespace) -> None:
     if options.image is None:
-        raise Failed("Push the image to a registry, and give its full name with --image; see IMAGE above.")
+        raise Failed(
+            "Push the image to a registry, and give its full name with --image; see the notes on IMAGE in batch_job.json."
+        )
     if KEEPS and not options.efs and not options.loses_work:
         raise Failed(f"{KEEPS} would be lost with the machine: give --efs fs-..., or accept it with --loses-work.")
     if SECRETS and not options.execution_role:
@@ -346,8 +260,8 @@ def down(session: Any) -> None:
     name = f"chipwise-{NAME}"
     removals: list[tuple[Callable[..., Any], dict[str, str]]] = [(ec2.delete_launch_template, {"LaunchTemplateName": name})]
     wanted = [{"Name": f"tag:{MINE}", "Values": [NAME]}, {"Name": "group-name", "Values": [name]}]
-    for one in ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]:
-        removals.append((ec2.delete_security_group, {"GroupId": one["GroupId"]}))
+    groups = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
+    removals += [(ec2.delete_security_group, {"GroupId": one["GroupId"]}) for one in groups]
     if NODES > 1:
         removals.append((ec2.delete_placement_group, {"GroupName": name}))
     for remove, what in removals:

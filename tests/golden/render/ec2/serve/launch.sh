@@ -2,21 +2,21 @@
 # chat-api: serve on 2 x g6e.xlarge (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # Machines stay until --down. Nothing balances or scales them: take --to ecs or kubernetes for that.
 # Expected: $1,534 and 55 kg CO2e a month.
+# What launch.py does, with the AWS CLI. What the plan says is in launch-settings.sh beside this file.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-export AWS_DEFAULT_REGION=eu-central-1 AWS_PAGER=''
-NAME=chat-api
-ROOT_GIB=100
-MACHINES=2
-image=vllm/vllm-openai:v0.32.0
-TAGS='[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "chat-api"}, {"Key": "chipwise-deployment", "Value": "chat-api"}, {"Key": "owner", "Value": "priya.raman"}, {"Key": "team", "Value": "assistants"}, {"Key": "project", "Value": "shop-chat"}, {"Key": "chipwise-first-rank", "Value": "0"}]}, {"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "chat-api"}, {"Key": "chipwise-deployment", "Value": "chat-api"}, {"Key": "owner", "Value": "priya.raman"}, {"Key": "team", "Value": "assistants"}, {"Key": "project", "Value": "shop-chat"}, {"Key": "chipwise-first-rank", "Value": "0"}]}]'
-GROUP_TAGS='[{"ResourceType": "security-group", "Tags": [{"Key": "Name", "Value": "chat-api"}, {"Key": "chipwise-deployment", "Value": "chat-api"}, {"Key": "owner", "Value": "priya.raman"}, {"Key": "team", "Value": "assistants"}, {"Key": "project", "Value": "shop-chat"}]}]'
+image='' REGION='' NAME='' ROOT_GIB=100 MACHINES=1 TOGETHER='' PORTS='' KEEPS='' IMAGE_PARAMETER='' TAGS='' GROUP_TAGS=''
+ATTEMPTS=() # machine, how it is bought, EFA interfaces, first network card with EFA; tried in this order
+# shellcheck source=/dev/null
+. "$here/launch-settings.sh"
+export AWS_DEFAULT_REGION="$REGION" AWS_PAGER=''
 
 usage() {
   cat << 'END'
 launch.sh check|up|down [option=value ...]
-  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix  open_to=CIDR
+  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix
+  open_to=CIDR (who may reach a service)  or_on_demand=yes (the full price, where a plan counts on spot)
 check makes a dry run, up starts the machines (all or none), down ends everything with this deployment's tag.
 Nothing here replaces a machine that is lost: launch.py --watch does, for these machines too.
 END
@@ -25,10 +25,12 @@ END
 
 action=${1:-check}
 [ $# -eq 0 ] || shift
-ami='' subnet='' profile='' keep='' open_to=''
+ami='' subnet='' profile='' keep='' open_to='' or_on_demand=''
 for option in "$@"; do
   case "$option" in
-    image=* | ami=* | subnet=* | profile=* | keep=* | open_to=*) printf -v "${option%%=*}" '%s' "${option#*=}" ;;
+    image=* | ami=* | subnet=* | profile=* | keep=* | open_to=* | or_on_demand=yes)
+      printf -v "${option%%=*}" '%s' "${option#*=}"
+      ;;
     *) usage ;;
   esac
 done
@@ -54,14 +56,35 @@ down() {
     --filters "Name=tag:chipwise-deployment,Values=$NAME"); do
     aws ec2 delete-security-group --group-id "$group"
   done
+  [ -z "$TOGETHER" ] || aws ec2 delete-placement-group --group-name "chipwise-$NAME" 2> /dev/null || true
+}
+
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+find_subnet() {
+  local attempt interfaces
+  [ -z "$subnet" ] || return 0
+  for attempt in "${ATTEMPTS[@]}"; do
+    read -r _ _ interfaces _ <<< "$attempt"
+    [ "$interfaces" -eq 0 ] || fail 'machines with several network interfaces get no public address: give a private subnet='
+  done
+  subnet=$(aws ec2 describe-subnets --output text --query 'Subnets[0].SubnetId' --filters 'Name=default-for-az,Values=true')
+}
+
+find_image() {
+  [ -z "$ami" ] || return 0
+  [ -n "$IMAGE_PARAMETER" ] || fail 'no public image with drivers for this chip is known: give ami='
+  ami=$(aws ssm get-parameter --query Parameter.Value --output text --name "$IMAGE_PARAMETER")
 }
 
 prepare() { # what every attempt has in common
-  [ -n "$image" ] || { echo 'push the image and give image=' >&2; exit 1; }
-  [ -n "$ami" ] || ami=$(aws ssm get-parameter --query Parameter.Value --output text \
-    --name /aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id)
-  [ -n "$subnet" ] || subnet=$(aws ec2 describe-subnets --output text --query 'Subnets[0].SubnetId' \
-    --filters 'Name=default-for-az,Values=true')
+  [ -n "$image" ] || fail 'push the image and give image='
+  [ -z "$KEEPS" ] || [ -n "$keep" ] || echo "$KEEPS will be lost with the machine: give keep=" >&2
+  find_image
+  find_subnet
   root=$(aws ec2 describe-images --image-ids "$ami" --query 'Images[0].RootDeviceName' --output text)
   data=$(mktemp)
   trap 'rm -f "$data"' EXIT
@@ -69,9 +92,9 @@ prepare() { # what every attempt has in common
     head -n 1 "$here/start.sh"
     printf 'IMAGE=%q\nKEEP=%q\n' "$image" "${keep%/}"
     tail -n +2 "$here/start.sh"
-  } > "$data"
+  } | gzip -9 > "$data" # EC2 takes 16 KiB, and unpacks it
   common=(
-    --image-id "$ami" --user-data "file://$data" --instance-initiated-shutdown-behavior terminate
+    --image-id "$ami" --user-data "fileb://$data" --instance-initiated-shutdown-behavior terminate
     --metadata-options 'HttpTokens=required,HttpPutResponseHopLimit=1,InstanceMetadataTags=enabled'
     --block-device-mappings
     "DeviceName=$root,Ebs={VolumeType=gp3,VolumeSize=$ROOT_GIB,Throughput=500,Encrypted=true,DeleteOnTermination=true}"
@@ -81,12 +104,19 @@ prepare() { # what every attempt has in common
 }
 
 make_group() {
-  local vpc
+  local vpc among
   vpc=$(aws ec2 describe-subnets --subnet-ids "$subnet" --query 'Subnets[0].VpcId' --output text)
   group=$(aws ec2 create-security-group --group-name "chipwise-$NAME" --vpc-id "$vpc" --output text --query GroupId \
     --description 'Machines of one chipwise deployment' --tag-specifications "$GROUP_TAGS")
-  [ -z "$open_to" ] || aws ec2 authorize-security-group-ingress --group-id "$group" --protocol tcp \
-    --port 8000-8000 --cidr "$open_to" > /dev/null
+  if [ -n "$TOGETHER" ]; then # EFA needs both directions by name, even where everything may go out
+    among="[{\"IpProtocol\": \"-1\", \"UserIdGroupPairs\": [{\"GroupId\": \"$group\"}]}]"
+    aws ec2 authorize-security-group-ingress --group-id "$group" --ip-permissions "$among" > /dev/null
+    aws ec2 authorize-security-group-egress --group-id "$group" --ip-permissions "$among" > /dev/null
+    aws ec2 create-placement-group --group-name "chipwise-$NAME" --strategy cluster
+  fi
+  if [ -n "$PORTS" ] && [ -n "$open_to" ]; then
+    aws ec2 authorize-security-group-ingress --group-id "$group" --protocol tcp --port "$PORTS" --cidr "$open_to" > /dev/null
+  fi
 }
 
 attempt() { # machine, how it is bought, interfaces, first card with EFA; then options
@@ -112,32 +142,54 @@ attempt() { # machine, how it is bought, interfaces, first card with EFA; then o
   aws ec2 run-instances "${wanted[@]}" "$@"
 }
 
-start() { # the first attempt that finds all machines
+try() {
   local told
-  try() {
-    if told=$(attempt "$@" --count "$MACHINES" 2>&1 > /dev/null); then
-      echo "started $MACHINES x $1 ($2)"
-    elif grep -qE 'Insufficient|LimitExceeded|SpotMaxPrice|MaxSpot|Unsupported|Unfulfillable' <<< "$told"; then
-      echo "no: $1 ($2): $told" >&2
+  if told=$(attempt "$@" --count "$MACHINES" 2>&1 > /dev/null); then
+    echo "started $MACHINES x $1 ($2)"
+  elif grep -qE 'Insufficient|LimitExceeded|SpotMaxPrice|MaxSpot|Unsupported|Unfulfillable' <<< "$told"; then
+    echo "no: $1 ($2): $told" >&2
+    return 1
+  else
+    echo "$told" >&2
+    exit 2
+  fi
+}
+
+start() { # the first attempt that finds all machines; a plan that counts on spot pays more only if somebody said so
+  local one words first=''
+  for one in "${ATTEMPTS[@]}"; do
+    read -ra words <<< "$one"
+    first=${first:-${words[1]}}
+    if [ "${words[1]}" != "$first" ] && [ -z "$or_on_demand" ]; then
+      echo 'No spot machines are to be had; or_on_demand=yes takes them at the full price.' >&2
       return 1
-    else
-      echo "$told" >&2
-      exit 2
     fi
-  }
-  try g6e.xlarge on-demand 0 0 && return
+    if try "${words[@]}"; then return; fi
+  done
   echo 'No attempt found all machines.' >&2
   return 1
+}
+
+tell_head() { # the first machine's address, for the others to meet at: each reads it from its own tags
+  local head
+  # shellcheck disable=SC2016 # backticks are of the query
+  head=$(aws ec2 describe-instances --output text --filters "Name=tag:chipwise-deployment,Values=$NAME" \
+    'Name=instance-state-name,Values=pending,running' \
+    --query 'Reservations[].Instances[?AmiLaunchIndex==`0`].PrivateIpAddress')
+  # shellcheck disable=SC2046
+  aws ec2 create-tags --resources $(running) --tags "Key=chipwise-head,Value=$head"
 }
 
 up() {
   local there ids
   there=$(running)
-  [ -z "$there" ] || { echo "It runs already: $there. End it first: $0 down" >&2; exit 1; }
+  [ -z "$there" ] || fail "It runs already: $there. End it first: $0 down"
   trap 'rm -f "$data"; echo "did not succeed: ending what was started" >&2; down' EXIT
   trap 'exit 130' INT TERM
+  [ -z "$TOGETHER" ] || placement="chipwise-$NAME"
   make_group
   start
+  [ -z "$TOGETHER" ] || tell_head
   ids=$(running)
   # shellcheck disable=SC2086
   aws ec2 wait instance-running --instance-ids $ids
@@ -146,8 +198,9 @@ up() {
 }
 
 check() {
-  local told
-  told=$(attempt g6e.xlarge on-demand 0 0 --count 1 --dry-run 2>&1) || true
+  local told words
+  read -ra words <<< "${ATTEMPTS[0]}"
+  told=$(attempt "${words[@]}" --count 1 --dry-run 2>&1) || true
   case "$told" in
     *DryRunOperation*) echo "dry run: fine. Start it: $0 up" ;;
     *)

@@ -15,6 +15,8 @@ Needs boto3 (pip install boto3) and AWS credentials in one of the places where b
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import shlex
 import signal
 import sys
@@ -26,62 +28,31 @@ from typing import Any, NamedTuple
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-NAME = "llama-8b-legal"
-MINE = "chipwise-deployment"
-REGION = "eu-north-1"
-MACHINES = 2
-JOB = True
-# Spot machines may be taken at any time, so --up stays and replaces them.
-FOLLOWS = True
-# One program over all machines: they come at once and stand close together.
-TOGETHER = True
+Attempt = tuple[str, str, int, int]
+
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]  # the tag by which it is found again
+REGION: str = SETTINGS["REGION"]
+MACHINES: int = SETTINGS["MACHINES"]
+JOB: bool = SETTINGS["JOB"]
+FOLLOWS: bool = SETTINGS["FOLLOWS"]  # spot machines may be taken at any time, so --up stays and replaces them
+TOGETHER: bool = SETTINGS["TOGETHER"]  # one program over all machines: they come at once and stand close together
 # Machine, how it is bought, EFA interfaces, first network card with EFA; tried in this order.
-# Other machines at the spot price first; the full price only with --or-on-demand.
-ATTEMPTS = [
-    ("p5.48xlarge", "spot", 32, 0),
-    ("p5e.48xlarge", "spot", 32, 0),
-    ("p5en.48xlarge", "spot", 16, 0),
-    ("p5.48xlarge", "on-demand", 32, 0),
-    ("p5e.48xlarge", "on-demand", 32, 0),
-    ("p5en.48xlarge", "on-demand", 16, 0),
-]
-# Where AWS keeps the id of the newest image with the right drivers.
-IMAGE_PARAMETER = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
-# Built by the Dockerfile of `--to dockerfile`: --image names it.
-IMAGE = None
-ROOT_GIB = 100
-PORT = None
-LAST_PORT = None
-# What would be lost with a machine.
-KEEPS = "/checkpoints"
-NEEDS_ROLE = True
-# By the first two it is found again; the others say who pays.
-TAGS = {
-    "Name": "llama-8b-legal",
-    "chipwise-deployment": "llama-8b-legal",
-    "owner": "mara.lindqvist",
-    "team": "language",
-    "project": "legal-assistant",
-    "cost_center": "4711",
-}
+ATTEMPTS: list[Attempt] = [(machine, purchase, cards, first) for machine, purchase, cards, first in SETTINGS["ATTEMPTS"]]
+IMAGE_PARAMETER: str | None = SETTINGS["IMAGE_PARAMETER"]  # where AWS keeps the id of the newest image with the right drivers
+IMAGE: str | None = SETTINGS["IMAGE"]  # without one, --image names it
+PORT: int | None = SETTINGS["PORT"]
+LAST_PORT: int | None = SETTINGS["LAST_PORT"]
+KEEPS: str = SETTINGS["KEEPS"]  # what would be lost with a machine
+NEEDS_ROLE: bool = SETTINGS["NEEDS_ROLE"]
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # by the first two it is found again; the others say who pays
+MACHINE: dict[str, Any] = SETTINGS["MACHINE"]  # what every machine is, whatever its type
+DISK: dict[str, Any] = SETTINGS["DISK"]  # of the system; an image may want a larger one
+NO_CAPACITY: set[str] = set(SETTINGS["NO_CAPACITY"])  # answers that mean "not here, not now": the next attempt may do better
 
-
-# Answers that mean "not here, not now": the next attempt may do better.
-NO_CAPACITY = {
-    "InsufficientInstanceCapacity",
-    "InsufficientHostCapacity",
-    "InsufficientCapacityOnHost",
-    "InsufficientFreeAddressesInSubnet",
-    "InstanceLimitExceeded",
-    "MaxSpotInstanceCountExceeded",
-    "SpotMaxPriceTooLow",
-    "Unsupported",
-    "UnfulfillableCapacity",
-    "VcpuLimitExceeded",
-}
 ALIVE = ["pending", "running", "stopping", "stopped"]
 RANK, HEAD, ENDED = "chipwise-first-rank", "chipwise-head", "chipwise-ended"  # tags: see start.sh, and `down`
-Attempt = tuple[str, str, int, int]
 
 
 class Failed(Exception):
@@ -136,7 +107,7 @@ def find_image(session: Any, ec2: Any, given: str | None) -> tuple[str, str, int
         raise Failed(f"There is no image {ami} in {REGION}.")
     root = found[0].get("RootDeviceName") or "/dev/xvda"
     sizes = [one["Ebs"].get("VolumeSize", 0) for one in found[0].get("BlockDeviceMappings", []) if "Ebs" in one]
-    return ami, root, max([ROOT_GIB, *sizes])
+    return ami, root, max([DISK["VolumeSize"], *sizes])
 
 
 def find_subnets(ec2: Any, given: list[str]) -> list[dict[str, Any]]:
@@ -190,29 +161,29 @@ def network(subnet: str, group: str, interfaces: int, first_card: int) -> dict[s
     if not interfaces:
         return {"SubnetId": subnet, "SecurityGroupIds": [group]}
     card: dict[str, Any] = {"SubnetId": subnet, "Groups": [group], "DeleteOnTermination": True}
-    cards = [{**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}]
-    for at in range(first_card, first_card + interfaces):  # beside the ordinary interface on card 0, alone on the others
-        cards.append({**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"})
-    return {"NetworkInterfaces": cards}
+    first = {**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}
+    others = [  # beside the ordinary interface on card 0, alone on the others
+        {**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"}
+        for at in range(first_card, first_card + interfaces)
+    ]
+    return {"NetworkInterfaces": [first, *others]}
 
 
-def user_data(options: argparse.Namespace) -> str:
+def user_data(options: argparse.Namespace) -> bytes:
+    """Packed: EC2 takes 16 KiB, and unpacks it."""
     body = Path(__file__).with_name("start.sh").read_text()
     first, _, rest = body.partition("\n")
     lines = [first, f"IMAGE={shlex.quote(options.image)}", f"KEEP={shlex.quote((options.keep or '').rstrip('/'))}"]
-    return "\n".join(lines) + "\n" + rest
+    return gzip.compress(("\n".join(lines) + "\n" + rest).encode(), mtime=0)
 
 
 def request(options: argparse.Namespace, place: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
     machine, purchase, interfaces, first_card = attempt
-    disk = {"VolumeType": "gp3", "VolumeSize": place["gib"], "Throughput": 500, "Encrypted": True, "DeleteOnTermination": True}
     wanted: dict[str, Any] = {
+        **MACHINE,
         "ImageId": place["ami"],
         "InstanceType": machine,
-        "BlockDeviceMappings": [{"DeviceName": place["root"], "Ebs": disk}],
-        # IMDSv2 only, for the host and not beyond; tags tell each machine its place among the others.
-        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "InstanceMetadataTags": "enabled"},
-        "InstanceInitiatedShutdownBehavior": "terminate",
+        "BlockDeviceMappings": [{"DeviceName": place["root"], "Ebs": {**DISK, "VolumeSize": place["gib"]}}],
         "UserData": user_data(options),
         **network(place["subnet"], place["group"], interfaces, first_card),
     }
@@ -393,7 +364,7 @@ def status(session: Any, options: argparse.Namespace, rank: int, machine_id: str
         return None
     bucket, _, prefix = options.keep.removeprefix("s3://").rstrip("/").partition("/")
     try:
-        key = "/".join(part for part in (prefix, f"logs/machine-{rank}.status") if part)
+        key = "/".join(part for part in (prefix, f"logs/machine-{rank}/status") if part)
         who, _, said = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode().strip().partition(" ")
     except ClientError:
         return None

@@ -2,21 +2,21 @@
 # llama-8b-legal: train on 2 x p5.48xlarge (aws eu-north-1, spot). Written by chipwise from the plan.
 # Machines end themselves when the program ends.
 # Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# What launch.py does, with the AWS CLI. What the plan says is in launch-settings.sh beside this file.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-export AWS_DEFAULT_REGION=eu-north-1 AWS_PAGER=''
-NAME=llama-8b-legal
-ROOT_GIB=100
-MACHINES=2
-image=''
-TAGS='[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "llama-8b-legal"}, {"Key": "chipwise-deployment", "Value": "llama-8b-legal"}, {"Key": "owner", "Value": "mara.lindqvist"}, {"Key": "team", "Value": "language"}, {"Key": "project", "Value": "legal-assistant"}, {"Key": "cost_center", "Value": "4711"}, {"Key": "chipwise-first-rank", "Value": "0"}]}, {"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "llama-8b-legal"}, {"Key": "chipwise-deployment", "Value": "llama-8b-legal"}, {"Key": "owner", "Value": "mara.lindqvist"}, {"Key": "team", "Value": "language"}, {"Key": "project", "Value": "legal-assistant"}, {"Key": "cost_center", "Value": "4711"}, {"Key": "chipwise-first-rank", "Value": "0"}]}]'
-GROUP_TAGS='[{"ResourceType": "security-group", "Tags": [{"Key": "Name", "Value": "llama-8b-legal"}, {"Key": "chipwise-deployment", "Value": "llama-8b-legal"}, {"Key": "owner", "Value": "mara.lindqvist"}, {"Key": "team", "Value": "language"}, {"Key": "project", "Value": "legal-assistant"}, {"Key": "cost_center", "Value": "4711"}]}]'
+image='' REGION='' NAME='' ROOT_GIB=100 MACHINES=1 TOGETHER='' PORTS='' KEEPS='' IMAGE_PARAMETER='' TAGS='' GROUP_TAGS=''
+ATTEMPTS=() # machine, how it is bought, EFA interfaces, first network card with EFA; tried in this order
+# shellcheck source=/dev/null
+. "$here/launch-settings.sh"
+export AWS_DEFAULT_REGION="$REGION" AWS_PAGER=''
 
 usage() {
   cat << 'END'
 launch.sh check|up|down [option=value ...]
-  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix  or_on_demand=yes
+  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix
+  open_to=CIDR (who may reach a service)  or_on_demand=yes (the full price, where a plan counts on spot)
 check makes a dry run, up starts the machines (all or none), down ends everything with this deployment's tag.
 Nothing here replaces a machine that is lost: launch.py --watch does, for these machines too.
 END
@@ -25,10 +25,12 @@ END
 
 action=${1:-check}
 [ $# -eq 0 ] || shift
-ami='' subnet='' profile='' keep='' or_on_demand=''
+ami='' subnet='' profile='' keep='' open_to='' or_on_demand=''
 for option in "$@"; do
   case "$option" in
-    image=* | ami=* | subnet=* | profile=* | keep=* | or_on_demand=yes) printf -v "${option%%=*}" '%s' "${option#*=}" ;;
+    image=* | ami=* | subnet=* | profile=* | keep=* | open_to=* | or_on_demand=yes)
+      printf -v "${option%%=*}" '%s' "${option#*=}"
+      ;;
     *) usage ;;
   esac
 done
@@ -54,18 +56,35 @@ down() {
     --filters "Name=tag:chipwise-deployment,Values=$NAME"); do
     aws ec2 delete-security-group --group-id "$group"
   done
-  aws ec2 delete-placement-group --group-name "chipwise-$NAME" 2> /dev/null || true
+  [ -z "$TOGETHER" ] || aws ec2 delete-placement-group --group-name "chipwise-$NAME" 2> /dev/null || true
+}
+
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+find_subnet() {
+  local attempt interfaces
+  [ -z "$subnet" ] || return 0
+  for attempt in "${ATTEMPTS[@]}"; do
+    read -r _ _ interfaces _ <<< "$attempt"
+    [ "$interfaces" -eq 0 ] || fail 'machines with several network interfaces get no public address: give a private subnet='
+  done
+  subnet=$(aws ec2 describe-subnets --output text --query 'Subnets[0].SubnetId' --filters 'Name=default-for-az,Values=true')
+}
+
+find_image() {
+  [ -z "$ami" ] || return 0
+  [ -n "$IMAGE_PARAMETER" ] || fail 'no public image with drivers for this chip is known: give ami='
+  ami=$(aws ssm get-parameter --query Parameter.Value --output text --name "$IMAGE_PARAMETER")
 }
 
 prepare() { # what every attempt has in common
-  [ -n "$image" ] || { echo 'push the image and give image=' >&2; exit 1; }
-  [ -n "$keep" ] || echo '/checkpoints will be lost with the machine: give keep=' >&2
-  [ -n "$ami" ] || ami=$(aws ssm get-parameter --query Parameter.Value --output text \
-    --name /aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id)
-  [ -n "$subnet" ] || {
-    echo 'machines with several network interfaces get no public address: give a private subnet=' >&2
-    exit 1
-  }
+  [ -n "$image" ] || fail 'push the image and give image='
+  [ -z "$KEEPS" ] || [ -n "$keep" ] || echo "$KEEPS will be lost with the machine: give keep=" >&2
+  find_image
+  find_subnet
   root=$(aws ec2 describe-images --image-ids "$ami" --query 'Images[0].RootDeviceName' --output text)
   data=$(mktemp)
   trap 'rm -f "$data"' EXIT
@@ -73,9 +92,9 @@ prepare() { # what every attempt has in common
     head -n 1 "$here/start.sh"
     printf 'IMAGE=%q\nKEEP=%q\n' "$image" "${keep%/}"
     tail -n +2 "$here/start.sh"
-  } > "$data"
+  } | gzip -9 > "$data" # EC2 takes 16 KiB, and unpacks it
   common=(
-    --image-id "$ami" --user-data "file://$data" --instance-initiated-shutdown-behavior terminate
+    --image-id "$ami" --user-data "fileb://$data" --instance-initiated-shutdown-behavior terminate
     --metadata-options 'HttpTokens=required,HttpPutResponseHopLimit=1,InstanceMetadataTags=enabled'
     --block-device-mappings
     "DeviceName=$root,Ebs={VolumeType=gp3,VolumeSize=$ROOT_GIB,Throughput=500,Encrypted=true,DeleteOnTermination=true}"
@@ -85,15 +104,19 @@ prepare() { # what every attempt has in common
 }
 
 make_group() {
-  local vpc
+  local vpc among
   vpc=$(aws ec2 describe-subnets --subnet-ids "$subnet" --query 'Subnets[0].VpcId' --output text)
   group=$(aws ec2 create-security-group --group-name "chipwise-$NAME" --vpc-id "$vpc" --output text --query GroupId \
     --description 'Machines of one chipwise deployment' --tag-specifications "$GROUP_TAGS")
-  # EFA needs both directions by name, even where everything may go out.
-  local among="[{\"IpProtocol\": \"-1\", \"UserIdGroupPairs\": [{\"GroupId\": \"$group\"}]}]"
-  aws ec2 authorize-security-group-ingress --group-id "$group" --ip-permissions "$among" > /dev/null
-  aws ec2 authorize-security-group-egress --group-id "$group" --ip-permissions "$among" > /dev/null
-  aws ec2 create-placement-group --group-name "chipwise-$NAME" --strategy cluster
+  if [ -n "$TOGETHER" ]; then # EFA needs both directions by name, even where everything may go out
+    among="[{\"IpProtocol\": \"-1\", \"UserIdGroupPairs\": [{\"GroupId\": \"$group\"}]}]"
+    aws ec2 authorize-security-group-ingress --group-id "$group" --ip-permissions "$among" > /dev/null
+    aws ec2 authorize-security-group-egress --group-id "$group" --ip-permissions "$among" > /dev/null
+    aws ec2 create-placement-group --group-name "chipwise-$NAME" --strategy cluster
+  fi
+  if [ -n "$PORTS" ] && [ -n "$open_to" ]; then
+    aws ec2 authorize-security-group-ingress --group-id "$group" --protocol tcp --port "$PORTS" --cidr "$open_to" > /dev/null
+  fi
 }
 
 attempt() { # machine, how it is bought, interfaces, first card with EFA; then options
@@ -119,42 +142,35 @@ attempt() { # machine, how it is bought, interfaces, first card with EFA; then o
   aws ec2 run-instances "${wanted[@]}" "$@"
 }
 
-start() { # the first attempt that finds all machines
+try() {
   local told
-  try() {
-    if told=$(attempt "$@" --count "$MACHINES" 2>&1 > /dev/null); then
-      echo "started $MACHINES x $1 ($2)"
-    elif grep -qE 'Insufficient|LimitExceeded|SpotMaxPrice|MaxSpot|Unsupported|Unfulfillable' <<< "$told"; then
-      echo "no: $1 ($2): $told" >&2
-      return 1
-    else
-      echo "$told" >&2
-      exit 2
-    fi
-  }
-  try p5.48xlarge spot 32 0 && return
-  try p5e.48xlarge spot 32 0 && return
-  try p5en.48xlarge spot 16 0 && return
-  [ -n "$or_on_demand" ] || {
-    echo 'No spot machines are to be had; or_on_demand=yes takes them at the full price.' >&2
+  if told=$(attempt "$@" --count "$MACHINES" 2>&1 > /dev/null); then
+    echo "started $MACHINES x $1 ($2)"
+  elif grep -qE 'Insufficient|LimitExceeded|SpotMaxPrice|MaxSpot|Unsupported|Unfulfillable' <<< "$told"; then
+    echo "no: $1 ($2): $told" >&2
     return 1
-  }
-  try p5.48xlarge on-demand 32 0 && return
-  try p5e.48xlarge on-demand 32 0 && return
-  try p5en.48xlarge on-demand 16 0 && return
+  else
+    echo "$told" >&2
+    exit 2
+  fi
+}
+
+start() { # the first attempt that finds all machines; a plan that counts on spot pays more only if somebody said so
+  local one words first=''
+  for one in "${ATTEMPTS[@]}"; do
+    read -ra words <<< "$one"
+    first=${first:-${words[1]}}
+    if [ "${words[1]}" != "$first" ] && [ -z "$or_on_demand" ]; then
+      echo 'No spot machines are to be had; or_on_demand=yes takes them at the full price.' >&2
+      return 1
+    fi
+    if try "${words[@]}"; then return; fi
+  done
   echo 'No attempt found all machines.' >&2
   return 1
 }
 
-up() {
-  local there ids
-  there=$(running)
-  [ -z "$there" ] || { echo "It runs already: $there. End it first: $0 down" >&2; exit 1; }
-  trap 'rm -f "$data"; echo "did not succeed: ending what was started" >&2; down' EXIT
-  trap 'exit 130' INT TERM
-  make_group
-  start
-  # The first machine's address, for the others to meet at: each reads it from its own tags.
+tell_head() { # the first machine's address, for the others to meet at: each reads it from its own tags
   local head
   # shellcheck disable=SC2016 # backticks are of the query
   head=$(aws ec2 describe-instances --output text --filters "Name=tag:chipwise-deployment,Values=$NAME" \
@@ -162,6 +178,18 @@ up() {
     --query 'Reservations[].Instances[?AmiLaunchIndex==`0`].PrivateIpAddress')
   # shellcheck disable=SC2046
   aws ec2 create-tags --resources $(running) --tags "Key=chipwise-head,Value=$head"
+}
+
+up() {
+  local there ids
+  there=$(running)
+  [ -z "$there" ] || fail "It runs already: $there. End it first: $0 down"
+  trap 'rm -f "$data"; echo "did not succeed: ending what was started" >&2; down' EXIT
+  trap 'exit 130' INT TERM
+  [ -z "$TOGETHER" ] || placement="chipwise-$NAME"
+  make_group
+  start
+  [ -z "$TOGETHER" ] || tell_head
   ids=$(running)
   # shellcheck disable=SC2086
   aws ec2 wait instance-running --instance-ids $ids
@@ -170,8 +198,9 @@ up() {
 }
 
 check() {
-  local told
-  told=$(attempt p5.48xlarge spot 32 0 --count 1 --dry-run 2>&1) || true
+  local told words
+  read -ra words <<< "${ATTEMPTS[0]}"
+  told=$(attempt "${words[@]}" --count 1 --dry-run 2>&1) || true
   case "$told" in
     *DryRunOperation*) echo "dry run: fine. Start it: $0 up" ;;
     *)
@@ -182,7 +211,6 @@ check() {
 }
 
 group='' placement=''
-[ "$action" != up ] || placement="chipwise-$NAME"
 case "$action" in
   check)
     prepare

@@ -14,6 +14,7 @@ Needs boto3 (pip install boto3) and AWS credentials in one of the places where b
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
 import sys
@@ -25,41 +26,29 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-NAME = "chat-api"
-MINE = "chipwise-deployment"
-REGION = "eu-central-1"
-# What the auto scaling group has, on-demand.
-MACHINES = ["g6e.xlarge"]
-# The SSM parameter of the group's image.
-IMAGE_PARAMETER = "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id"
-IMAGE = "vllm/vllm-openai:v0.32.0"
-PROVIDER = "cw-chat-api"
-LOGS = "/chipwise/chat-api"
-STRATEGY = [{"capacityProvider": "cw-chat-api", "weight": 1, "base": 0}]
-SERVICE = True
-COUNTED = None
-COPIES = 2
-LEAST = 2
-MOST = 12
-# In place: a rollout needs no chip that is not there.
-ROLLOUT = {"minimumHealthyPercent": 50, "maximumPercent": 100, "deploymentCircuitBreaker": {"enable": True, "rollback": True}}
-PLACEMENT = [{"type": "spread", "field": "attribute:ecs.availability-zone"}, {"type": "binpack", "field": "memory"}]
-PORT = 8000
-STARTUP_SECONDS = 361
-SCHEDULE = {
-    "open": ("cron(0 7 ? * MON,TUE,WED,THU,FRI,SAT *)", "Europe/Berlin", 2, 12),
-    "close": ("cron(0 22 ? * MON,TUE,WED,THU,FRI,SAT *)", "Europe/Berlin", 0, 0),
-}
-# Setting, name of the secret, its key: never values.
-SECRETS = [["HF_TOKEN", "hub-token", "token"]]
-KEEPS = ""
-TAGS = {
-    "Name": "chat-api",
-    "chipwise-deployment": "chat-api",
-    "owner": "priya.raman",
-    "team": "assistants",
-    "project": "shop-chat",
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+MACHINES: list[str] = SETTINGS["MACHINES"]  # what the auto scaling group has
+IMAGE_PARAMETER: str | None = SETTINGS["IMAGE_PARAMETER"]  # the SSM parameter of the group's image
+IMAGE: str | None = SETTINGS["IMAGE"]  # without one, --image names it
+PROVIDER: str = SETTINGS["PROVIDER"]
+LOGS: str = SETTINGS["LOGS"]
+STRATEGY: list[dict[str, Any]] = SETTINGS["STRATEGY"]
+SERVICE: bool = SETTINGS["SERVICE"]
+COUNTED: str | None = SETTINGS["COUNTED"]  # in this setting each task finds its number, from 0
+COPIES: int = SETTINGS["COPIES"]
+LEAST: int = SETTINGS["LEAST"]
+MOST: int = SETTINGS["MOST"]
+ROLLOUT: dict[str, Any] = SETTINGS["ROLLOUT"]
+PLACEMENT: list[dict[str, str]] = SETTINGS["PLACEMENT"]
+PORT: int | None = SETTINGS["PORT"]
+STARTUP_SECONDS: int = SETTINGS["STARTUP_SECONDS"]
+SCHEDULE: dict[str, list[Any]] = SETTINGS["SCHEDULE"]  # name: when, time zone, least, most
+SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
+KEEPS: str = SETTINGS["KEEPS"]
+TAGS: dict[str, str] = SETTINGS["TAGS"]
 
 
 class Failed(Exception):
@@ -93,10 +82,8 @@ def task(session: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 def logs(client: Any) -> None:
     """By who deploys, so that the machines' role needs no right to do it. Logs outlive the service, for a month."""
-    try:
+    with contextlib.suppress(client.exceptions.ResourceAlreadyExistsException):
         client.create_log_group(logGroupName=LOGS, tags=TAGS)
-    except client.exceptions.ResourceAlreadyExistsException:
-        pass
     client.put_retention_policy(logGroupName=LOGS, retentionInDays=30)
 
 
@@ -241,12 +228,10 @@ def end_services(session: Any, ecs: Any) -> None:
     if not arns:
         return
     scaling = session.client("application-autoscaling")
-    try:  # or it would start tasks again
+    with contextlib.suppress(scaling.exceptions.ObjectNotFoundException):  # or it would start tasks again
         scaling.deregister_scalable_target(
             ServiceNamespace="ecs", ResourceId=f"service/{NAME}/{NAME}", ScalableDimension="ecs:service:DesiredCount"
         )
-    except scaling.exceptions.ObjectNotFoundException:
-        pass
     for one in ecs.describe_services(cluster=NAME, services=arns)["services"]:
         if one["status"] == "ACTIVE":  # and not one that an earlier --down is ending
             ecs.update_service(cluster=NAME, service=one["serviceArn"], desiredCount=0)

@@ -15,6 +15,7 @@ Needs: pip install mlflow-skinny
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -22,63 +23,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import mlflow
 
-# On every run: who it is for.
-TAGS = {
-    "chipwise.owner": "priya.raman",
-    "chipwise.team": "assistants",
-    "chipwise.project": "shop-chat",
-    "chipwise.workload": "embed-api",
-    "chipwise.kind": "serve",
-}
-# What the plan says of each, in seconds and dollars.
-STAGES = {
-    "embed-api": {
-        "about": "embed-api",
-        "command": [
-            "vllm",
-            "serve",
-            "meta-llama/Llama-3.1-8B",
-            "--host",
-            "0.0.0.0",
-            "--port",
-            "8000",
-            "--quantization",
-            "fp8",
-            "--max-model-len",
-            "8192",
-            "--max-num-seqs",
-            "128",
-        ],
-        "usd_per_hour": 3.92,
-        "settings": {
-            "provider": "azure",
-            "region": "westeurope",
-            "machine": "Standard_NC24ads_A100_v4",
-            "machines": 2,
-            "chip": "A100-80-PCIe",
-            "chips_per_machine": 1,
-            "purchase": "spot",
-            "image": "vllm/vllm-openai:v0.32.0",
-            "model": "llama-3.1-8b",
-            "precision": "fp8",
-            "split.tp": 1,
-            "split.pp": 1,
-            "split.replicas": 2,
-        },
-        "predicted": {
-            "usd_per_month": 1534,
-            "ttft p95": 0.5,
-            "tpot p95": 0.035,
-            "latency p99": 8.9,
-            "kg_co2e": 55,
-            "watts": 840,
-            "requests_per_second": 13.8,
-        },
-    },
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # on every run: who it is for
+STAGES: dict[str, dict[str, Any]] = SETTINGS["STAGES"]  # what the plan says of each, in seconds and dollars
 
 
 def metric_name(text: str) -> str:

@@ -15,6 +15,7 @@ Needs: pip install mlflow-skinny
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -22,53 +23,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import mlflow
 
-# On every run: who it is for.
-TAGS = {"chipwise.team": "search", "chipwise.workload": "archive-summaries", "chipwise.kind": "batch"}
-# What the plan says of each, in seconds and dollars.
-STAGES = {
-    "archive-summaries": {
-        "about": "archive-summaries",
-        "command": [
-            "vllm",
-            "run-batch",
-            "--input-file",
-            "/data/requests.jsonl",
-            "--output-file",
-            "/data/answers.jsonl",
-            "--model",
-            "Qwen/Qwen2.5-7B",
-            "--quantization",
-            "fp8",
-        ],
-        "usd_per_hour": 14.4,
-        "settings": {
-            "provider": "gcp",
-            "region": "us-central1",
-            "machine": "g2-standard-48",
-            "machines": 4,
-            "chip": "L4",
-            "chips_per_machine": 4,
-            "purchase": "spot",
-            "image": "vllm/vllm-openai:v0.32.0",
-            "model": "qwen2.5-7b",
-            "precision": "fp8",
-            "split.tp": 1,
-            "split.pp": 1,
-            "split.replicas": 16,
-        },
-        "predicted": {
-            "seconds": 777600,
-            "seconds low": 604800,
-            "seconds high": 1036800,
-            "usd": 3120,
-            "kg_co2e": 480,
-            "watts": 2600,
-        },
-    },
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # on every run: who it is for
+STAGES: dict[str, dict[str, Any]] = SETTINGS["STAGES"]  # what the plan says of each, in seconds and dollars
 
 
 def metric_name(text: str) -> str:

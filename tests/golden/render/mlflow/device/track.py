@@ -15,6 +15,7 @@ Needs: pip install mlflow-skinny
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -22,31 +23,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import mlflow
 
-# On every run: who it is for.
-TAGS = {"chipwise.team": "quality", "chipwise.workload": "belt-inspect", "chipwise.kind": "serve"}
-# What the plan says of each, in seconds and dollars.
-STAGES = {
-    "belt-inspect": {
-        "about": "belt-inspect",
-        "command": ["python", "inspect.py"],
-        "usd_per_hour": 0.3,
-        "settings": {
-            "provider": "edge",
-            "region": "on site",
-            "machine": "Jetson Orin Nano",
-            "machines": 40,
-            "chip": "Orin-Nano",
-            "chips_per_machine": 1,
-            "purchase": "owned",
-            "image": "belt-inspect:1",
-            "split.devices_a_place": 1,
-        },
-        "predicted": {"usd_per_month": 220, "latency p99": 0.02, "kg_co2e": 12, "watts": 280},
-    },
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # on every run: who it is for
+STAGES: dict[str, dict[str, Any]] = SETTINGS["STAGES"]  # what the plan says of each, in seconds and dollars
 
 
 def metric_name(text: str) -> str:

@@ -15,6 +15,7 @@ Needs: pip install mlflow-skinny
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -22,39 +23,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import mlflow
 
-# On every run: who it is for.
-TAGS = {"chipwise.team": "aerodynamics", "chipwise.workload": "wing-cfd", "chipwise.kind": "hpc"}
-# What the plan says of each, in seconds and dollars.
-STAGES = {
-    "wing-cfd": {
-        "about": "wing-cfd",
-        "command": ["./solver", "--case", "wing"],
-        "usd_per_hour": 28.8,
-        "settings": {
-            "provider": "aws",
-            "region": "us-east-2",
-            "machine": "hpc7a.96xlarge",
-            "machines": 4,
-            "chip": "EPYC-Genoa",
-            "chips_per_machine": 0,
-            "purchase": "on-demand",
-            "image": "wing-cfd:1",
-            "split.runs_at_once": 1,
-            "split.chips_a_run": 4,
-        },
-        "predicted": {
-            "seconds": 216000,
-            "seconds low": 144000,
-            "seconds high": 324000,
-            "usd": 1728,
-            "kg_co2e": 95,
-            "watts": 2800,
-        },
-    },
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # on every run: who it is for
+STAGES: dict[str, dict[str, Any]] = SETTINGS["STAGES"]  # what the plan says of each, in seconds and dollars
 
 
 def metric_name(text: str) -> str:

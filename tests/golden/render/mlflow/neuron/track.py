@@ -15,6 +15,7 @@ Needs: pip install mlflow-skinny
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -22,54 +23,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import mlflow
 
-# On every run: who it is for.
-TAGS = {
-    "chipwise.owner": "mara.lindqvist",
-    "chipwise.team": "language",
-    "chipwise.project": "legal-assistant",
-    "chipwise.cost_center": "4711",
-    "chipwise.workload": "neuron-pretrain",
-    "chipwise.kind": "train",
-}
-# What the plan says of each, in seconds and dollars.
-STAGES = {
-    "neuron-pretrain": {
-        "about": "Llama 3.1 8B continued on 20 billion tokens",
-        "command": ["python", "train.py", "--config", "legal.yaml"],
-        "usd_per_hour": 62,
-        "settings": {
-            "provider": "aws",
-            "region": "us-east-1",
-            "machine": "trn1.32xlarge",
-            "machines": 4,
-            "chip": "Trainium1",
-            "chips_per_machine": 16,
-            "purchase": "on-demand",
-            "image": "neuron-pretrain:1",
-            "model": "llama-3.1-8b",
-            "precision": "bf16",
-            "split.tp": 1,
-            "split.pp": 1,
-            "split.cp": 1,
-            "split.ep": 1,
-            "split.dp": 16,
-            "split.shard": 3,
-            "split.recompute": 1,
-            "split.micro_batch": 2,
-        },
-        "predicted": {
-            "seconds": 144000,
-            "seconds low": 126000,
-            "seconds high": 187200,
-            "usd": 2481.5,
-            "kg_co2e": 210,
-            "watts": 17600,
-        },
-    },
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # on every run: who it is for
+STAGES: dict[str, dict[str, Any]] = SETTINGS["STAGES"]  # what the plan says of each, in seconds and dollars
 
 
 def metric_name(text: str) -> str:

@@ -15,6 +15,7 @@ Needs: pip install mlflow-skinny
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -22,31 +23,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import mlflow
 
-# On every run: who it is for.
-TAGS = {"chipwise.team": "research", "chipwise.workload": "research-notebooks", "chipwise.kind": "interactive"}
-# What the plan says of each, in seconds and dollars.
-STAGES = {
-    "research-notebooks": {
-        "about": "research-notebooks",
-        "command": ["start-notebook.py"],
-        "usd_per_hour": 8.75,
-        "settings": {
-            "provider": "aws",
-            "region": "eu-central-1",
-            "machine": "p4d.24xlarge",
-            "machines": 2,
-            "chip": "A100-40",
-            "chips_per_machine": 8,
-            "purchase": "on-demand",
-            "image": "quay.io/jupyter/pytorch-notebook:cuda12-2025-10-06",
-            "split.seats_a_chip": 2,
-        },
-        "predicted": {"usd_per_month": 2100, "kg_co2e": 40, "watts": 3000},
-    },
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # on every run: who it is for
+STAGES: dict[str, dict[str, Any]] = SETTINGS["STAGES"]  # what the plan says of each, in seconds and dollars
 
 
 def metric_name(text: str) -> str:

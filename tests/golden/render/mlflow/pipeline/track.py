@@ -14,6 +14,7 @@ Needs: pip install mlflow-skinny
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -21,96 +22,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import mlflow
 
-# On every run: who it is for.
-TAGS = {
-    "chipwise.owner": "priya.raman",
-    "chipwise.team": "assistants",
-    "chipwise.project": "shop-chat",
-    "chipwise.workload": "product-search",
-    "chipwise.kind": "pipeline",
-}
-# What the plan says of each, in seconds and dollars.
-STAGES = {
-    "train": {
-        "about": "Llama 3.1 8B continued on 20 billion tokens",
-        "command": ["python", "train.py", "--config", "legal.yaml"],
-        "usd_per_hour": 62,
-        "settings": {
-            "provider": "aws",
-            "region": "eu-north-1",
-            "machine": "p5.48xlarge",
-            "machines": 2,
-            "chip": "H100-SXM",
-            "chips_per_machine": 8,
-            "purchase": "spot",
-            "image": "llama-8b-legal:1",
-            "model": "llama-3.1-8b",
-            "precision": "bf16",
-            "split.tp": 1,
-            "split.pp": 1,
-            "split.cp": 1,
-            "split.ep": 1,
-            "split.dp": 16,
-            "split.shard": 3,
-            "split.recompute": 1,
-            "split.micro_batch": 2,
-        },
-        "predicted": {
-            "seconds": 144000,
-            "seconds low": 126000,
-            "seconds high": 187200,
-            "usd": 2481.5,
-            "kg_co2e": 210,
-            "watts": 17600,
-        },
-    },
-    "serve": {
-        "about": "serve",
-        "command": [
-            "vllm",
-            "serve",
-            "meta-llama/Llama-3.1-8B",
-            "--host",
-            "0.0.0.0",
-            "--port",
-            "8000",
-            "--quantization",
-            "fp8",
-            "--max-model-len",
-            "8192",
-            "--max-num-seqs",
-            "128",
-        ],
-        "usd_per_hour": 3.92,
-        "settings": {
-            "provider": "aws",
-            "region": "eu-central-1",
-            "machine": "g6e.xlarge",
-            "machines": 2,
-            "chip": "L40S",
-            "chips_per_machine": 1,
-            "purchase": "on-demand",
-            "image": "vllm/vllm-openai:v0.32.0",
-            "model": "llama-3.1-8b",
-            "precision": "fp8",
-            "split.tp": 1,
-            "split.pp": 1,
-            "split.replicas": 2,
-        },
-        "predicted": {
-            "usd_per_month": 1534,
-            "ttft p95": 0.5,
-            "tpot p95": 0.035,
-            "latency p99": 8.9,
-            "kg_co2e": 55,
-            "watts": 840,
-            "requests_per_second": 13.8,
-        },
-    },
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # on every run: who it is for
+STAGES: dict[str, dict[str, Any]] = SETTINGS["STAGES"]  # what the plan says of each, in seconds and dollars
 
 
 def metric_name(text: str) -> str:

@@ -15,6 +15,7 @@ Needs: pip install mlflow-skinny
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -22,32 +23,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import mlflow
 
-# On every run: who it is for.
-TAGS = {"chipwise.team": "shop", "chipwise.workload": "tag-api", "chipwise.kind": "serve"}
-# What the plan says of each, in seconds and dollars.
-STAGES = {
-    "tag-api": {
-        "about": "tag-api",
-        "command": ["python", "serve.py"],
-        "usd_per_hour": 0.085,
-        "settings": {
-            "provider": "aws",
-            "region": "eu-central-1",
-            "machine": "c7i.large",
-            "machines": 1,
-            "chip": "Xeon-Sapphire-Rapids",
-            "chips_per_machine": 0,
-            "purchase": "on-demand",
-            "image": "tag-api:1",
-            "model": "minilm-l6",
-            "precision": "fp32",
-        },
-        "predicted": {"usd_per_month": 62, "latency p95": 0.4, "kg_co2e": 4, "watts": 60, "requests_per_second": 20},
-    },
-}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TAGS: dict[str, str] = SETTINGS["TAGS"]  # on every run: who it is for
+STAGES: dict[str, dict[str, Any]] = SETTINGS["STAGES"]  # what the plan says of each, in seconds and dollars
 
 
 def metric_name(text: str) -> str:

@@ -18,54 +18,29 @@ import argparse
 import json
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-NAME = "neuron-pretrain"
-MINE = "chipwise-deployment"
-REGION = "us-east-1"
-# SageMaker pulls from ECR only: push the image there and give its name with --image.
-IMAGE = None
-TAGS = {
-    "Name": "neuron-pretrain",
-    "chipwise-deployment": "neuron-pretrain",
-    "owner": "mara.lindqvist",
-    "team": "language",
-    "project": "legal-assistant",
-    "cost_center": "4711",
-}
-MACHINE = "ml.trn1.32xlarge"
-MACHINES = 4
-SPOT = False
-# The workload's deadline.
-MOST_SECONDS = 432000
-# Running and waiting for spot machines together.
-MOST_WAIT = 432000
-# For the image and what the program writes.
-DISK_GIB = 133
-# SageMaker mounts the data under a path of its own; the program looks in /data.
-ENTRYPOINT = [
-    "/bin/sh",
-    "-c",
-    "mkdir -p /data && ln -sfn /opt/ml/input/data/data/* /data/; r=$(python3 -c \"import json;c=json.load(open('/opt/ml/input/config/resourceconfig.json'));print(sorted(c['hosts']).index(c['current_host']))\"); exec torchrun --node-rank=$r \"$@\"",
-    "start",
-]
-ARGUMENTS = [
-    "--nnodes=4",
-    "--nproc-per-node=32",
-    "--rdzv-backend=c10d",
-    "--rdzv-endpoint=algo-1:29500",
-    "--rdzv-id=neuron-pretrain",
-    "train.py",
-    "--config",
-    "legal.yaml",
-]
-ENVIRONMENT = {"FI_EFA_FORK_SAFE": "1", "FI_EFA_USE_DEVICE_RDMA": "1", "FI_PROVIDER": "efa"}
-DATA = "s3://legal-text/tokens/"
-# The program saves to /checkpoints, every 30 min by the plan.
-CHECKPOINTS = ""
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+IMAGE: str | None = SETTINGS["IMAGE"]  # in ECR, the only place that SageMaker pulls from; without one, --image names it
+TAGS: dict[str, str] = SETTINGS["TAGS"]
+MACHINE: str = SETTINGS["MACHINE"]
+MACHINES: int = SETTINGS["MACHINES"]
+SPOT: bool = SETTINGS["SPOT"]  # SageMaker waits for machines, and starts again from the checkpoints
+MOST_SECONDS: int = SETTINGS["MOST_SECONDS"]
+MOST_WAIT: int = SETTINGS["MOST_WAIT"]  # running and waiting for spot machines together
+DISK_GIB: int = SETTINGS["DISK_GIB"]  # for the image and what the program writes
+ENTRYPOINT: list[str] = SETTINGS["ENTRYPOINT"]
+ARGUMENTS: list[str] = SETTINGS["ARGUMENTS"]
+ENVIRONMENT: dict[str, str] = SETTINGS["ENVIRONMENT"]
+DATA: str | None = SETTINGS["DATA"]  # empty: data/ in the bucket that --bucket names
+CHECKPOINTS: str | None = SETTINGS["CHECKPOINTS"]
 
 
 def request(options: argparse.Namespace, name: str) -> dict[str, Any]:

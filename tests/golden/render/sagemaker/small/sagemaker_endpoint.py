@@ -15,40 +15,32 @@ SageMaker takes to pull the image. SageMaker pulls from ECR only: build the Dock
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-NAME = "tag-api"
-MINE = "chipwise-deployment"
-REGION = "eu-central-1"
-# SageMaker pulls from ECR only: push the image there and give its name with --image.
-IMAGE = None
-TAGS = {"Name": "tag-api", "chipwise-deployment": "tag-api", "team": "shop"}
-# Objects that arrive are worked on one after the other; with none, no machine runs.
-MODE = "asynchronous"
-MEMORY_MB = None
-MACHINE = "ml.c7i.large"
-START = 1
-LEAST = 0
-MOST = 4
-SLOTS = 16
-STARTUP_SECONDS = 300
-# One more machine above 70% of what one works on at a time.
-METRIC = {
-    "TargetValue": 5,
-    "CustomizedMetricSpecification": {
-        "MetricName": "ApproximateBacklogSizePerInstance",
-        "Namespace": "AWS/SageMaker",
-        "Dimensions": [{"Name": "EndpointName", "Value": "tag-api"}],
-        "Statistic": "Average",
-    },
-}
-SCHEDULE = {}
-ENVIRONMENT = {}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+IMAGE: str | None = SETTINGS["IMAGE"]  # in ECR, the only place that SageMaker pulls from; without one, --image names it
+TAGS: dict[str, str] = SETTINGS["TAGS"]
+MODE: str = SETTINGS["MODE"]  # real-time, asynchronous or serverless
+MEMORY_MB: int | None = SETTINGS["MEMORY_MB"]
+MACHINE: str | None = SETTINGS["MACHINE"]
+START: int = SETTINGS["START"]
+LEAST: int = SETTINGS["LEAST"]
+MOST: int = SETTINGS["MOST"]
+SLOTS: int | None = SETTINGS["SLOTS"]
+STARTUP_SECONDS: int = SETTINGS["STARTUP_SECONDS"]
+METRIC: dict[str, Any] = SETTINGS["METRIC"]
+SCHEDULE: dict[str, list[Any]] = SETTINGS["SCHEDULE"]  # name: when, time zone, least, most
+ENVIRONMENT: dict[str, str] = SETTINGS["ENVIRONMENT"]
 
 
 ALARM = f"chipwise-{NAME}-wake"
@@ -172,14 +164,12 @@ def forget_scaling(session: Any) -> None:
     if MODE == "asynchronous":
         session.client("cloudwatch").delete_alarms(AlarmNames=[ALARM])
     client = session.client("application-autoscaling")
-    try:
+    with contextlib.suppress(client.exceptions.ObjectNotFoundException):
         client.deregister_scalable_target(
             ServiceNamespace="sagemaker",
             ResourceId=f"endpoint/{NAME}/variant/main",
             ScalableDimension="sagemaker:variant:DesiredInstanceCount",
         )
-    except client.exceptions.ObjectNotFoundException:
-        pass
 
 
 class Failed(Exception):

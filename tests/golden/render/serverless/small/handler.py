@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_plus
 
-# It finds the object's address in OBJECT_URL.
-COMMAND = ["python", "serve.py"]
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+COMMAND: list[str] = SETTINGS["COMMAND"]  # it finds the object's address in OBJECT_URL
 
 
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:

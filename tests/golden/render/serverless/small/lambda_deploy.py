@@ -19,27 +19,25 @@ import argparse
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-NAME = "tag-api"
-MINE = "chipwise-deployment"
-REGION = "eu-central-1"
-ARCHITECTURE = "x86_64"
-# Memory buys processors: 1,769 MB for each.
-MEMORY_MB = 3538
-# /tmp.
-DISK_MB = 512
-# Twice the latest end, if Lambda allows.
-SECONDS = 60
-ENVIRONMENT = {}
-BUCKET = "uploads"
-PREFIX = "texts/"
-# Runs at a time.
-MOST = 50
-TAGS = {"Name": "tag-api", "chipwise-deployment": "tag-api", "team": "shop"}
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+ARCHITECTURE: str = SETTINGS["ARCHITECTURE"]
+MEMORY_MB: int = SETTINGS["MEMORY_MB"]  # memory buys processors
+DISK_MB: int = SETTINGS["DISK_MB"]  # /tmp
+SECONDS: int = SETTINGS["SECONDS"]
+ENVIRONMENT: dict[str, str] = SETTINGS["ENVIRONMENT"]
+BUCKET: str | None = SETTINGS["BUCKET"]
+PREFIX: str = SETTINGS["PREFIX"]
+MOST: int = SETTINGS["MOST"]  # runs at a time
+TAGS: dict[str, str] = SETTINGS["TAGS"]
 
 
 class Failed(Exception):

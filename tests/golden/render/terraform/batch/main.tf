@@ -10,10 +10,10 @@ locals {
   }
   # What start.sh reads.
   settings = {
-    IMAGE  = var.image
-    NAME   = local.name
-    ZONE   = var.zone
-    BUCKET = "gs://${google_storage_bucket.work.name}"
+    IMAGE = var.image
+    NAME  = local.name
+    ZONE  = var.zone
+    KEEP  = "gs://${google_storage_bucket.work.name}"
   }
   start = join("\n", concat(
     ["#!/bin/bash"],

@@ -149,7 +149,7 @@ resource "aws_instance" "machines" {
 
   # Machine 0 is where the others meet.
   tags = {
-    chipwise-rank = count.index
+    chipwise-first-rank = count.index
   }
   depends_on = [aws_iam_role_policy.machines]
 }

@@ -18,7 +18,7 @@ locals {
     IMAGE     = var.image
     NAME      = local.name
     LOG_GROUP = aws_cloudwatch_log_group.this.name
-    BUCKET    = "s3://${aws_s3_bucket.work.id}"
+    KEEP      = "s3://${aws_s3_bucket.work.id}"
   }
   start = join("\n", concat(
     ["#!/bin/bash"],
@@ -153,7 +153,7 @@ resource "aws_instance" "machines" {
 
   # Machine 0 is where the others meet.
   tags = {
-    chipwise-rank = count.index
+    chipwise-first-rank = count.index
   }
   depends_on = [aws_iam_role_policy.machines]
 }

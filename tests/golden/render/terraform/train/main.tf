@@ -18,7 +18,7 @@ locals {
     IMAGE     = var.image
     NAME      = local.name
     LOG_GROUP = aws_cloudwatch_log_group.this.name
-    BUCKET    = "s3://${aws_s3_bucket.work.id}"
+    KEEP      = "s3://${aws_s3_bucket.work.id}"
   }
   start = join("\n", concat(
     ["#!/bin/bash"],
@@ -176,7 +176,7 @@ resource "aws_autoscaling_group" "machines" {
   }
 
   dynamic "tag" {
-    for_each = merge(local.tags, { "chipwise-rank" = count.index })
+    for_each = merge(local.tags, { "chipwise-first-rank" = count.index })
 
     content {
       key                 = tag.key

@@ -21,7 +21,7 @@ export CUDA_VISIBLE_DEVICES="$(seq -s, "$first" $(( first + 0 )))"
 # Cut them once, in the data directory, before the start:
 #   mkdir requests && split -n r/6912 -e -d -a 5 --additional-suffix=.jsonl requests.jsonl requests/
 exec sh -c 'set -u
-from=$1 to=$2 cut=$3 part=${PART:-0} parts=${PARTS:-1} now="" failed=0 status=0
+from=$1 to=$2 cut=$3 digits=5 tries=3 part=${PART:-0} parts=${PARTS:-1} now="" failed=0 status=0
 shift 3
 stop() { # told to end: pass it on, and leave nothing half-done
   trap "" TERM INT
@@ -46,7 +46,7 @@ mkdir -p "$to" || exit 1
 rm -rf "$to/.now-$part-"* # of a run that was lost
 if [ "$parts" -eq 1 ] && [ ! -d "$from" ] && [ -e "$from.jsonl" ]; then
   now=$(mktemp -d "$from.XXXXXX") || exit 1
-  split -n "r/$cut" -e -d -a 5 --additional-suffix=.jsonl "$from.jsonl" "$now/" && mv "$now" "$from" || exit 1
+  split -n "r/$cut" -e -d -a "$digits" --additional-suffix=.jsonl "$from.jsonl" "$now/" && mv "$now" "$from" || exit 1
 fi
 for requests in "$from"/*.jsonl; do
   name=${requests##*/}
@@ -63,7 +63,7 @@ for requests in "$from"/*.jsonl; do
     code=$?
     rm -rf "$now"
     echo "$requests: try $try ended with $code" >&2
-    if [ "$try" -ge 3 ]; then break; fi
+    if [ "$try" -ge "$tries" ]; then break; fi
     sleep "$((10 * try))" &
     wait "$!"
     try=$((try + 1))
@@ -74,7 +74,7 @@ for requests in "$from"/*.jsonl; do
     continue
   fi
   status=$code failed=$((failed + 1))
-  if [ "$failed" -ge 3 ]; then break; fi # one after the other: it is not the shards
+  if [ "$failed" -ge "$tries" ]; then break; fi # one after the other: it is not the shards
 done
 exit "$status"
 ' batch /data/requests /data/answers 6912 \

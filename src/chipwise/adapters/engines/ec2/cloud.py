@@ -1,0 +1,164 @@
+"""What the engine asks of AWS, each answer in plain values, each error one of ours. One region, one session.
+
+Lists are read to their end, in pages; a list that was cut off in the middle is an error and never an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chipwise.errors import MissingExtra, NotFound
+
+from .config import Config
+from .errors import translated
+
+JOB, ATTEMPT, PLACE = "chipwise:job", "chipwise:attempt", "chipwise:place"
+GPU_IMAGE = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+NEURON_IMAGE = "/aws/service/neuron/dlami/base/amazon-linux-2023/latest/image_id"
+CPU_IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
+AT_ONCE = 200  # machines that are ended by one request
+_GONE = ("InvalidInstanceID.NotFound",)
+
+Told = Mapping[str, Any]
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    id: str
+    root: str  # name of its root disk
+    gib: int  # that it needs at least
+
+
+@dataclass(slots=True)
+class Cloud:
+    config: Config
+    _session: Any = None
+    _clients: dict[str, Any] = field(default_factory=dict)
+    _images: dict[str, Image] = field(default_factory=dict)
+    _subnets: list[tuple[str, str]] | None = None
+
+    def client(self, service: str) -> Any:
+        if service not in self._clients:
+            self._session = self._session or _session(self.config)
+            self._clients[service] = _client(self._session, self.config, service)
+        return self._clients[service]
+
+    # Machines
+
+    def machines(self, key: Key | None = None) -> list[Told]:
+        """All of the place, or those of one attempt; also those that ended within the last hour or so."""
+        filters = [{"Name": f"tag:{PLACE}", "Values": [self.config.place]}]
+        if key is not None:
+            filters += [{"Name": f"tag:{JOB}", "Values": [key[0]]}, {"Name": f"tag:{ATTEMPT}", "Values": [str(key[1])]}]
+        with translated("ec2:DescribeInstances"):
+            pages = (
+                self.client("ec2")
+                .get_paginator("describe_instances")
+                .paginate(Filters=filters, PaginationConfig={"PageSize": 1000})
+            )
+            return [one for page in pages for group in page["Reservations"] for one in group["Instances"]]
+
+    def terminate(self, ids: Sequence[str]) -> None:
+        for at in range(0, len(ids), AT_ONCE):
+            with translated("ec2:TerminateInstances", _GONE):
+                self.client("ec2").terminate_instances(InstanceIds=list(ids[at : at + AT_ONCE]))
+
+    # What machines are made from
+
+    def template(self, name: str, token: str, data: Told, tags: Sequence[Told]) -> None:
+        """Made once: a second request, after an answer that never came, finds it there."""
+        with translated("ec2:CreateLaunchTemplate", ("InvalidLaunchTemplateName.AlreadyExistsException",)):
+            self.client("ec2").create_launch_template(
+                LaunchTemplateName=name,
+                ClientToken=token,
+                LaunchTemplateData=data,
+                TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags}],
+            )
+
+    def templates(self) -> dict[str, Key | None]:
+        """Names of those of the place, with the attempt that each was made for."""
+        with translated("ec2:DescribeLaunchTemplates"):
+            pages = (
+                self.client("ec2")
+                .get_paginator("describe_launch_templates")
+                .paginate(Filters=[{"Name": f"tag:{PLACE}", "Values": [self.config.place]}])
+            )
+            return {one["LaunchTemplateName"]: key_of(one) for page in pages for one in page["LaunchTemplates"]}
+
+    def remove_templates(self, names: Sequence[str]) -> None:
+        named = [{"Name": "launch-template-name", "Values": list(names)}]
+        with translated("ec2:DescribeLaunchTemplates"):
+            found = self.client("ec2").describe_launch_templates(Filters=named)["LaunchTemplates"]
+        for one in found:
+            with translated("ec2:DeleteLaunchTemplate", ("InvalidLaunchTemplateId.NotFound",)):
+                self.client("ec2").delete_launch_template(LaunchTemplateId=one["LaunchTemplateId"])
+
+    def fleet(self, request: Told) -> Told:
+        with translated("ec2:CreateFleet"):
+            made: Told = self.client("ec2").create_fleet(**request)
+        return made
+
+    def image(self, parameter: str) -> Image:
+        """What the engine's settings name, whatever its architecture; else what this SSM parameter does."""
+        parameter = self.config.image_parameter or parameter
+        wanted = self.config.image or parameter
+        if wanted in self._images:
+            return self._images[wanted]
+        name = self.config.image
+        if not name:
+            with translated("ssm:GetParameter"):
+                name = self.client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
+        found: list[Told] = []
+        with translated("ec2:DescribeImages"):
+            found = self.client("ec2").describe_images(ImageIds=[name])["Images"]
+        if not found:
+            raise NotFound(f"There is no machine image {name} in {self.config.region}.", remedy="Check the engine's image.")
+        sizes = [one["Ebs"].get("VolumeSize", 0) for one in found[0].get("BlockDeviceMappings", []) if "Ebs" in one]
+        made = Image(name, found[0].get("RootDeviceName") or "/dev/xvda", max([self.config.root_gib, *sizes]))
+        self._images[wanted] = made
+        return made
+
+    def subnets(self) -> list[tuple[str, str]]:
+        """Each as (zone, id)."""
+        if self._subnets is None:
+            given = list(self.config.subnets)
+            asked: dict[str, Any] = (
+                {"SubnetIds": given} if given else {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
+            )
+            with translated("ec2:DescribeSubnets"):
+                found = self.client("ec2").describe_subnets(**asked)["Subnets"]
+                self._subnets = [(one["AvailabilityZone"], one["SubnetId"]) for one in found]
+        return self._subnets or []
+
+
+def key_of(told: Told) -> Key | None:
+    tags = {one["Key"]: one["Value"] for one in told.get("Tags", ())}
+    number = tags.get(ATTEMPT, "")
+    return (tags[JOB], int(number)) if tags.get(JOB) and number.isdecimal() else None
+
+
+def _session(config: Config) -> Any:
+    try:
+        import boto3
+    except ImportError as error:
+        raise MissingExtra("The ec2 engine", "aws") from error
+    with translated("a session"):
+        made: Any = boto3.Session(profile_name=config.profile, region_name=config.region)
+    return made
+
+
+def _client(session: Any, config: Config, service: str) -> Any:
+    from botocore.config import Config as Settings
+
+    settings = Settings(
+        retries={"mode": "standard", "total_max_attempts": config.tries},
+        connect_timeout=config.timeout_s,
+        read_timeout=config.timeout_s,
+        user_agent_extra="chipwise",
+    )
+    with translated(f"a client for {service}"):
+        made: Any = session.client(service, endpoint_url=config.endpoint_url, config=settings)
+    return made

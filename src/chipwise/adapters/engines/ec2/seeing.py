@@ -1,0 +1,208 @@
+"""What is seen of an attempt, from what EC2 says of its machines and what S3 keeps of it. Pure.
+
+An attempt has exited when each of its machines said so; what EC2 says of them then no longer matters. A machine that is gone
+without a word is lost. While any machine of an attempt may still run, the attempt is not over: of a region that does not answer
+only the word of its machines counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from chipwise.catalog.offer import Purchase
+from chipwise.run.engine import Sight, State
+from chipwise.run.job import Job, Where
+
+from .cloud import Key, Told
+
+KNOWN_S = 300.0  # after which EC2 shows every machine that it started
+_ENDED = re.compile(r"ended-(\d+)-(\d+)")
+_WHEN = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+_REASONS = {
+    "Server.SpotInstanceTermination": "AWS took the spot machine back",
+    "Server.SpotInstanceShutdown": "AWS took the spot machine back",
+    "Server.InsufficientInstanceCapacity": "there was no machine of this type in its zone",
+    "Server.InternalError": "AWS could not start the machine",
+    "Client.VolumeLimitExceeded": "the quota for disks is used up",
+    "Client.InternalError": "the machine could not start: check the rights to the key of its encrypted disk",
+    "Client.UserInitiatedShutdown": "its machine was ended",
+    "Client.InstanceInitiatedShutdown": "its machine shut itself down without a word",
+}
+
+Reading = Callable[[str], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    id: str
+    state: str  # pending, running, shutting-down, terminated, stopping, stopped
+    type: str
+    zone: str
+    spot: bool
+    launched: float
+    reason: str = ""
+    until: float | None = None
+
+    @property
+    def gone(self) -> bool:
+        return self.state in ("terminated", "stopped")
+
+
+def handle(key: Key) -> str:
+    return f"{key[0]}/{key[1]}"
+
+
+def key_of_handle(text: str) -> Key | None:
+    job, _, number = text.rpartition("/")
+    return (job, int(number)) if job and number.isdecimal() else None
+
+
+def machine(told: Told) -> Machine:
+    reason = told.get("StateReason", {})
+    when = _WHEN.search(told.get("StateTransitionReason") or "")
+    until = datetime.strptime(when[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if when else None
+    said = _REASONS.get(reason.get("Code", "")) or str(reason.get("Message", ""))
+    return Machine(
+        told["InstanceId"],
+        told["State"]["Name"],
+        told.get("InstanceType", ""),
+        told.get("Placement", {}).get("AvailabilityZone", ""),
+        told.get("InstanceLifecycle") == "spot",
+        told["LaunchTime"].timestamp(),
+        said,
+        until,
+    )
+
+
+def sight(
+    job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float, silent: str = ""
+) -> Sight:
+    """`read(mark)`: what a mark says. `silent`: why nobody knows of its machines now."""
+    whole = _unanswered(job, marks, read, silent) if silent else _seen(job, machines, marks, read, now)
+    progress = read("progress") if "progress" in marks else {}
+    held = min((one.launched for one in machines), default=None)
+    return replace(
+        whole,
+        handle=handle((job.id, len(job.attempts))),
+        step=_whole(progress.get("step")),
+        saved=_whole(progress.get("saved_step")),
+        rate=steady if isinstance(steady := progress.get("steady"), float) else None,
+        held=held,
+        since=_begun(job, marks, read),
+        where=where(job, machines),
+    )
+
+
+def _seen(job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float) -> Sight:
+    many, ended = job.machines, _ended(marks)
+    if len(ended) >= many:
+        return _exited(ended, read)
+    if not machines:
+        return _without_machines(marks, read, now)
+    left = [one for one in machines if not one.gone]
+    lost = [one for one in machines if one.gone]
+    if len(lost) > len(ended) and not left:
+        ends = [one.until for one in lost if one.until is not None and one.launched <= one.until <= now]
+        broken = [str(read(mark).get("reason", "")) for mark in marks if mark.startswith("broken-")]
+        reason = next((one for one in (*broken, *(each.reason for each in lost)) if one), "")
+        return Sight(State.LOST, reason=reason or "its machine is gone", until=max(ends, default=None))
+    begun = _has_begun(job, marks)
+    state = State.RUNNING if begun else State.PENDING
+    if any(one.state == "shutting-down" for one in left) or (lost and len(lost) > len(ended)):
+        reason = next((one.reason for one in (*lost, *left) if one.reason), "its machine goes away")
+        by = now + job.spec.grace_s if len(left) > sum(one.state == "shutting-down" for one in left) else None
+        return Sight(state, reason=reason, leave_by=by)
+    return _noticed(state, marks, read) or Sight(state, reason="" if begun else _waits(left, many))
+
+
+def _unanswered(job: Job, marks: Mapping[str, str], read: Reading, why: str) -> Sight:
+    ended = _ended(marks)
+    if len(ended) >= job.machines:
+        return _exited(ended, read)
+    if "refused" in marks or not marks:
+        return _without_machines(marks, read, 0.0)
+    if not _has_begun(job, marks):
+        return Sight(State.PENDING, reason=why)
+    return _noticed(State.RUNNING, marks, read) or Sight(State.RUNNING)
+
+
+def _ended(marks: Mapping[str, str]) -> dict[int, tuple[int, str]]:
+    """By rank: its code, and the mark that says more."""
+    return {int(found[1]): (int(found[2]), mark) for mark in marks if (found := _ENDED.fullmatch(mark))}
+
+
+def _has_begun(job: Job, marks: Mapping[str, str]) -> bool:
+    return sum(mark.startswith("begun-") for mark in marks) >= job.machines
+
+
+def _noticed(state: State, marks: Mapping[str, str], read: Reading) -> Sight | None:
+    notices = [read(mark) for mark in marks if mark.startswith("notice-")]
+    times = [float(one["by"]) for one in notices if isinstance(one.get("by"), int | float)]
+    return Sight(state, reason=str(notices[0].get("reason", "")), leave_by=min(times)) if times else None
+
+
+def _exited(ended: Mapping[int, tuple[int, str]], read: Reading) -> Sight:
+    """The code of the machine that failed first; the others were told to leave because of it."""
+    told = sorted(
+        ((_time(read(mark)), rank, code, read(mark)) for rank, (code, mark) in ended.items()), key=lambda one: one[:2]
+    )
+    failed = [one for one in told if one[2] != 0]
+    _, _, code, first = failed[0] if failed else told[0]
+    noticed = next((said["noticed"] for *_, said in told if isinstance(said.get("noticed"), dict)), None)
+    by = noticed.get("by") if noticed else None
+    return Sight(
+        State.EXITED,
+        code,
+        str(first.get("reason", "")),
+        until=max(one[0] for one in told) or None,
+        leave_by=float(by) if isinstance(by, int | float) else None,
+    )
+
+
+def _without_machines(marks: Mapping[str, str], read: Reading, now: float) -> Sight:
+    if "refused" in marks:
+        return Sight(State.LOST, reason=str(read("refused").get("reason", "")) or "there was no machine to be had")
+    if "fleet" in marks:
+        if now - _time(read("fleet")) < KNOWN_S:
+            return Sight(State.PENDING, reason="its machines were asked for")
+        return Sight(State.LOST, reason="EC2 no longer knows its machines")
+    return Sight(State.ABSENT)  # an order of which no answer came: it is given again, and gives the same machines
+
+
+def _waits(left: Sequence[Machine], many: int) -> str:
+    coming = sum(one.state == "pending" for one in left)
+    return f"{coming} of {many} machines are on their way" if coming else "its machines boot and load what they need"
+
+
+def _begun(job: Job, marks: Mapping[str, str], read: Reading) -> float | None:
+    times = [float(said) for mark in marks if mark.startswith("begun-") and isinstance(said := read(mark).get("value"), int)]
+    return max(times) if times and len(times) >= job.machines else None
+
+
+def where(job: Job, machines: Sequence[Machine]) -> Where | None:
+    """What it really got, at the price that the plan has for it; an unknown price counts as the highest, never as none."""
+    if not machines:
+        return None
+    got, own = machines[0], job.attempts[-1].where
+    purchase = Purchase.SPOT if got.spot else Purchase.ON_DEMAND
+    region = own.region or got.zone[:-1]
+    known = [one for one in (own, *job.spec.places) if one.region in ("", region)]
+    alike = [one for one in known if one.purchase is purchase and one.usd_per_hour is not None]
+    near = [one for one in alike if one.machine == got.type]
+    same = [one for one in near if one.zone == got.zone]
+    dearest = max((one.usd_per_hour for one in alike or known if one.usd_per_hour is not None), default=None)
+    price = (same or near)[0].usd_per_hour if same or near else dearest
+    return Where(purchase, own.provider or "aws", region, got.zone, got.type, price)
+
+
+def _time(said: Mapping[str, Any]) -> float:
+    at = said.get("at")
+    return float(at) if isinstance(at, int | float) else 0.0
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,267 @@
+"""What an account needs before the first machine: made once, by somebody who may, and left as it is where it is there.
+
+The bucket, the queue with the rule that fills it, the role of the machines, their security group, and the two roles by which
+AWS's own services start machines. Queue, rule and group are made in each region; the rest is the account's, or the first
+region's. `prepare` may be asked any number of times; with `dry_run` it only says what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from chipwise.errors import NotAllowed, NotFound
+
+from . import policies
+from .cloud import PLACE, Cloud
+from .config import Config, There, check
+from .errors import translated
+from .notices import REBALANCE, WARNING
+from .policies import Names, Policy
+
+PATTERN = {"source": ["aws.ec2"], "detail-type": [WARNING, REBALANCE]}
+SERVICES = ("ec2fleet.amazonaws.com", "spot.amazonaws.com")
+_ABSENT = ("404", "NoSuchBucket", "NoSuchEntity", "ResourceNotFoundException", "QueueDoesNotExist")
+_NO_QUEUE = "AWS.SimpleQueueService.NonExistentQueue"
+
+
+class State(StrEnum):
+    THERE = "there"
+    MADE = "made"
+    MISSING = "missing"  # and not made: it was only asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    kind: str
+    name: str
+    state: State
+    region: str = ""  # of another region than the first
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    parts: tuple[Part, ...]
+    config: Config  # with what was found or made: queue_url, instance_profile, security_groups; and public_address as needed
+    policy: Policy  # for whoever starts jobs
+
+    @property
+    def complete(self) -> bool:
+        return all(one.state is not State.MISSING for one in self.parts)
+
+
+def name_of(config: Config) -> str:
+    """Of all that is made for a place; another place has others."""
+    return f"chipwise-{hashlib.sha256(config.place.encode()).hexdigest()[:10]}"
+
+
+def prepare(config: Config, *, dry_run: bool = False) -> Prepared:
+    check(config)
+    own, *others = [_Setup(one, dry_run) for one in config.of_each().values()]
+    own.shared()
+    made, *more = [one.regional() for one in (own, *others)]
+    there = tuple(
+        There(one.region, one.subnets, one.security_groups, one.public_address, one.image, one.queue_url) for one in more
+    )
+    names = replace(own.names, others=tuple((one.names.region, one.names.queue) for one in others))
+    parts = tuple(part for one in (own, *others) for part in one.parts)
+    return Prepared(parts, replace(made, others=there, instance_profile=own.profile), policies.controller(names))
+
+
+class _Setup:
+    def __init__(self, config: Config, dry_run: bool) -> None:
+        self.config, self.dry_run, self.cloud = config, dry_run, Cloud(config)
+        self.name, self.profile = name_of(config), ""
+        with translated("sts:GetCallerIdentity"):
+            account = self.cloud.client("sts").get_caller_identity()["Account"]
+        self.names = Names(
+            policies.partition_of(config.region), account, config.region, config.bucket, config.prefix, self.name, self.name
+        )
+        self.parts: list[Part] = []
+
+    def shared(self) -> None:
+        """Of the account, or of the first region for all."""
+        self._bucket()
+        for service in SERVICES:
+            self._service(service)
+        self.profile = self.config.instance_profile or self._machine_role()
+
+    def regional(self) -> Config:
+        config = self.config
+        groups = config.security_groups or self._group()
+        url = config.queue_url or self._queue()
+        self.names = replace(self.names, queue=url.rpartition("/")[2] or self.name)
+        return replace(config, security_groups=groups, queue_url=url, public_address=self._public())
+
+    def _part(self, kind: str, name: str, there: Callable[[], bool], make: Callable[[], object]) -> bool:
+        """Whether it is there now."""
+        state = State.THERE if there() else State.MISSING if self.dry_run else State.MADE
+        if state is State.MADE:
+            make()
+        self.parts.append(Part(kind, name, state, self.config.region if self.config.home else ""))
+        return state is not State.MISSING
+
+    def _answer(self, service: str, action: str, ask: Callable[[Any], Any]) -> Any:
+        """None where it is not there."""
+        with translated(f"{service}:{action}", (*_ABSENT, _NO_QUEUE)):
+            return ask(self.cloud.client(service))
+        return None
+
+    # Where jobs are kept
+
+    def _bucket(self) -> None:
+        bucket, region = self.config.bucket, self.config.region
+
+        def make() -> None:
+            where = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+            with translated("s3:CreateBucket"):
+                self.cloud.client("s3").create_bucket(Bucket=bucket, **where)
+            closed = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
+            with translated("s3:PutBucketPublicAccessBlock"):
+                self.cloud.client("s3").put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=closed)
+
+        def there() -> bool:
+            return self._answer("s3", "ListBucket", lambda s3: s3.head_bucket(Bucket=bucket)) is not None
+
+        self._part("bucket", bucket, there, make)
+
+    # What machines may do
+
+    def _role(self, name: str) -> bool:
+        return self._answer("iam", "GetRole", lambda iam: iam.get_role(RoleName=name)) is not None
+
+    def _service(self, service: str) -> None:
+        """AWS's own services start machines by roles of their own, one for each in an account."""
+
+        def there() -> bool:
+            path = f"/aws-service-role/{service}/"
+            told = self._answer("iam", "ListRoles", lambda iam: iam.list_roles(PathPrefix=path))
+            return bool(told and told["Roles"])
+
+        def make() -> None:
+            with translated("iam:CreateServiceLinkedRole"):
+                self.cloud.client("iam").create_service_linked_role(AWSServiceName=service)
+
+        self._part("service role", service, there, make)
+
+    def _machine_role(self) -> str:
+        name, wanted = self.name, policies.machine(self.names)
+
+        def make_role() -> None:
+            trust = json.dumps(policies.trust("ec2.amazonaws.com"))
+            with translated("iam:CreateRole"):
+                self.cloud.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=trust, Tags=self._tags())
+
+        def has_policy() -> bool:
+            told = self._answer("iam", "GetRolePolicy", lambda iam: iam.get_role_policy(RoleName=name, PolicyName=name))
+            return told is not None and bool(told["PolicyDocument"] == wanted)
+
+        def make_policy() -> None:
+            with translated("iam:PutRolePolicy"):
+                self.cloud.client("iam").put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=json.dumps(wanted))
+
+        def profile() -> Any:
+            told = self._answer("iam", "GetInstanceProfile", lambda iam: iam.get_instance_profile(InstanceProfileName=name))
+            return told and told["InstanceProfile"]
+
+        def make_profile() -> None:
+            found = profile()
+            if found is None:
+                with translated("iam:CreateInstanceProfile"):
+                    self.cloud.client("iam").create_instance_profile(InstanceProfileName=name, Tags=self._tags())
+            with translated("iam:AddRoleToInstanceProfile"):
+                self.cloud.client("iam").add_role_to_instance_profile(InstanceProfileName=name, RoleName=name)
+
+        self._part("role", name, lambda: self._role(name), make_role)
+        self._part("policy of the role", name, has_policy, make_policy)
+        there = self._part("instance profile", name, lambda: bool((profile() or {}).get("Roles")), make_profile)
+        return name if there else ""
+
+    # Where machines are in the network
+
+    def _group(self) -> tuple[str, ...]:
+        ec2, network = self.cloud.client("ec2"), self._network()
+        named = [{"Name": "group-name", "Values": [self.name]}, {"Name": "vpc-id", "Values": [network]}]
+
+        def found() -> list[Any]:
+            with translated("ec2:DescribeSecurityGroups"):
+                groups: list[Any] = ec2.describe_security_groups(Filters=named)["SecurityGroups"]
+            return groups
+
+        def make() -> None:
+            tags = [{"ResourceType": "security-group", "Tags": self._tags()}]
+            told = "Machines of chipwise: nothing comes in but from each other"
+            with translated("ec2:CreateSecurityGroup"):
+                made = found() or [
+                    ec2.create_security_group(GroupName=self.name, Description=told, VpcId=network, TagSpecifications=tags)
+                ]
+            each = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made[0]["GroupId"]}]}
+            with translated("ec2:AuthorizeSecurityGroupIngress", ("InvalidPermission.Duplicate",)):
+                ec2.authorize_security_group_ingress(GroupId=made[0]["GroupId"], IpPermissions=[each])
+
+        self._part("security group", self.name, lambda: any(one.get("IpPermissions") for one in found()), make)
+        return tuple(one["GroupId"] for one in found())
+
+    def _network(self) -> str:
+        ec2, given = self.cloud.client("ec2"), list(self.config.subnets)
+        with translated("ec2:DescribeSubnets"):
+            asked: Any = {"SubnetIds": given} if given else {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
+            networks = {one["VpcId"] for one in ec2.describe_subnets(**asked)["Subnets"]}
+        if len(networks) != 1:
+            told = f"The subnets are in {len(networks)} networks." if given else f"{self.config.region} has no default network."
+            raise NotFound(told, remedy="Set the engine's subnets: those of one network.")
+        return str(networks.pop())
+
+    def _public(self) -> bool:
+        """In the default network only a public address leads to S3, unless somebody made a NAT gateway in it. Of subnets that
+        were named, whoever named them knows."""
+        if self.config.public_address or self.config.subnets:
+            return self.config.public_address
+        ec2 = self.cloud.client("ec2")
+        with translated("ec2:DescribeSubnets"):
+            asked = [{"Name": "default-for-az", "Values": ["true"]}]
+            networks = sorted({one["VpcId"] for one in ec2.describe_subnets(Filters=asked)["Subnets"]})
+        tables: list[Any] = []
+        with suppress(NotAllowed), translated("ec2:DescribeRouteTables"):  # who may not look knows of none
+            tables = ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": networks}])["RouteTables"]
+        return bool(networks) and not any(way.get("NatGatewayId") for one in tables for way in one["Routes"])
+
+    # What is about to happen to machines
+
+    def _queue(self) -> str:
+        name, wanted = self.name, json.dumps(policies.queue(self.names, self.name))
+        sqs, events = self.cloud.client("sqs"), self.cloud.client("events")
+
+        def url() -> str:
+            told = self._answer("sqs", "GetQueueUrl", lambda sqs: sqs.get_queue_url(QueueName=name))
+            return told["QueueUrl"] if told else ""
+
+        def make_queue() -> None:
+            kept = {"Policy": wanted, "MessageRetentionPeriod": "3600", "SqsManagedSseEnabled": "true"}
+            with translated("sqs:CreateQueue"):
+                sqs.create_queue(QueueName=name, Attributes=kept, tags={one["Key"]: one["Value"] for one in self._tags()})
+
+        def has_rule() -> bool:
+            told = self._answer("events", "DescribeRule", lambda events: events.describe_rule(Name=name))
+            if told is None or told.get("State") != "ENABLED" or json.loads(told["EventPattern"]) != PATTERN:
+                return False
+            targets = self._answer("events", "ListTargetsByRule", lambda events: events.list_targets_by_rule(Rule=name))
+            return any(one["Arn"] == self.names.arn("sqs", name) for one in (targets or {}).get("Targets", ()))
+
+        def make_rule() -> None:
+            with translated("events:PutRule"):
+                events.put_rule(Name=name, EventPattern=json.dumps(PATTERN), State="ENABLED", Tags=self._tags())
+            with translated("events:PutTargets"):
+                events.put_targets(Rule=name, Targets=[{"Id": "queue", "Arn": self.names.arn("sqs", name)}])
+
+        self._part("queue", name, lambda: bool(url()), make_queue)
+        self._part("rule", name, has_rule, make_rule)
+        return url()
+
+    def _tags(self) -> list[dict[str, str]]:
+        return [{"Key": PLACE, "Value": self.config.place}]

@@ -1,0 +1,339 @@
+"""A Kubernetes cluster: attempts are Jobs and Deployments from the renderer; watches keep a picture, and looking reads it.
+
+The cluster queues (Kueue), brings machines (Karpenter) and retries pods (the Job controller); an attempt of ours ends when its
+Job is complete, failed or gone. To leave, a Job is given a deadline that has passed: its controller then ends the pods with
+their grace and marks the Job failed, which is final, with and without Kueue. Suspending it would not do: Kueue starts a
+suspended Job again. Ending is deleting, with a second for each pod. Assumes Kubernetes 1.29 or later, and the rights of
+`rights.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from chipwise.errors import OutsideFailed, TryLater
+from chipwise.run.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
+from chipwise.run.job import Job, Phase
+
+from . import NAME, gate, trying
+from .connection import Connection, Exists, opened
+from .kinds import CONFIG_MAP, DEPLOYMENT, JOB, MAIN, MINE, POD, WATCHED, Kind, Object
+from .logs import Logs
+from .objects import (
+    HANDLE,
+    RECORD,
+    attempt_objects,
+    key_of_job,
+    kind_of,
+    name_of,
+    owned_by,
+    owned_names,
+    slug,
+)
+from .picture import ATTEMPT, OVER, Key, Picture, condition, key_of, seconds
+from .reading import LEAVE, Times, lacks_image, part_of, sight, with_steps
+from .story import Said, said
+from .watching import Watch
+
+REASON = "chipwise.dev/leave-reason"
+PASSED_S = 1  # a deadline that any Job that runs has passed
+END_GRACE_S = 1  # the shortest that still waits for the kubelet: nothing runs when the pod is gone
+GATE_S = 3600.0  # after the last change, when no late order can come any more
+FIRST_LIST_S = 10.0
+CLOSES_WITHIN_S = 3.0  # or with a request that is still under way
+NOTICES_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    kubeconfig: Path | None = None  # None: as kubectl finds it
+    context: str = ""  # empty: the current one
+    namespace: str = ""  # empty: the context's
+    manager: str = "chipwise"  # of fields, as the server notes who set them
+    record: str = ""  # whose jobs these are: what is left over is only looked for among them, and nowhere where it is empty
+    logs: Path | None = None  # where the end of what pods wrote is kept when they go; None: nowhere
+    clock: Callable[[], float] = time.time
+    stray_after_s: float = 60.0  # of age; what is younger may belong to a controller that we do not know of yet
+    image_patience_s: float = 180.0  # with an image that is not there: somebody may push it a moment after the job
+
+
+def connect(config: Config) -> Kubernetes:
+    """Reads the kubeconfig, and asks the cluster nothing yet."""
+    return Kubernetes(config, opened(config.kubeconfig, config.context, config.namespace, config.manager))
+
+
+@dataclass(slots=True)
+class Kubernetes:
+    config: Config
+    connection: Connection
+    name: str = NAME
+    picture: Picture = field(default_factory=Picture)
+    watches: tuple[Watch, ...] = ()
+    _noticed: dict[Key, float] = field(default_factory=dict)  # when a notice without a time was first seen
+    _said: dict[Key, Said] = field(default_factory=dict)  # of those that wait
+    _imageless: dict[Key, float] = field(default_factory=dict)  # since when its image is not there
+
+    @property
+    def place(self) -> str:
+        return f"{NAME}:{self.connection.server.partition('://')[2].rstrip('/')}/{self.connection.namespace}"
+
+    def close(self) -> None:
+        for one in self.watches:
+            one.stop()
+        until = time.monotonic() + CLOSES_WITHIN_S
+        while any(one.lives for one in self.watches) and time.monotonic() < until:
+            self.connection.cut()
+            time.sleep(0.01)
+        self.connection.close()
+
+    def _gate(self) -> gate.Gate:
+        return gate.Gate(self.connection, self.config.record, self.config.clock)
+
+    # Looking
+
+    def look(self, jobs: Sequence[Job], now: float) -> Seen:
+        self._watching()
+        with self.picture.reading():
+            found = {(job.id, len(job.attempts)): self._sight(job, now) for job in jobs}
+            strays = tuple(self._strays({key_of_job(job) for job in jobs}, now)) if self.config.record else ()
+        # One that runs, and that the picture does not have: only the server itself can say that it is gone.
+        missing = [job for job in jobs if found[(job.id, len(job.attempts))] is None and job.phase is not Phase.STARTING]
+        for job in missing:
+            found[(job.id, len(job.attempts))] = self._asked(job, now)
+        return Seen(now, {key: one or Sight(State.ABSENT) for key, one in found.items()}, strays=strays)
+
+    def _watching(self) -> None:
+        """Back when the picture is whole and kept; else it says what is in the way."""
+        if not self.watches:
+            self.watches = tuple(Watch(self.connection, what, self.picture) for what in WATCHED)
+            for one in self.watches:
+                one.start()
+        until = time.monotonic() + FIRST_LIST_S
+        needed = [one for one in self.watches if one.what.needed]
+        while not all(one.whole or one.trouble is not None for one in self.watches) and time.monotonic() < until:
+            if any(one.trouble is not None for one in needed):
+                break
+            time.sleep(0.02)
+        for one in needed:  # what is in the way of one tells more than that another has not answered yet
+            if isinstance(one.trouble, OutsideFailed):
+                raise one.trouble
+        for one in needed:
+            if one.trouble is not None or not one.whole:
+                told = f": {one.trouble}" if one.trouble is not None else " in time"
+                raise TryLater(f"{self.connection.server} did not list its {one.what.kind.plural}{told}.")
+
+    def _sight(self, job: Job, now: float) -> Sight | None:
+        key = key_of_job(job)
+        part = part_of(self.picture, key, kind_of(job))
+        given_up = False
+        if lacks_image(part):
+            given_up = now - _first(self._imageless, key, now) >= self.config.image_patience_s
+        else:
+            self._imageless.pop(key, None)
+        soon = self._noticed.get(key, now) + job.spec.grace_s
+        found = sight(self.picture, part, job, Times(now, soon, given_up))
+        if found is not None and found.leave_by is not None:
+            _first(self._noticed, key, now)
+        if found is None or found.state not in (State.PENDING, State.RUNNING) or not found.reason or found.leave_by is not None:
+            self._said.pop(key, None)
+            return found
+        self._said[key] = said(self._said.get(key), found.reason, now)
+        return replace(found, reason=self._said[key].text)
+
+    def _asked(self, job: Job, now: float) -> Sight:
+        key, kind = key_of_job(job), kind_of(job)
+        found = self.connection.get(kind, name_of(key))
+        pods = self._pods(key)
+        with self.picture.reading():
+            if found is not None:
+                self.picture.put(kind, found)
+            for one in pods:
+                self.picture.put(POD, one)
+            asked = job.phase is Phase.LEAVING  # and then ended, since it had nothing to save or took too long
+            why = "it was ended, as asked" if asked else f"its {kind.name} is gone from the cluster"
+            gone = Sight(State.LOST, reason=why, handle=name_of(key))
+            return self._sight(job, now) or with_steps(gone, part_of(self.picture, key, kind))
+
+    def _strays(self, live: set[Key], now: float) -> Iterator[str]:
+        """What is ours and of no attempt that is under way; the gate of a job when all else of it is gone for a while."""
+        held = {key[0] for key in live}
+        for kind in (*MAIN, POD):
+            for one in self.picture.all(kind):
+                key = key_of(one)
+                if key is None or not self._ours(one):
+                    continue
+                held.add(key[0])
+                orphan = kind is not POD or all(self.picture.named(other, name_of(key)) is None for other in MAIN)
+                if key not in live and orphan and self._old(one, now) and not one["metadata"].get("deletionTimestamp"):
+                    yield name_of(key)
+        for one in self.picture.all(CONFIG_MAP):
+            job = str((one["metadata"].get("labels") or {}).get(MINE, ""))
+            if job not in held and self._ours(one) and now - gate.changed_at(one) > max(GATE_S, self.config.stray_after_s):
+                yield f"{job}-gate"
+
+    def _ours(self, one: Object) -> bool:
+        return (one["metadata"].get("labels") or {}).get(RECORD) == self.config.record
+
+    def _old(self, one: Object, now: float) -> bool:
+        return now - (seconds(one["metadata"].get("creationTimestamp")) or now) >= self.config.stray_after_s
+
+    def logs(self, job: Job, number: int, *, follow: bool = False, rank: int | None = None) -> Iterator[bytes]:
+        """What an attempt wrote: asked of the cluster, or of what was kept when it left or was cleared. Who follows gets one
+        pod, the first unless another is named, until the attempt is over."""
+        key, logs = (slug(job.id), number), Logs(self.connection, self.config.logs)
+        if not follow:
+            return logs.of(key, self._pods(key), rank)
+
+        def look() -> tuple[Sequence[Object], bool]:
+            main = self.connection.get(kind_of(job), name_of(key))  # first: whoever is over makes no more pods
+            over = main is None or condition(main, "Complete") or condition(main, "Failed") or LEAVE in _notes(main)
+            pods = self._pods(key)
+            return pods, bool(over) and all((one.get("status") or {}).get("phase") in OVER for one in pods)
+
+        return logs.follow(key, look, rank)
+
+    def _pods(self, key: Key) -> list[Object]:
+        return self.connection.list(POD, f"{MINE}={key[0]},{ATTEMPT}={key[1]}")[0]
+
+    # Asking beforehand
+
+    def queue_for(self, team: str, asked: str = "") -> str:
+        """The queue of Kueue for `Spec.objects`; empty where there is none."""
+        return trying.queue_for(self.connection, team, asked)
+
+    def check(self, job: Job) -> None:
+        """Raises what the cluster would refuse its attempt for, and makes nothing. Where fewer machines will do, they are
+        what must be to be had: the quota may hold no more, and grow."""
+        job = replace(job, attempts=(*job.attempts[:-1], replace(job.attempts[-1], machines=job.spec.needs.fewest_machines)))
+        made = attempt_objects(job, self.connection.namespace, self.config.record)
+        trying.try_out(self.connection, job.spec.name, made)
+
+    # Doing
+
+    def do(self, order: Order) -> None:
+        match order:
+            case Start(job):
+                self._start(job)
+            case Leave(job, by, reason):
+                self._leave(job, by, reason)
+            case End(job):
+                self._end(job)
+            case Clear(handle):
+                self._clear(handle)
+
+    def _start(self, job: Job) -> None:
+        key = key_of_job(job)
+        made = attempt_objects(job, self.connection.namespace, self.config.record)
+        kind, main = made.main
+        with self.picture.reading():
+            if self.picture.named(kind, name_of(key)) is not None:
+                return
+        entry = self._gate().enter(key)
+        if entry is gate.Entry.SHUT:
+            return
+        applied = self.connection.get(kind, name_of(key)) if entry is gate.Entry.AGAIN else None
+        if applied is None:
+            # What pods need comes before them, so that whoever is cut off in between, and finds the Job, finds all of it.
+            for other, one in made.kept:
+                self._made(other, one)
+            for other, one in made.owned:
+                self.connection.apply(other, one)
+            applied = self.connection.apply(kind, main)
+        for other, one in made.owned:
+            self.connection.apply(other, owned_by(one, kind, applied))
+        self.picture.put(kind, applied)  # the watch will say the same, a moment later
+
+    def _made(self, kind: Kind, one: Object) -> None:
+        with suppress(Exists):
+            self.connection.create(kind, one)
+
+    def _leave(self, job: Job, by: float, reason: str) -> None:
+        key, kind = key_of_job(job), kind_of(job)
+        main = self._main(kind, key)
+        if main is None or condition(main, "Complete") or condition(main, "Failed"):
+            return
+        if LEAVE in _notes(main):
+            return
+        if kind is JOB and (main.get("spec") or {}).get("suspend"):  # it waits in a queue and has nothing to save
+            self._end(job)
+            return
+        change = {"spec": {"replicas": 0} if kind is DEPLOYMENT else {"activeDeadlineSeconds": PASSED_S}}
+        notes = {LEAVE: f"{by:.0f}", REASON: reason[:200]}
+        with self.picture.reading():
+            pods = self.picture.pods(key)
+        logs = Logs(self.connection, self.config.logs)
+        logs.keep(key, pods)  # before: the cluster removes those that go at once
+        self.picture.put(kind, self.connection.merge(kind, name_of(key), {"metadata": {"annotations": notes}, **change}))
+        logs.keep(key, pods)  # and what they say while they save
+
+    def _main(self, kind: Kind, key: Key) -> Object | None:
+        """As the picture has it; the server is asked where it has none."""
+        with self.picture.reading():
+            found = self.picture.named(kind, name_of(key))
+        return found if found is not None else self.connection.get(kind, name_of(key))
+
+    def _end(self, job: Job) -> None:
+        """The gate first: whoever would start it now finds it shut."""
+        key, kind = key_of_job(job), kind_of(job)
+        main = self._main(kind, key)
+        if main is not None and (condition(main, "Complete") or condition(main, "Failed")) and not self._living(key):
+            return
+        with self.picture.reading():
+            shut = gate.stand(self.picture.named(CONFIG_MAP, gate.gate_name(key[0]))).over >= key[1]
+        if not shut:
+            self._gate().shut(key, make=True)
+        if main is not None:
+            self.connection.delete(kind, name_of(key))
+        left = [
+            one for one in self._pods(key) if one["metadata"].get("deletionGracePeriodSeconds", END_GRACE_S + 1) > END_GRACE_S
+        ]
+        Logs(self.connection, self.config.logs).keep(key, left)
+        for one in left:
+            self.connection.delete(POD, one["metadata"]["name"], uid=one["metadata"]["uid"], grace_s=END_GRACE_S)
+
+    def _living(self, key: Key) -> bool:
+        with self.picture.reading():
+            return any((one.get("status") or {}).get("phase") not in OVER for one in self.picture.pods(key))
+
+    def _clear(self, handle: str) -> None:
+        """The Job or Deployment with what it owns. Claims stay: checkpoints lie there."""
+        found = HANDLE.fullmatch(handle)
+        if found is None:
+            return
+        if found[3]:
+            self._gate().remove(found[1])
+            return
+        key = (found[1], int(found[2]))
+        self._gate().shut(key, make=False)
+        with self.picture.reading():
+            kinds: Iterable[Kind] = [kind for kind in MAIN if self.picture.named(kind, handle) is not None] or MAIN
+            pods = self.picture.pods(key)
+            mains = [one for kind in MAIN if (one := self.picture.named(kind, handle)) is not None]
+        Logs(self.connection, self.config.logs).keep(key, pods)
+        there = [self.connection.delete(kind, handle) for kind in kinds]
+        for other, name in (found for main in mains for found in owned_names(main)):  # those that it never came to own too
+            self.connection.delete(other, name)
+        if not any(there):  # pods whose Job is gone go by themselves, unless somebody keeps them
+            for one in pods:
+                self.connection.delete(POD, one["metadata"]["name"], uid=one["metadata"]["uid"])
+        self.picture.forget(key)
+        self._noticed.pop(key, None)
+        self._imageless.pop(key, None)
+        self._said.pop(key, None)
+
+
+def _first(seen: dict[Key, float], key: Key, now: float) -> float:
+    """When it was seen first; the oldest are forgotten where there are very many."""
+    at = seen.setdefault(key, now)
+    if len(seen) > NOTICES_KEPT:
+        seen.pop(next(iter(seen)))
+    return at
+
+
+def _notes(one: Object) -> Mapping[str, str]:
+    found: Mapping[str, str] = one["metadata"].get("annotations") or {}
+    return found

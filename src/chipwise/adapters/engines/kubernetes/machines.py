@@ -1,0 +1,86 @@
+"""What nodes say: where an attempt really runs, and that its machine is about to go away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from chipwise.catalog.offer import Purchase
+from chipwise.run.job import Where
+
+from .kinds import NODE, Object
+from .picture import Picture, condition, seconds
+
+PROVIDERS = {"aws": "aws", "gce": "gcp", "azure": "azure", "kwok": ""}
+# Taints by which those who take machines away say so beforehand. The value says when, in seconds since 1970, where it does.
+GOING = (
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "ToBeDeletedByClusterAutoscaler",
+    "aws-node-termination-handler/",
+    "cloud.google.com/impending-node-termination",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "node.kubernetes.io/out-of-service",
+)
+SPOT = (
+    ("karpenter.sh/capacity-type", "spot"),
+    ("eks.amazonaws.com/capacityType", "SPOT"),
+    ("cloud.google.com/gke-spot", "true"),
+    ("cloud.google.com/gke-preemptible", "true"),
+    ("kubernetes.azure.com/scalesetpriority", "spot"),
+)
+BOUGHT = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-provisioning")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    by: float
+    reason: str
+
+
+def where(node: Object | None, places: Sequence[Where]) -> Where | None:
+    """The node's machine, with the price that was planned for one like it."""
+    if node is None:
+        return None
+    labels = node["metadata"].get("labels") or {}
+    machine = str(labels.get("node.kubernetes.io/instance-type", ""))
+    if not machine:
+        return None
+    provider = PROVIDERS.get(str((node.get("spec") or {}).get("providerID", "")).partition(":")[0], "")
+    spot = any(labels.get(key) == value for key, value in SPOT)
+    purchase = (
+        Purchase.SPOT if spot else Purchase.ON_DEMAND if provider or any(key in labels for key in BOUGHT) else Purchase.OWNED
+    )
+    price = next((one.usd_per_hour for one in places if one.machine == machine and one.purchase is purchase), None)
+    region = str(labels.get("topology.kubernetes.io/region", ""))
+    return Where(purchase, provider, region, str(labels.get("topology.kubernetes.io/zone", "")), machine, price)
+
+
+def notice(picture: Picture, pods: Iterable[Object], soon: float) -> Notice | None:
+    """The first that goes: all of an attempt leave with it. `soon`: by when, where nobody says."""
+    found = [one for pod in pods if (one := _of_pod(pod) or _of_node(picture, pod, soon)) is not None]
+    return min(found, key=lambda one: one.by, default=None)
+
+
+def _of_pod(pod: Object) -> Notice | None:
+    """One that is being evicted: what deletes it says until when."""
+    by, why = seconds(pod["metadata"].get("deletionTimestamp")), condition(pod, "DisruptionTarget")
+    if by is None or why is None:
+        return None
+    return Notice(by, f"{pod['metadata']['name']} is being evicted: {why.get('message') or why.get('reason', '')}")
+
+
+def _of_node(picture: Picture, pod: Object, soon: float) -> Notice | None:
+    node = picture.named(NODE, str((pod.get("spec") or {}).get("nodeName", "")))
+    if node is None:
+        return None
+    name = node["metadata"]["name"]
+    for taint in (node.get("spec") or {}).get("taints") or ():
+        key = str(taint.get("key", ""))
+        if key.startswith(GOING):
+            value = str(taint.get("value", ""))
+            told = value.isascii() and value.isdigit() and len(value) == 10
+            return Notice(float(value) if told else soon, f"node {name} goes away: {key}")
+    if node["metadata"].get("deletionTimestamp"):
+        return Notice(soon, f"node {name} is being removed")
+    return None

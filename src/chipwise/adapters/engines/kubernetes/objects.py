@@ -1,0 +1,307 @@
+"""Rendered objects as those of one attempt: names of its own, labels by which it is found, and what its program is told.
+
+The same job and attempt always give the same names, so that an order given twice makes nothing twice. Selectors get the labels
+of the attempt too, so that two jobs of one workload do not take each other's pods for their own.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chipwise.errors import BadInput
+from chipwise.render.quoting import dns_name, kubernetes, label_value
+from chipwise.run.hand_off import CODE, by_engine
+from chipwise.run.job import Job
+
+from . import hand_off
+from .kinds import JOB, KEPT, MAIN, MINE, OWNED, Kind, Object, each_alone
+from .picture import ATTEMPT, Key
+from .telling import MESSAGE, PATH
+
+RECORD = "chipwise.dev/record"  # whose job it is, where several records lead jobs in one namespace
+ID = "chipwise.dev/job-id"  # an annotation: the id as it is
+BELONGING = "chipwise.dev/belonging"  # an annotation: what else was made for it
+LONGEST_ID = 45  # of a name: -a<number>, and the index and suffix that a pod's name gets, must fit into 63
+QUEUE = "kueue.x-k8s.io/queue-name"
+NAME = "app.kubernetes.io/name"
+HANDLE = re.compile(r"([a-z](?:[a-z0-9-]*[a-z0-9])?)-(?:a([0-9]{1,6})|(gate))")
+# What surrounds the work is for who runs the cluster (`kubectl apply -f namespace.yaml`), and takes rights that a job's owner
+# should not have.
+SURROUNDINGS = frozenset(
+    {
+        "Namespace",
+        "PriorityClass",
+        "ResourceQuota",
+        "LimitRange",
+        "ResourceFlavor",
+        "ClusterQueue",
+        "LocalQueue",
+        "WorkloadPriorityClass",
+        "Cohort",
+        "NodePool",
+        "EC2NodeClass",
+        "DaemonSet",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "RuntimeClass",
+    }
+)
+NO_USE = (126, 127)  # a command that is not there stays so
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What an attempt applies: first what is kept, then the work itself, then what belongs to it."""
+
+    main: tuple[Kind, Object]
+    owned: tuple[tuple[Kind, Object], ...]
+    kept: tuple[tuple[Kind, Object], ...]
+
+
+def slug(id: str) -> str:
+    return dns_name(id, LONGEST_ID)
+
+
+def name_of(key: Key) -> str:
+    return f"{key[0]}-a{key[1]}"
+
+
+def key_of_job(job: Job) -> Key:
+    return slug(job.id), len(job.attempts)
+
+
+def kind_of(job: Job) -> Kind:
+    """What the attempt is; a Job where that cannot be told, as of one whose objects are refused."""
+    kinds = {str(one.get("kind")): one for one in job.spec.objects}
+    return next((kind for kind in MAIN if kind.name in kinds), JOB)
+
+
+def attempt_objects(job: Job, namespace: str, record: str) -> Made:
+    spec = job.spec
+    if not spec.objects:
+        raise BadInput(
+            f"{spec.name} is a plain command, and a cluster needs an image to run it in.",
+            remedy="Name one with --image, or in a workload file: program: {image: ..., command: [...]}.",
+        )
+    found = [(_kind(one, spec.name), one) for one in spec.objects if not _surrounds(one)]
+    mains = [(kind, one) for kind, one in found if kind in MAIN]
+    if len(mains) != 1:
+        raise BadInput(
+            f"{spec.name} has {len(mains)} Jobs and Deployments, and an attempt is one.",
+            remedy="Run each stage by itself, or take --to argo.",
+        )
+    [(kind, main)] = mains
+    key = key_of_job(job)
+    work = _work(kind, main, job, key, namespace, record)
+    owned = [(other, _renamed(one, _old(main), key, namespace, labels(job, record))) for other, one in found if other in OWNED]
+    if owned:
+        work["metadata"]["annotations"][BELONGING] = ",".join(f"{other.name}/{one['metadata']['name']}" for other, one in owned)
+    kept = [(other, _placed(one, namespace)) for other, one in found if other in KEPT]
+    return Made((kind, work), tuple(owned), tuple(kept))
+
+
+def owned_by(one: Object, kind: Kind, main: Object) -> Object:
+    """Gone when its owner is: nothing of an attempt is left when its Job is deleted."""
+    meta = main["metadata"]
+    owner = {"apiVersion": kind.version, "kind": kind.name, "name": meta["name"], "uid": meta["uid"]}
+    return {**one, "metadata": {**one["metadata"], "ownerReferences": [owner]}}
+
+
+def owned_names(main: Object) -> list[tuple[Kind, str]]:
+    """What belongs to it, as it says itself."""
+    told = str((main["metadata"].get("annotations") or {}).get(BELONGING, ""))
+    pairs = (one.partition("/") for one in told.split(",") if one)
+    return [(kind, name) for which, _, name in pairs for kind in OWNED if kind.name == which]
+
+
+def labels(job: Job, record: str) -> dict[str, str]:
+    """Who pays is cut to what a label may hold; the whole is in the record."""
+    spec = job.spec
+    wanted = {"owner": spec.owner, "team": spec.team, "project": spec.project, **spec.labels}
+    made = {"app.kubernetes.io/managed-by": "chipwise"}
+    made |= {
+        f"chipwise.dev/{name}": text
+        for key, value in wanted.items()
+        if (name := label_value(key)) and (text := label_value(value))
+    }
+    return {**made, **_own(key_of_job(job)), **({RECORD: record} if record else {})}
+
+
+def _own(key: Key) -> dict[str, str]:
+    return {MINE: key[0], ATTEMPT: str(key[1])}
+
+
+def _surrounds(one: Object) -> bool:
+    return one.get("kind") in SURROUNDINGS or (one.get("metadata") or {}).get("namespace") == "kube-system"
+
+
+def _kind(one: Object, name: str) -> Kind:
+    for kind in (*MAIN, *OWNED, *KEPT):
+        if kind.name == one.get("kind"):
+            return kind
+    if one.get("kind") in ("CronJob", "Role", "RoleBinding"):
+        raise BadInput(
+            f"{name} runs by a schedule, and its clocks are the cluster's own.",
+            remedy="Render it and kubectl apply the files, or take the schedule out of the workload.",
+        )
+    raise BadInput(
+        f"{name} has a {str(one.get('kind'))[:40]!r}, which this engine does not apply.",
+        remedy="Apply it with kubectl, and run the rest.",
+    )
+
+
+def _old(main: Object) -> str:
+    return str((main.get("metadata") or {}).get("name", ""))
+
+
+def _placed(one: Object, namespace: str) -> dict[str, Any]:
+    made = copy.deepcopy(dict(one))
+    made["metadata"] = {**made.get("metadata", {}), "namespace": namespace}
+    return made
+
+
+def _renamed(one: Object, old: str, key: Key, namespace: str, marked: Mapping[str, str]) -> dict[str, Any]:
+    """What was called after the work is called after the attempt, and what follows its name keeps following it."""
+    made: dict[str, Any] = _selecting(_placed(one, namespace), _own(key))
+    meta = made["metadata"]
+    own = str(meta.get("name", ""))
+    meta["name"] = name_of(key) + (own.removeprefix(old) if old and own.startswith(old) else f"-{own}" if own else "")
+    meta["labels"] = {**(meta.get("labels") or {}), **marked}
+    target = (made.get("spec") or {}).get("scaleTargetRef")
+    if target is not None and target.get("name") == old:
+        target["name"] = name_of(key)
+    return made
+
+
+def _selecting(one: Any, own: Mapping[str, str]) -> Any:
+    """Selectors of pods by name, wherever they stand, narrowed to those of the attempt."""
+    if isinstance(one, list):
+        return [_selecting(each, own) for each in one]
+    if not isinstance(one, dict):
+        return one
+    made = {name: _selecting(value, own) for name, value in one.items()}
+    for name in ("matchLabels", "selector"):
+        if isinstance(made.get(name), dict) and NAME in made[name]:
+            made[name] = {**made[name], **own}
+    return made
+
+
+def _work(kind: Kind, main: Object, job: Job, key: Key, namespace: str, record: str) -> dict[str, Any]:
+    old, spec = _old(main), job.spec
+    former = str((main.get("metadata") or {}).get("namespace", ""))
+    marked = labels(job, record)
+    made = _renamed(main, old, key, namespace, marked)
+    made["metadata"]["name"] = name_of(key)
+    made["metadata"]["annotations"] = {
+        **(made["metadata"].get("annotations") or {}),
+        ID: job.id,
+    }
+    body = made.get("spec") or {}
+    template = body.get("template") or {}
+    template["metadata"] = {**(template.get("metadata") or {})}
+    template["metadata"]["labels"] = {**(template["metadata"].get("labels") or {}), **marked}
+    pod = template.get("spec")
+    if not isinstance(pod, dict) or not pod.get("containers"):
+        raise BadInput(f"The {kind.name} of {spec.name} has no container.", remedy="Render the workload again.")
+    pod["terminationGracePeriodSeconds"] = max(int(pod.get("terminationGracePeriodSeconds") or 30), math.ceil(spec.grace_s))
+    if pod.get("subdomain") == old:
+        pod["subdomain"] = name_of(key)
+    pod["containers"] = [_container(one, job, pod, (old, former), (name_of(key), namespace)) for one in pod["containers"]]
+    if kind is JOB:
+        first, *others = pod["containers"]
+        pod["containers"] = [hand_off.looking(first, spec, body), *others]
+        _as_job(body, pod, [CODE] if by_engine(spec) and not each_alone(body) else [])
+        if job.machines != spec.needs.machines:
+            _resize(body, pod, spec.needs.machines, job.machines)
+    return made
+
+
+def _resize(body: dict[str, Any], pod: dict[str, Any], wanted: int, given: int) -> None:
+    """Rendered for as many pods as were wanted; an attempt with fewer has as many, and its program is told so. Pods that each
+    do a part by themselves stay as many, and fewer of them run at a time."""
+    if each_alone(body):
+        body["parallelism"] = max(int(body.get("parallelism") or wanted) * given // wanted, 1)
+        return
+    body |= {"completions": given, "parallelism": given}
+    for one in pod["containers"]:
+        for words in ("command", "args"):
+            if one.get(words):
+                one[words] = [re.sub(rf"(--nnodes[= ]){wanted}(?!\d)", rf"\g<1>{given}", word) for word in one[words]]
+        for setting in one.get("env") or ():
+            if setting["name"] == "WORLD_SIZE" and str(setting.get("value", "")).isdigit():
+                setting["value"] = str(int(setting["value"]) // wanted * given)
+
+
+def _as_job(body: dict[str, Any], pod: Mapping[str, Any], final: Sequence[int]) -> None:
+    """Kept until it is cleared: one that removes itself would look like one that never was. `final`: exit codes of the first of
+    several pods that work together, after which the others have nobody to work with."""
+    body.pop("ttlSecondsAfterFinished", None)
+    if pod.get("restartPolicy") == "Never":
+        rules = (body.get("podFailurePolicy") or {}).get("rules") or []
+        failed = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": sorted([*NO_USE, *final])}}
+        body["podFailurePolicy"] = {"rules": [*rules, failed]}
+
+
+def _container(
+    one: Mapping[str, Any], job: Job, pod: Mapping[str, Any], old: tuple[str, str], new: tuple[str, str]
+) -> dict[str, Any]:
+    made = dict(one)
+    for words in ("command", "args"):
+        if made.get(words):
+            made[words] = [_meeting(word, old, new) for word in made[words]]
+    told = {setting["name"]: dict(setting) for setting in made.get("env") or ()}
+    for setting in told.values():
+        if "value" in setting:
+            setting["value"] = _meeting(str(setting["value"]), old, new)
+    for name, value in _settings(job, one, pod, told):
+        told[name] = {"name": name, "value": kubernetes(value)}
+    for name, kept in job.spec.secrets.items():
+        if name in told:  # rendered with the Secret that holds it
+            continue
+        secret, _, field = kept.partition("/")
+        if not field:
+            raise BadInput(
+                f"The secret {name} is kept nowhere that the cluster can read.",
+                remedy=f"kubectl create secret generic NAME --from-literal=KEY=..., and --secret {name}=NAME/KEY.",
+            )
+        told[name] = {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": field}}}
+    made["env"] = list(told.values())
+    return made
+
+
+def _meeting(word: str, old: tuple[str, str], new: tuple[str, str]) -> str:
+    """The address of a pod by the names of its Job and Service, where a rendered command or setting has it."""
+    if not all(old):
+        return word
+    pattern = rf"(?<![A-Za-z0-9.-]){re.escape(old[0])}-(\d+)\.{re.escape(old[0])}\.{re.escape(old[1])}\.svc"
+    return re.sub(pattern, lambda found: f"{new[0]}-{found[1]}.{new[0]}.{new[1]}.svc", word)
+
+
+def _settings(
+    job: Job, container: Mapping[str, Any], pod: Mapping[str, Any], told: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    spec = job.spec
+    yield from spec.env.items()
+    yield "CHIPWISE_JOB", job.id
+    yield "CHIPWISE_ATTEMPT", str(len(job.attempts))
+    kept = spec.checkpoints or ("" if "CHIPWISE_CHECKPOINTS" in told else _checkpoints(job, container, pod))
+    if kept:
+        yield "CHIPWISE_CHECKPOINTS", kept
+    if spec.interruptions_per_hour is not None:
+        yield "CHIPWISE_INTERRUPTIONS_PER_HOUR", f"{spec.interruptions_per_hour:g}"
+    if kind_of(job) is JOB:  # a service has no steps
+        yield MESSAGE, str(container.get("terminationMessagePath") or PATH)
+
+
+def _checkpoints(job: Job, container: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
+    """A folder of the job on the volume for checkpoints, where there is one that outlives a pod."""
+    lasting = {one["name"] for one in pod.get("volumes") or () if "persistentVolumeClaim" in one}
+    for mount in container.get("volumeMounts") or ():
+        if mount["name"] in lasting and "checkpoint" in mount["name"]:
+            return f"{str(mount['mountPath']).rstrip('/')}/{job.id}"
+    return ""

@@ -1,0 +1,69 @@
+"""What a pod's program told of its steps: `chipwise.job` writes it as the container's termination message. Pure.
+
+A message may be anybody's: another library's error, the end of a log where the container asks for that, or what a hostile
+program made up. What is not of our form, is cut off, or is of another attempt, says nothing; a field that holds no number which
+a record takes is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .kinds import Object
+
+MESSAGE = "CHIPWISE_TERMINATION_MESSAGE"  # a setting of the pod: where its program is to write
+PATH = "/dev/termination-log"  # where a container's message is, unless it names another file
+FORM = 1
+MOST = 4096  # that a kubelet reads
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    step: int
+    saved: int | None = None
+    rate: float | None = None
+
+
+def told(message: object, attempt: int) -> Told | None:
+    """By its first line: who adds to the file after us does not make it another's."""
+    if not isinstance(message, str) or not message.startswith("{"):
+        return None
+    try:
+        found = json.loads(message[:MOST].partition("\n")[0])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or _whole(found.get("chipwise")) != FORM or _whole(found.get("attempt")) != attempt:
+        return None
+    step = _whole(found.get("step"))
+    return None if step is None else Told(step, _whole(found.get("saved_step")), _rate(found.get("steady")))
+
+
+def told_by(pod: Object, attempt: int) -> Told | None:
+    """The newest word of its containers, be it of one that has been started again since."""
+    ends = sorted(_ends(pod), key=lambda one: str(one.get("finishedAt", "")), reverse=True)
+    return next((found for one in ends if (found := told(one.get("message"), attempt)) is not None), None)
+
+
+def _ends(pod: Object) -> Iterator[Mapping[str, Any]]:
+    """Of ends within one second the later one comes first."""
+    for which in ("state", "lastState"):
+        for one in (pod.get("status") or {}).get("containerStatuses") or ():
+            yield (one.get(which) or {}).get("terminated") or {}
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
+
+
+def _rate(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        rate = float(value)
+    except OverflowError:
+        return None
+    return rate if math.isfinite(rate) and rate > 0 else None

@@ -1,0 +1,318 @@
+"""This machine: each attempt has a folder and a supervisor; devices are given out by id.
+
+What is seen is read from the folders and from the system's own list of processes. An attempt counts as over when its supervisor
+said so, or when the supervisor is gone and no process of the attempt lives any more; what still lives then is ended here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from chipwise.errors import NotFound, TryLater
+from chipwise.run import hand_off
+from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
+from chipwise.run.job import Job
+from chipwise.run.story import UNANSWERED
+
+from . import NAME, folder, processes
+
+STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
+SUPERVISOR = (sys.executable, "-P", "-m", __package__)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    root: Path  # where folders of attempts are
+    gpus: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    place: str = field(default_factory=lambda: f"{NAME}:{socket.gethostname()}")
+    secrets: Path | None = None  # files by name/key, readable by their owner only
+    passing: Path | None = None  # secrets of submitters, in memory where there is such a file system
+    controller: Mapping[str, object] = field(default_factory=dict)  # how a supervisor wakes one
+    pin: bool = True
+    log_bytes: int = 64 << 20
+    logs_kept: int = 3
+
+
+def connect(config: Config) -> Local:
+    return Local(config)
+
+
+@dataclass(slots=True)
+class Local:
+    config: Config
+    name: str = NAME
+    _started: list[subprocess.Popen[bytes]] = field(default_factory=list)  # by us, to be waited for when they end
+
+    @property
+    def place(self) -> str:
+        return self.config.place
+
+    def folder(self, id: str, number: int) -> Path:
+        return self.config.root / id / str(number)
+
+    def close(self) -> None:
+        """Supervisors live on without us; those that ended are waited for, so that they do not stay as zombies."""
+        self._started = [one for one in self._started if one.poll() is None]
+
+    # Looking
+
+    def look(self, jobs: Sequence[Job], now: float) -> Seen:
+        self._started = [one for one in self._started if one.poll() is None]
+        attempts = {(job.id, len(job.attempts)): self._sight(job.id, len(job.attempts), now) for job in jobs}
+        for job in jobs:
+            if not job.attempts[-1].cpus and not job.attempts[-1].devices:
+                key = (job.id, len(job.attempts))
+                attempts[key] = replace(attempts[key], holds=_ordered(self.folder(*key)))
+        goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
+        return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
+
+    def _sight(self, id: str, number: int, now: float) -> Sight:
+        at = self.folder(id, number)
+        state = folder.read(at, folder.STATE)
+        lives = state is not None and processes.lives(state.get("pid"), state.get("identity"))
+        ended = folder.read(at, folder.ENDED)  # a supervisor writes it before it goes, so it is read after that
+        notice, begun = _notice(at), folder.number(state, "begun") if state else None
+        told = _progress(at)  # last: an end is told with the step that it had reached
+        if ended is not None:
+            return replace(_ended(ended, begun, at, notice), **told)
+        if state is None:
+            return Sight(State.PENDING if _starting(at, now) else State.ABSENT)
+        if lives:
+            by, why = notice
+            why = why if by is not None else _unanswered(at)
+            return Sight(State.RUNNING, reason=why, since=begun, handle=str(at), leave_by=by, **told)
+        left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
+        if left:
+            processes.end(left)
+            why = "its supervisor is gone; what is left of it is being ended"
+            return Sight(State.RUNNING, reason=why, since=begun, **told)
+        return Sight(State.LOST, reason="its supervisor was ended", since=begun, handle=str(at), **told)
+
+    def processes_of(self, id: str, number: int) -> list[psutil.Process]:
+        state = folder.read(self.folder(id, number), folder.STATE) or {}
+        return processes.marked(_mark(id, number, self.config.root), _sessions(state))
+
+    def supervisor_of(self, id: str, number: int) -> int | None:
+        state = folder.read(self.folder(id, number), folder.STATE) or {}
+        return state["pid"] if processes.lives(state.get("pid"), state.get("identity")) else None
+
+    # Doing
+
+    def do(self, order: Order) -> None:
+        match order:
+            case Start(job):
+                self._start(job)
+            case Leave(job, by, reason):
+                self._leave(job, by, reason)
+            case End(job):
+                self._end(job)
+            case Clear(handle, goes_on):
+                if not goes_on:
+                    self._clear(Path(handle))
+
+    def _start(self, job: Job) -> None:
+        number, attempt = len(job.attempts), job.attempts[-1]
+        at = self.folder(job.id, number)
+        if (at / folder.STATE).exists() or (at / folder.ENDED).exists() or folder.locked(at / folder.LOCK):
+            return
+        if any(int(one.name) > number for one in at.parent.glob("[0-9]*") if one.name.isdecimal()):
+            return  # a newer attempt was ordered: this one has no say any more
+        spec = job.spec
+        hidden = self._secrets(job)
+        env = {**spec.env, "CHIPWISE_JOB": job.id, "CHIPWISE_ATTEMPT": str(number)}
+        env["CHIPWISE_CHECKPOINTS"] = spec.checkpoints or str(self.config.root / job.id / "checkpoints")
+        if spec.interruptions_per_hour is not None:
+            env["CHIPWISE_INTERRUPTIONS_PER_HOUR"] = f"{spec.interruptions_per_hour:g}"
+        order = {
+            "command": list(spec.command),
+            "env": env,
+            "folder": spec.folder,
+            "processes": spec.needs.processes_on(len(attempt.devices)),
+            "ranked": spec.needs.processes > 1,
+            "gpus": list(attempt.devices),
+            "gpu_machine": bool(self.config.gpus),
+            "cpus": list(attempt.cpus),
+            "pin": self.config.pin and len(attempt.cpus) < len(self.config.cpus),
+            "grace_s": spec.grace_s,
+            "produces": list(hand_off.by_engine(spec)),
+            "health": spec.health,
+            "secrets": sorted(hidden),
+            "mark": _mark(job.id, number, self.config.root),
+            "log_bytes": self.config.log_bytes,
+            "logs_kept": self.config.logs_kept,
+            "root": str(self.config.root),
+            "controller": {**self.config.controller, "hidden": sorted(hidden)},
+        }
+        try:
+            at.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.write(at, folder.ORDER, order)
+            self._supervise(at, hidden)
+        except OSError as error:
+            raise TryLater(f"The supervisor of {job.id} could not be started: {error}.") from error
+
+    def _supervise(self, at: Path, hidden: Mapping[str, str]) -> None:
+        """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
+        own = os.open(at / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            started = subprocess.Popen(
+                [*SUPERVISOR, str(at)],
+                env={**os.environ, **hidden},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=own,
+                start_new_session=True,
+            )
+        finally:
+            os.close(own)
+        self._started = [one for one in (*self._started, started) if one.poll() is None]
+
+    def _secrets(self, job: Job) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for setting, kept in job.spec.secrets.items():
+            value = self._secret(job.id, setting, kept)
+            if value is None:
+                where = f"{self.config.secrets}/{kept}" if self.config.secrets and kept else f"your environment as {setting}"
+                raise NotFound(
+                    f"The secret for {setting} is not there.", remedy=f"Put it into {where}, and `chipwise retry {job.id}`."
+                )
+            found[setting] = value
+        return found
+
+    def _secret(self, id: str, setting: str, kept: str) -> str | None:
+        passed = self.config.passing / id / setting if self.config.passing else None
+        within = not Path(kept).is_absolute() and ".." not in Path(kept).parts  # others may write to the record, too
+        stored = self.config.secrets / kept if self.config.secrets and kept and within else None
+        for path in filter(None, (passed, stored)):
+            with suppress(OSError, UnicodeDecodeError):
+                return path.read_text().rstrip("\n")
+        return os.environ.get(setting)
+
+    def _leave(self, job: Job, by: float, reason: str) -> None:
+        at = self.folder(job.id, len(job.attempts))
+        if (at / folder.ENDED).exists() or not (at / folder.STATE).exists():
+            return
+        if not (at / folder.LEAVE).exists():
+            folder.write(at, folder.LEAVE, {"by": by, "reason": reason})
+        self._signal(at, signal.SIGTERM)
+
+    def _end(self, job: Job) -> None:
+        """Asks the supervisor to end all now; if it does not listen, without it."""
+        at = self.folder(job.id, len(job.attempts))
+        if (at / folder.ENDED).exists() or self._never(at):
+            return
+        wish = folder.read(at, folder.LEAVE)
+        if wish is None or folder.number(wish, "by") != 0.0:
+            folder.write(at, folder.LEAVE, {"by": 0.0, "reason": "ended"})
+            self._signal(at, signal.SIGTERM)
+            return
+        state = folder.read(at, folder.STATE) or {}
+        if (
+            processes.lives(state.get("pid"), state.get("identity"))
+            and abs(_now(at) - (at / folder.LEAVE).stat().st_mtime) > 10
+        ):
+            self._signal(at, signal.SIGKILL)
+
+    def _never(self, at: Path) -> bool:
+        """One that has not begun never will: whoever holds the lock finds that it is over."""
+        at.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = folder.lock(at / folder.LOCK)
+        if lock is None:
+            return False
+        try:
+            if (at / folder.STATE).exists():
+                return False
+            folder.write(at, folder.ENDED, {"code": None, "reason": "ended before it began", "at": time.time()})
+            return True
+        finally:
+            os.close(lock)
+
+    def _signal(self, at: Path, number: int) -> None:
+        state = folder.read(at, folder.STATE) or {}
+        if processes.lives(state.get("pid"), state.get("identity")):
+            with suppress(OSError):
+                os.kill(state["pid"], number)
+
+    def _clear(self, at: Path) -> None:
+        """What must not stay: secrets that were passed on. Logs and results stay until `chipwise forget`."""
+        if self.config.passing is not None and at.parent.parent == self.config.root:
+            with suppress(OSError):
+                shutil.rmtree(self.config.passing / at.parent.name)
+
+
+def _starting(at: Path, now: float) -> bool:
+    """It was ordered, and its supervisor has the lock or will have it in a moment."""
+    if folder.locked(at / folder.LOCK):
+        return True
+    try:
+        return abs(now - (at / folder.ORDER).stat().st_mtime) < STARTS_WITHIN_S  # a clock that was set back makes no wait
+    except OSError:
+        return False
+
+
+def _ordered(at: Path) -> Room:
+    """The devices that its supervisor was told to use."""
+    order = folder.read(at, folder.ORDER) or {}
+    gpus, cpus = (tuple(one for one in order.get(name) or () if isinstance(one, int)) for name in ("gpus", "cpus"))
+    return Room(gpus, cpus)
+
+
+def _progress(at: Path) -> dict[str, Any]:
+    """As the fields of a sight."""
+    told = folder.read(at, folder.PROGRESS) or {}
+    step, saved = (folder.whole(told, name) for name in ("step", "saved_step"))
+    return {"step": step, "saved": saved, "rate": folder.number(told, "steady")}
+
+
+def _notice(at: Path) -> tuple[float | None, str]:
+    """Until when it must leave, and why, where the machine and not the controller wants that."""
+    wish = folder.read(at, folder.LEAVE)
+    if wish is None or not wish.get("notice"):
+        return None, ""
+    return folder.number(wish, "by") or 0.0, folder.words(wish, "reason")
+
+
+def _unanswered(at: Path) -> str:
+    """What a service that runs still lacks; empty: it answered its check, or has none."""
+    found = folder.read(at, folder.HEALTH)
+    if found is None or folder.number(found, "answered") is not None:
+        return ""
+    told = ": ".join(filter(None, (folder.words(found, "url"), folder.words(found, "instead"))))
+    return f"{UNANSWERED} ({told[:300]})" if told else UNANSWERED
+
+
+def _ended(ended: Mapping[str, Any], begun: float | None, at: Path, notice: tuple[float | None, str]) -> Sight:
+    code, (by, why) = folder.whole(ended, "code"), notice
+    state = State.LOST if code is None else State.EXITED
+    reason = folder.words(ended, "reason") or (why if code != 0 else "")
+    return Sight(state, code, reason, begun, folder.number(ended, "at"), handle=str(at), leave_by=by)
+
+
+def _sessions(state: Mapping[str, Any]) -> list[int]:
+    held = state.get("sessions")
+    return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
+
+
+def _now(at: Path) -> float:
+    """By the clock of the file system, which wrote the other time."""
+    probe = at / ".now"
+    probe.touch()
+    return probe.stat().st_mtime
+
+
+def _mark(id: str, number: int, root: Path) -> str:
+    return f"{root}/{id}/{number}"

@@ -1,0 +1,55 @@
+"""The folder of one attempt: what it is ordered to do, and what it says of itself. Every file is whole or not there.
+
+order.json     what to run; written by the engine before the supervisor starts
+lock           held (flock) while the supervisor or a process of the job lives
+state.json     written once, before the first process starts: the attempt has begun, and never begins again
+leave.json     somebody wants it to save and go: until when, and why
+notice.json    the same, for the program itself to read
+health.json    whether a service has answered its check, and what comes instead
+progress.json  how far it is, as its program tells
+ended.json     written last, when nothing of it runs any more
+log, log.1 ... what it printed, the newest in `log`
+
+Beside the folders of all jobs is going.json while the machine itself goes away: until when, and why.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chipwise.adapters.state_files import lock as lock
+from chipwise.adapters.state_files import locked as locked
+from chipwise.adapters.state_files import number as number
+from chipwise.adapters.state_files import read as read
+from chipwise.adapters.state_files import sync as sync
+from chipwise.adapters.state_files import whole as whole
+from chipwise.adapters.state_files import words as words
+from chipwise.adapters.state_files import write as write
+
+from .processes import identity
+
+GOING = "going.json"
+GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
+ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
+    "order.json",
+    "lock",
+    "state.json",
+    "leave.json",
+    "notice.json",
+    "health.json",
+    "progress.json",
+    "ended.json",
+    "log",
+)
+
+
+def going(root: str, by: float, reason: str) -> None:
+    """The machine goes away. It is the same machine until it starts anew."""
+    if root:
+        write(Path(root), GOING, {"by": by, "reason": reason, "boot": identity(1)})
+
+
+def goes(root: Path, now: float) -> bool:
+    """Whether the machine was told to go and is not a new one since."""
+    found = read(root, GOING)
+    return found is not None and found.get("boot") == identity(1) and now < (number(found, "by") or 0.0) + GOES_WITHIN_S

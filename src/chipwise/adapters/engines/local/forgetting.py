@@ -1,0 +1,74 @@
+"""Removes what a job that is over left on this disk: logs, checkpoints, orders.
+
+Of each attempt two small files stay: that it began, and that it ended. An order to start it that comes late would otherwise
+find nothing, and start it once more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from . import folder
+
+STAYS = frozenset({folder.STATE, folder.ENDED})
+
+
+CHECKPOINTS = "checkpoints"
+
+
+def forget(root: Path, id: str, *, checkpoints: bool = True, dry_run: bool = False) -> int | None:
+    """The bytes that were removed, or would be in a dry run; None: something of it still runs, and nothing was touched.
+    Without `checkpoints` those stay."""
+    home = root / id
+    leads_out = id in ("", ".", "..") or os.sep in id  # ids come from a record that others may write to
+    if leads_out or home.is_symlink() or not home.is_dir():
+        return 0
+    attempts = [one for one in home.iterdir() if one.name.isdecimal() and one.is_dir() and not one.is_symlink()]
+    held: list[int] = []
+    try:
+        for at in attempts:  # held meanwhile: no supervisor begins beside us
+            if dry_run:
+                if folder.locked(at / folder.LOCK):
+                    return None
+                continue
+            lock = folder.lock(at / folder.LOCK)
+            if lock is None:
+                return None
+            held.append(lock)
+        others = [one for one in home.iterdir() if one not in attempts and (checkpoints or one.name != CHECKPOINTS)]
+        inside = [one for at in attempts for one in at.iterdir() if one.name not in STAYS]
+        return sum(map(size_of if dry_run else _remove, [*others, *inside]))
+    finally:
+        for lock in held:
+            os.close(lock)
+
+
+def checkpoints_of(root: Path, id: str) -> int:
+    """The bytes of those that are here."""
+    leads_out = id in ("", ".", "..") or os.sep in id
+    return 0 if leads_out else size_of(root / id / CHECKPOINTS)
+
+
+def _remove(path: Path) -> int:
+    size = size_of(path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    return size
+
+
+def size_of(path: Path) -> int:
+    """Links count as themselves."""
+    total = 0
+    with suppress(OSError):
+        total += path.lstat().st_size if not path.is_dir() or path.is_symlink() else 0
+    if path.is_dir() and not path.is_symlink():
+        for at, _, names in os.walk(path):
+            for name in names:
+                with suppress(OSError):
+                    total += os.lstat(os.path.join(at, name)).st_size
+    return total

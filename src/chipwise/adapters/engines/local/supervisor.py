@@ -1,0 +1,296 @@
+"""Starts the processes of one attempt, keeps what they print, passes on the wish to leave, and says how it ended.
+
+It is started detached, and lives until the attempt is over. It decides nothing but this: when one process of several fails the
+others are ended, and when the time to leave is over all are.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from chipwise.adapters.environment import of_supervisor
+from chipwise.adapters.notices.watching import Watch
+from chipwise.adapters.waking import Waker
+from chipwise.run import hand_off
+
+from . import folder, processes
+from .health import EVERY_S, Health
+from .logfile import Lines, LogFile
+
+GRACE_S = 30.0
+TICK_S = 0.5
+TRIES_AGAIN_S = 5.0  # to say how it ended, while that cannot be written
+DRAIN_S = 0.5  # for output that is still on its way when all processes have ended
+NOT_FOUND, NOT_ALLOWED, SICK = 127, 126, 70
+
+
+class Supervisor:
+    def __init__(self, at: Path, order: dict[str, Any], lock: int) -> None:
+        self.at, self.order, self.lock = at, order, lock
+        values = [os.environ[name] for name in order.get("secrets", ()) if name in os.environ]
+        self.log = LogFile(at / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), values)
+        self.children: list[subprocess.Popen[bytes]] = []
+        self.codes: dict[int, int] = {}  # by rank
+        self.verdict: int | None = None  # ours, which stands above what the processes say
+        self.reason = ""
+        self.leave_by: float | None = None
+        self.asked = False  # to leave
+        self.noticed = False  # by the cloud that the machine goes away
+        self.choose = selectors.DefaultSelector()
+        self.health = Health(order.get("health") or "", float(order.get("health_every_s", EVERY_S)))
+        self.told_health: dict[str, object] = {}
+        self.waker = Waker(order.get("controller") or {})
+        self.notices = Watch()
+
+    def run(self) -> int:
+        self._signals()
+        processes.adopt()
+        own: dict[str, object] = {"pid": os.getpid(), "identity": processes.identity(os.getpid()), "begun": time.time()}
+        folder.write(self.at, folder.STATE, own)
+        if self._start():
+            with suppress(OSError):  # a full disk must not end what has begun; the sessions only help to find it
+                folder.write(self.at, folder.STATE, {**own, "sessions": [child.pid for child in self.children]})
+            while len(self.codes) < len(self.children):
+                self._turn()
+            self._drain()
+        code = self._code()
+        self._sweep()
+        if code == 0 and (missing := self._missing()):
+            code, self.reason = hand_off.CODE, hand_off.told(missing)
+        self.log.close()
+        self._say({"code": code, "reason": self.reason, "at": time.time()})
+        if self.noticed and os.environ.get("CHIPWISE_ACKNOWLEDGE") == "yes" and self._last_here():
+            self.notices.acknowledge()
+        self.waker.wake()
+        return 0
+
+    def _say(self, ended: dict[str, object]) -> None:
+        """Until it is written: work that is done, and of which nobody knows, would be done once more. While the disk is full
+        the attempt counts as under way, and only the end of this process ends the waiting."""
+        pause_s = 0.1
+        while self.at.is_dir():
+            try:
+                folder.write(self.at, folder.ENDED, ended)
+                return
+            except OSError:
+                time.sleep(pause_s)
+                pause_s = min(2.0 * pause_s, TRIES_AGAIN_S)
+
+    # Starting
+
+    def _start(self) -> bool:
+        count = int(self.order.get("processes", 1))
+        devices, port = self.order.get("gpus", []), _free_port() if self._ranked(count) else 0
+        for rank in range(count):
+            env = self._env(rank, count, devices, port)
+            try:
+                child = processes.started(self.order["command"], env, self.order.get("folder", ""), self._cpus(), [self.lock])
+            except OSError as error:
+                self._cannot(error)
+                self._end_all()
+                for other in self.children:
+                    other.wait()
+                return False
+            self.children.append(child)
+            assert child.stdout is not None
+            os.set_blocking(child.stdout.fileno(), False)
+            prefix = f"[{rank}] ".encode() if count > 1 else b""
+            self.choose.register(child.stdout, selectors.EVENT_READ, Lines(self.log, prefix))
+        self.health.begin()
+        self.notices.begin()
+        return True
+
+    def _cpus(self) -> list[int]:
+        return [int(one) for one in self.order.get("cpus", [])] if self.order.get("pin", False) else []
+
+    def _env(self, rank: int, count: int, devices: list[int], port: int) -> dict[str, str]:
+        """What was asked for, on what the system needs to work; and what the program may want to know."""
+        grace = {"CHIPWISE_GRACE_SECONDS": f"{float(self.order.get('grace_s', GRACE_S)):g}"}
+        env = {**of_supervisor(os.environ, tuple(self.order.get("secrets", ()))), **grace, **self.order.get("env", {})}
+        env |= {processes.MARK: self.order["mark"], "CHIPWISE_RUN_DIR": str(self.at)}
+        each = max(len(devices) // count, 1)
+        own = devices[rank * each : (rank + 1) * each] if count > 1 and len(devices) >= count else devices
+        if self.order.get("gpu_machine", False):
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+        if own and count > 1:
+            env["CHIPWISE_GPUS"] = ",".join(map(str, own))
+        if "OMP_NUM_THREADS" not in env and self.order.get("cpus"):
+            env["OMP_NUM_THREADS"] = str(max(len(self.order["cpus"]) // count, 1))
+        if self._ranked(count):
+            env |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
+            env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        return env
+
+    def _ranked(self, count: int) -> bool:
+        """One of several that has only one process left is told so too: its program asks."""
+        return count > 1 or bool(self.order.get("ranked", False))
+
+    def _cannot(self, error: OSError) -> None:
+        program, where = self.order["command"][0], self.order.get("folder", "")
+        if where and not Path(where).is_dir():
+            self.verdict, self.reason = NOT_ALLOWED, f"the folder {where} is not there"
+        elif isinstance(error, FileNotFoundError):
+            self.verdict, self.reason = NOT_FOUND, f"the command {program!r} was not found"
+        else:
+            self.verdict, self.reason = NOT_ALLOWED, f"the command {program!r} cannot be started: {error.strerror}"
+        self.log.write(f"{self.reason}\n".encode())
+
+    # Watching
+
+    def _turn(self) -> None:
+        for key, _ in self.choose.select(TICK_S):
+            self._take(key)
+        for rank, child in enumerate(self.children):
+            if rank not in self.codes and (code := child.poll()) is not None:
+                self.codes[rank] = code if code >= 0 else 128 - code
+                if code != 0 and not self.asked and len(self.children) > 1:
+                    self.reason = self.reason or f"process {rank} of {len(self.children)} ended with {self.codes[rank]}"
+                    self._ask(time.time() + float(self.order.get("grace_s", GRACE_S)))
+        self._reap()
+        self.waker.turn()
+        self._notice()
+        wish = folder.read(self.at, folder.LEAVE)
+        if wish is not None and (self.leave_by is None or (folder.number(wish, "by") or 0.0) < self.leave_by):
+            self._leave(wish)
+        if self.leave_by is not None and time.time() >= self.leave_by:
+            self._end_all()
+        if not self.asked and (sick := self.health.trouble()):
+            self.reason, self.verdict = sick, SICK
+            self._ask(time.time() + float(self.order.get("grace_s", GRACE_S)))
+        self._tell_health()
+
+    def _tell_health(self) -> None:
+        """A service that runs and does not serve yet looks like one that does, to all but us."""
+        if (told := self.health.standing()) != self.told_health:
+            with suppress(OSError):  # a full disk: the next turn tries again
+                folder.write(self.at, folder.HEALTH, told)
+                self.told_health = told
+
+    def _take(self, key: selectors.SelectorKey) -> None:
+        try:
+            chunk = os.read(key.fd, 1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if chunk:
+            key.data.take(chunk)
+        else:
+            key.data.finish()
+            self.choose.unregister(key.fileobj)
+
+    def _drain(self) -> None:
+        """A process that they left behind may hold the pipe open for ever."""
+        until = time.monotonic() + DRAIN_S
+        while self.choose.get_map() and time.monotonic() < until:
+            ready = self.choose.select(0.05)
+            if not ready:
+                break
+            for key, _ in ready:
+                self._take(key)
+        for key in list(self.choose.get_map().values()):
+            key.data.finish()
+
+    def _reap(self) -> None:
+        """Orphans that came to us."""
+        known = {child.pid for child in self.children}
+        with suppress(ChildProcessError, OSError):
+            for pid in [one.pid for one in processes.children()]:
+                if pid not in known:
+                    os.waitpid(pid, os.WNOHANG)
+
+    # Leaving and ending
+
+    def _signals(self) -> None:
+        def woken(number: int, frame: object) -> None:
+            """A turn looks at `leave.json`; the signal only ends the waiting. Without the file it is the system's own wish."""
+            if folder.read(self.at, folder.LEAVE) is None:
+                by = time.time() + float(self.order.get("grace_s", GRACE_S))
+                with suppress(OSError):
+                    why = f"the supervisor got signal {number}"
+                    folder.write(self.at, folder.LEAVE, {"by": by, "reason": why, "notice": True})
+
+        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(one, woken)
+
+    def _notice(self) -> None:
+        """What the cloud says of this machine becomes a wish like any other, and the engine starts nothing more here."""
+        notice = None if self.noticed else self.notices.due(float(self.order.get("grace_s", GRACE_S)))
+        if notice is None:
+            return
+        self.noticed = True
+        with suppress(OSError):
+            folder.going(self.order.get("root", ""), notice.by, notice.reason)
+            wish = folder.read(self.at, folder.LEAVE)
+            own = wish is None and self.asked  # it leaves already, for a trouble of its own
+            if not own and (wish is None or (folder.number(wish, "by") or 0.0) > notice.by):
+                folder.write(self.at, folder.LEAVE, {"by": notice.by, "reason": notice.reason, "notice": True})
+
+    def _last_here(self) -> bool:
+        """Whether no other attempt runs on this machine, as far as this engine knows."""
+        root = self.order.get("root", "")
+        locks = Path(root).glob("*/*/lock") if root else ()
+        return not any(folder.locked(one) for one in locks if one.parent != self.at)
+
+    def _leave(self, wish: dict[str, Any]) -> None:
+        told = folder.number(wish, "by")
+        by = time.time() + GRACE_S if told is None else told
+        with suppress(OSError):
+            folder.write(self.at, folder.NOTICE, {"until": by, "reason": str(wish.get("reason", ""))})
+        self._ask(by)
+
+    def _ask(self, by: float) -> None:
+        self.asked, self.leave_by = True, by
+        for child in self.children:
+            if child.poll() is None:
+                with suppress(OSError):
+                    os.killpg(child.pid, signal.SIGTERM)
+
+    def _end_all(self) -> None:
+        for child in self.children:
+            with suppress(OSError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+    def _sweep(self) -> None:
+        """Whatever is left of it: processes that went into the background, or changed their group."""
+        for _ in range(50):
+            left = processes.marked(self.order["mark"], [child.pid for child in self.children])
+            if not left:
+                return
+            processes.end(left)
+            self._reap()
+            time.sleep(0.05)
+
+    # Ending well or not
+
+    def _code(self) -> int:
+        if self.verdict is not None:
+            return self.verdict
+        bad = [code for _, code in sorted(self.codes.items()) if code not in (0, 128 + signal.SIGTERM)]
+        return bad[0] if bad else max(self.codes.values(), default=0)
+
+    def _missing(self) -> str:
+        for name in self.order.get("produces", ()):
+            path = Path(self.order.get("folder") or ".") / name
+            try:
+                if not path.exists():
+                    return f"{name} is not there"
+                if (path.is_file() and not path.stat().st_size) or (path.is_dir() and not any(path.iterdir())):
+                    return f"{name} is empty"
+            except (OSError, ValueError) as error:  # a name that no file can have, or a folder that may not be read
+                return f"{name[:200]} cannot be looked at: {getattr(error, 'strerror', None) or error}"
+        return ""
+
+
+def _free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])

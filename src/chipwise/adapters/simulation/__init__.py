@@ -1,1 +1,0 @@
-"""A world that is played: what the `simulated` engine is made of."""

@@ -1,0 +1,113 @@
+"""Small files of state that several processes share: each is whole or not there, and a lock lives as long as its holder.
+
+What is read may have been written by anybody: a field is taken only where it holds what it should.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write into its own folder
+
+
+def read(folder: Path, name: str) -> dict[str, Any] | None:
+    """None: it is not there, or no longer what we wrote. Numbers in it are finite, since a record takes no others."""
+    try:
+        found = json.loads(_text(folder / name), parse_float=_finite, parse_constant=_finite)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _text(path: Path) -> str:
+    """Of a file and of nothing else: reading a pipe that a program put there would wait for ever."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(handle, encoding="utf-8") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError(f"{path} is no file")
+        return file.read(MOST_BYTES)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number to reckon with")
+    return value
+
+
+def number(found: Mapping[str, Any], name: str) -> float | None:
+    """A field that holds one; whoever writes into the folder may have put anything there."""
+    held = found.get(name)
+    if isinstance(held, bool) or not isinstance(held, int | float):
+        return None
+    try:
+        return float(held)
+    except OverflowError:
+        return None
+
+
+def whole(found: Mapping[str, Any], name: str) -> int | None:
+    """A field that holds a count or a code, within what a database takes."""
+    held = found.get(name)
+    return held if isinstance(held, int) and not isinstance(held, bool) and abs(held) < 2**63 else None
+
+
+def words(found: Mapping[str, Any], name: str) -> str:
+    """A field that holds some, as a record takes them."""
+    held = found.get(name)
+    return held[:2000].encode(errors="replace").decode().replace("\0", "") if isinstance(held, str) else ""
+
+
+def write(folder: Path, name: str, content: Mapping[str, object]) -> None:
+    """Whole, and on the disk when this returns."""
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, folder / name)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync(folder)
+
+
+def sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def lock(path: Path) -> int | None:
+    """A lock that lives as long as somebody holds the descriptor; None: it is taken."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def locked(path: Path) -> bool:
+    """Whether somebody holds it now."""
+    if not path.exists():
+        return False
+    handle = lock(path)
+    if handle is None:
+        return True
+    os.close(handle)
+    return False

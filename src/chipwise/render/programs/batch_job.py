@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Runs the job of the plan on AWS Batch.
+
+    python batch_job.py              shows the requests; creates nothing
+    python batch_job.py --up         creates compute environment, queue and job definition, and submits the job
+    python batch_job.py --down       ends the job and removes all of it
+
+Machines come when the job is queued and go when it is done: between two runs nothing is paid for.
+Needs boto3 (pip install boto3) and AWS credentials in one of the places where boto3 looks for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+NAME: str = SETTINGS["NAME"]
+MINE: str = SETTINGS["MINE"]
+REGION: str = SETTINGS["REGION"]
+MACHINES: list[str] = SETTINGS["MACHINES"]
+SPOT: bool = SETTINGS["SPOT"]
+STRATEGY: str = SETTINGS["STRATEGY"]
+MOST_VCPUS: int = SETTINGS["MOST_VCPUS"]  # what the plan uses, and no more: a mistake in a submission cannot rent the region
+NODES: int = SETTINGS["NODES"]
+PARTS: int = SETTINGS["PARTS"]
+IMAGE_TYPE: str = SETTINGS["IMAGE_TYPE"]
+IMAGE_PARAMETER: str | None = SETTINGS["IMAGE_PARAMETER"]
+IMAGE: str | None = SETTINGS["IMAGE"]  # without one, --image names it
+EFA_INTERFACES: int = SETTINGS["EFA_INTERFACES"]
+FIRST_CARD: int = SETTINGS["FIRST_CARD"]
+CONTAINER: dict[str, Any] = SETTINGS["CONTAINER"]
+SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
+VOLUMES: list[list[str]] = SETTINGS["VOLUMES"]  # name, path
+KEEPS: str = SETTINGS["KEEPS"]  # what would be lost with a machine
+RETRIES: dict[str, Any] = SETTINGS["RETRIES"]  # a lost machine is nobody's fault; the program's own failure is final
+SECONDS: int | None = SETTINGS["SECONDS"]
+TAGS: dict[str, str] = SETTINGS["TAGS"]
+DISK: dict[str, Any] = SETTINGS["DISK"]
+
+
+COMPUTE, QUEUES = ("compute_environments", "computeEnvironments"), ("job_queues", "jobQueues")  # call, and key of its answer
+SETTLED = ("VALID", "INVALID", None)  # nothing changes any more; what is INVALID can be removed all the same
+
+
+class Failed(Exception):
+    """Told to the user without a traceback."""
+
+
+def code_of(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def tag_list() -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in TAGS.items()]
+
+
+def wait(what: str, done: Callable[[], bool], seconds: int = 600) -> None:
+    for _ in range(seconds // 3):
+        if done():
+            return
+        time.sleep(3)
+    raise Failed(f"{what}: not after {seconds} s.")
+
+
+def template(group: str, subnet: str) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": DISK}],
+        # IMDSv2, and not from within containers: they have the rights of the job's role, not of the machine's.
+        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+        "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list()} for kind in ("instance", "volume")],
+    }
+    if EFA_INTERFACES:
+        card: dict[str, Any] = {"Groups": [group], "SubnetId": subnet, "DeleteOnTermination": True}
+        first = {**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}
+        others = [
+            {**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"}
+            for at in range(FIRST_CARD, FIRST_CARD + EFA_INTERFACES)
+        ]
+        data["NetworkInterfaces"] = [first, *others]
+    return data
+
+
+def container(session: Any, options: argparse.Namespace) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(json.dumps(CONTAINER))
+    made["image"] = options.image
+    if options.job_role:
+        made["jobRoleArn"] = options.job_role
+    if SECRETS:
+        store = session.client("secretsmanager")
+        arns = {name: store.describe_secret(SecretId=name)["ARN"] for _, name, _ in SECRETS}  # where it is, not what it is
+        made["secrets"] = [{"name": setting, "valueFrom": f"{arns[name]}:{key}::"} for setting, name, key in SECRETS]
+        made["executionRoleArn"] = options.execution_role
+    made["mountPoints"] = [{"containerPath": path, "sourceVolume": name} for name, path in VOLUMES]
+    made["volumes"] = [volume(options, name) for name, _ in VOLUMES]
+    return made
+
+
+def volume(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    if options.efs:
+        place = {"fileSystemId": options.efs, "rootDirectory": f"/{NAME}/{name}", "transitEncryption": "ENABLED"}
+        return {"name": name, "efsVolumeConfiguration": place}
+    return {"name": name, "host": {"sourcePath": f"/var/lib/chipwise/{name}"}}
+
+
+def definition(session: Any, options: argparse.Namespace) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"jobDefinitionName": NAME, "retryStrategy": RETRIES, "tags": TAGS, "propagateTags": True}
+    if SECONDS is not None:
+        wanted["timeout"] = {"attemptDurationSeconds": SECONDS}
+    inside = container(session, options)
+    if NODES > 1:
+        inside["instanceType"] = MACHINES[0]
+        nodes = {"numNodes": NODES, "mainNode": 0, "nodeRangeProperties": [{"targetNodes": "0:", "container": inside}]}
+        return {**wanted, "type": "multinode", "nodeProperties": nodes}
+    return {**wanted, "type": "container", "platformCapabilities": ["EC2"], "containerProperties": inside}
+
+
+def compute(options: argparse.Namespace, group: str, subnets: list[str], image: str | None) -> dict[str, Any]:
+    resources: dict[str, Any] = {
+        "type": "SPOT" if SPOT else "EC2",
+        "allocationStrategy": STRATEGY,
+        "minvCpus": 0,
+        "maxvCpus": MOST_VCPUS,
+        "instanceTypes": MACHINES,
+        "subnets": subnets,
+        "securityGroupIds": [group],
+        "instanceRole": options.instance_profile,
+        "tags": TAGS,
+        "launchTemplate": {"launchTemplateName": f"chipwise-{NAME}", "version": "$Latest"},
+        "ec2Configuration": [{"imageType": IMAGE_TYPE, **({"imageIdOverride": image} if image else {})}],
+    }
+    if NODES > 1:
+        resources["placementGroup"] = f"chipwise-{NAME}"
+    made = {"computeEnvironmentName": NAME, "type": "MANAGED", "state": "ENABLED", "computeResources": resources, "tags": TAGS}
+    return {**made, "serviceRole": options.service_role} if options.service_role else made
+
+
+def find_subnets(ec2: Any, given: list[str]) -> list[dict[str, Any]]:
+    if given:
+        return list(ec2.describe_subnets(SubnetIds=given)["Subnets"])
+    if EFA_INTERFACES:
+        raise Failed("Machines with several network interfaces get no public address: give a private subnet with --subnet.")
+    return list(ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"])
+
+
+def create(session: Any, options: argparse.Namespace) -> None:
+    ec2, batch = session.client("ec2"), session.client("batch")
+    image = session.client("ssm").get_parameter(Name=IMAGE_PARAMETER)["Parameter"]["Value"] if IMAGE_PARAMETER else None
+    found = find_subnets(ec2, options.subnet)
+    if not found:
+        raise Failed(f"There is no default VPC in {REGION}: give --subnet.")
+    subnets = [one["SubnetId"] for one in found]
+    subnets = subnets[:1] if NODES > 1 else subnets  # machines that talk to each other stand in one zone
+    name = f"chipwise-{NAME}"
+    made = ec2.create_security_group(
+        GroupName=name,
+        Description="Machines of one chipwise deployment",
+        VpcId=found[0]["VpcId"],
+        TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list()}],
+    )
+    group = made["GroupId"]
+    if NODES > 1:  # EFA needs both directions by name, even where everything may go out
+        among = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
+        ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=among)
+        ec2.authorize_security_group_egress(GroupId=group, IpPermissions=among)
+        ec2.create_placement_group(GroupName=name, Strategy="cluster")
+    ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=template(group, subnets[0]))
+    batch.create_compute_environment(**compute(options, group, subnets, image))
+    wait("compute environment", lambda: valid(batch, *COMPUTE))
+    order = [{"order": 1, "computeEnvironment": NAME}]
+    batch.create_job_queue(jobQueueName=NAME, state="ENABLED", priority=1, computeEnvironmentOrder=order, tags=TAGS)
+    batch.register_job_definition(**definition(session, options))
+
+
+def found_of(batch: Any, call: str, key: str) -> dict[str, Any]:
+    found = getattr(batch, f"describe_{call}")(**{key: [NAME]})[key]
+    return dict(found[0]) if found else {"status": "DELETED"}
+
+
+def status_of(batch: Any, call: str, key: str) -> str | None:
+    """None: it is not there."""
+    status = str(found_of(batch, call, key).get("status", "VALID"))
+    return None if status == "DELETED" else status
+
+
+def valid(batch: Any, call: str, key: str) -> bool:
+    """Fails where waiting is of no use."""
+    found = found_of(batch, call, key)
+    if found.get("status") == "INVALID":
+        raise Failed(f"{call.replace('_', ' ')}: {found.get('statusReason')}. Remove it with --down.")
+    return bool(found.get("status", "VALID") == "VALID")
+
+
+def submit(batch: Any) -> None:
+    wanted: dict[str, Any] = {"jobName": NAME, "jobQueue": NAME, "jobDefinition": NAME, "tags": TAGS, "propagateTags": True}
+    if PARTS > 1:
+        wanted["arrayProperties"] = {"size": PARTS}
+    print(f"submitted {batch.submit_job(**wanted)['jobId']}")
+
+
+def up(session: Any, options: argparse.Namespace) -> None:
+    if options.image is None:
+        raise Failed(
+            "Push the image to a registry, and give its full name with --image; see the notes on IMAGE in batch_job.json."
+        )
+    if KEEPS and not options.efs and not options.loses_work:
+        raise Failed(f"{KEEPS} would be lost with the machine: give --efs fs-..., or accept it with --loses-work.")
+    if SECRETS and not options.execution_role:
+        raise Failed("Secrets are handed over by the execution role: give --execution-role.")
+    if not options.up:
+        shown = compute(options, "sg-made-by-up", options.subnet or ["subnet-of-the-default-vpc"], None)
+        print(json.dumps({"compute environment": shown, "container": CONTAINER, "parts": PARTS, "nodes": NODES}, indent=2))
+        print("Nothing was created. Start it with --up.")
+        return
+    batch = session.client("batch")
+    if status_of(batch, *QUEUES) is None:
+        try:
+            create(session, options)
+        except BaseException:  # Ctrl-C too
+            print("did not succeed: removing what was created", file=sys.stderr)
+            down(session)
+            raise
+    wait("queue", lambda: valid(batch, *QUEUES))
+    submit(batch)
+
+
+def down(session: Any) -> None:
+    ec2, batch = session.client("ec2"), session.client("batch")
+    there = status_of(batch, *QUEUES) or status_of(batch, *COMPUTE)
+    # Batch refuses to remove what is being changed: each waits until the change before it has come to rest.
+    if status_of(batch, *QUEUES) not in ("DELETING", None):
+        wait("the queue", lambda: status_of(batch, *QUEUES) in SETTLED)
+        batch.update_job_queue(jobQueue=NAME, state="DISABLED")
+        for status in ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING"):
+            for page in batch.get_paginator("list_jobs").paginate(jobQueue=NAME, jobStatus=status):
+                for one in page["jobSummaryList"]:
+                    batch.terminate_job(jobId=one["jobId"], reason="ended by batch_job.py --down")
+        wait("disabling the queue", lambda: status_of(batch, *QUEUES) in SETTLED)
+        batch.delete_job_queue(jobQueue=NAME)
+    wait("removing the queue", lambda: status_of(batch, *QUEUES) is None, 1800)
+    if status_of(batch, *COMPUTE) not in ("DELETING", None):
+        wait("the compute environment", lambda: status_of(batch, *COMPUTE) in SETTLED)
+        batch.update_compute_environment(computeEnvironment=NAME, state="DISABLED")
+        wait("disabling the compute environment", lambda: status_of(batch, *COMPUTE) in SETTLED)
+        batch.delete_compute_environment(computeEnvironment=NAME)
+    wait("removing the machines", lambda: status_of(batch, *COMPUTE) is None, 1800)
+    print(f"removed queue and compute environment {NAME}" if there else "nothing of it was there")
+    for one in batch.describe_job_definitions(jobDefinitionName=NAME, status="ACTIVE")["jobDefinitions"]:
+        batch.deregister_job_definition(jobDefinition=one["jobDefinitionArn"])
+    name = f"chipwise-{NAME}"
+    removals: list[tuple[Callable[..., Any], dict[str, str]]] = [(ec2.delete_launch_template, {"LaunchTemplateName": name})]
+    wanted = [{"Name": f"tag:{MINE}", "Values": [NAME]}, {"Name": "group-name", "Values": [name]}]
+    groups = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
+    removals += [(ec2.delete_security_group, {"GroupId": one["GroupId"]}) for one in groups]
+    if NODES > 1:
+        removals.append((ec2.delete_placement_group, {"GroupName": name}))
+    for remove, what in removals:
+        try:
+            remove(**what)
+        except ClientError as error:
+            if not code_of(error).endswith(("NotFoundException", ".NotFound", ".Unknown")):
+                raise
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--up", action="store_true", help="create what is missing, and submit the job")
+    what.add_argument("--down", action="store_true", help="end the job and remove everything")
+    parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
+    parser.add_argument("--subnet", action="append", default=[], help="may be given several times, one for each zone")
+    parser.add_argument("--instance-profile", default="ecsInstanceRole", help="of the machines")
+    parser.add_argument("--service-role", metavar="ARN", help="of Batch; left out, the account's service-linked role")
+    parser.add_argument("--job-role", metavar="ARN", help="what the program may do")
+    parser.add_argument("--execution-role", metavar="ARN", help="may read the secrets")
+    parser.add_argument("--efs", metavar="fs-ID", help="file system for data and checkpoints")
+    parser.add_argument("--loses-work", action="store_true", help="start without --efs")
+    options = parser.parse_args()
+    session = boto3.Session(region_name=REGION)
+    try:
+        if options.down:
+            down(session)
+        else:
+            up(session, options)
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ClientError, BotoCoreError) as error:  # no credentials and no network too
+        print(f"AWS: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+#!/bin/sh
+# shellcheck disable=SC2329 # a trap calls stop
+# The shards of one replica, one after the other; see the module of the same name. No quote is single: it stands between two.
+# Words: folder of the requests, folder of the answers, how many shards to cut where a single replica finds them whole, command.
+set -u
+from=$1 to=$2 cut=$3 digits=5 tries=3 part=${PART:-0} parts=${PARTS:-1} now="" failed=0 status=0
+shift 3
+stop() { # told to end: pass it on, and leave nothing half-done
+  trap "" TERM INT
+  if [ -n "${!:-}" ]; then kill "$!" 2> /dev/null; fi
+  wait
+  rm -rf "$now"
+  exit 143
+}
+trap stop TERM INT
+answer() { # answers get their name when they are whole, counted, and on the disk
+  now=$(mktemp -d "$to/.now-$part-XXXXXX") || return 1
+  "$@" --input-file "$requests" --output-file "$now/$name" &
+  wait "$!" || return "$?"
+  asked=$(grep -c "[^[:space:]]" "$requests") told=$(grep -c "[^[:space:]]" "$now/$name")
+  if [ "$asked" != "$told" ]; then
+    echo "$requests: $told answers to $asked requests" >&2
+    return 1
+  fi
+  sync "$now/$name" && mv "$now/$name" "$to/$name"
+}
+mkdir -p "$to" || exit 1
+rm -rf "$to/.now-$part-"* # of a run that was lost
+if [ "$parts" -eq 1 ] && [ ! -d "$from" ] && [ -e "$from.jsonl" ]; then
+  now=$(mktemp -d "$from.XXXXXX") || exit 1
+  split -n "r/$cut" -e -d -a "$digits" --additional-suffix=.jsonl "$from.jsonl" "$now/" && mv "$now" "$from" || exit 1
+fi
+for requests in "$from"/*.jsonl; do
+  name=${requests##*/}
+  number=${name%.jsonl}
+  case $number in
+    "*") echo "$from: no shards" >&2; exit 2 ;;
+    *[!0-9]*) echo "$requests: shards have numbers" >&2; exit 2 ;;
+  esac
+  number=${number#"${number%%[!0]*}"} # zeros before it would make it octal
+  [ "$((${number:-0} % parts))" -eq "$part" ] || continue
+  if [ ! -s "$requests" ] || [ -e "$to/$name" ]; then continue; fi
+  try=1
+  until answer "$@"; do
+    code=$?
+    rm -rf "$now"
+    echo "$requests: try $try ended with $code" >&2
+    if [ "$try" -ge "$tries" ]; then break; fi
+    sleep "$((10 * try))" &
+    wait "$!"
+    try=$((try + 1))
+  done
+  if [ -e "$to/$name" ]; then
+    rm -rf "$now"
+    failed=0
+    continue
+  fi
+  status=$code failed=$((failed + 1))
+  if [ "$failed" -ge "$tries" ]; then break; fi # one after the other: it is not the shards
+done
+exit "$status"

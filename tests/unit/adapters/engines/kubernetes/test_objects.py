@@ -1,0 +1,175 @@
+"""Rendered objects as those of an attempt. What the server says to them is in tests/e2e/test_engine_kubernetes.py."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.adapters.engines.kubernetes.kinds import DEPLOYMENT, JOB
+from chipwise.adapters.engines.kubernetes.objects import HANDLE, Made, attempt_objects, key_of_job, name_of, slug
+from chipwise.errors import BadInput
+from chipwise.render.targets import kubernetes as target
+from chipwise.run.events import Placed, Submitted, after, first
+from chipwise.run.job import Job, Spec, Where
+from deployments import deployment
+from engines.kubernetes import job_object
+
+DNS_LABEL = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+
+
+def _job(*objects: Any, id: str = "train-k3x9q", attempts: int = 1, **asked: Any) -> Job:
+    job = first(id, Submitted(Spec(("python", "train.py"), "train", "kubernetes", objects=objects, **asked)), 0.0)
+    job = after(job, Placed(1, Where()), 0.0)
+    for number in range(2, attempts + 1):
+        from chipwise.run.events import Again, Ended
+        from chipwise.run.job import Outcome
+
+        job = after(after(job, Ended(number - 1, Outcome.LOST), 0.0), Again(0.0, ""), 0.0)
+        job = after(job, Placed(number, Where()), 0.0)
+    return job
+
+
+def _made(job: Job, record: str = "r") -> Made:
+    return attempt_objects(job, "here", record)
+
+
+def _env(made: Made) -> dict[str, Any]:
+    [container] = made.main[1]["spec"]["template"]["spec"]["containers"]
+    return {one["name"]: one.get("value", one.get("valueFrom")) for one in container["env"]}
+
+
+@given(st.text(max_size=200), st.integers(1, 999_999))
+def test_any_id_gives_names_and_labels_that_the_server_takes(id: str, number: int) -> None:
+    name = name_of((slug(id), number))
+    assert DNS_LABEL.fullmatch(f"{name}-99999")  # with the index that a pod's host name gets
+    found = HANDLE.fullmatch(name)
+    assert found is not None
+    assert (found[1], int(found[2])) == (slug(id), number)
+
+
+@given(st.text(max_size=100), st.text(max_size=100), st.dictionaries(st.text(max_size=70), st.text(max_size=100), max_size=3))
+def test_who_pays_fits_into_labels_whatever_it_is_called(owner: str, team: str, labels: dict[str, str]) -> None:
+    made = _made(_job(job_object({}), owner=owner, team=team, labels=labels))
+    found = made.main[1]["metadata"]["labels"]
+    assert all(LABEL.fullmatch(value) for value in found.values())
+    assert all(LABEL.fullmatch(name.rpartition("/")[2]) for name in found)
+    assert found["chipwise.dev/job"] == "train-k3x9q"
+    assert found["chipwise.dev/attempt"] == "1"
+
+
+def test_labels_of_a_user_never_take_the_place_of_those_by_which_an_attempt_is_found() -> None:
+    made = _made(_job(job_object({}), labels={"job": "another", "attempt": "7", "record": "theirs"}))
+    found = made.main[1]["metadata"]["labels"]
+    assert (found["chipwise.dev/job"], found["chipwise.dev/attempt"], found["chipwise.dev/record"]) == ("train-k3x9q", "1", "r")
+
+
+def test_the_same_attempt_always_gives_the_same_objects_and_another_one_other_names() -> None:
+    assert _made(_job(job_object({}))) == _made(_job(job_object({})))
+    second = _job(job_object({}), attempts=2)
+    assert key_of_job(second) == ("train-k3x9q", 2)
+    assert _made(second).main[1]["metadata"]["name"] == "train-k3x9q-a2"
+
+
+def test_what_was_rendered_is_not_changed() -> None:
+    one = job_object({})
+    before = yaml.safe_dump(one)
+    _made(_job(one, env={"A": "1"}))
+    assert yaml.safe_dump(one) == before
+
+
+def test_the_program_is_told_who_it_is_and_where_to_save() -> None:
+    one = job_object({})
+    pod = one["spec"]["template"]["spec"]
+    pod["volumes"] = [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "c"}}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "checkpoints", "mountPath": "/checkpoints/"}]
+    pod["containers"][0]["env"] = [{"name": "LR", "value": "1"}, {"name": "HOME", "value": "/tmp"}]
+    env = _env(_made(_job(one, env={"LR": "$(echo 3)"}, secrets={"TOKEN": "hub/token"}, interruptions_per_hour=0.5)))
+    assert env == {
+        "LR": "$$(echo 3)",  # stays text
+        "HOME": "/tmp",
+        "CHIPWISE_JOB": "train-k3x9q",
+        "CHIPWISE_ATTEMPT": "1",
+        "CHIPWISE_CHECKPOINTS": "/checkpoints/train-k3x9q",
+        "CHIPWISE_INTERRUPTIONS_PER_HOUR": "0.5",
+        "CHIPWISE_TERMINATION_MESSAGE": "/dev/termination-log",
+        "TOKEN": {"secretKeyRef": {"name": "hub", "key": "token"}},
+    }
+    assert _env(_made(_job(one, checkpoints="s3://bucket/x")))["CHIPWISE_CHECKPOINTS"] == "s3://bucket/x"
+
+
+def test_a_job_is_told_where_its_last_words_are_read_and_a_service_has_none() -> None:
+    one = job_object({})
+    one["spec"]["template"]["spec"]["containers"][0]["terminationMessagePath"] = "/tmp/last"
+    env = _env(_made(_job(one, env={"CHIPWISE_TERMINATION_MESSAGE": "/etc/passwd"})))
+    assert env["CHIPWISE_TERMINATION_MESSAGE"] == "/tmp/last"
+    service = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": one["spec"]}
+    assert "CHIPWISE_TERMINATION_MESSAGE" not in _env(_made(_job(service)))
+
+
+def test_a_scratch_volume_is_no_place_for_checkpoints() -> None:
+    one = job_object({})
+    pod = one["spec"]["template"]["spec"]
+    pod["volumes"] = [{"name": "checkpoints", "emptyDir": {}}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "checkpoints", "mountPath": "/checkpoints"}]
+    assert "CHIPWISE_CHECKPOINTS" not in _env(_made(_job(one)))
+
+
+def test_a_secret_that_only_the_submitter_has_is_refused_and_its_name_alone_is_told() -> None:
+    with pytest.raises(BadInput, match=r"TOKEN is kept nowhere.*kubectl create secret"):
+        _made(_job(job_object({}), secrets={"TOKEN": ""}))
+
+
+def test_pods_have_the_grace_that_was_asked_for() -> None:
+    for asked, wanted in ((10.0, 30), (90.5, 91)):
+        made = _made(_job(job_object({}), grace_s=asked))
+        assert made.main[1]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == wanted
+
+
+def test_a_finished_job_stays_until_it_is_cleared_and_a_missing_command_is_not_tried_again() -> None:
+    spec = _made(_job(job_object({}, ttlSecondsAfterFinished=5))).main[1]["spec"]
+    assert "ttlSecondsAfterFinished" not in spec
+    assert {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [126, 127]}} in spec["podFailurePolicy"]["rules"]
+
+
+@pytest.mark.parametrize("example", ["train", "serve"])
+def test_every_name_and_selector_of_a_rendered_workload_follows_the_attempt(example: str) -> None:
+    planned = replace(deployment(example, "clouds=[aws]"), starts="", stops="")
+    objects = [one for file in target.render(planned) for one in yaml.safe_load_all(file.text) if one]
+    made = _made(_job(*objects))
+    kind, main = made.main
+    assert kind is (JOB if example == "train" else DEPLOYMENT)
+    own = {"chipwise.dev/job": "train-k3x9q", "chipwise.dev/attempt": "1"}
+    assert own.items() <= main["spec"]["template"]["metadata"]["labels"].items()
+    for _, one in made.owned:
+        assert one["metadata"]["name"].startswith("train-k3x9q-a1")
+        assert one["metadata"]["namespace"] == "here"
+        text = yaml.safe_dump(one)
+        assert ("app.kubernetes.io/name" in yaml.safe_dump(one.get("spec"))) <= ("chipwise.dev/attempt: '1'" in text)
+    if kind is DEPLOYMENT:
+        assert own.items() <= main["spec"]["selector"]["matchLabels"].items()
+    else:
+        script = main["spec"]["template"]["spec"]["containers"][0]["command"][-1]
+        assert "train-k3x9q-a1-0.train-k3x9q-a1.here.svc" in script
+        assert f"{planned.name}-0.{planned.name}" not in script
+    assert {one["kind"] for _, one in made.kept} <= {"PersistentVolumeClaim", "ServiceAccount"}
+    assert all(not one["metadata"]["name"].startswith("train-k3x9q") for _, one in made.kept)  # they outlive it
+
+
+def test_what_the_engine_cannot_apply_is_refused_with_a_way_out() -> None:
+    with pytest.raises(BadInput, match="needs an image"):
+        _made(_job())
+    with pytest.raises(BadInput, match=r"2 Jobs and Deployments"):
+        _made(_job(job_object({}), job_object({})))
+    with pytest.raises(BadInput, match="schedule"):
+        _made(_job({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "x"}}))
+    with pytest.raises(BadInput, match="'Widget'"):
+        _made(_job(job_object({}), {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "x"}}))
+    with pytest.raises(BadInput, match="no container"):
+        _made(_job({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {}}))
