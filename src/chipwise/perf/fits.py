@@ -37,7 +37,7 @@ class Change(Generic[Setup]):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class FitAttempt:
     """What a change leads to; NaN bytes where the row fits as it is."""
 
     name: str
@@ -50,7 +50,7 @@ class Fit:
     memory: Memory
     capacity: float  # bytes of the chip
     spare: Array  # bytes left; negative: missing
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[FitAttempt, ...]
 
     @property
     def fits(self) -> Rows:
@@ -259,7 +259,7 @@ def _answer(
             after, left = measure(some_model, change.part or part, changed)
             total, good = np.full(len(spare), np.nan), np.zeros(len(spare), dtype=np.bool_)
             total[lacking], good[lacking] = after.total, (left >= 0) & changed.valid(some_model)
-            attempts.append(Attempt(change.name, total, good))
+            attempts.append(FitAttempt(change.name, total, good))
     return Fit(memory, part.memory_bytes, spare, tuple(attempts))
 
 
