@@ -90,6 +90,7 @@ def test_every_layer_of_the_contract_is_drawn_in_architecture() -> None:
     drawn = (ROOT / "ARCHITECTURE.md").read_text()
     for layer in (
         "cli",
+        "public",
         "api",
         "adapters",
         "report",

@@ -34,11 +34,21 @@ class ChipwiseError(Exception):
         self.message = message
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """As it is, whatever it was made from: an error of another process is the same error."""
+        return _again, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         if self.remedy is None:
             return self.message
         stop = "" if self.message.rstrip().endswith((".", "!", "?", ":")) else "."
         return f"{self.message}{stop} {self.remedy}"
+
+
+def _again(kind: type[ChipwiseError], args: tuple[object, ...], state: dict[str, object]) -> ChipwiseError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class BadInput(ChipwiseError):

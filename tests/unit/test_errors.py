@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from chipwise.errors import BadInput, InvalidSettings, Problem
+import pickle
+
+import pytest
+
+from chipwise.errors import BadInput, ChipwiseError, InvalidFile, InvalidSettings, MissingExtra, Problem, UnknownName
 
 FLAGS = {"shard": "--zero", "prefix_len": "--prefix", "input_len": "--input", "tp": "--tp"}
 
@@ -26,3 +30,18 @@ def test_what_others_say_brings_no_second_full_stop() -> None:
         "It cannot be read: the stream is not seekable. Give a path."
     )
     assert str(BadInput("It says: wait...", remedy="Wait.")) == "It says: wait... Wait."
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadInput("a", remedy="b"),
+        UnknownName("chip", "h1000", ["h100"], remedy="b"),
+        InvalidSettings(Problem("a", "b")),
+        InvalidFile("w.yaml", [Problem("a", "b", 3)], remedy="c"),
+        MissingExtra("A thing", "aws"),
+    ],
+)
+def test_an_error_of_another_process_is_the_same_error(error: ChipwiseError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), copy.args, vars(copy)) == (type(error), str(error), error.args, vars(error))

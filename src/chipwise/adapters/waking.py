@@ -17,6 +17,7 @@ from typing import Any
 from chipwise.adapters import state_files
 
 EVERY_S = 5.0
+_STARTED: list[subprocess.Popen[bytes]] = []  # held so that a long program that starts several waits for those that left
 
 
 def awake(lock: Path) -> bool:
@@ -25,11 +26,13 @@ def awake(lock: Path) -> bool:
 
 def start(command: list[str], env: Mapping[str, str], log: Path) -> None:
     """Detached: it belongs to nobody's terminal, and outlives who started it."""
+    _STARTED[:] = [process for process in _STARTED if process.poll() is None]
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        subprocess.Popen(
+        process = subprocess.Popen(
             command, env=dict(env), cwd="/", stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, start_new_session=True
         )
+        _STARTED.append(process)
     finally:
         os.close(handle)
 

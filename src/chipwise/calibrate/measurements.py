@@ -66,14 +66,14 @@ MOST_COLUMNS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MeasurementTable:
     """Rows in the order of the file, with its columns."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
 
 
-def parse(text: str, source: str) -> Table:
+def parse(text: str, source: str) -> MeasurementTable:
     """Raises InvalidFile with every problem found (the first hundred)."""
     if len(text) > LARGEST:
         raise InvalidFile(source, [Problem("", f"{len(text) / 1e6:.0f} MB of text", None, f"at most {LARGEST / 1e6:.0f} MB")])
@@ -102,7 +102,7 @@ def parse(text: str, source: str) -> Table:
     problems = [problem for line, row in cells for problem in _check(line, row)]
     if problems:
         raise InvalidFile(source, problems[:100])
-    return Table(tuple(columns), tuple(Row(row) for _, row in cells))
+    return MeasurementTable(tuple(columns), tuple(Row(row) for _, row in cells))
 
 
 def _csv(text: str, source: str) -> tuple[list[tuple[int, Mapping[str, str]]], list[str]]:
@@ -170,7 +170,7 @@ def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
     return problems
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> MeasurementTable:
     try:
         return parse(path.read_text(encoding="utf-8"), str(path))
     except UnicodeDecodeError as error:

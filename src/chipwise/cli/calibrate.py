@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -36,6 +36,7 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
     from chipwise.api.measure import calibrate as calibration
     from chipwise.api.session.calibration import stored
     from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.calibrate import calibration_view, stored_view
     from chipwise.cli import text
     from chipwise.cli.score import standard_input
     from chipwise.errors import BadInput, NoResult
@@ -55,60 +56,19 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
         if kept is None:
             raise NoResult("No calibration is stored.", remedy="chipwise calibrate MEASURED.csv makes one.")
         if as_json:
-            text.show_json(_stored_view(kept))
+            text.show_json(stored_view(kept))
         else:
             _show_stored(kept)
         return
     typed = standard_input() if path == "-" else None
     found = calibration.calibrate(session, path, typed, dry_run=dry_run, force=force)
     if as_json:
-        text.show_json(_view(found))
+        text.show_json(calibration_view(found))
     else:
         _show(found)
     text.say(*found.measured.notes)
     if found.path is None and not dry_run:
         raise click.exceptions.Exit(1)
-
-
-def _factors(factors: OwnFactors) -> list[dict[str, Any]]:
-    return [
-        {"level": level, "name": name, "factor": math.exp(log), "log_sd": deviation}
-        for level, name, log, deviation in factors.factors()
-    ]
-
-
-def _held_out(trial: Trial | None) -> dict[str, Any] | None:
-    if trial is None:
-        return None
-    names = ("groups", "median_before", "median_after", "mean_before", "mean_after")
-    return {name: getattr(trial, name) for name in names} | {"worse": trial.worse}
-
-
-def _view(found: Calibration) -> dict[str, Any]:
-    return {
-        "file": found.measured.name,
-        "rows": len(found.measured.rows),
-        "used": found.used,
-        "refused": [{"reason": reason, "rows": count} for reason, count in found.refused],
-        "held_out": _held_out(found.trial),
-        "stored": found.path is not None,
-        "path": str(found.path) if found.path else None,
-        "why_not": found.why_not or None,
-        "cautious": found.factors.cautious,
-        "factors": _factors(found.factors),
-    }
-
-
-def _stored_view(kept: Stored) -> dict[str, Any]:
-    return {
-        "file": kept.file,
-        "date": kept.date,
-        "used": kept.rows,
-        "versions": {"chipwise": kept.chipwise, "factors": kept.factors_digest},
-        "held_out": _held_out(kept.trial),
-        "cautious": kept.factors.cautious,
-        "factors": _factors(kept.factors),
-    }
 
 
 def _error(log: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,6 +41,7 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
     from chipwise.api.catalog.explain import ChipMeaning, MachineMeaning
     from chipwise.api.catalog.explain import explain as find
     from chipwise.api.session.wiring import open_session
+    from chipwise.api.views.explain import meaning_view
     from chipwise.cli import text
     from chipwise.errors import BadInput
 
@@ -56,7 +57,7 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
         f.reason for m in meanings if isinstance(m, ChipMeaning | MachineMeaning) for f in m.findings if f.answer == "refused"
     ]
     if as_json:
-        text.show_json({"name": " ".join(name), "meanings": [_view(session, meaning) for meaning in meanings]})
+        text.show_json({"name": " ".join(name), "meanings": [meaning_view(session, meaning) for meaning in meanings]})
     else:
         for i, meaning in enumerate(meanings):
             if i:
@@ -67,83 +68,6 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
                 _show(session, meaning, sources)
     if refused:
         raise click.exceptions.Exit(1)
-
-
-def _view(session: Session, meaning: Meaning) -> dict[str, Any]:
-    from chipwise.api.catalog import explain as kinds
-    from chipwise.api.views.catalog import chip_view, machine_view, model_view, region_view
-    from chipwise.catalog.names import Retired
-
-    match meaning:
-        case kinds.ChipMeaning():
-            return {
-                "meaning": "chip",
-                "said": meaning.said,
-                **chip_view(meaning.chip, session.catalog),
-                "sharing": [mode._asdict() for mode in meaning.modes],
-                "slices": [s._asdict() for s in meaning.slices],
-                "machines": meaning.machines,
-                "cheapest": [_price(session, offer) for offer in meaning.cheapest],
-                "compatibility": [_finding(f) for f in meaning.findings],
-            }
-        case kinds.MachineMeaning():
-            parts = meaning.parts
-            return {
-                "meaning": "machine",
-                "ec2": None
-                if parts is None
-                else {
-                    "family": parts.family,
-                    "class": parts.meaning.letters,
-                    "group": parts.meaning.group,
-                    "title": parts.meaning.title,
-                    "meant_for": parts.meaning.meant_for,
-                    "generation": parts.generation,
-                    "attributes": {a.attribute: a.meaning for a in parts.attributes},
-                    "size": parts.size,
-                    "size_meaning": parts.size_meaning,
-                },
-                "machines": [machine_view(machine, session.catalog) for machine in meaning.machines],
-                "cheapest": [_price(session, offer) for offer in meaning.cheapest],
-                "quotas": list(meaning.quotas),
-                "compatibility": [_finding(f) for f in meaning.findings],
-            }
-        case kinds.RegionMeaning():
-            return {
-                "meaning": "region",
-                **region_view(meaning.region),
-                "machines": meaning.machines,
-                "chips": list(meaning.chips),
-            }
-        case kinds.ProviderMeaning():
-            counts = {"machines": meaning.machines, "regions": meaning.regions, "offers": meaning.offers}
-            return {
-                "meaning": "provider",
-                **meaning.provider._asdict(),
-                **counts,
-                "newest": meaning.newest,
-                "oldest": meaning.oldest,
-            }
-        case kinds.ModelMeaning():
-            return {"meaning": "model", **model_view(meaning.model)}
-        case Retired():
-            return {"meaning": "retired", **meaning._asdict()}
-        case _:
-            return {"meaning": "sharing mode", **meaning._asdict()}
-
-
-def _price(session: Session, offer: Offer) -> dict[str, Any]:
-    from chipwise.api.views.catalog import offer_view
-    from chipwise.catalog.query import chip_memory
-
-    catalog = session.catalog
-    machine = catalog.machines[catalog.machine_index[offer.provider, offer.machine]]
-    region = catalog.regions[catalog.region_index[offer.provider, offer.region]]
-    return offer_view(offer, machine, region, chip_memory(catalog, machine), session.today)
-
-
-def _finding(finding: Any) -> dict[str, Any]:
-    return {"component": finding.component, "version": finding.version, "answer": str(finding.answer), "reason": finding.reason}
 
 
 def _show(session: Session, meaning: Meaning, sources: bool) -> None:
@@ -219,11 +143,12 @@ def _show_fact(session: Session, fact: Fact, sources: bool) -> None:
 
 
 def _prices(session: Session, cheapest: tuple[Offer, ...], per_chip: bool) -> list[tuple[str, str]]:
+    from chipwise.api.views.explain import price_view
     from chipwise.cli import text
 
     pairs: list[tuple[str, str]] = []
     for offer in cheapest:
-        view = _price(session, offer)
+        view = price_view(session, offer)
         by_chip = per_chip and view["usd_per_chip_hour"] is not None
         price = text.money(view["usd_per_chip_hour"] if by_chip else view["usd_per_hour"])
         doubt = f"; doubtful: {offer.why}" if offer.verdict else ""

@@ -64,7 +64,7 @@ def rest_s(job: Job, done: int | None = None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PlacingChoice:
     where: Where
     machines: int
     reason: str
@@ -76,7 +76,7 @@ def place(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None =
     return None if found is None else (found.where, found.reason)
 
 
-def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None) -> Choice | None:
+def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None) -> PlacingChoice | None:
     """Where, on how many machines, and why so; None: wait."""
     decided = decision(job, policy, now, offers)
     if decided is Decision.WAIT:
@@ -93,7 +93,7 @@ def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None 
         many = max(fewer, job.spec.needs.fewest_machines)
         best, _ = _best(job, there, many)
     reasons = (_moved(job, best, there), f"policy: {decided}" if decided is not None else "", _counted(job, many))
-    return Choice(best, many, "; ".join(filter(None, reasons)))
+    return PlacingChoice(best, many, "; ".join(filter(None, reasons)))
 
 
 def _open(job: Job, decided: Decision | None, there: list[Where], now: float) -> list[Where]:

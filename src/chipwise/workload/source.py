@@ -35,6 +35,22 @@ class FileKind:
 
 WORKLOAD = FileKind()
 
+
+class NamedText(str):
+    """The name of a workload that is not on the disk, with its text: whoever reads a file by this name gets the text.
+
+    Relative names in the text start in the folder of the name.
+    """
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, name: str, text: str) -> NamedText:
+        named = super().__new__(cls, name)
+        named.text = text
+        return named
+
+
 Where = tuple[str | int, ...]  # the way to a value: keys and positions
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is libyaml's, ten times as fast
 _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq", "merge")}
@@ -75,6 +91,8 @@ def show_where(field_path: Where) -> str:
 
 def read_text(path: str | Path, kind: FileKind = WORKLOAD) -> str:
     """The text of a file that is small enough and is text."""
+    if isinstance(path, NamedText):
+        return path.text
     title = str(path)
     try:
         with Path(path).open("rb") as stream:  # never more than the limit, so /dev/zero is no danger

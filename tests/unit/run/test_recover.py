@@ -13,7 +13,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.run.engine import Seen, Sight, State
 from chipwise.run.events import Begun, Ended, Leaving, Placed
 from chipwise.run.job import RECOVER, Job, Move, Needs, Outcome, Where
-from chipwise.run.placing import FORGOTTEN_S, Choice, barren, choose, relation, rest_s
+from chipwise.run.placing import FORGOTTEN_S, PlacingChoice, barren, choose, relation, rest_s
 from chipwise.run.policy import NeverLate
 from chipwise.run.step import step
 from effort import cases
@@ -41,7 +41,7 @@ def none_came(held: Job, where: Where, at: float = 0.0, machines: int = 1) -> Jo
     return added(held, Placed(number, where, machines=machines), Ended(number, Outcome.LEFT), at=at)
 
 
-def chosen(held: Job, now: float = 10.0, offers: Sequence[Where] | None = None) -> Choice:
+def chosen(held: Job, now: float = 10.0, offers: Sequence[Where] | None = None) -> PlacingChoice:
     found = choose(held, NeverLate(), now, offers)
     assert found is not None
     return found

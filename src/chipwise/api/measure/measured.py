@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chipwise.api.session.wiring import Session
 from chipwise.calibrate.families import find_part
-from chipwise.calibrate.measurements import LARGEST, Table, parse
+from chipwise.calibrate.measurements import LARGEST, MeasurementTable, parse
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
@@ -23,7 +23,7 @@ class Measured:
 
     name: str
     text: str
-    table: Table
+    table: MeasurementTable
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
 

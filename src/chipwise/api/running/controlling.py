@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chipwise.api.session.config import read_config
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.run.job import LIVE
 from chipwise.run.loop import Controller, Turn
@@ -49,7 +50,14 @@ def awake(session: Session, place: str = "") -> None:
         started = None
     if (started is None or time.monotonic() - started > STARTS_WITHIN_S) and not waking.awake(at / "controller.lock"):
         _STARTED_AT[at] = time.monotonic()
-        waking.start(controller_command(place), os.environ, at / "controller.log")
+        waking.start(controller_command(place), _environment(session), at / "controller.log")
+
+
+def _environment(session: Session) -> dict[str, str]:
+    """That of this process, with the session's own directories where those are others."""
+    usual, own = read_config(), session.config
+    dirs = {"CHIPWISE_CONFIG_DIR": (usual.config_dir, own.config_dir), "CHIPWISE_DATA_DIR": (usual.data_dir, own.data_dir)}
+    return {**os.environ, **{name: str(path) for name, (here, path) in dirs.items() if path != here}}
 
 
 def _of_other_devices(session: Session) -> bool:

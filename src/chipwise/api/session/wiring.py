@@ -129,8 +129,13 @@ OPENED: list[Session] = []  # by this process: whoever shows results asks them f
 
 
 def open_session() -> Session:
-    from chipwise.adapters.clock import today
-
-    session = Session(read_config(), today(), [])
+    session = Session(*surroundings(), [])
     OPENED.append(session)
     return session
+
+
+def surroundings() -> tuple[Config, date]:
+    """The directories of the user's files and the day, as this process sees them now."""
+    from chipwise.adapters.clock import today
+
+    return read_config(), today()

@@ -58,7 +58,7 @@ class Fabric:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class CircuitPipeline:
     """One design in columns; an item is what enters every `interval` cycles and lane."""
 
     clock_hz: Array
@@ -67,7 +67,9 @@ class Pipeline:
     depth: Array  # cycles from in to out
 
     @classmethod
-    def of(cls, clock_hz: Numbers, lanes: Numbers = 1.0, interval: Numbers = 1.0, depth: Numbers = OPERATION_DEPTH) -> Pipeline:
+    def of(
+        cls, clock_hz: Numbers, lanes: Numbers = 1.0, interval: Numbers = 1.0, depth: Numbers = OPERATION_DEPTH
+    ) -> CircuitPipeline:
         return cls(
             positive("clock_hz", clock_hz),
             at_least("lanes", lanes, 1.0),
@@ -85,7 +87,7 @@ class Pipeline:
 
 
 def batch(
-    design: Pipeline,
+    design: CircuitPipeline,
     items: Numbers,
     memory_bytes: Numbers = 0.0,
     bandwidth: Numbers = np.inf,

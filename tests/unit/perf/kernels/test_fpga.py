@@ -23,8 +23,8 @@ DEVICE = fpga.Fabric(column(1e6), column(5e3), column(4e7), column(4e11), column
 
 @given(CLOCKS, COUNTS, COUNTS, COUNTS, st.floats(1, 1e9))
 def test_more_lanes_are_never_slower(clock: float, lanes: int, more: int, interval: int, items: float) -> None:
-    few = fpga.batch(fpga.Pipeline.of(clock, lanes, interval), items, 64, 4e11, 64)
-    many = fpga.batch(fpga.Pipeline.of(clock, lanes + more, interval), items, 64, 4e11, 64)
+    few = fpga.batch(fpga.CircuitPipeline.of(clock, lanes, interval), items, 64, 4e11, 64)
+    many = fpga.batch(fpga.CircuitPipeline.of(clock, lanes + more, interval), items, 64, 4e11, 64)
     assert many.total[0] <= few.total[0] * (1 + 1e-12)
     assert few.total == pytest.approx(sum(few.seconds))
 
@@ -33,14 +33,14 @@ def test_more_lanes_are_never_slower(clock: float, lanes: int, more: int, interv
 def test_a_faster_clock_memory_or_host_link_is_never_slower(
     clock: float, faster: float, bandwidth: float, pcie: float, wider: float
 ) -> None:
-    slow = fpga.batch(fpga.Pipeline.of(clock), 1e6, 128, bandwidth, 64, pcie)
-    fast = fpga.batch(fpga.Pipeline.of(clock * faster), 1e6, 128, bandwidth * wider, 64, pcie * wider)
+    slow = fpga.batch(fpga.CircuitPipeline.of(clock), 1e6, 128, bandwidth, 64, pcie)
+    fast = fpga.batch(fpga.CircuitPipeline.of(clock * faster), 1e6, 128, bandwidth * wider, 64, pcie * wider)
     assert fast.total[0] <= slow.total[0] * (1 + 1e-12)
 
 
 @given(CLOCKS, COUNTS, COUNTS)
 def test_a_long_batch_reaches_clock_times_lanes_over_interval(clock: float, lanes: int, interval: int) -> None:
-    design = fpga.Pipeline.of(clock, lanes, interval, depth=200)
+    design = fpga.CircuitPipeline.of(clock, lanes, interval, depth=200)
     assert 1e12 / fpga.batch(design, 1e12).total[0] == pytest.approx(clock * lanes / interval, rel=1e-6)
     assert fpga.batch(design, 1)["fill"][0] == pytest.approx(200 / clock)
 
@@ -48,9 +48,9 @@ def test_a_long_batch_reaches_clock_times_lanes_over_interval(clock: float, lane
 @given(st.lists(st.tuples(CLOCKS, COUNTS, st.floats(1, 1e9)), min_size=1, max_size=5))
 def test_the_array_call_equals_the_calls_one_by_one(rows: list[tuple[float, int, float]]) -> None:
     clock, lanes, items = (np.array(values, dtype=float) for values in zip(*rows, strict=True))
-    together = fpga.batch(fpga.Pipeline.of(clock, lanes), items, 8, 1e11, 4)
+    together = fpga.batch(fpga.CircuitPipeline.of(clock, lanes), items, 8, 1e11, 4)
     for i, (c, n, k) in enumerate(rows):
-        assert together.total[i] == pytest.approx(fpga.batch(fpga.Pipeline.of(c, n), k, 8, 1e11, 4).total[0])
+        assert together.total[i] == pytest.approx(fpga.batch(fpga.CircuitPipeline.of(c, n), k, 8, 1e11, 4).total[0])
 
 
 @given(st.floats(0, 1e7), st.floats(0, 1e7))
@@ -122,11 +122,11 @@ def test_the_example_workload_fits_an_f2_card_and_keeps_up(catalog: Catalog) -> 
 @pytest.mark.parametrize(
     ("field", "call"),
     [
-        ("clock_hz", lambda: fpga.Pipeline.of(0)),
-        ("lanes", lambda: fpga.Pipeline.of(1e8, 0)),
-        ("interval", lambda: fpga.Pipeline.of(1e8, 1, 0.5)),
-        ("items", lambda: fpga.batch(fpga.Pipeline.of(1e8), 0)),
-        ("bandwidth", lambda: fpga.batch(fpga.Pipeline.of(1e8), 1, 8, 0)),
+        ("clock_hz", lambda: fpga.CircuitPipeline.of(0)),
+        ("lanes", lambda: fpga.CircuitPipeline.of(1e8, 0)),
+        ("interval", lambda: fpga.CircuitPipeline.of(1e8, 1, 0.5)),
+        ("items", lambda: fpga.batch(fpga.CircuitPipeline.of(1e8), 0)),
+        ("bandwidth", lambda: fpga.batch(fpga.CircuitPipeline.of(1e8), 1, 8, 0)),
         ("message_bytes", lambda: fpga.chain(DEVICE, [fpga.Operation("x", None, False)], -1)),
         ("luts", lambda: fpga.fit(DEVICE, -1)),
         ("operations", lambda: fpga.chain(DEVICE, [], 64)),

@@ -1,0 +1,110 @@
+"""The verbs that write a plan down, and look at what others wrote down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.audit.finding import Finding
+from chipwise.errors import BadInput
+from chipwise.public.files import Files
+from chipwise.public.layout import data_frame, html_table, text_table
+from chipwise.public.making import rendered
+from chipwise.public.opened import Opened
+from chipwise.public.plans import NoPlan, Plan
+from chipwise.public.workloads import LimitOptions, read_workload
+
+if TYPE_CHECKING:
+    from chipwise.workload.kinds import Common
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Audited:
+    """What a careful engineer would object to. It is true when nothing of high or medium weight was found."""
+
+    findings: tuple[Finding, ...]
+    files: tuple[str, ...]
+    passed_over: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return all(finding.weight == "low" for finding in self.findings)
+
+    def _rows(self) -> list[list[object]]:
+        return [[f"{finding.path}:{finding.line}", finding.weight, finding.what, finding.fix] for finding in self.findings]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `chipwise audit --json` prints it."""
+        findings = [{**asdict(finding), "weight": str(finding.weight)} for finding in self.findings]
+        return {"schema": 1, "files": list(self.files), "passed_over": list(self.passed_over), "findings": findings}
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with a row for each finding."""
+        return data_frame(self.to_dict()["findings"])
+
+    def __repr__(self) -> str:
+        title = f"{len(self.files)} files, {len(self.findings)} findings"
+        if not self.findings:
+            return title
+        left_out = max(len(self.findings) - 16, 0)
+        return "\n".join([title, *text_table(("where", "weight", "what", "fix"), self._rows()[:16], left_out)])
+
+    def _repr_html_(self) -> str:
+        return html_table(("where", "weight", "what", "fix"), self._rows(), notes=self.passed_over)
+
+
+class DeployVerbs(Opened):
+    """A plan as files."""
+
+    __slots__ = ()
+
+    def render(
+        self,
+        workload: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
+        *targets: str,
+        choice: int | None = None,
+        stage: str | None = None,
+        objective: str | None = None,
+        environment: str | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> Files:
+        """The plan of a workload as deployment files for one or more targets: kubernetes, terraform, dockerfile, ...
+
+        `choice` takes another of the plan's choices by rank, `stage` one stage of a pipeline. Of a plan, its own objective and
+        environment count. Nothing is written until `write`; `cw.targets()` lists the targets.
+
+        >>> cw.render("workload.yaml", "kubernetes").write("deploy")
+        """
+        if isinstance(workload, Plan | NoPlan):
+            objective = objective or workload.request.objective
+            environment = environment or workload.request.environment
+        source = read_workload(workload, limits=LimitOptions(fields=limits))
+        return rendered(self, source, targets, environment=environment, objective=objective, choice=choice, stage=stage)
+
+    def targets(self) -> dict[str, str]:
+        """What `render` can write for, and what each of them expresses.
+
+        >>> cw.targets()["kubernetes"]
+        """
+        from chipwise.api import render as rendering
+
+        return {name: rendering.fits(name) for name in rendering.target_names()}
+
+    def audit(self, path: str | Path | Files) -> Audited:
+        """Check manifests, Terraform, Dockerfiles and Compose files in a folder, a file, or rendered `Files`.
+
+        >>> audited = cw.audit("deploy")
+        >>> bool(audited), [finding.what for finding in audited.findings]
+        """
+        from chipwise.api.audit import audit as ask
+        from chipwise.audit.auditing import audit as audit_texts
+
+        audited = audit_texts(path.items()) if isinstance(path, Files) else ask(str(path))
+        if not audited.looked_at and not audited.findings:
+            reason = f" Passed over: {'; '.join(audited.passed_over[:3])}." if audited.passed_over else ""
+            raise BadInput(
+                f"There is nothing in it that we know.{reason}",
+                remedy="YAML, Terraform, Dockerfiles and Compose files are read.",
+            )
+        return Audited(audited.findings, audited.looked_at, audited.passed_over)

@@ -1,0 +1,43 @@
+"""A number with its interval and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from chipwise.text import number
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value that the 10th and the 90th percentile stand around. `terms`: seconds by what they go into, where known."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    terms: Mapping[str, float] = field(default_factory=dict)
+    provenance: str = ""  # measured, interpolated or formula
+
+    @classmethod
+    def of(cls, view: Mapping[str, Any], unit: str = "") -> Self:
+        """From a view's `value`, `low` and `high`."""
+        return cls(
+            value=view["value"],
+            low=view["low"],
+            high=view["high"],
+            unit=unit or view.get("unit", ""),
+            terms=dict(view.get("terms_s") or {}),
+            provenance=view.get("provenance") or "",
+        )
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __str__(self) -> str:
+        shown = [number(end) for end in (self.value, self.low, self.high)]
+        return f"{shown[0]} {self.unit}".rstrip() + (f" ({shown[1]} to {shown[2]})" if self.low < self.high else "")
+
+    def __repr__(self) -> str:
+        return f"Interval({self})"

@@ -1,0 +1,132 @@
+"""The kinds of workload as a program writes them: the fields of a workload file, a name unless given, and our own errors.
+
+    Serve(model="llama-3.1-8b", arrival={"rate": "10 req/s"}, input_tokens=1000, output_tokens=300)
+
+Quantities are numbers or texts with a unit, as in a file. `docs/workloads.md` describes every field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, datetime, time
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Self
+
+from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
+
+from chipwise.api.quick import flat
+from chipwise.errors import BadInput, InvalidFile, InvalidSettings
+from chipwise.workload import kinds, pipeline
+from chipwise.workload.data import Name
+from chipwise.workload.parse import parse
+
+
+def plain_fields(value: Any) -> Any:
+    """Fields as a file could hold them: parts of a workload, enums, dates and paths written out."""
+    match value:
+        case BaseModel():
+            return value.model_dump(mode="json", by_alias=True)
+        case Mapping():
+            return {str(key): plain_fields(inner) for key, inner in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [plain_fields(inner) for inner in value]
+        case Enum():
+            return value.value
+        case datetime() | date() | time():
+            return value.isoformat()
+        case PurePath():
+            return str(value)
+        case None | bool() | int() | float() | str():
+            return value
+    if callable(number := getattr(value, "item", None)):  # a number of numpy
+        return number()
+    raise BadInput(
+        f"{type(value).__name__} cannot stand in a workload.", remedy="Give numbers, texts, true or false, lists and mappings."
+    )
+
+
+class OwnErrors(BaseModel):
+    """Says what is wrong with a workload as a workload file would be told: all of it at once, in the package's own error."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _told_as_of_a_file(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            if not isinstance(value, Mapping):
+                raise BadInput(f"{cls.__name__}: {error}") from error
+            fields = {"kind": cls.model_fields["kind"].default, "name": cls.model_fields["name"].default, **value}
+            try:
+                parse(flat(plain_fields(fields)), cls.__name__)
+            except InvalidFile as problems:
+                raise InvalidSettings(*(replace(problem, line=None) for problem in problems.problems)) from error
+            raise BadInput(f"{cls.__name__}: {error}") from error
+
+
+class Train(OwnErrors, kinds.Train):
+    """Training from the start, or continued pretraining: `Train(model="llama-3.1-8b", tokens="2B")`."""
+
+    name: Name = "train"
+
+
+class Finetune(OwnErrors, kinds.Finetune):
+    """Adapting a trained model: `Finetune(model="llama-3.1-8b", method="lora", tokens="50M")`."""
+
+    name: Name = "finetune"
+
+
+class Serve(OwnErrors, kinds.Serve):
+    """Online inference: `Serve(model="llama-3.1-8b", arrival="10 req/s", input_tokens=1000, output_tokens=300)`."""
+
+    name: Name = "serve"
+
+
+class Batch(OwnErrors, kinds.Batch):
+    """Offline inference over a known number of items: `Batch(model="qwen2.5-7b", items="1M", input_tokens=500)`."""
+
+    name: Name = "batch"
+
+
+class Hpc(OwnErrors, kinds.Hpc):
+    """Numerical work: `Hpc(flop_per_step="2 PFLOP", bytes_per_step="40 GB", steps=10_000)`."""
+
+    name: Name = "hpc"
+
+
+class Render(OwnErrors, kinds.Render):
+    """Pictures from a scene: `Render(frames=240, resolution="1920x1080", samples_per_pixel=512)`."""
+
+    name: Name = "render"
+
+
+class Transcode(OwnErrors, kinds.Transcode):
+    """Video decoded and encoded again, as live streams or an archive."""
+
+    name: Name = "transcode"
+
+
+class Stream(OwnErrors, kinds.Stream):
+    """A fixed chain of operations that data flows through without a stop, as on an FPGA."""
+
+    name: Name = "stream"
+
+
+class Hybrid(OwnErrors, kinds.Hybrid):
+    """Quantum circuits and classical work in turns: `Hybrid(iterations=100, quantum={"qubits": 20, "shots": 1000})`."""
+
+    name: Name = "hybrid"
+
+
+class Interactive(OwnErrors, kinds.Interactive):
+    """People at notebooks: `Interactive(people=12, memory="20 GiB")`."""
+
+    name: Name = "interactive"
+
+
+class Pipeline(OwnErrors, pipeline.Pipeline):
+    """Stages with hand-offs: `Pipeline(stages=[Finetune(...), Serve(...)])`; each stage needs a name of its own."""
+
+    name: Name = "pipeline"

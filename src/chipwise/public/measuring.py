@@ -1,0 +1,166 @@
+"""The verbs that measure, and hold predictions against measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chipwise.errors import BadInput, NoResult
+from chipwise.public.opened import Opened
+from chipwise.public.plans import NoPlan, Plan
+from chipwise.public.records import Record, Table
+from chipwise.public.workloads import Names, read_workload
+
+if TYPE_CHECKING:
+    from chipwise.workload.kinds import Common
+
+
+def _quiet(done: int, total: int | None, what: str) -> None:
+    """The library prints nothing."""
+
+
+class MeasureVerbs(Opened):
+    """Measurements, and predictions held against them."""
+
+    __slots__ = ()
+
+    def bench(
+        self,
+        workload: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
+        *,
+        on: Names,
+        repeat: int = 1,
+        steps: int | None = None,
+        longest: str | float | None = None,
+        environment: str | None = None,
+        out: str | Path | None = None,
+    ) -> Table:
+        """Run the same work at several places, one after the other: measured speed and cost beside the prediction.
+
+        A place is local, `local:gpus=1`, kubernetes, `ec2:INSTANCE_TYPE`, a name of engines.yaml, or simulated. `out` gets rows
+        that `cw.calibrate` reads.
+
+        >>> cw.bench("workload.yaml", on=["local:cpus=1", "local:cpus=2"], steps=200)
+        """
+        from chipwise.api.measure import bench as benching
+        from chipwise.api.measure import places, rows
+        from chipwise.api.measure.profile import write
+        from chipwise.units import parse_seconds
+
+        session, source = self.api, read_workload(workload)
+        work = places.checked(session, source, environment)
+        wanted = places.Wanted(
+            path=source,
+            work=work,
+            places=places.places(session, (on,) if isinstance(on, str) else tuple(on)),
+            repeat=repeat,
+            steps=steps,
+            longest=None if longest is None else parse_seconds(longest),
+            environment=environment,
+        )
+        if out is not None:
+            rows.check_rows(session, wanted)
+        notes: list[str] = []
+        results = benching.bench(session, wanted, _quiet, notes.append)
+        if out is not None:
+            table, left_out = rows.rows(session, wanted, results)
+            notes += left_out
+            if table:
+                write(Path(out), table)
+        return Table(map(rows.view, results), notes=notes)
+
+    def profile(
+        self,
+        *,
+        quick: bool = False,
+        device: str = "auto",
+        chip: str | None = None,
+        seconds: float | None = None,
+        show: str | None = None,
+        forget: str | None = None,
+        out: str | Path | None = None,
+        picture: str | Path | None = None,
+    ) -> Record:
+        """Measure this machine's GPU or processor with PyTorch and keep the profile; predictions for that chip use it.
+
+        `show` gives a stored profile (`""` the newest) instead of measuring, `forget` removes one; `out` and `picture` are
+        files.
+
+        >>> cw.profile(quick=True, picture="roofline.svg")
+        """
+        from chipwise.api.measure import profile as profiling
+        from chipwise.perf.profile import dump
+
+        if device not in ("auto", "cuda", "cpu"):
+            raise BadInput(f"There is no device {device!r}.", remedy="Take auto, cuda or cpu.")
+        if forget is not None:
+            removed = profiling.forget(self.api, forget)
+            self.reload()
+            return Record({"forgotten": str(removed)})
+        if show is not None:
+            measured = profiling.show(self.api, show or None)
+        else:
+            measured = profiling.measure(self.api, profiling.Wish(quick, device, chip, seconds), _quiet)
+            self.reload()
+        if out is not None:
+            profiling.write(Path(out), dump(measured.profile))
+        if picture is not None:
+            profiling.write(Path(picture), profiling.picture(measured))
+        return Record(profiling.view(measured))
+
+    def calibrate(
+        self, path: str | Path | None = None, *, dry_run: bool = False, force: bool = False, forget: bool = False
+    ) -> Record:
+        """Fit predictions to your own runs (CSV or JSON lines) and keep the factors; without a file, what is stored.
+
+        >>> cw.calibrate("measured.csv", dry_run=True).held_out
+        """
+        from chipwise.api.measure import calibrate as calibration
+        from chipwise.api.session.calibration import stored
+        from chipwise.api.views.calibrate import calibration_view, stored_view
+
+        if forget:
+            if path is not None:
+                raise BadInput("forget takes no file.", remedy="Forget first, then calibrate anew.")
+            removed = calibration.forget(self.api)
+            self.reload()
+            return Record({"forgotten": str(removed)})
+        if path is None:
+            stored_factors = stored(self.api.config.calibration)
+            if stored_factors is None:
+                raise NoResult("No calibration is stored.", remedy="cw.calibrate('measured.csv') makes one.")
+            return Record(stored_view(stored_factors))
+        fitted = calibration.calibrate(self.api, str(path), None, dry_run=dry_run, force=force)
+        if fitted.path is not None:
+            self.reload()
+        return Record({**calibration_view(fitted), "notes": list(fitted.measured.notes)})
+
+    def score(
+        self,
+        path: str | Path,
+        *,
+        leave_out: str | None = None,
+        folds: int | None = None,
+        own: bool = True,
+        out: str | Path | None = None,
+    ) -> Record:
+        """Score predictions against the measurements in a file (CSV or JSON lines).
+
+        `leave_out` is group, configuration or chip: each row is answered as if that had never been seen. `own=False` leaves
+        your own calibration and profiles out; `out` gets all rows with what was predicted.
+
+        >>> cw.score("measured.csv").scored
+        """
+        from chipwise.api.measure.profile import write
+        from chipwise.api.measure.score import Ask, predictions, view
+        from chipwise.api.measure.score import score as ask
+
+        if leave_out not in (None, "group", "configuration", "chip"):
+            raise BadInput(f"leave_out={leave_out!r} cannot be.", remedy="Take group, configuration or chip.")
+        if folds is not None and leave_out is None:
+            raise BadInput("folds says how leave_out fits.", remedy="Add leave_out.")
+        scored = ask(self.api, str(path), None, Ask(leave_out, folds, own), _quiet)
+        if out is not None:
+            write(Path(out), predictions(scored))
+        return Record(view(scored))

@@ -1,0 +1,361 @@
+"""The verbs that choose and predict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from chipwise.errors import BadInput, InvalidFile
+from chipwise.public.estimates import Estimate, MemoryFit
+from chipwise.public.making import Request, plan_view, planned
+from chipwise.public.opened import Opened
+from chipwise.public.plans import NoPlan, Plan
+from chipwise.public.records import Record, Table
+from chipwise.public.workloads import LimitOptions, Names, WorkloadOptions, checked_options, read_workload
+from chipwise.workload.source import NamedText
+
+if TYPE_CHECKING:
+    from chipwise.workload.kinds import Common
+
+_ALL_CHOICES = 1_000_000_000  # more choices than any catalog has
+
+
+class PredictOptions(TypedDict, total=False):
+    """How a model runs, as the options of `chipwise predict` say it; what is left open is chosen."""
+
+    chips: int
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+    precision: str
+    seq: int
+    target: int
+    micro_batch: int
+    global_batch: int
+    zero: int
+    interleave: int
+    recompute: str
+    method: str
+    optimizer: str
+    framework: str
+    chips_per_node: int
+    engine: str
+    concurrency: int
+    rate: float
+    batch: int
+    input: int
+    output: int
+    prefix: int
+    kv: str
+    replicas: int
+    cuda_graphs: bool
+    ttft: str | float
+    tpot: str | float
+    latency: str | float
+    percentile: float
+
+
+_OTHER_NAMES = {"input": "input_tokens", "output": "output_tokens"}
+
+
+def _as_file(source: NamedText) -> NamedText:
+    """By a name that is not taken for a model's."""
+    return source if source.endswith((".yaml", ".yml")) else NamedText(f"{source}.yaml", source.text)
+
+
+def _with_environment(session: Opened, source: str, environment: str) -> str:
+    """The workload with an environment laid over it, as a workload without environments."""
+    from chipwise.api.catalog.check import check
+
+    return read_workload(check(session.api, source, environment).workload)
+
+
+class FitsOptions(TypedDict, total=False):
+    """What takes memory, as the options of `chipwise fits` say it."""
+
+    train: bool
+    chips: int
+    tp: int
+    pp: int
+    precision: str
+    kv: str
+    batch: int
+    context: int
+    method: str
+    optimizer: str
+    recompute: str
+    zero: int
+    engine: str
+
+
+def _stars(family: Mapping[str, Any]) -> dict[str, int]:
+    return {name: figure["stars"] for name, figure in family.items() if isinstance(figure, Mapping) and "stars" in figure}
+
+
+class TcoOptions(TypedDict, total=False):
+    """What is known of machines to own, as the options of `chipwise tco` say it; the rest comes from the catalog."""
+
+    machines: int
+    chips: int
+    years: float
+    utilisation: str | float
+    country: str
+    purchase: str | float
+    power: str | float
+    power_price: str | float
+    pue: float
+    staff: str | float
+    space: str | float
+    interest: str | float
+    residual: str | float
+    maintenance: str | float
+    network: str | float
+    against: Names
+    provider: Names
+    region: Names
+
+
+_OWNED = {
+    "purchase": "purchase_usd",
+    "power": "power_w",
+    "power_price": "usd_per_kwh",
+    "staff": "staff_usd_per_machine_year",
+    "space": "space_usd_per_kw_month",
+    "residual": "residual_share",
+    "maintenance": "maintenance_share",
+    "network": "network_storage_share",
+    "provider": "providers",
+    "region": "regions",
+}
+
+
+class PlanVerbs(Opened):
+    """What to take."""
+
+    __slots__ = ()
+
+    def plan(
+        self,
+        workload: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
+        *,
+        objective: str | None = None,
+        environment: str | None = None,
+        top: int | None = 5,
+        cloud: Names | None = None,
+        region: Names | None = None,
+        country: Names | None = None,
+        chip: Names | None = None,
+        spot: bool | None = None,
+        limits: Mapping[str, Any] | None = None,
+        mix: bool = False,
+        **options: Unpack[WorkloadOptions],
+    ) -> Plan | NoPlan:
+        """Choose hardware for a workload: every machine, region, split and purchase option, ranked by cost, time or carbon.
+
+        `workload` is a file, YAML text, a dictionary, a workload such as `cw.Serve(...)`, or the name of a model with options
+        that say what is done with it (`serve=True, rps=10, input=1000, output=300, ttft="800ms"`; `train=True, tokens="2B"`;
+        `finetune="lora", tokens="50M"`). `cloud`, `region`, `country`, `chip`, `spot` and `limits` (fields as in a file) come
+        over the workload's own limits. `top=None` gives every choice that keeps the goals. Where nothing fits, a `NoPlan`
+        says what was missing; it is false.
+
+        >>> plan = cw.plan("llama-3.1-8b", serve=True, rps=5, input=1000, output=300, cloud=["aws", "gcp"])
+        >>> plan.best.machine, plan.best.cost.usd, plan.best.speed.low
+        """
+        source = read_workload(
+            workload, options, LimitOptions(cloud=cloud, region=region, country=country, chip=chip, spot=spot, fields=limits)
+        )
+        request = Request(
+            path=str(source),
+            text=source.text,
+            environment=environment,
+            objective=objective,
+            top=_ALL_CHOICES if top is None else top,
+            mix=mix,
+        )
+        _, full_plan = planned(self, request)
+        view = Record(plan_view(full_plan))
+        return Plan(view, request, self) if view["fits"] else NoPlan(view, request, self)
+
+    def predict(
+        self,
+        workload: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
+        *,
+        on: str,
+        train: bool = False,
+        serve: bool = False,
+        environment: str | None = None,
+        **setup: Unpack[PredictOptions],
+    ) -> Estimate:
+        """Predict one configuration: time, memory and power, where the time goes, and how sure that is.
+
+        `workload` is a model (`"llama-3.1-8b"`) or a workload as `cw.plan` takes it, whose own settings count unless an
+        option says otherwise. `on` is a chip; of a pipeline `"h100,inspect=jetson-orin-nano"` gives stages their own.
+
+        >>> estimate = cw.predict("llama-3.1-8b", train=True, on="h100", chips=8, seq=4096)
+        >>> estimate.value, estimate.low, estimate.high, estimate.unit, estimate.terms
+        """
+        from chipwise.api import verbs
+        from chipwise.public.workloads import is_file, is_text
+        from chipwise.units import parse_seconds
+
+        if train and serve:
+            raise BadInput("train and serve exclude each other.", remedy="Leave out the one that is not meant.")
+        task = "train" if train else "serve" if serve else None
+        settings: dict[str, Any] = {
+            _OTHER_NAMES.get(key, key): value for key, value in checked_options(setup, PredictOptions).items()
+        }
+        settings |= {key: parse_seconds(settings[key]) for key in ("ttft", "tpot", "latency") if key in settings}
+        is_model = isinstance(workload, str) and not is_text(workload) and not is_file(workload)
+        source = str(workload) if is_model else _as_file(read_workload(workload))
+        if environment is not None:
+            if is_model:
+                raise BadInput("An environment is one of a workload file, and a model has none.", remedy="Leave it out.")
+            source = _with_environment(self, source, environment)
+        return Estimate(Record(verbs.predict(self.api, source, on, task, settings)))
+
+    def fits(self, model: str, *, on: str, **setup: Unpack[FitsOptions]) -> MemoryFit:
+        """Say whether a model fits a chip, by how much, and what would help; for serving unless `train=True`.
+
+        >>> fit = cw.fits("llama-3.1-70b", on="l40s", chips=4)
+        >>> bool(fit), fit.spare_bytes, fit.change
+        """
+        from chipwise.predictor.fits import fits as ask
+
+        settings: dict[str, Any] = {"train": False, **checked_options(setup, FitsOptions)}
+        return MemoryFit(Record(ask(self.api.known, model, on, settings)))
+
+    def compare(
+        self,
+        workload: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
+        *,
+        by: str = "provider",
+        vendor: str | None = None,
+        environment: str | None = None,
+        limits: Mapping[str, Any] | None = None,
+        **options: Unpack[WorkloadOptions],
+    ) -> Table:
+        """Set providers, regions or generations side by side: what the cheapest plan of each costs.
+
+        `by` is provider, region or generation; `vendor` keeps one vendor's generations. A row has `fits`, `why`, `usd`,
+        `choice`.
+
+        >>> cw.compare("llama-3.1-8b", serve=True, rps=5, input=1000, output=300).to_pandas()
+        """
+        from chipwise.api import verbs
+        from chipwise.api.views.compare import KEYS, comparison_view
+
+        if by not in KEYS:
+            raise BadInput(f"There is no comparison by {by!r}.", remedy=f"Take {', '.join(KEYS)}.")
+        if vendor and by != "generation":
+            raise BadInput(f"vendor does not go with by={by!r}.", remedy="Take by='generation', or limits={'chips': [...]}.")
+        source = read_workload(workload, options, LimitOptions(fields=limits))
+        view = comparison_view(verbs.compare(self.api, source, by, vendor, environment))
+        rows = [{**cell["key"], **{name: value for name, value in cell.items() if name != "key"}} for cell in view["cells"]]
+        missing = [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
+        return Table(rows, (*KEYS[by], "fits", "usd", "seconds", "co2e_kg"), [*missing, *view["notes"]])
+
+    def rate(
+        self,
+        *workloads: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
+        environment: str | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> Table:
+        """Rate hardware families for workloads, one to five stars: speed, cost, energy, software, ease of use.
+
+        >>> cw.rate("workload.yaml")[0].cost.stars
+        """
+        from chipwise.api import verbs
+        from chipwise.api.views.rate import rated_view
+
+        rows: list[dict[str, Any]] = []
+        notes: list[str] = []
+        for workload in workloads:
+            view = rated_view(verbs.rate(self.api, read_workload(workload, limits=LimitOptions(fields=limits)), environment))
+            rows += [{"workload": view["workload"], **family, "stars": _stars(family)} for family in view["families"]]
+            notes += [f"{family['family']} is not rated: {family['why']}." for family in view["unrated"]]
+            notes += [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
+            notes += view["notes"]
+        return Table(rows, ("workload", "family", "stars", "missed"), notes)
+
+    def pack(
+        self,
+        workloads: Sequence[str | Path | Mapping[str, Any] | Common | Plan | NoPlan],
+        *,
+        environment: str | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> Record:
+        """Pack several small models onto shared GPUs: which go together, and at what cost a month.
+
+        >>> packed = cw.pack(["chat.yaml", "summaries.yaml"])
+        >>> packed.usd, packed.apart_usd, packed.machines
+        """
+        from chipwise.api import verbs
+        from chipwise.api.views.pack import packed_view
+
+        limit_options = LimitOptions(fields=limits)
+        paths = [
+            read_workload(workload, limits=limit_options, noun=f"workload-{at}")
+            for at, workload in enumerate(workloads, start=1)
+        ]
+        return Record(packed_view(verbs.pack(self.api, paths, environment)))
+
+    def tco(self, chip: str, **ownership: Unpack[TcoOptions]) -> Record:
+        """Compare owning machines and renting them: yearly cost, break-even, what would turn the answer.
+
+        Shares are numbers or texts such as `"60%"`, money `"$300k"`, power `"10.2kW"`.
+
+        >>> found = cw.tco("h100", machines=4, years=3, utilisation="60%", country="DEU")
+        >>> found.own.usd_per_year, found.cloud[0].break_even_month
+        """
+        from chipwise.api.tco import Asked
+        from chipwise.api.tco import tco as ask
+        from chipwise.api.views.tco import tco_view
+        from chipwise.units import parse_usd, parse_watts
+        from chipwise.workload.quantity import parse_share
+
+        readers = dict.fromkeys(("purchase", "power_price", "staff", "space"), parse_usd) | {"power": parse_watts}
+        readers |= dict.fromkeys(("utilisation", "interest", "residual", "maintenance", "network"), parse_share)
+        settings: dict[str, Any] = {}
+        for name, value in checked_options(ownership, TcoOptions).items():
+            if name in ("against", "provider", "region"):
+                value = (value,) if isinstance(value, str) else tuple(value)
+            settings[_OWNED.get(name, name)] = readers[name](value) if name in readers else value
+        return Record(tco_view(ask(self.api, Asked(chip, **settings))))
+
+    def check(
+        self,
+        workload: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
+        *,
+        environment: str | None = None,
+        online: bool = False,
+    ) -> Record:
+        """Check a workload: what it says with everything filled in, or all of its problems with line and field.
+
+        >>> checked = cw.check("workload.yaml")
+        >>> checked.valid, checked.problems
+        """
+        from chipwise.api.catalog.check import check as ask
+
+        source = read_workload(workload)
+        try:
+            checked = ask(self.api, source, environment, online)
+        except InvalidFile as error:
+            problems = [
+                {name: getattr(problem, name) for name in ("line", "field", "message", "allowed", "nearest")}
+                for problem in error.problems
+            ]
+            return Record({"path": str(source), "valid": False, "problems": problems})
+        return Record(
+            {
+                "path": str(source),
+                "valid": True,
+                "problems": [],
+                "environment": environment,
+                "environments": list(checked.parsed.environments),
+                "models": checked.parameters,
+                "notes": list(checked.notes),
+                "workload": checked.workload.model_dump(mode="json", by_alias=True),
+            }
+        )

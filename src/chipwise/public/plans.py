@@ -1,0 +1,285 @@
+"""A plan as a program sees it: choices with their numbers, why everything else lost, and what can be done with it.
+
+Made from the view that `chipwise plan --json` prints: `to_dict()` is that view, two plans are equal when their views are, and
+a plan can be pickled. Whatever needs more than the view (deployment files, the report, a run) plans the same text again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Never
+
+from chipwise.errors import BadInput, NoResult
+from chipwise.money.cost import Cost, Line
+from chipwise.public.choices import Choice, Loser, Missing, StagePlan, cells_of, choice_of, row_of
+from chipwise.public.files import Files
+from chipwise.public.intervals import Interval
+from chipwise.public.layout import LINES, data_frame, html_table, text_table
+from chipwise.public.making import Request, rendered, write_report
+from chipwise.public.opened import Opened
+from chipwise.public.records import Record, Table, plain
+from chipwise.text import usd
+from chipwise.workload.source import NamedText
+
+_COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan:
+    """What to run a workload on: `best` first, `choices` ranked, `losers` with the reason. A pipeline has `stages` instead."""
+
+    data: Record
+    request: Request
+    session: Opened = field(compare=False)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def workload(self) -> str:
+        """Its name."""
+        return str(self.data["workload"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.data["kind"])
+
+    @property
+    def objective(self) -> str:
+        return str(self.data["objective"])
+
+    @property
+    def per(self) -> str:
+        """`job` or `month`: what money, time and carbon are of; of a pipeline `pipeline`."""
+        return str(self.data.get("per", "pipeline"))
+
+    @property
+    def source(self) -> NamedText:
+        """The workload as text."""
+        return self.request.source
+
+    @property
+    def best(self) -> Choice:
+        """The first choice. A pipeline has none: look at `stages`."""
+        if self.stages:
+            raise BadInput(f"{self.workload} is a pipeline.", remedy="Look at plan.stages: each has its own choice.")
+        return choice_of(self.data["winner"], self.kind, self.per)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The best first; of a pipeline those of its stages."""
+        if self.stages:
+            return tuple(stage.choice for stage in self.stages)
+        return tuple(choice_of(view, self.kind, self.per) for view in self.data["choices"])
+
+    @property
+    def stages(self) -> tuple[StagePlan, ...]:
+        """Of a pipeline, in the order of hand-offs; of any other workload empty."""
+        return tuple(
+            StagePlan(
+                name=view["name"],
+                kind=view["kind"],
+                after=view["after"],
+                choice=choice_of(view["choice"], view["kind"], view["per"]),
+                starts_s=view["starts_s"],
+                ready_s=view["ready_s"],
+            )
+            for view in self.data.get("stages", ())
+        )
+
+    @property
+    def losers(self) -> tuple[Loser, ...]:
+        """The best of every other family, and why it lost."""
+        return tuple(
+            Loser(view["family"], view["why"], view["choice"] and choice_of(view["choice"], self.kind, self.per))
+            for view in self.data.get("losses", ())
+        )
+
+    @property
+    def cost(self) -> Cost:
+        """Of the best choice, by line; of a pipeline of all stages, with one month of its services."""
+        if not self.stages:
+            return self.best.cost
+        totals = self.data["totals"]
+        lines = (Line(line["name"], line["usd"], line["how"]) for part in ("once", "monthly") for line in totals[part])
+        return Cost.of(lines)
+
+    @property
+    def speed(self) -> Interval | None:
+        """Of the best choice."""
+        return None if self.stages else self.best.speed
+
+    @property
+    def services(self) -> Table:
+        """What is paid per use instead of per machine, the cheapest allowed first."""
+        return Table(self.data.get("services", ()), ("provider", "name", "hardware", "usd", "refused"))
+
+    @property
+    def service(self) -> Record | None:
+        """The service that costs less than the best machines, where there is one and cost is the objective."""
+        return next(iter(self.services), None) if self.data.get("service_is_cheaper") else None
+
+    @property
+    def answers(self) -> Table:
+        """Questions that decide between kinds of hardware, and what the numbers say."""
+        return Table(self.data.get("answers", ()))
+
+    @property
+    def turns(self) -> Table:
+        """What would change the answer."""
+        return Table(self.data.get("turns", ()))
+
+    @property
+    def load(self) -> Record | None:
+        """What carries the load over a month, where the load varies."""
+        return self.data.get("load")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self.data["notes"])
+
+    def render(self, *targets: str) -> Files:
+        """Deployment files of the best choice: `plan.render("kubernetes").write("deploy")`."""
+        return rendered(
+            self.session, self.source, targets, environment=self.request.environment, objective=self.request.objective
+        )
+
+    def report(self, path: str | Path) -> Path:
+        """Write the plan as one HTML page that opens offline, as `chipwise plan --html` does."""
+        return write_report(self.session, self.request, Path(path))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as `chipwise plan --json` prints it."""
+        return self.data.to_dict()
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with a row for each choice, or for each stage of a pipeline."""
+        return data_frame(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        names: list[dict[str, Any]] = [{"stage": stage.name} for stage in self.stages]
+        names = names or [{"rank": rank} for rank in range(1, len(self.choices) + 1)]
+        return [{**name, **row_of(choice)} for name, choice in zip(names, self.choices, strict=True)]
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        names: list[object] = [stage.name for stage in self.stages] or list(range(1, len(self.choices) + 1))
+        pers = [view["per"] for view in self.data["stages"]] if self.stages else [self.per] * len(names)
+        rows: list[list[object]] = [
+            [name, *cells_of(choice, per)] for name, choice, per in zip(names, self.choices, pers, strict=True)
+        ]
+        head = ["stage" if self.stages else "#", *_COLUMNS]
+        used = [place for place in range(len(head)) if any(row[place] not in (None, "") for row in rows)]
+        return [head[place] for place in used], [[row[place] for place in used] for row in rows]
+
+    @property
+    def _title(self) -> str:
+        return f"Plan of {self.workload}: {self.kind}, by {self.objective}, {usd(self.cost.usd)} per {self.per}"
+
+    def __repr__(self) -> str:
+        head, rows = self._table()
+        room = LINES - 3
+        return "\n".join([self._title, *text_table(head, rows[:room], max(len(rows) - room, 0))])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), title=self._title, notes=self.notes)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NoPlan:
+    """Nothing fits: what stood in the way and the smallest change that would help. It is false."""
+
+    data: Record
+    request: Request
+    session: Opened = field(compare=False)
+
+    def __bool__(self) -> bool:
+        return False
+
+    @property
+    def workload(self) -> str:
+        return str(self.data["workload"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.data["kind"])
+
+    @property
+    def objective(self) -> str:
+        return str(self.data["objective"])
+
+    @property
+    def source(self) -> NamedText:
+        """The workload as text."""
+        return self.request.source
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """What stood in the way of everything, and the smallest change that would help."""
+        return tuple(
+            Missing(view["what"], view["how_much"], view["remedy"], view.get("stage")) for view in self.data["missing"]
+        )
+
+    @property
+    def refused(self) -> tuple[Any, ...]:
+        """Rules that left offers out: with their number and an example; of a pipeline sentences."""
+        return tuple(self.data["refused"])
+
+    @property
+    def losers(self) -> tuple[Loser, ...]:
+        """Families, and why none of them can do it."""
+        return tuple(Loser(view["family"], view["why"], None) for view in self.data.get("losses", ()))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self.data["notes"])
+
+    def _nothing(self) -> NoResult:
+        told = " ".join(map(str, self.missing)) or "See `refused`."
+        return NoResult(f"Nothing fits {self.workload}.", remedy=told)
+
+    @property
+    def best(self) -> Never:
+        """Raises `NoResult` with what was missing: check `if plan:` first."""
+        raise self._nothing()
+
+    @property
+    def cost(self) -> Never:
+        """Raises `NoResult`, as `best` does."""
+        raise self._nothing()
+
+    @property
+    def speed(self) -> Never:
+        """Raises `NoResult`, as `best` does."""
+        raise self._nothing()
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return ()
+
+    @property
+    def stages(self) -> tuple[StagePlan, ...]:
+        return ()
+
+    def render(self, *targets: str) -> Never:
+        """Raises `NoResult`, as `best` does."""
+        raise self._nothing()
+
+    def report(self, path: str | Path) -> Path:
+        """Write what was missing as one HTML page."""
+        return write_report(self.session, self.request, Path(path))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as `chipwise plan --json` prints it."""
+        return self.data.to_dict()
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with a row for each thing that was missing."""
+        return data_frame([plain(view) for view in self.data["missing"]])
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Nothing fits {self.workload}.", *(f"  {line}" for line in map(str, self.missing[: LINES - 2]))])
+
+    def _repr_html_(self) -> str:
+        rows = [[one.what, one.how_much, one.remedy] for one in self.missing]
+        return html_table(("what is missing", "how much", "would help"), rows, title=f"Nothing fits {self.workload}.")

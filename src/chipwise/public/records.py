@@ -1,0 +1,141 @@
+"""Results that are rows: a `Record` is a mapping whose keys are attributes as well, a `Table` is a sequence of records.
+
+Both are frozen, compare by what they hold, can be pickled, and print in at room 20 lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Never, Self, overload
+
+from chipwise.public.layout import LINES, data_frame, html_pairs, html_table, text_pairs, text_table
+from chipwise.spelling import nearest
+
+_MOST_COLUMNS = 8  # that are printed where no choice was made
+
+
+def frozen(value: Any) -> Any:
+    """Mappings become records, lists of them tables and other lists tuples, all the way down."""
+    if isinstance(value, Mapping):
+        return value if isinstance(value, Record) else Record(value)
+    if isinstance(value, list | tuple) and value and all(isinstance(inner, Mapping) for inner in value):
+        return Table(value)
+    if isinstance(value, list | tuple):
+        return tuple(map(frozen, value))
+    return value
+
+
+def plain(value: Any) -> Any:
+    """The opposite of `frozen`: dictionaries and lists that are the caller's own."""
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | Table):
+        return [plain(inner) for inner in value]
+    return value
+
+
+class Record(Mapping[str, Any]):
+    """One result: `offer.usd_per_hour` and `offer["usd_per_hour"]` are the same."""
+
+    __slots__ = ("_data",)
+    _data: dict[str, Any]
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        object.__setattr__(self, "_data", {key: frozen(value) for key, value in data.items()})
+
+    def __getitem__(self, key: str) -> Any:
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self._data:
+            return self._data[name]
+        near = nearest(name, list(self._data)) if not name.startswith("_") else ()
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
+
+    def __setattr__(self, name: str, value: object) -> Never:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(key for key in self._data if key.isidentifier())})
+
+    def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
+        return type(self), (self.to_dict(),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and lists, as `--json` prints them."""
+        return {key: plain(value) for key, value in self._data.items()}
+
+    def __repr__(self) -> str:
+        return "\n".join([type(self).__name__, *text_pairs(list(self._data.items()), LINES - 1)])
+
+    def _repr_html_(self) -> str:
+        return html_pairs(list(self._data.items()))
+
+
+class Table(Sequence[Record]):
+    """Rows of one kind. `columns` are those that are printed; each row has more, and `to_pandas` gives all of them."""
+
+    __slots__ = ("_rows", "columns", "notes")
+    _rows: tuple[Record, ...]
+    columns: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+        object.__setattr__(self, "_rows", tuple(frozen(row) for row in rows))
+        object.__setattr__(self, "notes", tuple(notes))
+        known = tuple(self._rows[0]) if self._rows else ()
+        printed = tuple(name for name in columns if name in known) or known[:_MOST_COLUMNS]
+        object.__setattr__(self, "columns", printed)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> Table: ...
+    def __getitem__(self, index: int | slice) -> Record | Table:
+        return Table(self._rows[index], self.columns, self.notes) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self._rows == other._rows and self.notes == other.notes
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __setattr__(self, name: str, value: object) -> Never:
+        raise AttributeError(f"A table is frozen: {name} cannot be set")
+
+    def __reduce__(self) -> tuple[type[Table], tuple[list[Any], tuple[str, ...], tuple[str, ...]]]:
+        return Table, (self.to_dicts(), self.columns, self.notes)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary a row, as `--json` prints them."""
+        return [row.to_dict() for row in self._rows]
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with every column; needs pandas (pip install 'chipwise[pandas]')."""
+        return data_frame(self.to_dicts())
+
+    def _cells(self, rows: Sequence[Record]) -> list[list[Any]]:
+        return [[row.get(name) for name in self.columns] for row in rows]
+
+    def __repr__(self) -> str:
+        if not self._rows:
+            return "no rows"
+        notes = self.notes[:2]
+        room = LINES - 2 - len(notes)
+        return (
+            "\n".join([*text_table(self.columns, self._cells(self._rows[:room]), len(self._rows) - room), *notes])
+            if (len(self._rows) > room)
+            else "\n".join([*text_table(self.columns, self._cells(self._rows)), *notes])
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(self.columns, self._cells(self._rows), notes=self.notes)

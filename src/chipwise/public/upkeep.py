@@ -1,0 +1,94 @@
+"""The verbs that tidy up after jobs and set up what they need: this machine's disk, accounts, clusters, a team's record."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from chipwise.errors import BadInput
+from chipwise.public.jobs import Job, JobVerbs
+from chipwise.public.records import Record, Table
+
+
+class UpkeepVerbs(JobVerbs):
+    """What jobs leave behind, and what they need."""
+
+    __slots__ = ()
+
+    def forget(
+        self,
+        *jobs: str | Job,
+        older_than: str | float | None = None,
+        checkpoints: bool = False,
+        damaged: bool = False,
+        dry_run: bool = False,
+    ) -> Table:
+        """Remove logs, checkpoints and folders of jobs that are over from this machine; the record still lists them.
+
+        With `damaged` the named jobs, whose record is damaged, are given up instead.
+
+        >>> cw.forget(older_than="30d", dry_run=True)
+        """
+        from chipwise.api.running import forgetting, giving_up
+        from chipwise.units import parse_seconds
+
+        names = [job.id if isinstance(job, Job) else job for job in jobs]
+        if damaged:
+            if older_than is not None or checkpoints:
+                raise BadInput("damaged stands alone.", remedy="Name the jobs, and forget what they left afterwards.")
+            given_up = giving_up.give_up(self.api, names, dry_run=dry_run)
+            return Table({"id": one.damaged.id, "told": one.instead or one.damaged.sentence} for one in given_up)
+        older_s = None if older_than is None else parse_seconds(older_than)
+        forgotten = forgetting.forget(self.api, names, older_s, checkpoints=checkpoints, dry_run=dry_run)
+        return Table({**asdict(job), "phase": str(job.phase)} for job in forgotten)
+
+    def prepare(
+        self, engine: str = "ec2", *, region: str | None = None, keep: str | None = None, dry_run: bool = False
+    ) -> Record:
+        """Make what an account needs before jobs run on EC2; with `dry_run` only say what is missing.
+
+        >>> cw.prepare(region="eu-west-1", keep="s3://my-bucket/chipwise", dry_run=True).parts
+        """
+        from chipwise.api.running import preparing
+
+        fields = {name: value for name, value in (("region", region), ("keep", keep)) if value}
+        prepared = preparing.prepare(self.api, engine, fields, dry_run=dry_run)
+        parts = [{"state": state, "kind": kind, "name": name} for state, kind, name in prepared.parts]
+        view = {"parts": parts, "engine": {engine: dict(prepared.fields)}, "complete": prepared.complete}
+        return Record({**view, "why": prepared.why, "policy": prepared.policy})
+
+    def reap(self, engine: str | None = None, *, dry_run: bool = False) -> Table:
+        """End machines and objects at clusters and clouds that belong to no live job of this record.
+
+        >>> cw.reap(dry_run=True)
+        """
+        from chipwise.api.running import reaping
+
+        reaped = reaping.reap(self.api, engine, dry_run=dry_run)
+        return Table(map(asdict, reaped.left), notes=[f"Not looked at: {reason}" for reason in reaped.not_reached])
+
+    def members(self) -> Table:
+        """Who is what in a team's record.
+
+        >>> cw.members()
+        """
+        from chipwise.api.running import membership
+
+        return Table(map(asdict, membership.listed(self.api)))
+
+    def members_add(self, login: str, *, team: str = "", role: str = "member", place: str = "") -> None:
+        """Let somebody be a member, lead, controller or admin of a team's record.
+
+        >>> cw.members_add("mia", team="vision")
+        """
+        from chipwise.api.running import membership
+
+        membership.add(self.api, login, team, role, place)
+
+    def members_remove(self, login: str, *, team: str = "", role: str = "member", place: str = "") -> None:
+        """Let somebody be it no longer.
+
+        >>> cw.members_remove("mia", team="vision")
+        """
+        from chipwise.api.running import membership
+
+        membership.remove(self.api, login, team, role, place)

@@ -1,0 +1,120 @@
+"""A plan made in Python, on the command line and from YAML is the same plan."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chipwise as cw
+from chipwise.cli.text import show_json
+from chipwise.workload.parse import load, parse
+from chipwise.workload.source import read_yaml
+from command import called, plain
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = sorted(ROOT.glob("examples/*/workload.yaml"))
+KINDS = {
+    "train": cw.Train,
+    "finetune": cw.Finetune,
+    "serve": cw.Serve,
+    "batch": cw.Batch,
+    "hpc": cw.Hpc,
+    "render": cw.Render,
+    "transcode": cw.Transcode,
+    "stream": cw.Stream,
+    "hybrid": cw.Hybrid,
+    "interactive": cw.Interactive,
+    "pipeline": cw.Pipeline,
+}
+
+
+PIPELINE = """
+kind: pipeline
+name: small
+limits: {clouds: [aws], regions: [us-east-1], chips: [L4, A10G]}
+stages:
+- {kind: finetune, name: tune, model: llama-3.1-8b, method: lora, tokens: 5M}
+- {kind: batch, name: label, model: llama-3.1-8b, items: 100k, input_tokens: 200, output_tokens: 20}
+"""
+
+
+def printed(home: Path, *words: str) -> Any:
+    return called(*words, "--json", environment=plain(home)).json
+
+
+def as_printed(value: Any) -> Any:
+    """Numbers with as many digits as `--json` prints."""
+    with redirect_stdout(io.StringIO()) as out:
+        show_json(value)
+    return json.loads(out.getvalue())
+
+
+def test_options_mean_the_same_as_on_the_command_line(home: Path) -> None:
+    flags = "llama-3.1-8b --serve --rps 5 --input 1000 --output 300 --ttft 800ms --tpot 50ms --limit clouds=[aws,gcp]"
+    plan = cw.plan("llama-3.1-8b", serve=True, rps=5, input=1000, output=300, ttft="800ms", tpot="50ms", cloud=["aws", "gcp"])
+    assert as_printed(plan.to_dict()) == printed(home, "plan", *flags.split())
+
+
+def test_a_file_its_text_its_fields_and_its_kind_give_one_plan(home: Path) -> None:
+    path = ROOT / "examples" / "serve" / "workload.yaml"
+    text = path.read_text(encoding="utf-8")
+    fields = {key: value for key, value in read_yaml(text, "x").data.items() if key not in ("kind", "environments")}
+    wanted = printed(home, "plan", str(path))
+    for workload in (str(path), path, text, {"kind": "serve", **fields}, cw.Serve(**fields)):
+        assert as_printed(cw.plan(workload).to_dict()) == wanted
+
+
+def test_a_pipeline_is_planned_like_any_other_workload(home: Path) -> None:
+    path = home / "workload.yaml"
+    path.write_text(PIPELINE)
+    plan = cw.plan(PIPELINE)
+    assert as_printed(plan.to_dict()) == printed(home, "plan", str(path))
+    assert [stage.name for stage in plan.stages] == ["tune", "label"]
+    assert plan.cost.usd == pytest.approx(plan.to_dict()["totals"]["usd_with_one_month"])
+    assert len(repr(plan).splitlines()) <= 20
+    with pytest.raises(cw.BadInput, match=r"plan\.stages"):
+        _ = plan.best
+
+
+def test_a_prediction_is_what_the_command_prints(home: Path) -> None:
+    estimate = cw.predict("llama-3.1-8b", train=True, on="h100", chips=8, seq=4096)
+    flags = "llama-3.1-8b --train --on h100 --chips 8 --seq 4096"
+    assert as_printed(estimate.to_dict()) == printed(home, "predict", *flags.split())
+    path = str(ROOT / "examples" / "batch" / "workload.yaml")
+    assert as_printed(cw.predict(path, on="l40s").to_dict()) == printed(home, "predict", path, "--on", "l40s")
+
+
+def test_lists_are_what_the_commands_print(home: Path) -> None:
+    assert as_printed(cw.offers(chip="h100", region="EU").to_dicts()) == printed(
+        home, "offers", "--chip", "h100", "--region", "EU"
+    )
+    assert as_printed(cw.machines("p5").to_dicts()) == printed(home, "machines", "p5")
+    assert as_printed(cw.fits("llama-3.1-70b", on="l40s").to_dict()) == printed(home, "fits", "llama-3.1-70b", "--on", "l40s")
+    assert as_printed(cw.explain("p4de.24xlarge").to_dicts()) == printed(home, "explain", "p4de.24xlarge")["meanings"]
+    words = "h100 --machines 4 --years 3 --utilisation 60% --country DEU --against p5.48xlarge"
+    own = cw.tco("h100", machines=4, years=3, utilisation="60%", country="DEU", against="p5.48xlarge")
+    assert as_printed(own.to_dict()) == printed(home, "tco", *words.split())
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
+def test_a_kind_takes_the_fields_of_a_file(path: Path) -> None:
+    fields = {key: value for key, value in read_yaml(path.read_text(), "x").data.items() if key != "environments"}
+    kind = fields.pop("kind")
+    made = KINDS[str(kind)](**fields)
+    assert made.model_dump() == load(path).model_dump()
+
+
+def test_a_pipeline_takes_workloads_as_stages() -> None:
+    tune = cw.Finetune(model="llama-3.1-8b", method="lora", tokens="10M")
+    serve = cw.Serve(model="llama-3.1-8b", arrival="1 req/s", input_tokens=500, output_tokens=100)
+    made = cw.Pipeline(stages=[tune, serve])
+    assert [stage.name for stage in made.stages] == ["finetune", "serve"]
+    text = (
+        "kind: pipeline\nname: x\nstages:\n- {kind: finetune, name: finetune, model: llama-3.1-8b, method: lora, tokens: 10M}\n"
+    )
+    assert made.stages[0].model_dump() == parse(text).model_dump()["stages"][0]
