@@ -99,6 +99,16 @@ def spellings() -> dict[str, str]:
     return known | {fold(group): group for group in GROUPS}
 
 
+@cache
+def _names() -> dict[str, str]:
+    return {two: name for two, _, name in (entry.strip().split(" ", 2) for entry in _TABLE.split(";"))}
+
+
+def country_name(code: str) -> str | None:
+    """ "CN" -> "China"; None for what is no alpha-2 code."""
+    return _names().get(code)
+
+
 def members(place: str) -> frozenset[str]:
     """The alpha-3 codes that a country code or group stands for."""
     return GROUPS.get(place, frozenset({place}))

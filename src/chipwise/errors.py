@@ -115,7 +115,7 @@ class InvalidFile(BadInput):
     def __init__(self, path: str, problems: Sequence[Problem], *, remedy: str | None = None) -> None:
         lines = [f"{path}:{p.line}: {p}" if p.line is not None else f"{path}: {p}" for p in problems[:_READABLE]]
         if len(problems) > _READABLE:
-            lines.append(f"{path}: and {len(problems) - _READABLE:,} more problems; mend these first.")
+            lines.append(f"{path}: and {len(problems) - _READABLE:,} more problems; fix these first.")
         super().__init__("\n".join(lines), remedy=remedy)
         self.path = path
         self.problems = tuple(problems)

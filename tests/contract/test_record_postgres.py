@@ -124,7 +124,7 @@ def test_a_writer_that_holds_everything_up_is_not_waited_for_for_ever(postgres: 
     with psycopg.connect(postgres.url(name)) as other:
         other.execute("UPDATE chipwise.meta SET value = value + 1 WHERE name = 'mark'")
         store.database.write(lambda tx: None)
-        with pytest.raises(TryLater, match="written by somebody else for longer than we wait"):
+        with pytest.raises(TryLater, match="locked by another program for longer than the time limit"):
             store.database.write(lambda tx: (tx.rows("SELECT set_config('lock_timeout', '100ms', true)"), tx.marks(1)))
         other.rollback()
     store.submit([("one", SPEC)], 1.0)

@@ -254,7 +254,7 @@ def test_only_admins_decide_who_is_what(team: Team) -> None:
         assert team.by("eve").rows(Wanted()) == []
         for wrong, said in (
             (Member("eve", "vision", "boss"), "No role is called 'boss'"),
-            (Member("eve", "", "lead"), "leads a team"),
+            (Member("eve", "", "lead"), "needs a team"),
             (Member("eve", "", "member", "here"), "Only a controller"),
         ):
             with pytest.raises((BadInput, UnknownName), match=said):
@@ -265,7 +265,7 @@ def test_only_admins_decide_who_is_what(team: Team) -> None:
 
 
 def test_a_record_in_a_file_has_no_members() -> None:
-    with pytest.raises(BadInput, match="is a file: whoever may read it sees all"):
+    with pytest.raises(BadInput, match="is a file: everyone who can read it sees everything"):
         connect_members("/nowhere/jobs.db")
 
 
@@ -283,7 +283,7 @@ def test_a_damaged_row_is_mended_by_who_acts_for_its_place_and_by_nobody_else(te
     [id] = [row.id for row in team.by("alice").rows(Wanted(owner="alice"))]
     job = _damaged(team, id, body)
     assert team.by("alice").job(id) == job, "its events give it"
-    with pytest.raises(NotAllowed, match="is damaged, which only its controller or an admin can mend"):
+    with pytest.raises(NotAllowed, match="is damaged, which only its controller or an admin can repair"):
         team.by("alice").write([Change(job, (STOP,))], 5.0)
     [mended] = team.by("robot").write([Change(job, (Waiting("no room"),))], 5.0)
     assert team.by("alice").job(id) == mended

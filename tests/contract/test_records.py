@@ -65,7 +65,7 @@ def test_a_change_on_an_old_view_is_left_out_and_the_others_stand(record: Record
         [Change(a, (Told(0, "late"),)), Change(b, (Told(0, "x"),)), Change(replace(a, id="z"), ())], 3
     )
     assert isinstance(stale, Stale)
-    assert str(stale) == "Job a changed meanwhile: it has version 2, not 1."
+    assert str(stale) == "Job a was changed by another program: it has version 2, not 1."
     assert isinstance(gone, Stale)
     assert (record.job("a"), record.job("b")) == (newer, good)
     assert [one.event for one in record.events("a")][1:] == [Waiting("no room")]

@@ -314,7 +314,7 @@ def test_a_job_is_watched_stopped_resumed_and_tried_again_from_other_shells_whoe
         assert [one["outcome"] for one in user.wait(id, "done")["attempts"]] == ["stopped", "failed", "done"]
         for again in ("retry", "resume"):
             done = user.run(again, id)
-            assert (done.code, "Submit it anew" in done.err) == (2, True)
+            assert (done.code, "Submit it again" in done.err) == (2, True)
         later = user.submit("--image", "a:1", "--after", id, "--", "train")["id"]
         user.wait(later, "running")
         last = user.submit("--image", "a:1", "--after", later, "--", "train")["id"]

@@ -69,7 +69,7 @@ def test_one_that_is_done_is_submitted_anew_and_not_retried(machine: Machine) ->
     machine.until(id, "done")
     refused = machine("stop", id, code=2).stderr
     assert "done already" in refused
-    assert "Submit it anew with `chipwise run`" in refused
+    assert "Submit it again with `chipwise run`" in refused
     assert "retry" not in refused
 
 
@@ -85,7 +85,7 @@ def test_a_stopped_job_keeps_its_checkpoints_and_forgotten_output_is_said_to_be(
     assert f"{id} would be forgotten" in would
     assert machine("logs", id).stdout == "saved\n"
     done = machine("forget", "--older-than", "1ms").stdout
-    assert "stay, since it was stopped and can go on" in done
+    assert "stay, since it was stopped and can be resumed" in done
     assert kept.is_file()
     for words in ((), ("-f",), ("--tail", "1")):
         gone = machine("logs", *words, id, code=3)

@@ -43,7 +43,7 @@ def test_bad_input_is_told_before_anything_is_started(
     assert not (tmp_path / "runs.csv").exists()
 
 
-@pytest.mark.parametrize(("example", "told"), [("serve", "runs until somebody stops it"), ("pipeline", "is a pipeline")])
+@pytest.mark.parametrize(("example", "told"), [("serve", "runs until it is stopped"), ("pipeline", "is a pipeline")])
 def test_what_has_no_end_or_many_parts_is_not_timed(chipwise: Chipwise, example: str, told: str) -> None:
     done = chipwise("bench", f"{ROOT}/examples/{example}/workload.yaml", "--on", "local")
     assert done.code == 2
@@ -54,7 +54,7 @@ def test_what_is_simulated_is_shown_as_a_formula(chipwise: Chipwise, tmp_path: P
     (tmp_path / "w.yaml").write_text(WORK)
     done = chipwise("bench", "w.yaml", "--on", "simulated", cwd=tmp_path)
     assert done.code == 0, done.err
-    assert "a formula: nobody ran it" in done.out
+    assert "a formula: not run" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
     [found] = chipwise("bench", "w.yaml", "--on", "simulated", "--json", cwd=tmp_path).json
     assert (found["formula"], found["speed"], found["ratio"], found["runs"]) == (True, None, None, [])

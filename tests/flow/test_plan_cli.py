@@ -40,8 +40,19 @@ KEYS = {
 
 
 @pytest.mark.parametrize("name", PLANNED)
-def test_an_example_is_planned_within_80_columns(chipwise: Chipwise, name: str) -> None:
+def test_a_plan_fits_one_screen(chipwise: Chipwise, name: str) -> None:
     done = chipwise("plan", f"{ROOT}/examples/{name}/workload.yaml")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 80
+    assert "What would change the answer:" in lines
+    assert "--full" in lines[-1]
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_full_plan_is_shown_within_80_columns(chipwise: Chipwise, name: str) -> None:
+    done = chipwise("plan", f"{ROOT}/examples/{name}/workload.yaml", "--full")
     assert done.code == 0, done.err
     assert max(map(len, done.out.splitlines())) <= 80
     for part in ("Where the money goes", "How to run it", "why it lost"):
@@ -82,15 +93,21 @@ def test_nothing_fits_is_an_answer(chipwise: Chipwise) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        ((), "chipwise init"),
         (("nosuch.yaml",), "There is no file"),
         (("nosuch-model",), "--serve"),
         (("llama-3.1-8b", "--train", "--serve"), "exclude each other"),
         (("llama-3.1-8b", "--serve"), "--rps"),
         (("llama-3.1-8b", "--train", "--tokens", "many"), "tokens"),
         ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds"), "key=value"),
-        ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds=[aws"), "YAML"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds=[aws"), "clouds=aws,gcp"),
         ((f"{ROOT}/examples/train/workload.yaml", "--limit", "clouds=nosuch"), "nosuch"),
         ((f"{ROOT}/examples/train/workload.yaml", "--rps", "3"), "is a file"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--cloud", "asw"), "Did you mean aws"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--chip", "h10"), "H100"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--region", "eu-wst-1"), "eu-west-1"),
+        ((f"{ROOT}/examples/train/workload.yaml", "--spot", "--on-demand"), "exclude each other"),
+        (("llama-3.1-8b", "--train", "--tokens", "2B", "--samples", "5k"), "exclude each other"),
         ((f"{ROOT}/examples/train/workload.yaml", "--top", "0"), "--top"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_damaged_profile_is_passed_over_and_said(chipwise: Chipwise, tmp_path:
     (chipwise.data_dir / "profiles" / "broken.json").write_text('{"format": 1')
     done = chipwise("score", "-", typed="model,task,chip,metric_name\nllama-3.1-8b,llm-decode,H200,tpot_ms\n")
     assert done.code == 0
-    assert "broken.json is passed over" in done.err
+    assert "broken.json is skipped" in done.err
 
 
 def test_a_profile_with_numbers_that_cannot_be_is_refused_and_never_used(chipwise: Chipwise, tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_a_profile_with_numbers_that_cannot_be_is_refused_and_never_used(chipwis
         path.write_text(json.dumps(profile))
     shown = chipwise("profile", "--show", str(tmp_path / "mine.json"))
     assert shown.code == chipwise("profile", "--show", "h200").code == 2
-    assert "bytes/s cannot be. Allowed: at most 4.8e+13 bytes/s, from the data sheet of H200." in shown.err
+    assert "bytes/s is not possible. Allowed: at most 4.8e+13 bytes/s, from the data sheet of H200." in shown.err
     asked = ("predict", "llama-3.1-8b", "--serve", "--on", "h200", "--concurrency", "4", "--json")
     used = chipwise(*asked)
-    assert "h200.json is passed over" in used.err
+    assert "h200.json is skipped" in used.err
     (chipwise.data_dir / "profiles" / "h200.json").unlink()
     assert used.json == chipwise(*asked).json
 

@@ -140,7 +140,7 @@ def planned(session: wiring.Session, work: dict[str, Any], **program: Any) -> De
         ({"image": "a\n"}, "program.image"),
         ({"image": "x;y"}, "program.image"),
         ({"health": "/$(id)"}, "program.health"),
-        ({"requirements": "../../x"}, "not a file beside the program"),
+        ({"requirements": "../../x"}, "not a file next to the program"),
         ({"checkpoints": "s3://a\n/b"}, "program.checkpoints"),
         ({"trigger": "s3://abc/$(id)"}, "program.trigger"),
         ({"engine": "vlm"}, "vllm"),

@@ -98,7 +98,7 @@ def test_where_eight_machines_do_not_come_four_do_and_the_work_takes_twice_as_lo
     assert last.ended is not None
     assert last.begun is not None
     assert last.ended - last.begun >= 2 * 3600.0
-    assert "goes on with 4 of 8 machines, since no more came" in story(done)
+    assert "continues with 4 of 8 machines, since no more came" in story(done)
 
 
 def test_after_a_loss_an_hour_later_it_asks_for_all_of_them_again() -> None:
@@ -134,7 +134,7 @@ def test_it_starts_with_two_grows_to_four_when_the_other_ends_and_loses_nothing(
     assert done.lost_work_s == 0.0
     text = story(done)
     assert "starts with 2 of 4 GPUs: the other 2 are held by other" in text
-    assert "2 more GPUs are free: it goes on with 4 of 4" in text
+    assert "2 more GPUs are free: it continues with 4 of 4" in text
 
 
 def test_a_lost_one_goes_on_with_what_others_left_of_its_gpus_and_says_so() -> None:
@@ -149,7 +149,7 @@ def test_a_lost_one_goes_on_with_what_others_left_of_its_gpus_and_says_so() -> N
     assert min(len(attempt.devices) for attempt in a.attempts) == 1
     assert a.phase is Phase.DONE
     placed = [one.event for one in play.record.events("a") if isinstance(one.event, Placed)]
-    assert any("goes on with 1 of 4 GPUs: the other 3 are held by late" in one.reason for one in placed)
+    assert any("continues with 1 of 4 GPUs: the other 3 are held by late" in one.reason for one in placed)
 
 
 @settings(max_examples=cases(40), deadline=None)

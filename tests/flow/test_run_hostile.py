@@ -39,7 +39,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         (["--label", "a\rb=c", "--", "true"], 2, "--label is"),
         (["--label", f"a={'b' * 100_000}", "--", "true"], 2, "--label a is"),
         (["--recover", "everything", "--", "true"], 2, "which is no move"),
-        (["--budget", "nan", "--", "true"], 2, "--budget: nan cannot be."),
+        (["--budget", "nan", "--", "true"], 2, "--budget: nan is not possible."),
         (["--gpus", "99999999999", "--", "true"], 2, "--gpus is 99,999,999,999, and at most 1,024"),
         (["--env", "A=\udcff", "--", "true"], 2, "half a character"),
     ],

@@ -75,8 +75,8 @@ def test_checkpoints_from_which_a_job_can_go_on_stay_unless_asked(chipwise: Chip
     stopped = ended(chipwise, "stopped", Phase.STOPPED, Outcome.STOPPED)
     done = ended(chipwise, "done", Phase.DONE, Outcome.DONE)
     told = chipwise("forget", "--older-than", "1s")
-    assert "its checkpoints (4 KiB) stay, since it failed, and `chipwise retry` goes on from them" in told.out
-    assert "its checkpoints (4 KiB) stay, since it was stopped and can go on" in told.out
+    assert "its checkpoints (4 KiB) stay, since it failed, and `chipwise retry` continues from them" in told.out
+    assert "its checkpoints (4 KiB) stay, since it was stopped and can be resumed" in told.out
     assert "Checkpoints of 2 jobs stay, 8 KiB; --checkpoints removes them too." in told.err
     assert (failed.exists(), stopped.exists(), done.exists()) == (True, True, False)
     assert not (failed.parents[1] / "1" / "log").exists()

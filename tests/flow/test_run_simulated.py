@@ -326,7 +326,7 @@ def test_a_workload_is_played_with_its_own_steps_and_one_start(chipwise: Chipwis
 
 def test_a_command_of_unknown_length_says_what_was_assumed_and_tells_no_steps(chipwise: Chipwise) -> None:
     done = chipwise("run", "--simulate", "--", "true")
-    assert done.out.startswith("Nobody says how long true takes: an hour is assumed")
+    assert done.out.startswith("The duration of true is not known: an hour is assumed")
     assert "step" not in done.out
     given = chipwise("run", "--simulate", "--expected", "10m", "--", "true")
     assert "assumed" not in given.out

@@ -11,12 +11,12 @@ FLAGS = {"shard": "--zero", "prefix_len": "--prefix", "input_len": "--input", "t
 
 def test_settings_are_told_by_the_names_they_were_given_under() -> None:
     found = InvalidSettings(
-        Problem("shard", "4 cannot be", None, "0, 1, 2, 3"),
-        Problem("prefix_len", "'input_len' cannot be", None, "whole numbers from 0 to input_len"),
+        Problem("shard", "4 is not possible", None, "0, 1, 2, 3"),
+        Problem("prefix_len", "'input_len' is not possible", None, "whole numbers from 0 to input_len"),
     )
     told = str(found.called(FLAGS)).splitlines()
-    assert told[0] == "--zero: 4 cannot be. Allowed: 0, 1, 2, 3."
-    assert told[1] == "--prefix: 'input_len' cannot be. Allowed: whole numbers from 0 to --input."
+    assert told[0] == "--zero: 4 is not possible. Allowed: 0, 1, 2, 3."
+    assert told[1] == "--prefix: 'input_len' is not possible. Allowed: whole numbers from 0 to --input."
     assert str(found).startswith("shard: 4")
 
 

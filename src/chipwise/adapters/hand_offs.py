@@ -168,7 +168,7 @@ class HandOffs:
             return replace(sight, code=CODE, reason=told(answer.lacks)) if answer.lacks else sight
         trouble = answer.trouble if answer is not None else ""
         if now - since > (TOLD_AFTER_S if job.wish.stops else PATIENCE_S):
-            why = told(f"nobody could look for what it made: {trouble or 'its store does not answer'}")
+            why = told(f"its output could not be checked: {trouble or 'its store does not answer'}")
             return replace(sight, code=CODE, reason=why)
         if answer is None or now - answer.at > AGAIN_S:
             self._ask(key, by_controller(job.spec, self._looks_at))

@@ -40,7 +40,7 @@ def _text(path: Path) -> str:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no number to reckon with")
+        raise ValueError(f"{text} is not a usable number")
     return value
 
 

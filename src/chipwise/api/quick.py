@@ -4,49 +4,120 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from chipwise.errors import BadInput, InvalidFile
+from chipwise.workload.goals import USUAL_PERCENTILE
 from chipwise.workload.source import read_text, read_yaml
 
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
+
 GOALS = ("ttft", "tpot", "latency")
-PERCENTILE = "p90"  # of a goal that an option states
+KINDS = ("serve", "train", "finetune", "batch")
+LISTS = ("clouds", "regions", "countries", "residency", "compliance", "chips", "precision", "purchase", "where", "requires")
+_EXAMPLE = "clouds=aws,gcp or interruptible=false"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Options that narrow what may be used, over what a file says. Each value may hold several, with commas between them."""
+
+    clouds: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()  # names of regions, countries, EU or EEA
+    chips: tuple[str, ...] = ()
+    on_demand: bool = False
+    spot: bool = False
+    limits: tuple[str, ...] = ()  # KEY=VALUE, of any limit that a file may state
+
+    def __bool__(self) -> bool:
+        return bool(self.clouds or self.regions or self.chips or self.on_demand or self.spot or self.limits)
+
+
+def constrained(session: Session, text: str, path: str, wanted: Constraints) -> str:
+    """The same workload within these constraints. A name that the catalog does not know is refused with the nearest ones."""
+    if wanted.on_demand and wanted.spot:
+        raise BadInput(
+            "--on-demand and --spot exclude each other.",
+            remedy="Give one of them, or --limit purchase=on-demand,spot to allow both.",
+        )
+    names = session.names
+    clouds, regions, chips = (_items(values) for values in (wanted.clouds, wanted.regions, wanted.chips))
+    for name in clouds:
+        names.provider(name)
+    for name in regions:
+        names.regions(name.replace(":", "/"))
+    for name in chips:
+        names.chips_of(name) or names.chips(name)
+    bought = ["on-demand"] if wanted.on_demand else ["spot"] if wanted.spot else []
+    flags = {"clouds": clouds, "regions": regions, "chips": chips, "purchase": bought}
+    changes: dict[str, Any] = {key: values for key, values in flags.items() if values}
+    if regions:
+        changes["countries"] = []  # a file's own: the regions that are asked for replace them
+    return _with(text, path, changes | _parsed(wanted.limits))
+
+
+def over_file(session: Session, path: str, wanted: Constraints) -> str | None:
+    """What is planned in place of the file; None: the file as it is."""
+    return constrained(session, read(path), path, wanted) if wanted else None
 
 
 def text_of(model: str, options: Mapping[str, Any]) -> str:
     """The workload that `chipwise plan MODEL --serve ...` asks for. Options that were not given are absent."""
-    kinds = [kind for kind in ("serve", "train", "finetune") if options.get(kind)]
+    kinds = [kind for kind in KINDS if options.get(kind)]
     if len(kinds) != 1:
         raise BadInput(
             f"{model} is not a workload file." if not kinds else f"--{' and --'.join(kinds)} exclude each other.",
-            remedy="Give a file, or a model with one of --serve, --train and --finetune.",
+            remedy="Give a file (`chipwise init serve` writes one), or a model with --serve, --train, --finetune or --batch.",
         )
     kind = kinds[0]
     work: dict[str, Any] = {"kind": kind, "name": "command-line", "model": model}
     if kind == "serve":
-        work |= _needed(options, {"rps": "--rps", "input": "--input", "output": "--output"})
-        work = {
-            **{key: work[key] for key in ("kind", "name", "model")},
-            "arrival": {"rate": work["rps"]},
-            "input_tokens": work["input"],
-            "output_tokens": work["output"],
-        }
+        given = _needed(options, {"rps": "--rps", "input": "--input", "output": "--output"})
+        work |= {"arrival": {"rate": given["rps"]}, "input_tokens": given["input"], "output_tokens": given["output"]}
+    elif kind == "batch":
+        if options.get("tokens"):
+            raise BadInput("--tokens does not go with --batch.", remedy="Give the number of inputs: --samples 50k.")
+        work["items"] = _needed(options, {"samples": "--samples"})["samples"]
+        work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
     else:
-        work |= _needed(options, {"tokens": "--tokens"})
+        work |= _amount(options)
         if options.get("seq"):
             work["sequence_length"] = options["seq"]
         if kind == "finetune":
             work["method"] = options["finetune"]
-    goals: dict[str, Any] = {name: {PERCENTILE: options[name]} for name in GOALS if options.get(name)}
-    goals |= {name: options[name] for name in ("deadline", "budget") if options.get(name)}
+    goals = goals_of(options)
     if goals:
         work["goals"] = goals
     if options.get("precision"):
         work["precision"] = options["precision"]
     return yaml.safe_dump(work, sort_keys=False)
+
+
+def _amount(options: Mapping[str, Any]) -> dict[str, Any]:
+    """How much there is to learn from."""
+    given = {name: options[name] for name in ("tokens", "samples") if options.get(name)}
+    if len(given) != 1:
+        raise BadInput(
+            "--tokens and --samples exclude each other." if given else "--tokens or --samples is needed.",
+            remedy="Say how much there is to learn from: --tokens 2B, or --samples 50k.",
+        )
+    return given
+
+
+def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The goals that options state."""
+    goals: dict[str, Any] = {name: {USUAL_PERCENTILE: options[name]} for name in GOALS if options.get(name)}
+    return goals | {name: options[name] for name in ("deadline", "budget") if options.get(name)}
+
+
+def with_goals(text: str, path: str, goals: Mapping[str, Any]) -> str:
+    """The same workload with these goals in place of the file's own of the same name."""
+    return _with(text, path, goals, "goals") if goals else text
 
 
 def _needed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -57,26 +128,61 @@ def _needed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
 
 
 def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
-    """The same workload with `key=value` set under `limits`, as JSON, which is YAML; values are YAML: [aws, gcp] is a list."""
-    if not limits:
+    """The same workload with `key=value` set under `limits`; a value is YAML, or several with commas between them."""
+    return _with(text, path, _parsed(limits)) if limits else text
+
+
+def _with(text: str, path: str, changes: Mapping[str, Any], part: str = "limits") -> str:
+    """Over the file and each of its environments, as JSON, which is YAML. `a.b` is the field b of the mapping a."""
+    if not changes:
         return text
     data = dict(read_yaml(text, path).data)
-    under = data.get("limits")
-    changed = dict(under) if isinstance(under, Mapping) else {}
-    for one in limits:
-        key, equals, value = one.partition("=")
+    for key, value in changes.items():
+        data = _set(data, (part, *key.split(".")), value)
+    environments = data.get("environments")
+    if isinstance(environments, Mapping):
+        data["environments"] = {name: _without(over, (part,), changes) for name, over in environments.items()}
+    return flat(data)
+
+
+def _set(data: Mapping[str, Any], steps: Sequence[str], value: Any) -> dict[str, Any]:
+    first, *rest = steps
+    if not rest:
+        return {**data, first: value}
+    below = data.get(first)
+    return {**data, first: _set(below if isinstance(below, Mapping) else {}, rest, value)}
+
+
+def _without(over: Any, where: tuple[str, ...], changes: Mapping[str, Any]) -> Any:
+    """An environment without what the command line says in its place."""
+    below = over.get(where[0]) if isinstance(over, Mapping) else None
+    if not isinstance(below, Mapping):
+        return over
+    return {**over, where[0]: {key: value for key, value in below.items() if key not in changes}}
+
+
+def _items(values: Iterable[str]) -> list[str]:
+    """a,b and [a, b] are two each, and an option may be given again."""
+    parts = (part.strip() for value in values for part in value.strip().removeprefix("[").removesuffix("]").split(","))
+    return list(dict.fromkeys(part for part in parts if part))
+
+
+def _parsed(limits: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for limit in limits:
+        key, equals, value = limit.partition("=")
         if not equals or not key.strip():
-            raise BadInput(
-                f"--limit {one} has no value.", remedy="Write key=value, such as clouds=[aws, gcp] or interruptible=false."
-            )
+            raise BadInput(f"--limit {limit} has no value.", remedy=f"Write key=value, such as {_EXAMPLE}.")
         try:
-            found = read_yaml(f"value: {value}", "--limit").data
+            read = read_yaml(f"value: {value}", "--limit").data
         except InvalidFile as error:
-            raise _unreadable(one) from error
-        if len(found) > 1:  # a line break, and another field behind it
-            raise _unreadable(one)
-        changed[key.strip()] = found["value"]
-    return flat({**data, "limits": changed})
+            raise _unreadable(limit) from error
+        if len(read) > 1:  # a line break, and another field behind it
+            raise _unreadable(limit)
+        stated = read["value"]
+        listed = key.strip().rpartition(".")[2] in LISTS
+        found[key.strip()] = _items([stated]) if listed and isinstance(stated, str) and "," in stated else stated
+    return found
 
 
 def flat(data: Mapping[str, Any]) -> str:
@@ -86,7 +192,7 @@ def flat(data: Mapping[str, Any]) -> str:
 
 def _unreadable(limit: str) -> BadInput:
     shown = limit if len(limit) <= 60 else f"{limit[:57]}..."
-    return BadInput(f"--limit {shown} cannot be read.", remedy="Write the value as YAML, such as [aws, gcp].")
+    return BadInput(f"--limit {shown} cannot be read.", remedy=f"Write key=value, such as {_EXAMPLE}.")
 
 
 def read(path: str) -> str:

@@ -129,7 +129,7 @@ def tco(session: Session, asked: Asked) -> Tco:
     if chip.kind in _RENTED_ONLY:
         bought = sorted({row.chip for row in session.catalog.rows("boards") if row.chip and not row.chip.startswith("TPU")})
         raise BadInput(
-            f"CHIP: {chip.name} is rented only; nobody sells it.", remedy=f"Allowed: chips that can be bought: {_some(bought)}."
+            f"CHIP: {chip.name} can only be rented, not bought.", remedy=f"Allowed: chips that can be bought: {_some(bought)}."
         )
     settings = _settings(session, asked, chip)
     values: dict[str, Any] = {one.name: one.value for one in settings}
@@ -211,9 +211,7 @@ def _purchase(session: Session, asked: Asked, chip: Chip) -> Setting:
 def _power(asked: Asked, chip: Chip) -> tuple[Setting, Setting]:
     """The chips at their limit and their share of the host; at rest as the power model has it."""
     if asked.power_w is None and chip.power_w is None:
-        raise BadInput(
-            f"--power: nobody we read states the power of {chip.name}.", remedy="Give watts, such as --power 10.2kW."
-        )
+        raise BadInput(f"--power: the power of {chip.name} is not published.", remedy="Give watts, such as --power 10.2kW.")
     kind, limit = Coded.of(str(chip.kind)), column(chip.power_w or 1.0)
     busy, rest = (power(kind, limit, column(load), column(load), pue=1.0) for load in (1.0, 0.0))
     work, idle = (asked.chips * float((drawn.chip + drawn.host)[0]) for drawn in (busy, rest))

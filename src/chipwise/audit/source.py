@@ -77,7 +77,7 @@ class Unreadable(ValueError):
     becomes a manifest only when something fills it in; `foreign`: it is none of ours, and nobody need mend it."""
 
     def __init__(
-        self, message: str, line: int = 1, *, template: bool = False, foreign: bool = False, fix: str = "Mend it first."
+        self, message: str, line: int = 1, *, template: bool = False, foreign: bool = False, fix: str = "Fix it first."
     ) -> None:
         super().__init__(message)
         self.line, self.template, self.foreign, self.fix = line, template, foreign, fix

@@ -90,7 +90,7 @@ def route(row: Row, parts: Parts) -> tuple[Family, Any] | str:
     try:
         return family, family.case_of(row, parts, part)
     except (ArithmeticError, ValueError):  # notes may state a split over 0 chips, or a rate that is no number
-        return "notes: a number in it cannot be"
+        return "notes: a number in it is not possible"
 
 
 def family_for(row: Row) -> Family | None:

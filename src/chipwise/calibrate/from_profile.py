@@ -85,13 +85,13 @@ def impossible(profile: Profile, part: Part | None) -> list[Problem]:
         moved = (_ABOVE_CACHED if cached else _ABOVE_PEAK) * part.bandwidth if part else _MOST_BYTES_PER_S
         origin = f", from the data sheet of {part.name}" if part else ", of any single device"
         if sample.flop_per_s > flop:
-            message = f"{sample.flop_per_s:.3g} FLOP/s in {sample.precision} cannot be"
+            message = f"{sample.flop_per_s:.3g} FLOP/s in {sample.precision} is not possible"
             problems.append(Problem(f"samples[{index}].flop", message, None, f"at most {flop:.3g} FLOP/s{origin}"))
         if sample.bytes_per_s > moved:
-            message = f"{sample.bytes_per_s:.3g} bytes/s cannot be"
+            message = f"{sample.bytes_per_s:.3g} bytes/s is not possible"
             problems.append(Problem(f"samples[{index}].bytes", message, None, f"at most {moved:.3g} bytes/s{origin}"))
         if sample.seconds > _MOST_SECONDS:
-            message = f"{sample.seconds:.3g} s cannot be"
+            message = f"{sample.seconds:.3g} s is not possible"
             problems.append(
                 Problem(f"samples[{index}].seconds", message, None, f"at most {_MOST_SECONDS:g} s for one small piece of work")
             )

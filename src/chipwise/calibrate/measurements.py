@@ -165,7 +165,7 @@ def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
         low = 0.0 if name in _MAY_BE_ZERO else 1e-6 if name == "params_b" else 1.0
         high = _MAXIMA.get(name, LARGEST_NUMBER)
         if not math.isfinite(value) or not low <= value <= high:
-            problems.append(Problem(name, f"{text[:40]!r} cannot be", line, f"from {low:g} to {high:g}, or nothing"))
+            problems.append(Problem(name, f"{text[:40]!r} is not possible", line, f"from {low:g} to {high:g}, or nothing"))
     problems += [Problem(name, "is blank", line, "a value") for name in NEEDED if not (row.get(name) or "").strip()]
     return problems
 

@@ -60,7 +60,7 @@ def _judge(rule: AbilityRule, chip: Chip) -> Ability:
         if rule.test == "has" and rule.field.startswith("rate:") and chip.rates:
             # A chip whose other rates are stated, without this one, is taken not to have it.
             return Ability(rule.ability, rule.title, False, f"no {subject} rate is stated among its rates")
-        return Ability(rule.ability, rule.title, None, f"nobody we read states its {subject}")
+        return Ability(rule.ability, rule.title, None, f"its {subject} is not published")
     match rule.test:
         case ">=":
             has = float(value) >= float(rule.value)

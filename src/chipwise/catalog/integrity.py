@@ -184,10 +184,10 @@ def check_region(region: Region) -> Iterator[Complaint]:
 def check_offer(offer: Offer) -> Iterator[Complaint]:
     row = f"offer {offer.provider} {offer.region} {offer.machine} {offer.purchase}"
     yield from _check_texts(row, offer.source or "-", offer.why or "-", offer.notes or "-")
-    yield from _check_range(row, "dearest price in USD/h", offer.usd_per_hour_max, 1e-4, 5000)
+    yield from _check_range(row, "highest price in USD/h", offer.usd_per_hour_max, 1e-4, 5000)
     yield from _check_range(row, "price in USD/h", offer.usd_per_hour, 1e-4, 5000)
     if offer.usd_per_hour_max is not None and offer.usd_per_hour_max < offer.usd_per_hour:
-        yield Complaint(row, "dearest zone not below the cheapest", f"{offer.usd_per_hour_max} < {offer.usd_per_hour}")
+        yield Complaint(row, "highest zone price not below the lowest", f"{offer.usd_per_hour_max} < {offer.usd_per_hour}")
     if not _DATE.fullmatch(offer.as_of) or len(offer.as_of) != 10:
         yield Complaint(row, "has a full date", repr(offer.as_of))
     if offer.verdict and not offer.why:

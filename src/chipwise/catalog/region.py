@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.catalog.fact import UNKNOWN, Fact
+from chipwise.countries import country_name
+
+UNSTATED = "region not stated"
+_CONTINENTS = ("AF", "AS", "EU", "NA", "OC", "SA")
+_ANYWHERE = ("*", "default", "")  # how sources write that they do not say
 
 
 def readable(name: str) -> str:
-    """A region's name as it is read: some begin with a town that nobody states (", CN, AS")."""
-    return name.strip(" ,") or name
+    """A region's name for people: "Sichuan, CN, AS" is Sichuan, China; some sources state a country only (", CN, AS"), and some
+    nothing ("*", "default")."""
+    if name.strip(" ,") in _ANYWHERE:
+        return UNSTATED
+    town, *codes = (part.strip() for part in name.split(","))
+    if len(codes) != 2 or codes[1] not in _CONTINENTS:
+        return name.strip(" ,")
+    country = country_name(codes[0]) or codes[0]
+    return ", ".join(dict.fromkeys(part for part in (town.removeprefix("The "), country) if part))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def attach(ctx: click.Context, job: str) -> None:
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:
-            text.say(f"\n{found.id} goes on; chipwise attach {found.id} comes back to it.")
+            text.say(f"\n{found.id} keeps running; chipwise attach {found.id} follows it again.")
             return
         last = look()
         text.say(f"{last.id} {last.phase}{f': {last.reason}' if last.reason else ''}")

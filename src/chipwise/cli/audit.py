@@ -14,7 +14,7 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
 def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) -> None:
-    """Check manifests, Terraform, Dockerfiles and Compose files: each objection with its line and its mend.
+    """Check manifests, Terraform, Dockerfiles and Compose files: each finding with its line and a fix.
 
     Exits with 1 when there is one of high or medium weight. Terraform files need the extra: pip install 'chipwise[audit]'.
 
@@ -35,7 +35,7 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
         raise BadInput("Nothing to audit.", remedy="Give a directory or a file, or - for standard input.")
     found = ask(path, sys.stdin)
     if not found.audited and not found.findings:
-        told = f" Passed over: {'; '.join(found.skipped[:3])}." if found.skipped else ""
+        told = f" Skipped: {'; '.join(found.skipped[:3])}." if found.skipped else ""
         raise BadInput(
             f"{path} holds nothing that we know.{told}", remedy="YAML, Terraform, Dockerfiles and Compose files are read."
         )
@@ -46,7 +46,7 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
     else:
         for one in found.findings:
             text.show_lines(f"{one.path}:{one.line}: {one.weight}: {one.what} [{one.rule}]", f"    {one.fix}")
-        text.show_lines(*(f"passed over: {one}" for one in found.skipped))
+        text.show_lines(*(f"skipped: {one}" for one in found.skipped))
         many = len(found.findings)
         told = "no objection" if not many else f"{many} {'objection' if many == 1 else 'objections'}"
         text.show_lines(f"{len(found.audited)} {'file' if len(found.audited) == 1 else 'files'}: {told}.")

@@ -44,7 +44,7 @@ def bench(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the same work at several places, one after the other, and show measured speed and cost beside the prediction.
+    """Run the same work on several machines, one after the other, and compare measured speed and cost with the prediction.
 
     A PLACE is local, local:gpus=1, local:cpus=2, kubernetes, kubernetes:CONTEXT, ec2:INSTANCE_TYPE, a name of engines.yaml, or
     simulated, which is a formula and no measurement. Speed is counted from the steps that the program tells (chipwise.job),
@@ -180,11 +180,11 @@ def _below(one: Result) -> str:
     if isinstance(held, Held):
         share = f"{held.share:.1%} of " if held.share < 1 else ""
         what = f"{share}{text.chips(held.chip, held.chips)}"
-    told = [what, "a formula: nobody ran it" if one.formula else text.plural(len(one.speeds), "run")]
+    told = [what, "a formula: not run" if one.formula else text.plural(len(one.speeds), "run")]
     if how := one.predicted.get("provenance"):
         told.append(f"predicted {_WORDS.get(str(how), str(how))}")
     if beside := max((run.beside for run in one.runs), default=0):
-        told.append(f"{text.plural(beside, 'other job')} beside it")
+        told.append(f"{text.plural(beside, 'other job')} at the same time")
     return "; ".join(filter(None, told))
 
 

@@ -44,7 +44,7 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
     session = open_session()
     if forget:
         if path is not None:
-            raise BadInput("--forget takes no file.", remedy="Forget first, then calibrate anew.")
+            raise BadInput("--forget takes no file.", remedy="Run --forget first, then calibrate again.")
         gone = calibration.forget(session)
         if as_json:
             text.show_json({"forgotten": str(gone)})
@@ -77,7 +77,7 @@ def _error(log: float) -> str:
 
 def _said(trial: Trial | None) -> str:
     if trial is None:
-        return "Held-out error cannot be told from so few runs: the factors stay close to 1."
+        return "There are too few runs to measure the held-out error: the factors stay close to 1."
     said = f"held-out median error {_error(trial.median_before)} -> {_error(trial.median_after)}"
     return f"{said}, mean {_error(trial.mean_before)} -> {_error(trial.mean_after)} ({trial.groups} groups)"
 

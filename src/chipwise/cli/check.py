@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="WORKLOAD.yaml...")
-@click.option("--environment", "-e", help="Show the workload with this environment laid over it; all are checked.")
+@click.option("--environment", "-e", help="Show the workload of this environment; all environments are checked.")
 @click.option("--online", is_flag=True, help="Ask the hub about models that are not in the registry.")
 @click.option(
     "--schema",

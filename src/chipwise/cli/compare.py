@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Whole
+from chipwise.cli.options import Whole, constraining
 
 if TYPE_CHECKING:
+    from chipwise.api.quick import Constraints
     from chipwise.planner.explain.compare import Comparison
     from chipwise.planner.explain.comparing import Cell
     from chipwise.planner.values.plan import Plan
@@ -27,7 +28,7 @@ _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront"
 )
 @click.option("--vendor", default=None, help="With --by generation: of this vendor only, as nvidia.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
-@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@constraining()
 @click.option("--top", type=Whole(1, 10000), default=20, show_default=True, help="How many regions to show.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
@@ -38,7 +39,7 @@ def compare(
     by: str,
     vendor: str | None,
     environment: str | None,
-    limits: tuple[str, ...],
+    within: Constraints,
     top: int,
     as_json: bool,
 ) -> None:
@@ -48,11 +49,11 @@ def compare(
 
     \b
     Examples:
-      chipwise compare examples/train/workload.yaml
-      chipwise compare examples/serve/workload.yaml --by region
-      chipwise compare examples/train/workload.yaml --by generation --vendor nvidia
+      chipwise compare workload.yaml
+      chipwise compare workload.yaml --by region --cloud aws,gcp
+      chipwise compare workload.yaml --by generation --vendor nvidia
     """
-    from chipwise.api.quick import read, with_limits
+    from chipwise.api.quick import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import compare as ask
     from chipwise.api.views.compare import comparison_view
@@ -60,9 +61,9 @@ def compare(
     from chipwise.errors import BadInput
 
     if vendor and by != "generation":
-        raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --limit chips=[...].")
-    over = with_limits(read(workload), workload, limits) if limits else None
-    found = ask(open_session(), workload, by, vendor, environment, over)
+        raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --chip NAME.")
+    session = open_session()
+    found = ask(session, workload, by, vendor, environment, over_file(session, workload, within))
     if as_json:
         text.show_json(comparison_view(found))
     elif found.plan.winner is None:
@@ -131,10 +132,11 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
 
 def _with(cell: Cell) -> str:
     one = cell.choice
-    return f"{one.chips * one.machines} {one.chip}, {one.region}" if one is not None and cell.fits else "-"
+    return f"{one.chips * one.machines} {one.chip}, {one.place}" if one is not None and cell.fits else "-"
 
 
 def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
+    from chipwise.catalog.region import readable
     from chipwise.cli import text
 
     good = [one for one in cells if one.fits]
@@ -151,7 +153,7 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
         [
             [
                 one.key[0],
-                one.key[1],
+                readable(one.key[1]),
                 one.key[2] or "?",
                 f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
                 _BUY.get(one.choice.purchase, one.choice.purchase),
@@ -209,7 +211,7 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
         text.show_lines("", "x: misses a goal:")
         text.show_pairs(missed)
     if any(one.choice is not None and one.kwh is None for one in cells):
-        text.show_lines("", "kWh -: nobody we read states the power of the chip.")
+        text.show_lines("", "kWh -: the power of the chip is not published.")
     show_unable([(one.key[1], one.why) for one in cells if one.choice is None])
 
 

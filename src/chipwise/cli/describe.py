@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("job", metavar="JOB")
 @click.option("--json", "as_json", is_flag=True)
 def describe(job: str, as_json: bool) -> None:
-    """Tell a job's story: what was asked, why it waits, where it ran, how each attempt ended, and what it cost.
+    """Show a job in detail: what was asked for, why it waits, where it ran, how each attempt ended, and what it cost.
 
     What was predicted stands beside what was measured, with the ratio.
     """

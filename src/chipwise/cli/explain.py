@@ -144,6 +144,7 @@ def _show_fact(session: Session, fact: Fact, sources: bool) -> None:
 
 def _prices(session: Session, cheapest: tuple[Offer, ...], per_chip: bool) -> list[tuple[str, str]]:
     from chipwise.api.views.explain import price_view
+    from chipwise.catalog.region import readable
     from chipwise.cli import text
 
     pairs: list[tuple[str, str]] = []
@@ -152,7 +153,7 @@ def _prices(session: Session, cheapest: tuple[Offer, ...], per_chip: bool) -> li
         by_chip = per_chip and view["usd_per_chip_hour"] is not None
         price = text.money(view["usd_per_chip_hour"] if by_chip else view["usd_per_hour"])
         doubt = f"; doubtful: {offer.why}" if offer.verdict else ""
-        where = f"{offer.provider} {offer.machine} in {offer.region}"
+        where = f"{offer.provider} {offer.machine} in {readable(offer.region)}"
         unit = "h per chip" if by_chip else "h"
         told = f"{offer.purchase} from ${price}/{unit}: {where}, {text.age(view['age_days'])} old{doubt}"
         pairs.append(("price" if not pairs else "", told))

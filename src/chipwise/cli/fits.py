@@ -54,7 +54,7 @@ def fits(model: str, on: str, as_json: bool, **settings: Any) -> None:
         rows = [[one["change"], f"{one['bytes_per_chip'] / 1e9:.1f} GB"] for one in failed[:8]]
         text.show_lines("")
         text.show_table(
-            [text.Column("changes that would fit, the gentlest first", flexible=True), text.Column("per chip", right=True)],
+            [text.Column("changes that would fit, the smallest first", flexible=True), text.Column("per chip", right=True)],
             rows,
         )
     if view["notes"]:

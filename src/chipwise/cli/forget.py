@@ -19,7 +19,7 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
     JOB is an id, the beginning of one, or the name of the newest that is called so; without any, all jobs that ended longer ago
     than --older-than are meant. Jobs that are not over are left alone. A job that failed or was stopped can go on, so its
     checkpoints stay unless it is named or --checkpoints is given. Checkpoints that a job keeps elsewhere (run --checkpoints)
-    are not touched, and the record still lists the job: costs and hours are reckoned from it.
+    are not touched, and the record still lists the job: costs and hours are computed from it.
 
     With --damaged the named jobs, whose record is damaged, are given up instead: what still runs of them is ended, and they
     are listed as failed. What they left on this machine stays until it is forgotten.
@@ -32,7 +32,9 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
 
     if damaged:
         if older_than is not None or checkpoints:
-            raise BadInput("--damaged stands alone.", remedy="Name the jobs, and forget what they left afterwards.")
+            raise BadInput(
+                "--damaged cannot be combined with other options.", remedy="Name the jobs only; forget their files afterwards."
+            )
         _give_up(jobs, dry_run)
         return
     found = forgetting.forget(open_session(), jobs, older_than, checkpoints=checkpoints, dry_run=dry_run)
@@ -51,8 +53,8 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
 
 def _goes_on(phase: str) -> str:
     if phase == "failed":
-        return "it failed, and `chipwise retry` goes on from them"
-    return "it was stopped and can go on"
+        return "it failed, and `chipwise retry` continues from them"
+    return "it was stopped and can be resumed"
 
 
 def _give_up(jobs: tuple[str, ...], dry_run: bool) -> None:

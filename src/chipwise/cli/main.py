@@ -18,52 +18,53 @@ import click
 from chipwise import __version__
 from chipwise.errors import ChipwiseError
 
-# The file name is the name the user types. Short help stands here so that `--help` imports nothing.
+# The file name is the name the user types. Short help is here so that `--help` imports nothing.
 COMMANDS = {
-    "chips": "List chips, or set some side by side.",
-    "machines": "List machines by chip, memory and provider.",
-    "offers": "List prices, the cheapest first.",
-    "regions": "List regions with place, country and grid carbon.",
-    "models": "List known models, or show one model's shape.",
-    "explain": "Say what a name means: chip, machine, region, model.",
+    "init": "Write a workload file with comments, to start from.",
     "check": "Check a workload file and list all its problems.",
-    "plan": "Choose hardware for a workload: ranked, priced, explained.",
-    "render": "Write a plan as deployment files.",
-    "run": "Run a command or a workload: queued, supervised, resumed.",
-    "ps": "List jobs.",
-    "logs": "Show what a job printed, and follow it.",
-    "describe": "Tell a job's story: why it waits, where it ran, how it ended.",
-    "stop": "Ask jobs to save and end.",
-    "resume": "Go on with jobs that were stopped.",
-    "retry": "Start failed jobs again.",
-    "attach": "Follow a job's output; leaving does not end it.",
-    "top": "Watch jobs and the devices they hold.",
-    "forget": "Remove logs and folders of jobs that are over.",
-    "prepare": "Make what an account needs before jobs run on EC2.",
-    "reap": "End what is left over at clusters and clouds.",
-    "members": "Say who may see and stop what, in a team's record.",
-    "bench": "Measure the same work on several engines or machines.",
-    "audit": "Check manifests and Terraform as a careful engineer would.",
-    "pack": "Pack several small models onto shared GPUs.",
-    "compare": "Set providers, regions or generations side by side.",
-    "rate": "Rate hardware families for a workload, with the numbers.",
+    "plan": "Choose hardware for a workload, with price and reasons.",
+    "compare": "Compare providers, regions or chip generations.",
+    "rate": "Rate hardware families for a workload, with stars.",
     "predict": "Predict time, memory and power of one configuration.",
     "fits": "Say whether a model fits a chip, and what would help.",
-    "tco": "Compare owning machines and renting them.",
-    "score": "Score predictions against a file of measurements.",
-    "calibrate": "Fit predictions to your own runs.",
+    "tco": "Compare the cost of buying machines and renting them.",
+    "pack": "Put several small models onto shared GPUs.",
+    "chips": "List chips, or compare some of them.",
+    "machines": "List machines by chip, memory and provider.",
+    "offers": "List prices, the cheapest first.",
+    "regions": "List regions with country and carbon of the grid.",
+    "models": "List known models, or show one in detail.",
+    "explain": "Explain a name: a chip, machine, region or model.",
+    "catalog": "Update, import and inspect prices and other data.",
+    "render": "Write a plan as files for Kubernetes, Terraform, ...",
+    "audit": "Check manifests and Terraform files for mistakes.",
+    "run": "Run a command or a workload as a job.",
+    "ps": "List jobs.",
+    "logs": "Show the output of a job.",
+    "describe": "Show a job in detail: why it waits, where it ran.",
+    "stop": "Stop jobs, and let them save first.",
+    "resume": "Continue jobs that were stopped.",
+    "retry": "Start failed jobs again.",
+    "attach": "Follow a job's output; leaving does not stop it.",
+    "top": "Watch jobs and the devices that they use.",
+    "forget": "Delete logs and folders of finished jobs.",
+    "prepare": "Set up an AWS account for jobs on EC2.",
+    "reap": "Delete what jobs left behind in clusters and clouds.",
+    "members": "Manage who may see and stop jobs of a team.",
+    "bench": "Measure the same work on several machines.",
     "profile": "Measure this machine's GPU, or show a profile.",
-    "catalog": "Refresh, import and inspect the catalog's data.",
+    "calibrate": "Fit predictions to runs that you measured.",
+    "score": "Compare predictions with runs that you measured.",
 }
 
 
 HIDDEN = ("control",)  # what we start ourselves
-# In the order in which people come to them; what is named nowhere would not be found, and a test sees to it.
+# In the order in which people need them. A command that is not listed here would not be found, and a test checks that.
 SECTIONS = {
-    "What there is": ("chips", "machines", "offers", "regions", "models", "explain", "catalog"),
-    "What to take": ("check", "plan", "compare", "rate", "pack", "tco", "predict", "fits"),
+    "Plan a workload": ("init", "check", "plan", "compare", "rate", "predict", "fits", "tco", "pack"),
+    "Look things up": ("chips", "machines", "offers", "regions", "models", "explain", "catalog"),
     "Deploy": ("render", "audit"),
-    "Run": (
+    "Run jobs": (
         "run",
         "ps",
         "logs",
@@ -114,23 +115,28 @@ class Commands(click.Group):
     name="chipwise",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-    epilog='Shell completion: eval "$(_CHIPWISE_COMPLETE=bash_source chipwise)"; zsh_source and fish_source likewise.',
+    epilog='Shell completion: eval "$(_CHIPWISE_COMPLETE=bash_source chipwise)"; also zsh_source and fish_source.',
 )
 @click.version_option(__version__, message="chipwise %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def app(debug: bool) -> None:
-    """Describe a workload and get the hardware for it: ranked, priced, explained, written as deployment files, and run.
-
-    Also: what accelerators exist, what they cost, what they can do and run, and whether a workload file is right.
+    """Choose hardware for AI and other accelerated work: describe a workload, and chipwise picks machines, predicts speed,
+    memory and cost, explains why, writes deployment files and runs the job.
 
     \b
-    Examples:
-      chipwise plan examples/serve/workload.yaml
-      chipwise run -- python train.py
+    Start with one of these:
+      chipwise plan llama-3.1-8b --serve --rps 5 --input 500 --output 200
+      chipwise init serve              (writes workload.yaml)
+      chipwise plan workload.yaml
+
+    \b
+    Other examples:
       chipwise chips A100 H100 T4
       chipwise offers --chip h100 --sort price-per-chip
-      chipwise explain p4de.24xlarge
-      chipwise check examples/serve/workload.yaml
+      chipwise fits llama-3.1-70b --on l40s --precision fp8
+      chipwise run -- python train.py
+
+    Every command explains itself: chipwise COMMAND --help.
     """
     if debug:
         os.environ["CHIPWISE_DEBUG"] = "1"

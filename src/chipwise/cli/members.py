@@ -38,7 +38,7 @@ def members(ctx: click.Context, as_json: bool) -> None:
         text.show_json([asdict(one) for one in found])
         return
     if not found:
-        text.show_lines("Nobody is listed; the owner of the tables is admin without being so.")
+        text.show_lines("No members are listed; the owner of the tables is always an admin.")
         return
     columns = [text.Column("login"), text.Column("team"), text.Column("role"), text.Column("place", flexible=True)]
     text.show_table(columns, [[one.login, one.team, one.role, one.place] for one in found])
@@ -50,7 +50,7 @@ def members(ctx: click.Context, as_json: bool) -> None:
 @ROLE
 @PLACE
 def add(login: str, **what: Any) -> None:
-    """Let somebody be something. The login must be one of the database's own."""
+    """Give a person a role. The login must exist in the database."""
     from chipwise.api.running import membership
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
@@ -65,7 +65,7 @@ def add(login: str, **what: Any) -> None:
 @ROLE
 @PLACE
 def remove(login: str, **what: Any) -> None:
-    """Let somebody be it no longer."""
+    """Take a role away from a person."""
     from chipwise.api.running import membership
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text

@@ -113,6 +113,7 @@ def offers(
 
 def _table(views: list[dict[str, Any]], total: int, sort: str) -> None:
     from chipwise.catalog.offer import MEANINGS, Verdict
+    from chipwise.catalog.region import readable
     from chipwise.cli import text
     from chipwise.cli.text import Column
 
@@ -123,7 +124,7 @@ def _table(views: list[dict[str, Any]], total: int, sort: str) -> None:
         Column("provider", flexible=True): [view["provider"] for view in views],
         Column("machine", flexible=True, fold=True): [view["machine"] for view in views],
         Column("chips", flexible=True, fold=True): [text.chips(view["chip"], view["chips"]) for view in views],
-        Column("region", flexible=True, fold=True): [view["region"] for view in views],
+        Column("region", flexible=True, fold=True): [readable(view["region"]) for view in views],
         Column("purchase"): [view["purchase"] for view in views],
         Column("$/h", True): [text.money(view["usd_per_hour"]) for view in views],
         Column("$/chip", True): [text.money(view["usd_per_chip_hour"]) for view in views],

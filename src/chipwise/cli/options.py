@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -65,8 +66,8 @@ class CatalogName(click.ParamType[str]):
                     known |= dict.fromkeys(machine.name for machine in catalog.machines)
                 case _:
                     known |= dict.fromkeys(session.models.names)
-        wanted = incomplete.casefold()
-        return [CompletionItem(name) for name in known if name.casefold().startswith(wanted)]
+        before, comma, last = incomplete.rpartition(",")  # the last of several
+        return [CompletionItem(f"{before}{comma}{name}") for name in known if name.casefold().startswith(last.casefold())]
 
 
 class Listing(click.Option):
@@ -202,7 +203,7 @@ def _refusal(value: object, param: click.Parameter | None, allowed: str) -> BadI
 
     text = str(value)
     shown = text.strip() if text.strip() and text.isprintable() else repr(text)
-    return BadInput(f"{_typed(param)}: {shown[:40]} cannot be.", remedy=f"Allowed: {allowed}.")
+    return BadInput(f"{_typed(param)}: {shown[:40]} is not possible.", remedy=f"Allowed: {allowed}.")
 
 
 def listing(limit: int) -> Callable[[F], F]:
@@ -238,3 +239,47 @@ def kinds() -> Callable[[F], F]:
     return click.option(
         "--kind", "-k", multiple=True, type=click.Choice([str(kind) for kind in ChipKind]), help="Only this kind of chip."
     )
+
+
+def constraining(file: str = "the file's") -> Callable[[F], F]:
+    """--cloud, --region, --chip, --on-demand, --spot and --limit; the command gets them as `within`."""
+
+    def add(command: F) -> F:
+        @wraps(command)
+        def gathered(*args: Any, **settings: Any) -> Any:
+            from chipwise.api.quick import Constraints
+
+            names = ("clouds", "regions", "chips", "on_demand", "spot", "limits")
+            return command(*args, within=Constraints(**{name: settings.pop(name) for name in names}), **settings)
+
+        options = (
+            listed("--cloud", "clouds", complete="provider", metavar="NAME,...", help="Only these clouds: aws,gcp."),
+            listed(
+                "--region",
+                "regions",
+                complete="region",
+                metavar="NAME,...",
+                help="Only these regions or countries: eu-west-1, DE, EU.",
+            ),
+            listed("--chip", "chips", complete="chip", metavar="NAME,...", help="Only these chips: h100,a100."),
+            click.option("--on-demand", is_flag=True, help="Only machines paid by the hour, without commitment."),
+            click.option("--spot", is_flag=True, help="Only spot machines: cheaper, can be taken away at any time."),
+            click.option(
+                "--limit",
+                "limits",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help=f"Any other limit, in place of {file}: chip_count.max=8.",
+            ),
+        )
+        command_with: Any = gathered
+        for option in reversed(options):
+            command_with = option(command_with)
+        return cast(F, command_with)
+
+    return add
+
+
+def listed(*names: str, complete: str, metavar: str, help: str) -> Callable[[F], F]:
+    """An option that takes several names, with commas between them or given again."""
+    return click.option(*names, multiple=True, type=CatalogName(complete), metavar=metavar, help=help)

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chipwise.cli.options import constraining
+
 if TYPE_CHECKING:
+    from chipwise.api.quick import Constraints
     from chipwise.planner.several.pack import Packed, Resident, Shared
 
 
 @click.command()
 @click.argument("workloads", metavar="WORKLOAD.yaml...", nargs=-1, required=True)
 @click.option("--environment", "-e", default=None, help="An environment of the files, such as prod.")
-@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the files', as clouds=[aws].")
+@constraining("the files'")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
-def pack(workloads: tuple[str, ...], environment: str | None, limits: tuple[str, ...], as_json: bool) -> None:
+def pack(workloads: tuple[str, ...], environment: str | None, within: Constraints, as_json: bool) -> None:
     """Pack small models onto shared GPUs: which go together, in turns or in MIG slices, and at what cost a month.
 
     Each file is a service of a language model. Speed and memory of those that share a GPU add up; every model keeps its goals.
@@ -24,16 +27,17 @@ def pack(workloads: tuple[str, ...], environment: str | None, limits: tuple[str,
     \b
     Examples:
       chipwise pack chat.yaml summaries.yaml
-      chipwise pack services/*.yaml --limit clouds=[aws]
+      chipwise pack services/*.yaml --cloud aws
     """
-    from chipwise.api.quick import read, with_limits
+    from chipwise.api.quick import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import pack as ask
     from chipwise.api.views.pack import packed_view
     from chipwise.cli import text
 
-    contents = [with_limits(read(path), path, limits) if limits else None for path in workloads]
-    found = ask(open_session(), workloads, environment, contents)
+    session = open_session()
+    contents = [over_file(session, path, within) for path in workloads]
+    found = ask(session, workloads, environment, contents)
     if as_json:
         text.show_json(packed_view(found))
     else:

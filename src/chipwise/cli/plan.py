@@ -8,62 +8,53 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, Whole
+from chipwise.cli.options import AboveZero, Whole, constraining
 from chipwise.text import number, usd_cell
 
 if TYPE_CHECKING:
+    from chipwise.api.quick import Constraints
     from chipwise.api.session.wiring import Session
+    from chipwise.errors import BadInput
     from chipwise.planner.pipeline.value import PipelinePlan
     from chipwise.planner.values.plan import Choice, Loss, Plan
     from chipwise.workload.kinds import Common
 
-_QUICK = {
-    "serve",
-    "rps",
-    "input",
-    "output",
-    "ttft",
-    "tpot",
-    "latency",
-    "train",
-    "finetune",
-    "tokens",
-    "seq",
-    "precision",
-    "deadline",
-    "budget",
-}
+_WITH_MODEL = {"serve", "rps", "input", "output", "train", "finetune", "batch", "tokens", "samples", "seq", "precision"}
 RATED = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
 _SERVICES = 4  # that are shown, the cheapest
 _EVERY = 1_000_000_000  # more than any catalog has
+_TOP = 5  # choices, unless asked for more or fewer
 _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 
 
 @click.command()
-@click.argument("workload", metavar="WORKLOAD.yaml|MODEL")
-@click.option("--objective", type=click.Choice(_OBJECTIVES), default=None, help="What to make small; the file's unless given.")
+@click.argument("workload", metavar="WORKLOAD.yaml|MODEL", required=False)
+@click.option("--full", is_flag=True, help="Also costs, carbon, how to run it, and why other hardware lost.")
+@click.option("--short", is_flag=True, hidden=True, help="What is shown by default.")
+@click.option("--objective", type=click.Choice(_OBJECTIVES), default=None, help="What to minimise; the file's unless given.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
-@click.option("--top", type=Whole(1, 1000), default=5, show_default=True, help="How many choices to show.")
-@click.option("--all", "every", is_flag=True, help="Show every machine type and purchase option that keeps the goals.")
-@click.option("--short", is_flag=True, help="Only the answer and the table.")
-@click.option("--why", default=None, metavar="MACHINE", help="Also tell why this machine or family lost.")
-@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@click.option("--top", type=Whole(1, 1000), default=None, help="How many choices to show.")
+@click.option("--all", "every", is_flag=True, help="Show every machine type and purchase option that meets the goals.")
+@click.option("--why", default=None, metavar="MACHINE", help="Also say why this machine or family lost.")
+@constraining()
 @click.option("--mix", is_flag=True, help="Serving: also the cheapest mix of machine types by request size.")
-@click.option("--serve", is_flag=True, help="Without a file: serve MODEL at --rps.")
+@click.option("--serve", is_flag=True, help="Without a file: serve MODEL, with --rps, --input and --output.")
 @click.option("--rps", type=AboveZero(), default=None, help="Requests per second.")
-@click.option("--input", type=Whole(), default=None, help="Tokens of a prompt.")
-@click.option("--output", type=Whole(), default=None, help="Tokens of an answer.")
-@click.option("--ttft", default=None, help="Time to first token that 90% stay below, as 800ms.")
-@click.option("--tpot", default=None, help="Time per token, as 50ms.")
-@click.option("--latency", default=None, help="Whole answer, as 5s.")
-@click.option("--train", is_flag=True, help="Without a file: train MODEL on --tokens.")
-@click.option("--finetune", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Fine-tune MODEL on --tokens.")
-@click.option("--tokens", default=None, help="Tokens to learn from, as 2B.")
+@click.option("--input", type=Whole(), default=None, help="Tokens per prompt.")
+@click.option("--output", type=Whole(), default=None, help="Tokens per answer.")
+@click.option("--train", is_flag=True, help="Without a file: train MODEL on --tokens or --samples.")
+@click.option("--finetune", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Without a file: fine-tune MODEL.")
+@click.option("--batch", is_flag=True, help="Without a file: run MODEL once over --samples inputs.")
+@click.option("--tokens", default=None, help="Tokens to train on: 2B.")
+@click.option("--samples", default=None, help="Samples to train on or to process: 50k.")
 @click.option("--seq", type=Whole(), default=None, help="Tokens per sequence.")
 @click.option("--precision", default=None, help="bf16, fp8, ...")
-@click.option("--deadline", default=None, help="Longest time, as 72h.")
-@click.option("--budget", default=None, help="Most money, as $500 or $2k/month.")
-@click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
+@click.option("--ttft", default=None, help="Goal: time to first token of 90% of requests: 800ms.")
+@click.option("--tpot", default=None, help="Goal: time per output token: 50ms.")
+@click.option("--latency", default=None, help="Goal: time to the complete answer: 5s.")
+@click.option("--deadline", default=None, help="Goal: longest time: 72h.")
+@click.option("--budget", default=None, help="Goal: most money: 500 or 2k/month, in US dollars.")
+@click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a report: one page that opens offline."
 )
@@ -73,53 +64,50 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 def plan(
     ctx: click.Context,
     /,
-    workload: str,
+    workload: str | None,
     as_json: bool,
     html: Path | None,
     why: str | None,
-    limits: tuple[str, ...],
+    within: Constraints,
     every: bool,
+    full: bool,
     short: bool,
     targets: tuple[str, ...],
     out: Path | None,
     **settings: Any,
 ) -> None:
-    """Choose hardware for a workload: rank all machines, regions, splits and purchase options by cost, time or carbon.
+    """Choose hardware for a workload. Compares machines, regions, ways to split the work and purchase options by cost, time or
+    carbon, and explains the choice.
 
-    Exits with 1 when nothing fits, and says what was missing.
+    Give a workload file (`chipwise init` writes one), or a model with --serve, --train, --finetune or --batch. Exits with 1
+    when nothing fits, and says what was missing.
 
     \b
     Examples:
-      chipwise plan examples/train/workload.yaml
-      chipwise plan examples/serve/workload.yaml --objective carbon --top 10
-      chipwise plan examples/batch/workload.yaml --json
-      chipwise plan examples/train/workload.yaml --all
-      chipwise plan examples/train/workload.yaml --html report.html
-      chipwise plan examples/pipeline/workload.yaml --objective cost
-      chipwise plan examples/serve/workload.yaml --render kubernetes --out deploy
-      chipwise plan llama-3.1-70b --serve --rps 10 --input 1000 --output 300 --ttft 800ms --tpot 50ms
+      chipwise plan llama-3.1-8b --serve --rps 5 --input 500 --output 200
+      chipwise plan llama-3.1-8b --finetune lora --samples 50k --chip h100 --spot
+      chipwise plan workload.yaml --cloud aws,gcp --region EU --on-demand
+      chipwise plan workload.yaml --objective carbon --full
+      chipwise plan workload.yaml --why h100
+      chipwise plan workload.yaml --html report.html
+      chipwise plan workload.yaml --render kubernetes --out deploy
     """
     from chipwise.api.catalog.check import check
-    from chipwise.api.quick import read, text_of, with_limits
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import plan_any_checked
     from chipwise.cli import text
     from chipwise.planner.plan import refuse_pipeline
     from chipwise.planner.values.plan import Plan
 
-    if html is not None:  # told before the work, not after
+    if workload is None:
+        raise _nothing_given()
+    if html is not None:  # checked before the work, not after
         from chipwise.api import report as reporting
 
         reporting.check(html, workload)
     _check_targets(targets, out)
-    quick = _QUICK & {name for name, value in settings.items() if value}
-    if quick or not _is_file(workload):
-        _refuse_both(workload, quick)
-        text_of_it: str | None = with_limits(text_of(workload, settings), "command line", limits)
-    else:
-        text_of_it = with_limits(read(workload), workload, limits) if limits else None
-    name = "command line" if quick or not _is_file(workload) else workload
-    session, top = open_session(), _EVERY if every else settings["top"]
+    session, top = open_session(), _EVERY if every else settings["top"] or _TOP
+    name, text_of_it = _workload_text(session, workload, within, settings)
     many = max(top, reporting.TOP) if html is not None else top
     one_work = {"--why": why, "--mix": settings["mix"], "--all": every}
     checked = check(session, name, settings["environment"], text=text_of_it)
@@ -135,7 +123,7 @@ def plan(
 
         if html is not None:
             reporting.write_pipeline(found, html, session.today)
-        show_pipeline(found, as_json, short)
+        show_pipeline(found, as_json, full)
         if html is not None:
             text.say(f"Written: {html}")
         if out is not None and found.fits:
@@ -156,7 +144,7 @@ def plan(
 
         text.show_json(plan_view(found) | mixed_view(found))
     else:
-        _show(found, why, short)
+        _show(found, why, full, top if every else settings["top"])
         if found.mix is not None:
             from chipwise.cli.plan_mix import show_mix
 
@@ -169,8 +157,31 @@ def plan(
         _render(session, checked.workload, found, targets, out)
 
 
+def _nothing_given() -> BadInput:
+    from chipwise.errors import BadInput
+
+    return BadInput(
+        "A workload file or a model is needed.",
+        remedy="Run `chipwise init serve` to write a workload file with comments, or name a model:\n"
+        "  chipwise plan llama-3.1-8b --serve --rps 5 --input 500 --output 200",
+    )
+
+
+def _workload_text(session: Session, workload: str, within: Constraints, settings: dict[str, Any]) -> tuple[str, str | None]:
+    """What messages call the workload, and its text; None: the file as it is."""
+    from chipwise.api.quick import constrained, goals_of, read, text_of, with_goals
+
+    if not _is_file(workload):
+        return "command line", constrained(session, text_of(workload, settings), "command line", within)
+    _refuse_both(workload, _WITH_MODEL & {name for name, value in settings.items() if value})
+    goals = goals_of(settings)
+    if not goals and not within:
+        return workload, None
+    return workload, constrained(session, with_goals(read(workload), workload, goals), workload, within)
+
+
 def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
-    """What is wrong with them is told before the work, not after."""
+    """What is wrong with them is reported before the work, not after."""
     if targets or out is not None:
         from chipwise.api.render import check_out, target
         from chipwise.errors import BadInput
@@ -195,26 +206,41 @@ def _is_file(workload: str) -> bool:
     return Path(workload).exists() or workload.endswith((".yaml", ".yml"))
 
 
-def _refuse_both(workload: str, quick: set[str]) -> None:
-    if _is_file(workload):
+def _refuse_both(workload: str, options: set[str]) -> None:
+    if options:
         from chipwise.errors import BadInput
 
-        flags = ", ".join(sorted(f"--{name}" for name in quick))
-        raise BadInput(
-            f"{flags} goes with a model, and {workload} is a file.", remedy="Write it into the file, or use --limit."
-        )
+        flags = ", ".join(sorted(f"--{name}" for name in options))
+        raise BadInput(f"{flags} goes with a model, and {workload} is a file.", remedy="Write it into the file.")
 
 
-def _show(found: Plan, why: str | None, short: bool = False) -> None:
+def _show(found: Plan, why: str | None, full: bool, asked: int | None) -> None:
     from chipwise.cli import text
-    from chipwise.planner.explain.words import brief, sentence
+    from chipwise.cli.plan_brief import show_brief
+    from chipwise.planner.explain.words import sentence
 
-    text.show_title(f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}")
+    title = f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}"
     if found.winner is None:
+        text.show_title(title)
         _show_nothing(found)
-        return
-    text.show_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
-    text.show_table(
+    elif full:
+        text.show_title(title)
+        text.show_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
+        text.show_laid(_ranking(found, len(found.choices)))
+        _show_explanation(found, why)
+    else:
+        rows = range(1, len(found.choices) + 1) if asked is None else (len(found.choices),)
+        show_brief(found, [_ranking(found, count) for count in rows], asked)
+        if why is not None:
+            _show_why(found, why)
+
+
+def _ranking(found: Plan, count: int) -> list[str]:
+    """The lines of a table of so many choices."""
+    from chipwise.cli import text
+    from chipwise.planner.explain.words import brief
+
+    return text.table_lines(
         [
             text.Column("#", right=True),
             text.Column("where", flexible=True),
@@ -223,13 +249,9 @@ def _show(found: Plan, why: str | None, short: bool = False) -> None:
             text.Column(f"USD/{found.per}", right=True),
             text.Column("kg CO2e", right=True),
         ],
-        [_row(rank, one, found.per) for rank, one in enumerate(found.choices, start=1)],
-        [brief(one, found.per) for one in found.choices],
+        [_row(rank, one, found.per) for rank, one in enumerate(found.choices[:count], start=1)],
+        [brief(one, found.per) for one in found.choices[:count]],
     )
-    if not short:
-        _show_explanation(found, why)
-    elif why is not None:
-        _show_why(found, why)
 
 
 def _show_explanation(found: Plan, why: str | None) -> None:

@@ -57,6 +57,7 @@ def _show_layers(load: LoadPlan) -> None:
 
 
 def _show_regions(placement: Placement) -> None:
+    from chipwise.catalog.region import readable
     from chipwise.cli import text
 
     limit = f"{placement.limit_s * 1e3:.0f} ms of round trip ({placement.basis})"
@@ -78,7 +79,7 @@ def _show_regions(placement: Placement) -> None:
         ],
         [
             [
-                f"{one.provider} {one.region}",
+                f"{one.provider} {readable(one.region)}",
                 f"{one.machines}x {one.machine}",
                 f"{one.share:.0%}",
                 f"{one.farthest_s * 1e3:.0f} ms",

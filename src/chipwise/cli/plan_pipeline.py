@@ -7,10 +7,10 @@ from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed, Totals,
 from chipwise.text import decimal_size, duration, usd, usd_cell
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
-_PATHS |= {"to own site": "to a site of your own", "own site": "from a site of your own", "web": "over the web"}
+_PATHS |= {"to own site": "to your own site", "own site": "from your own site", "web": "over the web"}
 
 
-def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
+def show_pipeline(found: PipelinePlan, as_json: bool, full: bool) -> None:
     if as_json:
         from chipwise.api.views.pipeline import pipeline_view
 
@@ -43,13 +43,17 @@ def show_pipeline(found: PipelinePlan, as_json: bool, short: bool) -> None:
         ],
         [_row(one) for one in found.stages],
     )
-    if found.hand_offs:
-        text.show_lines("", "What is handed on:")
-        text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in found.hand_offs])
-    text.show_lines("", "In all:")
-    text.show_pairs(_totals(found.totals))
+    hand_offs = found.hand_offs if full else [one for one in found.hand_offs if one.path != "in place"]
+    if hand_offs:
+        text.show_lines("", "Data moved between stages:")
+        text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in hand_offs])
+    if full:
+        text.show_lines("", "In all:")
+        text.show_pairs(_totals(found.totals))
     text.show_lines("", why(found), *(f"Left out: {one}." for one in found.refused))
-    if not short:
+    if not full:
+        text.show_lines("", "--full shows what each part costs and what was assumed.")
+    else:
         text.show_lines("", f"{found.considered:,} candidates of {text.plural(len(found.stages), 'stage')}.", *found.notes)
 
 
@@ -66,7 +70,7 @@ def _row(one: Placed) -> list[str]:
     many = f"{choice.machines}x " if choice.machines > 1 else ""
     return [
         one.name,
-        f"{many}{choice.provider} {choice.machine}, {choice.region}",
+        f"{many}{choice.provider} {choice.machine}, {choice.place}",
         f"{f'{choice.chips * choice.machines:g} ' if choice.chips else ''}{choice.chip} {choice.precision}".rstrip(),
         choice.purchase,
         "month" if monthly else duration(choice.seconds),
@@ -86,7 +90,7 @@ def _moved(one: Moved) -> str:
     size += f" ({one.how})" if one.how != "in all" else ""
     if one.path == "in place":
         return f"{size} {_PATHS[one.path]}"
-    waits = "as it is made" if one.per == "month" else duration(one.seconds) if one.seconds >= 120 else f"{one.seconds:.0f} s"
+    waits = "continuously" if one.per == "month" else duration(one.seconds) if one.seconds >= 120 else f"{one.seconds:.0f} s"
     assumed = f" ({'; '.join(one.assumed)})" if one.assumed else ""
     return (
         f"{size} {_PATHS.get(one.path, one.path)}, {waits}, {_money(one.usd)}{'/month' if one.per == 'month' else ''}{assumed}"

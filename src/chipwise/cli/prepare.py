@@ -12,13 +12,14 @@ import click
 @click.option("--region", default=None, help="Where machines are to start, where engines.yaml does not say it.")
 @click.option("--keep", default=None, metavar="s3://...", help="Where orders, logs and checkpoints are to be kept.")
 @click.option("--dry-run", is_flag=True, help="Only say what is missing.")
-@click.option("--policy", is_flag=True, help="Show the policy of whoever starts jobs, as JSON.")
+@click.option("--policy", is_flag=True, help="Show the policy for people who start jobs, as JSON.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_context
 def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_json: bool, **given: Any) -> None:
-    """Make what an account needs before the first job: bucket, roles, security group, queue of events.
+    """Set up an account before the first job: bucket, roles, security group, event queue.
 
-    Asked again, it makes what is missing and leaves the rest as it is. It takes rights that whoever runs jobs need not have.
+    Run again, it creates what is missing and leaves the rest as it is. It needs
+    permissions that people who run jobs do not need.
 
     \b
     Examples:

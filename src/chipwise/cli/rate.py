@@ -1,4 +1,4 @@
-"""`chipwise rate`: the star table of hardware families, reckoned for a workload, with the numbers behind each star."""
+"""`chipwise rate`: the star table of hardware families, computed for a workload, with the numbers behind each star."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chipwise.cli.options import constraining
+
 if TYPE_CHECKING:
+    from chipwise.api.quick import Constraints
     from chipwise.planner.explain.rate import Rated
     from chipwise.planner.explain.rating import Rating
 
@@ -16,7 +19,7 @@ _TITLES = {"performance": "speed", "cost": "cost", "energy": "energy", "framewor
 @click.command()
 @click.argument("workloads", metavar="WORKLOAD.yaml...", nargs=-1, required=True)
 @click.option("--environment", "-e", default=None, help="An environment of the files, such as prod.")
-@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@constraining()
 @click.option("--why", is_flag=True, help="Also the numbers behind each star.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
@@ -25,7 +28,7 @@ def rate(
     /,
     workloads: tuple[str, ...],
     environment: str | None,
-    limits: tuple[str, ...],
+    within: Constraints,
     why: bool,
     as_json: bool,
 ) -> None:
@@ -37,10 +40,10 @@ def rate(
     \b
     Examples:
       chipwise rate examples/train/workload.yaml
-      chipwise rate examples/serve/workload.yaml --why
+      chipwise rate examples/serve/workload.yaml --cloud aws --on-demand --why
       chipwise rate examples/train/workload.yaml examples/serve/workload.yaml --json
     """
-    from chipwise.api.quick import read, with_limits
+    from chipwise.api.quick import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import rate as ask
     from chipwise.api.views.rate import SCHEMA, rated_view
@@ -48,7 +51,7 @@ def rate(
     from chipwise.cli.compare import show_nothing
 
     session = open_session()
-    found = [ask(session, path, environment, with_limits(read(path), path, limits) if limits else None) for path in workloads]
+    found = [ask(session, path, environment, over_file(session, path, within)) for path in workloads]
     if as_json:
         text.show_json({"schema": SCHEMA, "ratings": [rated_view(one) for one in found]})
     else:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import Whole
+from chipwise.cli.options import Whole, constraining
 
 if TYPE_CHECKING:
+    from chipwise.api.quick import Constraints
     from chipwise.api.render import Asked
+    from chipwise.api.session.wiring import Session
     from chipwise.render.file import File
 
 
@@ -27,10 +29,17 @@ if TYPE_CHECKING:
 @click.option("--stage", default=None, metavar="NAME", help="One stage of a pipeline.")
 @click.option("--objective", type=click.Choice(("cost", "time", "carbon", "balanced")), default=None, help="As for plan.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
-@click.option("--limit", "limits", multiple=True, metavar="KEY=VALUE", help="A limit over the file's, as clouds=[aws].")
+@constraining()
 @click.option("--json", "as_json", is_flag=True, help="Files as JSON.")
 def render(
-    workload: str | None, targets: tuple[str, ...], listed: bool, out: Path | None, force: bool, as_json: bool, **settings: Any
+    workload: str | None,
+    targets: tuple[str, ...],
+    listed: bool,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+    within: Constraints,
+    **settings: Any,
 ) -> None:
     """Write the plan of a workload as deployment files: Kubernetes, Terraform, Dockerfile, boto3 and others.
 
@@ -39,8 +48,8 @@ def render(
     \b
     Examples:
       chipwise render --list
-      chipwise render examples/serve/workload.yaml --to kubernetes
-      chipwise render examples/train/workload.yaml --to karpenter --limit clouds=[aws] --out deploy
+      chipwise render workload.yaml --to kubernetes
+      chipwise render workload.yaml --to karpenter --cloud aws --out deploy
     """
     from chipwise.api import render as rendering
     from chipwise.api.session.wiring import open_session
@@ -54,22 +63,23 @@ def render(
         raise BadInput(
             "A workload and a target are needed.", remedy="chipwise render WORKLOAD.yaml --to kubernetes; --list shows targets."
         )
-    asked = replace(_asked(workload, settings), out=out, force=force)
+    session = open_session()
+    asked = replace(_asked(session, workload, within, settings), out=out, force=force)
     if out is not None:
         rendering.check_out(out, targets, force=force)
     if listed:
-        found = rendering.fitting(open_session(), workload, asked)
+        found = rendering.fitting(session, workload, asked)
         _show_list({name: _told(made) for name, made in found.items()}, as_json)
         return
-    made = rendering.render(open_session(), workload, tuple(dict.fromkeys(targets)), asked, tell=text.say)
+    made = rendering.render(session, workload, tuple(dict.fromkeys(targets)), asked, tell=text.say)
     _give(made, out, force, as_json)
 
 
-def _asked(workload: str, settings: dict[str, Any]) -> Asked:
-    from chipwise.api.quick import read, with_limits
+def _asked(session: Session, workload: str, within: Constraints, settings: dict[str, Any]) -> Asked:
+    from chipwise.api.quick import over_file
     from chipwise.api.render import Asked
 
-    text = with_limits(read(workload), workload, settings["limits"]) if settings["limits"] else None
+    text = over_file(session, workload, within)
     return Asked(settings["environment"], text, settings["objective"], settings["choice"], settings["stage"])
 
 

@@ -21,4 +21,4 @@ def resume(jobs: tuple[str, ...]) -> None:
     session = open_session()
     ids = asking.ask(session, jobs, Wish.RUN)
     for id in ids:
-        text.say(f"{id} goes on")
+        text.say(f"{id} continues")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Duration, Listing, Whole, engines
+from chipwise.cli.options import AboveZero, CatalogName, Duration, Listing, Whole, constraining, engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from chipwise.api.quick import Constraints
     from chipwise.api.running.asking import Held
     from chipwise.api.running.simulate import Played
     from chipwise.api.session.wiring import Session
@@ -45,12 +47,12 @@ class _WithCommand(click.Command):
 @click.option("--queue", default=None, help="Of Kueue, in that namespace.")
 @click.option("--image", default=None, help="In which a command runs, where it does not run here.")
 @click.option("--machine", default=None, help="On which it runs at a cloud, instead of planned: g5.xlarge.")
-@click.option("--spot", is_flag=True, help="On machines that may be taken away, where there are such.")
+@constraining()
 @click.option("--gpus", default=None, metavar="N|N-M", help="GPUs that it holds for itself; or the least and the most.")
 @click.option("--machines", default=None, metavar="N|N-M|N-", help="Elsewhere; of a workload the least that will do.")
 @click.option("--cpus", type=Whole(1, 4096), default=None, help="CPUs that it holds for itself.")
-@click.option("--processes", type=Whole(1, 1024), default=1, help="Processes of the job, each told its rank.")
-@click.option("--team", default=None, help="Whose share it takes.")
+@click.option("--processes", type=Whole(1, 1024), default=1, help="Processes of the job; each gets its rank.")
+@click.option("--team", default=None, help="The team whose share it uses.")
 @click.option("--project", default=None)
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE")
 @click.option("--priority", type=int, default=0, help="The higher, the sooner.")
@@ -64,7 +66,7 @@ class _WithCommand(click.Command):
 @click.option("--recover", default=None, metavar="MOVE,...", help="After a loss: same, zone, region, purchase, fewer, more.")
 @click.option("--grace", type=Duration(), default=None, help="To save and leave when asked.")
 @click.option("--budget", type=AboveZero(), default=None, help="US dollars after which it is stopped.")
-@click.option("--checkpoints", default=None, metavar="URL", help="Where its checkpoints are; a folder of its own unless given.")
+@click.option("--checkpoints", default=None, metavar="URL", help="Where its checkpoints are; a separate folder unless given.")
 @click.option("--after", multiple=True, metavar="JOB", help="A job that must be done before.")
 @click.option("--produces", multiple=True, metavar="FILE|URL", help="What must be there when it is done.")
 @click.option("--environment", "-e", default=None, help="An environment of the workload file, such as prod.")
@@ -74,7 +76,15 @@ class _WithCommand(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="The job as JSON; implies --detach.")
 @click.pass_context
 def run(
-    ctx: click.Context, /, words: tuple[str, ...], detach: bool, as_json: bool, simulate: bool, seed: int, **given: Any
+    ctx: click.Context,
+    /,
+    words: tuple[str, ...],
+    detach: bool,
+    as_json: bool,
+    simulate: bool,
+    seed: int,
+    within: Constraints,
+    **given: Any,
 ) -> None:
     """Run a command or a workload as a job.
 
@@ -93,7 +103,13 @@ def run(
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    asked = asking.Asked(words=words, is_command=bool(ctx.meta.get("command")), **given)
+    asked = asking.Asked(
+        words=words,
+        is_command=bool(ctx.meta.get("command")),
+        spot=within.spot,
+        within=replace(within, spot=False),
+        **given,
+    )
     session = open_session()
     if simulate:
         _simulated(asking.simulate(session, asked, seed), as_json)
@@ -179,5 +195,5 @@ def _stopped(held: Held, ids: Sequence[str]) -> int:
                 time.sleep(0.1)
         text.say(f"{ids[-1]} {job.phase}")
     except KeyboardInterrupt:
-        text.say(f"{ids[-1]} goes on by itself; chipwise ps shows it.")
+        text.say(f"{ids[-1]} keeps running; chipwise ps shows it.")
     return 130

@@ -54,7 +54,7 @@ class Quantity(click.ParamType[float]):
         }
         flag = param.opts[0] if param is not None else "value"
         shown = str(value).strip()[:40] or repr(str(value))
-        refusal = BadInput(f"{flag}: {shown} cannot be.", remedy=f"Allowed: {self.allowed}.")
+        refusal = BadInput(f"{flag}: {shown} is not possible.", remedy=f"Allowed: {self.allowed}.")
         try:
             number = readers[self.name](str(value))
         except BadInput as error:
@@ -99,7 +99,7 @@ def _share(allowed: str = "shares from 0% to 100%, such as 5% or 0.05", least: f
     help="Power of the building over that of the machines, from 1 on.",
 )
 @click.option("--staff", type=_usd("USD a machine and year, such as 5000 or 0"), help="USD a machine and year.")
-@click.option("--space", type=_usd("USD a kW and month, such as 150 or 0"), help="USD a kW and month; 0 in a room of your own.")
+@click.option("--space", type=_usd("USD a kW and month, such as 150 or 0"), help="USD per kW and month; 0 in your own room.")
 @click.option("--interest", type=_share(), help="A year; what the money costs or would earn.")
 @click.option("--residual", type=_share(), help="Resale value, as a share of the purchase.")
 @click.option("--maintenance", type=_share(), help="A year, as a share of the purchase.")
@@ -147,7 +147,7 @@ def tco(chip: str, as_json: bool, **given: Any) -> None:
     _show_cloud(found)
     _show_swings(found)
     text.show_lines("")
-    text.show_title("Reckoned with")
+    text.show_title("Assumptions")
     text.show_pairs((_NAMES[one.name], _setting(one)) for one in found.settings)
     text.show_lines("", *found.notes)
 

@@ -18,6 +18,7 @@ from chipwise.text import age as age
 from chipwise.text import number as plain_number
 from chipwise.text import plural as plural
 
+_PARTS = re.compile(r"[^\s\-_./:,|]*[\s\-_./:,|]*")  # of a long name
 _LEAST = 6  # no column is cut below this
 _NARROWEST, _WIDEST = 40, 500
 
@@ -65,6 +66,16 @@ def _word(text: str) -> str:
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: Sequence[str] = ()) -> None:
     """A table no wider than the terminal: flexible columns give way, the widest first, then other words; numbers never do.
     `under` has a line for each row that stands below it."""
+    show_laid(table_lines(columns, rows, under))
+
+
+def show_laid(lines: Iterable[str]) -> None:
+    """Lines that are laid out already."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: Sequence[str] = ()) -> list[str]:
+    """What `show_table` shows."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max([_cells(column.title), *(_cells(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     room = width()
@@ -90,7 +101,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: 
         out.extend(_line(line, columns, widths, gap) for line in lines)
         if number < len(under):
             out.append(f"   {_cut(printable(under[number]), room - 3)}")
-    sys.stdout.write("\n".join(out) + "\n")
+    return out
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], gap: int) -> str:
@@ -129,9 +140,11 @@ def _cut(text: str, size: int) -> str:
 
 
 def _fold(text: str, size: int) -> list[str]:
-    """A name over several lines: behind a blank or a separator where there is one, else anywhere."""
+    """A name over several lines: between words, and a word that is longer than a line behind a separator, else anywhere."""
     lines, line = [], ""
-    for word in re.findall(r"[^\s\-_./:,|]*[\s\-_./:,|]*", text):
+    words = re.findall(r"\S+\s*", text)
+    parts = (part for word in words for part in (re.findall(_PARTS, word) if _cells(word.rstrip()) > size else [word]))
+    for word in parts:
         if _cells((line + word).rstrip()) > size and line:
             lines.append(line.rstrip())
             line = ""
@@ -150,25 +163,41 @@ def _wrapped(text: str, size: int) -> list[str]:
 
 def show_lines(*lines: str) -> None:
     """Sentences for a person on standard output, folded to the terminal's width."""
-    for line in lines:
-        sys.stdout.write("\n".join(_wrapped(printable(line), width())) + "\n")
+    show_laid(sentence_lines(*lines))
+
+
+def sentence_lines(*lines: str) -> list[str]:
+    """What `show_lines` shows."""
+    return [part for line in lines for part in _wrapped(printable(line), width())]
 
 
 def show_pairs(pairs: Iterable[tuple[str, str]], indent: int = 2) -> None:
     """A word and what it says, the second part folded under itself."""
-    told = [(printable(word), printable(rest)) for word, rest in pairs]
-    if not told:
-        return
-    left = min(max(_cells(word) for word, _ in told), width() // 2, width() - _NARROWEST // 2 - indent - 2)
-    for word, rest in told:
+    show_laid(pair_lines(pairs, indent))
+
+
+def pair_lines(pairs: Iterable[tuple[str, str]], indent: int = 2) -> list[str]:
+    """What `show_pairs` shows."""
+    shown = [(printable(word), printable(rest)) for word, rest in pairs]
+    if not shown:
+        return []
+    left = min(max(_cells(word) for word, _ in shown), width() // 2, width() - _NARROWEST // 2 - indent - 2)
+    lines: list[str] = []
+    for word, rest in shown:
         margin = " " * (indent + left + 2)
         first, *more = _wrapped(rest, width() - len(margin))
         head = " " * indent + _word(_cut(word, left)) + " " * (left - _cells(_cut(word, left)) + 2)
-        sys.stdout.write((head + first).rstrip() + "\n" + "".join(f"{margin}{line}\n" for line in more))
+        lines += [(head + first).rstrip(), *(f"{margin}{line}" for line in more)]
+    return lines
 
 
 def show_title(line: str) -> None:
-    sys.stdout.write("\n".join(_bold(part) for part in _wrapped(printable(line), width())) + "\n")
+    show_laid(title_lines(line))
+
+
+def title_lines(line: str) -> list[str]:
+    """What `show_title` shows."""
+    return [_bold(part) for part in _wrapped(printable(line), width())]
 
 
 def say(*lines: str) -> None:

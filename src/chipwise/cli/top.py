@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def top(every: float, once: bool, as_json: bool) -> None:
     """Watch jobs and the devices they hold: processor, memory, GPU, steps.
 
-    GPU use and memory are those that nvidia-smi tells of the GPUs of a job; blank: it does not tell. What jobs at a cluster or
-    a cloud use is not seen from here: of them stand the machines and GPUs that they have or asked for.
+    GPU use and memory are as nvidia-smi reports them for a job's GPUs; blank: it reports none. What jobs on a cluster or
+    a cloud use is not visible here: for them the machines and GPUs that they have or asked for are shown.
     """
     from rich.console import Console
     from rich.live import Live

@@ -69,7 +69,7 @@ class Checkpoints:
     ) -> None:
         self.writer = _writer(rank, world, attempt, replicated, keep)
         if split is not None and (replicated or reshard is not None):
-            raise InvalidSettings(Problem("split", "is given beside replicated or reshard", allowed="one of them"))
+            raise InvalidSettings(Problem("split", "is given together with replicated or reshard", allowed="one of them"))
         self.split = resharding.fields(split)
         self.store = store or open_store(url if url is not None else os.environ.get("CHIPWISE_CHECKPOINTS") or "checkpoints")
         self.keep = keep

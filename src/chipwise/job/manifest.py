@@ -70,7 +70,7 @@ def parse(text: bytes | bytearray, step: int, attempt: int) -> Manifest:
         files = tuple(Entry(**entry) for entry in content.pop("files"))
         manifest = Manifest(files=files, **content)
     except (TypeError, KeyError) as error:
-        raise Damaged("the manifest lacks fields, or has unknown ones") from error
+        raise Damaged("the manifest has missing or unknown fields") from error
     if (manifest.step, manifest.attempt) != (step, attempt):
         raise Damaged(f"the manifest is of step {manifest.step}, attempt {manifest.attempt}")
     if not all(_own(entry.name, manifest) for entry in manifest.files):

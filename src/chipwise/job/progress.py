@@ -73,7 +73,7 @@ class Progress:
             try:
                 writer(content)
             except (OSError, ValueError) as error:
-                log.warning("Progress cannot be told any more: %s", error)
+                log.warning("Progress cannot be reported any more: %s", error)
                 self._writers.remove(writer)
 
 

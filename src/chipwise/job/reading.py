@@ -61,7 +61,7 @@ def _search(store: Store, wanted: Callable[[Manifest], frozenset[int]], folders:
     if damaged:
         raise NothingWhole(
             f"None of the {len(damaged)} checkpoints in {store.location} is whole; the log says what is wrong with each.",
-            remedy="Bring the directory back from a copy, or give an empty one to begin anew.",
+            remedy="Bring the directory back from a copy, or give an empty one to start over.",
         )
     return None
 

@@ -35,7 +35,7 @@ class Remote:
                 raise MissingExtra(f"{subject} at {kind}://", "checkpoint") from error
             raise NotAllowed(
                 f"{subject} at {kind}:// needs a library that is not here: {_sentence(error)}.",
-                remedy="Install it beside chipwise.",
+                remedy="Install it in the environment of chipwise.",
             ) from error
         except Exception as error:  # each kind of store has its own
             raise TryLater(

@@ -134,13 +134,13 @@ class _Joining:
 
     def _differs(self, field: str, detail: str = "it differs") -> CannotRestore:
         return self._cannot(
-            f"{field} is not the same on all ranks ({detail}), and nobody says how it is split",
+            f"{field} is not the same on all ranks ({detail}), and it is not stated how it is split",
             "Name it in split= with its axis; what each rank has for itself, such as a random generator, draw from the step "
             "instead; or give reshard=, or start as many ranks as before.",
         )
 
     def _cannot(
-        self, problem: str, remedy: str = "Mend split=, give reshard=, or start as many ranks as before."
+        self, problem: str, remedy: str = "Fix split=, give reshard=, or start as many ranks as before."
     ) -> CannotRestore:
         return CannotRestore(f"{self._where} of {self._had} ranks cannot be split for {self._world}: {problem}.", remedy=remedy)
 

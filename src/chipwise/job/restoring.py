@@ -21,7 +21,7 @@ from chipwise.job import tensors
 from chipwise.job.errors import CannotRestore
 from chipwise.job.tree import ObjectState, Packed, dtype_name, has_state, inside, is_generator, plain
 
-_REMEDY = "Train with the program that saved it, or give another directory to begin anew."
+_REMEDY = "Train with the program that saved it, or give another directory to start over."
 
 
 def outline(state: Any) -> list[list[str]]:

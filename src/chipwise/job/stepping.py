@@ -193,7 +193,7 @@ def _run(
 
 def _leave(state: Any, step: int, saved: int, checkpoints: Checkpoints, progress: Progress) -> None:
     notice = notices.leaving()
-    reason = notice.reason if notice else "another rank was told to leave"
+    reason = notice.reason if notice else "another rank was asked to stop"
     left = notice.seconds_left if notice else None
     if left is not None and checkpoints.save_seconds is not None and left < checkpoints.save_seconds:
         log.warning("%s: %.1f s are left and saving takes %.1f s; trying", reason, left, checkpoints.save_seconds)

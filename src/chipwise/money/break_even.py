@@ -36,9 +36,9 @@ class ReplicaSet:
             if not (isfinite(value) and value >= 0)
         ]
         if not self.requests_per_s > 0:
-            problems.append(Problem("requests_per_s", f"{self.requests_per_s:g} serves nobody", allowed="more than 0"))
+            problems.append(Problem("requests_per_s", f"{self.requests_per_s:g} serves no requests", allowed="more than 0"))
         if self.minimum < 1:
-            problems.append(Problem("minimum", f"{self.minimum} replicas serve nobody", allowed="1 or more"))
+            problems.append(Problem("minimum", f"{self.minimum} replicas serve no requests", allowed="1 or more"))
         if problems:
             raise InvalidSettings(*problems)
 

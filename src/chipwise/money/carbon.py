@@ -58,7 +58,7 @@ _NOT_A_COUNTRY = {"me", "sa", "af", "ap", "eu", "na", "as"}  # parts of the worl
 
 @dataclass(frozen=True, slots=True)
 class CarbonLine:
-    name: str  # operational | making of chips | making of hosts
+    name: str  # operational | embodied, chips | embodied, hosts
     kg: float
     how: str
 
@@ -81,7 +81,7 @@ class Carbon:
     def per(self, units: float) -> float:
         """kg of one of so many units of work."""
         if not (isfinite(units) and units > 0.0):
-            raise InvalidSettings(Problem("units", f"{units:g} cannot be", None, "above 0"))
+            raise InvalidSettings(Problem("units", f"{units:g} is not possible", None, "above 0"))
         return self.kg / units
 
 
@@ -123,7 +123,7 @@ class Grids:
         watts, hours_held = np.asarray(power_w, dtype=np.float64), np.asarray(hours, dtype=np.float64)
         for name, values in (("power_w", watts), ("hours", hours_held)):
             if not np.all(np.isfinite(values) & (values >= 0.0)):
-                raise InvalidSettings(Problem(name, "some value cannot be", None, "numbers of 0 or more"))
+                raise InvalidSettings(Problem(name, "some value is not possible", None, "numbers of 0 or more"))
         positions = np.asarray(index, dtype=np.intp)
         if positions.size and (positions.min() < 0 or positions.max() >= len(self.grids)):
             raise InvalidSettings(Problem("index", "no region is at some position", None, f"0 to {len(self.grids) - 1}"))
@@ -162,7 +162,7 @@ class Making:
 
     def __init__(self, rows: Iterable[Embodied], lifetime_years: float = LIFETIME_YEARS) -> None:
         if not (isfinite(lifetime_years) and lifetime_years > 0.0):
-            raise InvalidSettings(Problem("lifetime_years", f"{lifetime_years:g} cannot be", None, "above 0"))
+            raise InvalidSettings(Problem("lifetime_years", f"{lifetime_years:g} is not possible", None, "above 0"))
         self.lifetime_hours = lifetime_years * _HOURS_PER_YEAR
         self._rows = {row.item: row.kg_co2e for row in rows if row.kg_co2e is not None}
         missing = [item for item in (_BOARD, _HOST, _BARE_HOST) if item not in self._rows]
@@ -181,7 +181,10 @@ class Making:
             return 0.0, "a processor is counted with its host"
         if chip.silicon.die_mm2 is None or chip.memory_gb is None:
             missing = "die" if chip.silicon.die_mm2 is None else "memory"
-            return None, f"nobody states what making a {chip.name} emits, nor its {missing} to tell it by"
+            return (
+                None,
+                f"the embodied carbon of a {chip.name} and the {missing} it follows from are not published",
+            )
         kg = self._kg_per_mm2 * chip.silicon.die_mm2 + self._kg_per_gb * chip.memory_gb
         return kg, f"rule: {chip.silicon.die_mm2:g} mm2 of die and {chip.memory_gb:g} GB of memory"
 
@@ -198,7 +201,7 @@ class Making:
             return EmbodiedShare(None, (), (f"embodied: {source}",))
         share, years = hours / self.lifetime_hours, f"{self.lifetime_hours / _HOURS_PER_YEAR:g} years"
         lifetime_text = f"{hours:.4g} h of {years}"
-        lines = [CarbonLine("making of chips", chips * kg * share, f"{chips:g} x {kg:.4g} kg x {lifetime_text}")] if kg else []
+        lines = [CarbonLine("embodied, chips", chips * kg * share, f"{chips:g} x {kg:.4g} kg x {lifetime_text}")] if kg else []
         basis = [f"embodied: {source}; a life of {years}"]
         if chip.name in _WITH_HOST:
             basis.append("the host is in the figure of the chip")
@@ -207,7 +210,7 @@ class Making:
         else:
             host = self.host_kg(host_memory_bytes)
             lines.append(
-                CarbonLine("making of hosts", machines * host * share, f"{machines:g} x {host:.4g} kg x {lifetime_text}")
+                CarbonLine("embodied, hosts", machines * host * share, f"{machines:g} x {host:.4g} kg x {lifetime_text}")
             )
             basis.append("host: rule by its memory, within 20% of servers with a figure")
         return EmbodiedShare(fsum(line.kg for line in lines) if lines else None, tuple(lines), tuple(basis))
@@ -247,7 +250,7 @@ def greener(options: Sequence[tuple[str, float, float]], chosen: int = 0) -> lis
     if not options:
         return []
     if not 0 <= chosen < len(options):
-        raise InvalidSettings(Problem("chosen", f"{chosen} cannot be", None, f"0 to {len(options) - 1}"))
+        raise InvalidSettings(Problem("chosen", f"{chosen} is not possible", None, f"0 to {len(options) - 1}"))
     _, usd, kg = options[chosen]
     savings: list[Greener] = []
     for region, its_usd, its_kg in sorted(options, key=lambda option: (option[1], option[2])):
@@ -263,7 +266,7 @@ def greener(options: Sequence[tuple[str, float, float]], chosen: int = 0) -> lis
 def _check(**values: float) -> None:
     wrong = [name for name, value in values.items() if not (isfinite(value) and value >= 0.0)]
     if wrong:
-        raise InvalidSettings(*(Problem(name, f"{values[name]:g} cannot be", None, "0 or more") for name in wrong))
+        raise InvalidSettings(*(Problem(name, f"{values[name]:g} is not possible", None, "0 or more") for name in wrong))
 
 
 def _country_grids(regions: Iterable[Region]) -> dict[str, float]:

@@ -299,7 +299,7 @@ def _check(options: Sequence[Option]) -> None:
     if not options:
         problems.append(Problem("options", "is empty", allowed="at least one way to run a machine"))
     if len(set(names)) < len(names):
-        problems.append(Problem("options", "names one option twice", allowed="a name of its own for each"))
+        problems.append(Problem("options", "names one option twice", allowed="a different name for each"))
     for option in options:
         for field in ("usd_per_hour", "running_usd_per_hour"):
             price = getattr(option, field)

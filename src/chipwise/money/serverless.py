@@ -188,10 +188,10 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
     vcpu = on_top.get((row.provider, platform, "vcpu"), 0.0) if by_instance else 0.0
     memory = on_top.get((row.provider, platform, "memory"), 0.0) if by_instance else 0.0
     if vcpu or memory:
-        size = f"{BESIDE_VCPUS:g} vCPU and {BESIDE_MEMORY_BYTES / GIB:g} GiB beside the GPU"
-        assumed.append(f"{size}, the least of Cloud Run, unless told otherwise")
+        size = f"{BESIDE_VCPUS:g} vCPU and {BESIDE_MEMORY_BYTES / GIB:g} GiB in addition to the GPU"
+        assumed.append(f"{size}, the least of Cloud Run, unless given otherwise")
     elif "vCPU and memory billed on top" in notes:
-        assumed.append("vCPU and memory are billed on top at a price nobody states: left out")
+        assumed.append("vCPU and memory are billed on top at a price that is not published: left out")
     whole_machine = row.hardware.startswith("ml.")
     start, stated_start = _cold_start(row, MACHINE_START_S if whole_machine else UNKNOWN_START_S)
     if not stated_start:

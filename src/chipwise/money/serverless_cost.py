@@ -84,7 +84,7 @@ class Container:
         values = {name: getattr(self, name) for name in ("memory_bytes", "image_bytes", "weights_bytes", "keep_warm_s")}
         values |= {name: getattr(self, name) for name in ("minimum_instances", "vcpus", "host_memory_bytes")}
         problems = [
-            Problem(name, f"{value:g} cannot be", allowed="a finite number from 0 on")
+            Problem(name, f"{value:g} is not possible", allowed="a finite number from 0 on")
             for name, value in values.items()
             if value is not None and not (isfinite(value) and value >= 0)
         ]

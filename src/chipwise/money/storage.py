@@ -341,5 +341,7 @@ def _check(
         ("passes", passes, passes > 0.0, "above 0"),
         ("file_bytes", file, file > 0.0, "above 0, or None where files are large"),
     )
-    wrong = (Problem(n, f"{v:g} cannot be", None, allowed) for n, v, holds, allowed in rules if not (holds and isfinite(v)))
+    wrong = (
+        Problem(n, f"{v:g} is not possible", None, allowed) for n, v, holds, allowed in rules if not (holds and isfinite(v))
+    )
     raise InvalidSettings(*wrong)

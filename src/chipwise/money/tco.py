@@ -54,7 +54,7 @@ class Ownership:
 
     def __post_init__(self) -> None:
         problems = [
-            Problem(field.name, f"{value:g} cannot be", allowed="a finite number from 0 on")
+            Problem(field.name, f"{value:g} is not possible", allowed="a finite number from 0 on")
             for field in fields(self)
             if (value := getattr(self, field.name)) is not None and not (isfinite(value) and value >= 0)
         ]
@@ -67,7 +67,7 @@ class Ownership:
             ("idle_power_w", self.idle_power_w <= self.power_w, "at most power_w"),
         ):
             if not fine and name not in {problem.field for problem in problems}:
-                problems.append(Problem(name, f"{getattr(self, name):g} cannot be", allowed=allowed))
+                problems.append(Problem(name, f"{getattr(self, name):g} is not possible", allowed=allowed))
         if problems:
             raise InvalidSettings(*problems)
 

@@ -233,7 +233,7 @@ class Gravity:
     def _lay(self, origin: Origin, provider: str, region: str) -> Path:
         free = ((0.0, 0.0),)
         if origin.kind == "unknown":
-            return Path("in place", free, 0.0, ("where the data lies is not said: counted as beside the chips",))
+            return Path("in place", free, 0.0, ("the place of the data is not given: counted as next to the chips",))
         if origin.kind == "own site" and provider in self._on_site:
             return Path("in place", free, 0.0, ())
         if origin.kind != "cloud":
@@ -257,9 +257,11 @@ class Gravity:
 
     def _moved(self, path: Path, size_bytes: float, file_bytes: float | None) -> Transfer:
         if not (isfinite(size_bytes) and size_bytes >= 0.0):
-            raise InvalidSettings(Problem("size_bytes", f"{size_bytes:g} cannot be", None, "0 or more"))
+            raise InvalidSettings(Problem("size_bytes", f"{size_bytes:g} is not possible", None, "0 or more"))
         if file_bytes is not None and not (isfinite(file_bytes) and file_bytes > 0.0):
-            raise InvalidSettings(Problem("file_bytes", f"{file_bytes:g} cannot be", None, "above 0, or None for large files"))
+            raise InvalidSettings(
+                Problem("file_bytes", f"{file_bytes:g} is not possible", None, "above 0, or None for large files")
+            )
         files = size_bytes / file_bytes if file_bytes else 0.0
         usd, hours = path.usd(size_bytes), path.hours(size_bytes, files)
         lines = []
@@ -355,7 +357,7 @@ _KIND_TITLES = {
     "other region": "another region",
     "other cloud": "another cloud",
     "web": "the web",
-    "own site": "a site of your own",
+    "own site": "your own site",
 }
 
 

@@ -95,7 +95,7 @@ class Feeding:
                 continue
             bound = "above 0" if attribute.name in ("samples", "workers", "streams", "chips", "link") else "0 or more"
             if not np.all(values > 0 if bound == "above 0" else values >= 0):
-                problems.append(Problem(attribute.name, f"{float(np.min(values)):g} cannot be", None, bound))
+                problems.append(Problem(attribute.name, f"{float(np.min(values)):g} is not possible", None, bound))
         if problems:
             raise BadInput("\n".join(str(problem) for problem in problems))
 

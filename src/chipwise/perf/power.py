@@ -51,7 +51,7 @@ def power(kind: Coded, limit_w: Array, compute: Array, memory: Array, pue: float
         if has_nonzero(~(values >= 0)):  # NaN is not
             raise BadInput(str(Problem(name, "is negative or no number", None, "0 or more")))
     if not pue >= 1:
-        raise BadInput(str(Problem("pue", f"{pue:g} cannot be", None, "1 or more")))
+        raise BadInput(str(Problem("pue", f"{pue:g} is not possible", None, "1 or more")))
     busy = -np.expm1(-COMPUTE_RISE * np.minimum(compute, 1.0) - MEMORY_RISE * np.minimum(memory, 1.0))
     idle = kind.look_up(lambda name: IDLE.get(name, OTHER_IDLE))
     chip = limit_w * (idle + (1.0 - idle) * busy)

@@ -202,7 +202,7 @@ class _Columns:
         else:
             text = f"{rule.values[index if len(rule.values) > 1 else 0]:g}"
         allowed = rule.allowed if isinstance(rule.allowed, str) else rule.allowed(index)
-        return Problem(field=rule.field, message=f"{text}{row} cannot be", line=None, allowed=allowed, nearest=near)
+        return Problem(field=rule.field, message=f"{text}{row} is not possible", line=None, allowed=allowed, nearest=near)
 
 
 @dataclass(frozen=True, slots=True)

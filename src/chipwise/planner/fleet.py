@@ -132,7 +132,7 @@ def _wide_shape(
     if part.kind == "cpu" and machine.chips is None:
         return _processor(machine, part, threads, made)
     if machine.chips is None:
-        return "nobody counted its chips"
+        return "the number of its chips is not known"
     if part.kind in ("fpga", "edge"):
         return Shape(machine.chip, max(int(machine.chips), 1), _fabric(machine, part), part.memory_bytes)
     return found if part.unstated else _slices(catalog, machine, part, made)

@@ -133,11 +133,11 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
         notes.append(f"goals.finish_by is counted from the start of {known.today}, UTC.")
     if plan.per == "month":
         ends = [name for name in ("deadline", "finish_by") if getattr(work.goals, name) is not None]
-        notes += [f"goals.{name} is not held against anything: this goes on, month after month." for name in ends]
+        notes += [f"goals.{name} is ignored: this runs without an end." for name in ends]
     if work.goals.throughput is not None and plan.per == "month" and not (isinstance(work, Serve) and work.input_tokens):
-        notes.append("goals.throughput is not held against anything here: what arrives says how much must be done.")
+        notes.append("goals.throughput is ignored here: arrival says how much must be done.")
     elif work.goals.throughput is not None and plan.per == "job" and items_of(work) is None:
-        notes.append("goals.throughput is not held against anything: this kind counts no items. Give a deadline instead.")
+        notes.append("goals.throughput is ignored: this kind counts no items. Give a deadline instead.")
     return replace(plan, notes=(*plan.notes, *notes))
 
 

@@ -61,6 +61,7 @@ class Rules:
     chips: frozenset[str] | None = None
     avoided_chips: frozenset[str] = frozenset()
     interruptible: bool | None = None
+    purchases: frozenset[Purchase] | None = None
     owned: bool = True  # whether own machines may be used
     rented: bool = True
     edge: bool = True
@@ -116,6 +117,9 @@ def allowed(fleet: Fleet, rules: Rules) -> Allowed:
     spot = np.array([one is Purchase.SPOT for one in PURCHASES])[purchase]
     if rules.interruptible is False:
         rule("may be interrupted", ~spot)
+    if rules.purchases is not None:
+        wanted = rules.purchases
+        rule(f"not bought as {' or '.join(sorted(wanted))}", np.array([one in wanted for one in PURCHASES])[purchase])
     owned = np.array([one is Purchase.OWNED for one in PURCHASES])[purchase]
     if not rules.owned:
         rule("owned", ~owned)

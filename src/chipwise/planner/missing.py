@@ -29,6 +29,7 @@ _EASED: Mapping[str, Mapping[str, Any]] = {  # by what is said: the fields that 
     "without limits.chips": {"chips": None},
     "without limits.avoid.chips": {"avoided_chips": frozenset()},
     "with limits.interruptible: true": {"interruptible": None},
+    "without limits.purchase": {"purchases": None},
     "without limits.where": {"owned": True, "rented": True},
     "without limits.power_watts": {"power_w": None},
     "without limits.requires": {"requires": ()},

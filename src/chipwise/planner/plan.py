@@ -42,6 +42,6 @@ def refuse_pipeline(work: Workload, path: str, options: Sequence[str]) -> None:
     if isinstance(work, Pipeline):
         kinds = ", ".join(f"{stage.name} ({stage.kind})" for stage in work.stages)
         raise BadInput(
-            f"{', '.join(options)} tells of one workload, and {path} is a pipeline.",
-            remedy=f"Put one of its stages into a file of its own and ask for that: {kinds}.",
+            f"{', '.join(options)} is for a single workload, and {path} is a pipeline.",
+            remedy=f"Put one of its stages into a separate file and plan that: {kinds}.",
         )

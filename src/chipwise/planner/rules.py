@@ -18,11 +18,12 @@ from chipwise.catalog import ability, compatibility
 from chipwise.catalog.chip import Chip, ChipKind, Precision
 from chipwise.catalog.compatibility import Answer, Finding
 from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import Purchase
 from chipwise.countries import members
 from chipwise.errors import BadInput, UnknownName
 from chipwise.planner.limits import Granted, Required, Rules
 from chipwise.spelling import fold, nearest
-from chipwise.workload.goals import Limits, Need, Programme, Where, need_of
+from chipwise.workload.goals import Buying, Limits, Need, Programme, Where, need_of
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
@@ -68,13 +69,22 @@ def rules_of(known: Known, limits: Limits) -> Rules:
         compliant=_compliant(known, limits.compliance),
         chips=chips(limits.chips) if limits.chips else None,
         avoided_chips=chips(limits.avoid.chips),
-        interruptible=limits.interruptible,
+        interruptible=True if limits.interruptible is None and Buying.SPOT in limits.purchase else limits.interruptible,
+        purchases=purchases_of(limits.purchase) if limits.purchase else None,
         owned=not where or Where.OWNED in where,
         rented=not where or Where.CLOUD in where,
         power_w=limits.power_watts,
         requires=_required_once(known, limits.requires),
         quotas=tuple(_granted(known, key, most) for key, most in limits.quotas.items()),
         default_quotas=limits.default_quotas,
+    )
+
+
+def purchases_of(options: Sequence[Buying]) -> frozenset[Purchase]:
+    """As the catalog names them; `reserved` is every term."""
+    names = {str(one) for one in options}
+    return frozenset(
+        one for one in Purchase if str(one) in names or (Buying.RESERVED in options and one.startswith(f"{Buying.RESERVED}-"))
     )
 
 

@@ -47,7 +47,7 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
     else:
         kind = getattr(work, "kind", "this kind")
         raise BadInput(
-            f"A {kind} has no single answer: its stages run on hardware of their own.",
+            f"A {kind} has no single answer: each of its stages runs on different hardware.",
             remedy=f"chipwise plan {path} plans it as a whole; a file with one of its stages can be asked for here.",
         )
     found = replace(found, turns=(*turns(found), *found.turns))
@@ -72,7 +72,7 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
     alone = unstated(plan.rows) if across and plan.rows is not None else 0
     if not alone:
         return plan
-    told = f"{alone:,} machine types were tried one at a time only: nobody states the network between such machines."
+    told = f"{alone:,} machine types were tried one at a time only: the network between such machines is not published."
     return replace(plan, notes=(*plan.notes, told))
 
 

@@ -116,7 +116,7 @@ def check_numbers(settings: Mapping[str, Any]) -> None:
         if not math.isfinite(value) or value > most or (value != math.floor(value) or value < least if whole else value <= 0):
             end = f"{most:g}".replace("e+", "e")
             allowed = f"whole numbers from {least} to {end}" if whole else f"numbers above 0, up to {end}"
-            raise BadInput(f"{option(name)}: {value:g} cannot be.", remedy=f"Allowed: {allowed}.")
+            raise BadInput(f"{option(name)}: {value:g} is not possible.", remedy=f"Allowed: {allowed}.")
 
 
 def check_together(given: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ def predict_pipeline(ask: Ask, work: Pipeline) -> View:
         try:
             views[name] = predict_work(replace(ask, on=chips[name], given=given), stage)
         except BadInput as error:
-            hint = "Give a stage a chip of its own: --on CHIP,STAGE=CHIP."
+            hint = "Give a stage a different chip: --on CHIP,STAGE=CHIP."
             raise BadInput(f"Stage {name}: {error.message}", remedy=" ".join(filter(None, (error.remedy, hint)))) from error
     done: dict[str, dict[str, float]] = {}
     for name in work.order:

@@ -115,7 +115,7 @@ def chip_named(known: Known, text: str) -> str:
         missing = known.parts[chip].unstated
         if missing:
             remedy = f"Give them in your own catalog files ({chip} is in `chipwise chips {chip}`), or ask for another chip."
-            raise BadInput(f"Nobody we read states the {' and the '.join(missing)} of {chip}.", remedy=remedy)
+            raise BadInput(f"Not published for {chip}: {' and '.join(missing)}.", remedy=remedy)
     return chip
 
 
@@ -226,7 +226,7 @@ def _counts(name: str, values: Values) -> Array:
     if not all_true(good):
         at = int(np.argmin(good))
         row = f" in row {at}" if len(found) > 1 else ""
-        raise InvalidSettings(Problem(name, f"{found[at]:g}{row} cannot be", None, "whole numbers from 1 on"))
+        raise InvalidSettings(Problem(name, f"{found[at]:g}{row} is not possible", None, "whole numbers from 1 on"))
     return found
 
 
@@ -310,7 +310,9 @@ def serve(
     at_once = _counts("concurrency", concurrency) if concurrency is not None else batch if batch is not None else 1.0
     arriving = column(0.0) if rate is None else _numbers("rate", rate)
     if rate is not None and not all_true(np.isfinite(arriving) & (arriving > 0)):
-        raise InvalidSettings(Problem("rate", f"{arriving.min():g} cannot be", None, "finite numbers above 0, per second"))
+        raise InvalidSettings(
+            Problem("rate", f"{arriving.min():g} is not possible", None, "finite numbers above 0, per second")
+        )
     copies, shared = _counts("replicas", replicas), _counts("attention_dp", attention_dp)
     usual = engine if engine is not None else predict_serving.usual_engines(hardware)
     if "precision_weights" not in settings:

@@ -54,7 +54,7 @@ def service_instead(deployment: Deployment) -> list[str]:
         f"The plan does not take these machines ({usd(own)} a month) but {found.title}, paid {_paid(found)}:"
         f" {usd(found.usd or 0.0)} a month."
     )
-    return [f"{told} {sold.writer(found.kind, found.name)} These files are of machines of one's own."]
+    return [f"{told} {sold.writer(found.kind, found.name)} These files are for dedicated machines."]
 
 
 def _paid(service: Service) -> str:

@@ -61,7 +61,7 @@ def followed(
     most = max(stated[1] or rented * inside, 1)
     least = min(max(stated[0] or min(counts) * inside, held * inside), most)
     why = (
-        "Machines that are promised, and paid for whether they run or not"
+        "Machines under a commitment, paid for whether they run or not"
         if held * inside >= least
         else "The quietest hours of the load"
     )
@@ -121,7 +121,7 @@ def _other_machine(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     how = f" --choice {rank} writes that." if rank is not None else ""
     layers = ", ".join(f"{one.machines} {one.name}" for one in load.layers)
     told = (
-        f"Over the hours of the load {load.where} ({layers}) takes ${load.usd:,.0f} a month; these files are of the best"
+        f"Over the hours of the load {load.where} ({layers}) costs ${load.usd:,.0f} a month; these files are for the best"
         f" machine for the peak, ${chosen.usd:,.0f} if it runs through all its hours.{how}"
     )
     return (told,)
@@ -141,7 +141,7 @@ def _mix(plan: Plan, chosen: Choice) -> tuple[str, ...]:
         return ()
     members = ", ".join(f"{one.machines} x {one.where}, {one.purchase}" for one in mix.members)
     told = (
-        f"The plan's mix by request size ({members}) takes ${mix.usd:,.0f} a month; these files hold one machine type,"
+        f"The plan's mix by request size ({members}) costs ${mix.usd:,.0f} a month; these files hold one machine type,"
         f" ${chosen.usd:,.0f}. For the mix, render each type with --limit chips=[...] and send it the requests of its sizes."
     )
     return (told,)

@@ -23,7 +23,7 @@ def own_machine(placed: Placed) -> Choice:
     if placed.plan.winner is None:
         one = placed.choice
         raise CannotRender(
-            f"Stage {placed.name} runs on {one.provider} {one.machine}, paid {one.purchase}: no machine of one's own fits it.",
+            f"Stage {placed.name} runs on {one.provider} {one.machine}, paid {one.purchase}: no dedicated machine fits it.",
             remedy="Render the other stages one by one with --stage.",
         )
     return placed.plan.winner

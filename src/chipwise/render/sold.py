@@ -51,7 +51,7 @@ def most_instances(deployment: Deployment, otherwise: int) -> int:
 def told(deployment: Deployment, on: Service) -> list[str]:
     """What the service is expected to cost and do, and whether the plan takes it."""
     if on.usd is None:
-        first = "Expected: paid for the seconds in which it works; the plan has reckoned no price for it."
+        first = "Expected: paid for the seconds in which it works; the plan has no price for it."
     else:
         first = f"Expected: {usd(on.usd)} a month for the plan's traffic, paid per use{_starts(on)}."
     return [first, _taken(deployment, on)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.catalog.region import readable
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Plan
 from chipwise.report.charts import Chart
@@ -115,7 +116,7 @@ def regions_table(plan: Plan) -> str:
         return tag("p", text(f"None: {found.missing}."))
     rows = [
         [
-            text(f"{one.provider} {one.region}"),
+            text(f"{one.provider} {readable(one.region)}"),
             text(f"{one.machines} x {one.machine}"),
             f"{one.share:.0%}",
             f"{one.farthest_s * 1e3:.0f} ms",

@@ -139,7 +139,7 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
             "providers",
             "The least cost by provider and chip family",
             matrix(plan),
-            told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is dearer.",
+            told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is more expensive.",
         ),
         _over_time(plan, charts),
         _carbon(plan, winner),

@@ -94,7 +94,7 @@ def stage_times(plan: PipelinePlan) -> Chart | None:
             unit,
             [
                 f"{stage.name}: {duration(stage.starts_s)} to {duration(stage.ready_s)}"
-                + (", then goes on" if stage.per == "month" else "")
+                + (", then keeps running" if stage.per == "month" else "")
                 for stage in plan.stages
             ],
         ),

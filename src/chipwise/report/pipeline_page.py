@@ -24,7 +24,7 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
         "stages",
         "Stages and hand-offs",
         stage_flow(plan),
-        told="Down the page in the order of hand-offs. A blue rim: a service, which goes on.",
+        told="Down the page in the order of hand-offs. A blue rim: a service, which keeps running.",
     )
     beside = [
         section("totals", "In all", pairs(_totals(plan.totals))),
@@ -35,7 +35,7 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
     inside = [
         tag("div", picture, tag("div", *beside), class_="two") if chain else picture,
         *(() if chain else (beside[0], tag("div", *beside[1:], class_="two"))),
-        section("moved", "What is handed on", _moves(plan)) if plan.hand_offs else "",
+        section("moved", "Data moved between stages", _moves(plan)) if plan.hand_offs else "",
         section("together", "Planned together, and otherwise", _alternatives(plan, plan.totals), told=why(plan)),
         drawn(
             charts,
@@ -77,7 +77,7 @@ def _moves(plan: PipelinePlan) -> str:
         [text(f"{one.source} to {one.to}"), text(", ".join(moved_told(one))), text("; ".join((one.how, *one.assumed)))]
         for one in plan.hand_offs
     ]
-    return simple(("hand-off", "what moves", "reckoned as"), rows, stacks=True)
+    return simple(("from and to", "data", "computed as"), rows, stacks=True)
 
 
 def _totals(totals: Totals) -> list[tuple[str, str]]:
@@ -125,7 +125,7 @@ def _ranking(one: Placed) -> str:
     rows = []
     for rank, rival in enumerate(one.rivals, start=1):
         choice = rival.choice
-        where = f"{tag('b', text(f'{many(choice)}{choice.machine}'))}<br>{text(listed(choice.provider, choice.region))}"
+        where = f"{tag('b', text(f'{many(choice)}{choice.machine}'))}<br>{text(listed(choice.provider, choice.place))}"
         own = "-" if by_use(choice) else mass(choice.kg)
         rows.append(
             [

@@ -89,11 +89,11 @@ def _corner(spot: _Spot) -> tuple[float, float]:
 def _box(one: Placed, spot: _Spot) -> str:
     x, y = _corner(spot)
     choice = one.choice
-    time = "goes on" if one.per == "month" else duration(choice.seconds)
+    time = "service" if one.per == "month" else duration(choice.seconds)
     emitted = "CO2e not known" if one.per_use else f"{mass(choice.kg)} kg CO2e"
     lines = [
         f"{many(choice)}{choice.machine}",
-        listed(choice.provider, choice.region),
+        listed(choice.provider, choice.place),
         listed(chips(choice), choice.precision, choice.purchase),
         listed(f"{usd(choice.usd)}{' a month' if one.per == 'month' else ''}", time, emitted),
     ]
@@ -150,7 +150,7 @@ def moved_told(move: Moved) -> list[str]:
     if move.path == "in place":
         return [size, _MOVED["in place"]]
     waits = (
-        "as it is made" if move.per == "month" else duration(move.seconds) if move.seconds >= 120 else f"{move.seconds:.0f} s"
+        "continuously" if move.per == "month" else duration(move.seconds) if move.seconds >= 120 else f"{move.seconds:.0f} s"
     )
     cost = f"{usd(move.usd)}{' a month' if move.per == 'month' else ''}" if move.usd else "free"
     return [f"{size}, {_MOVED.get(move.path, move.path)}", listed(cost, waits)]

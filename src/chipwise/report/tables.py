@@ -177,7 +177,7 @@ def services(plan: Plan) -> str:
 def cost_lines(one: Choice) -> str:
     rows = [[text(usd(line.usd)), text(line.name), text(line.how)] for line in one.cost.lines]
     rows.append([tag("b", text(usd(one.usd))), tag("b", "together"), ""])
-    return simple(("USD", "for", "reckoned as"), rows, numbers=(0,))
+    return simple(("USD", "for", "computed as"), rows, numbers=(0,))
 
 
 def pairs(told: Iterable[tuple[str, str]]) -> str:

@@ -203,8 +203,10 @@ def _counted(job: Job, many: int) -> str:
     if many >= most:
         return f"all {most} machines again" if last is not None and last.machines < most and job.spec.needs.elastic else ""
     if last is None or many >= last.machines:
-        return f"goes on with {many} of {most} machines"
-    return f"goes on with {many} of {most} machines, since {'no more came' if last.begun is None else 'of them some were lost'}"
+        return f"continues with {many} of {most} machines"
+    return (
+        f"continues with {many} of {most} machines, since {'no more came' if last.begun is None else 'of them some were lost'}"
+    )
 
 
 def to_be_had(job: Job, offers: Sequence[Where] | None) -> list[Where]:

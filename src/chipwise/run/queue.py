@@ -185,7 +185,7 @@ def _quota_left(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> 
 def _fewer(job: Job, given: int, beside: str) -> str:
     wanted = job.spec.needs.gpus
     rest = "the other is" if wanted - given == 1 else f"the other {wanted - given} are"
-    return f"{'goes on' if job.attempts else 'starts'} with {given} of {plural(wanted, 'GPU')}: {rest} {beside}"
+    return f"{'continues' if job.attempts else 'starts'} with {given} of {plural(wanted, 'GPU')}: {rest} {beside}"
 
 
 def _held_by(placed: Sequence[Job], seats: Sequence[Seat]) -> str:

@@ -195,7 +195,7 @@ def _told(outcome: Outcome, sight: Sight) -> str:
         return ""
     signal = sight.code - 128 if sight.code > 128 else 0
     if signal == 9 and outcome in (Outcome.FAILED, Outcome.LOST):  # of others we ended it ourselves
-        return "ended by signal KILL, which is often the system's want of memory"
+        return "killed (SIGKILL), usually by the out-of-memory killer"
     return f"ended by signal {SIGNALS.get(signal, signal)}" if signal else f"exit code {sight.code}"
 
 

@@ -225,5 +225,5 @@ def _grows(placed: Sequence[Job], queued: Sequence[Job], seen: Seen, now: float,
     job, gpus = found
     more, by = gpus - len(job.attempts[-1].devices), now + job.spec.grace_s
     are = "1 more GPU is" if more == 1 else f"{more} more GPUs are"
-    reason = f"{are} free: it goes on with {gpus} of {job.spec.needs.gpus}"
+    reason = f"{are} free: it continues with {gpus} of {job.spec.needs.gpus}"
     yield Act(job, (Leaving(len(job.attempts), by, Why.MOVE, reason),), (Leave(job, by, reason),))

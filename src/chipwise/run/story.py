@@ -30,7 +30,7 @@ def told(event: Event) -> str:
     match event:
         case Submitted(spec):
             what = f": {_cut(' '.join(spec.command))}" if spec.command else ""
-            return f"submitted by {spec.owner or 'nobody named'}{what}"
+            return f"submitted by {spec.owner or 'an unnamed user'}{what}"
         case Wished(wish, by, reason):
             what = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
             return f"{what}{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"

@@ -192,5 +192,5 @@ _PLAIN: dict[Any, Step] = {str: _a_text, int: _a_count, float: _a_number, bool: 
 
 def _real(kind: Any) -> Any:
     real = [one for one in get_args(kind) if one is not NoneType]
-    assert len(real) == 1, f"{kind} cannot be told from its JSON"
+    assert len(real) == 1, f"{kind} cannot be recognised by its JSON"
     return real[0]

@@ -54,7 +54,7 @@ class Data(Section):
 
     size: Bytes
     place: Text | None = None
-    """Where it lies: cloud:region such as aws:eu-central-1, or a URL or path."""
+    """Where it is: cloud:region such as aws:eu-central-1, or a URL or path."""
     access: Annotated[Access, EnumChoice(Access, "an access pattern", _ACCESS)] = Access.ONCE
     """Read once from end to end, once per epoch, at random, or as it arrives."""
     files: Count | None = None

@@ -70,6 +70,18 @@ class Where(StrEnum):
     OWNED = "owned"
 
 
+class Buying(StrEnum):
+    """How machines are paid for. `reserved` stands for every term and way of paying."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    RESERVED = "reserved"
+    RESERVED_1Y = "reserved-1y"
+    RESERVED_3Y = "reserved-3y"
+    RESERVED_1Y_UPFRONT = "reserved-1y-upfront"
+    OWNED = "owned"
+
+
 class Period(StrEnum):
     TOTAL = "total"
     HOUR = "hour"
@@ -108,6 +120,8 @@ AnyWhere = Annotated[
 ]
 
 
+AnyBuying = Annotated[Buying, EnumChoice(Buying, "a purchase option", (("preemptible", "spot"), ("own", "owned")))]
+USUAL_PERCENTILE = "p90"  # of a goal that names none
 _PERCENTILE = r"p\d{1,3}(?:\.\d{1,4})?"
 
 
@@ -118,7 +132,8 @@ def _percentile(key: object) -> object:
 
 
 class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)], Seconds]]):
-    """Upper limits by percentile: `{p50: 200ms, p99: 1s}` holds when half the requests take at most 200 ms, and so on."""
+    """Upper limits by percentile: `{p50: 200ms, p99: 1s}` holds when half the requests take at most 200 ms, and so on. A plain
+    duration such as 1s is the limit for 90% of the requests (p90)."""
 
     model_config = {"frozen": True}
 
@@ -129,10 +144,11 @@ class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)]
 
     @model_validator(mode="before")
     @classmethod
-    def _says_which(cls, value: object) -> object:
-        if isinstance(value, str | int | float) or value == {}:
-            message = f"{show_value(value)} does not say for which percentile" if value else "no percentile is given"
-            raise fault(message, "percentiles, such as {p50: 200ms, p99: 1s}")
+    def _by_percentile(cls, value: object) -> object:
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return {USUAL_PERCENTILE: value}
+        if value == {}:
+            raise fault("no percentile is given", "a duration such as 1s, or percentiles such as {p50: 200ms, p99: 1s}")
         return value
 
     @model_validator(mode="after")
@@ -150,6 +166,10 @@ class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)]
         definition["properties"] = {f"p{n}": values for n in (50, 90, 95, 99)}
         definition["patternProperties"] = {f"^{_PERCENTILE}$": values}
         definition |= {"additionalProperties": False, "minProperties": 1}
+        full = dict(definition)
+        description = full.pop("description", "")
+        definition.clear()
+        definition |= {"description": description, "anyOf": [full, values]}
         return reference
 
 
@@ -314,6 +334,8 @@ class Limits(Section):
     """Number formats that may be used, where the plan could choose."""
     interruptible: bool | None = None
     """True: may be stopped at any time, as spot machines are; false: must not be; unset: the plan weighs it."""
+    purchase: Annotated[tuple[AnyBuying, ...], OneOrMore()] = ()
+    """Only machines bought in these ways: on-demand, spot, reserved (any term), reserved-1y, reserved-3y, owned."""
     where: Annotated[tuple[AnyWhere, ...], OneOrMore()] = ()
     """Rented in a cloud, standing at the edge, or owned."""
     power_watts: Watts | None = None
@@ -321,7 +343,7 @@ class Limits(Section):
     quotas: Mapping[Annotated[str, BeforeValidator(_quota_key)], WholeOrZero] = Field(default_factory=dict)
     """Most chips at one time by chip, cloud:chip or cloud:region:chip."""
     default_quotas: bool = False
-    """True: no more than what a provider grants new accounts before anybody asks, as far as it is known."""
+    """True: no more than the default quotas of a new account, as far as they are known."""
     requires: Annotated[tuple[Annotated[str, BeforeValidator(_need)], ...], OneOrMore()] = ()
     """What a chip must run or have: flash-attention>=2, cuda>=12.4, vllm, fp8, fp64, nvenc, mig, nvlink, rdma."""
     avoid: Avoid = Avoid()
@@ -334,6 +356,9 @@ class Limits(Section):
                     f"{', '.join(sorted(conflicts))} is asked for in limits.{name} and avoided here",
                     also=(name,),
                 )
+        if self.interruptible is False and self.purchase == (Buying.SPOT,):
+            remedy = "another purchase option, or interruptible: true"
+            yield Flaw("purchase", "spot machines can be interrupted, and interruptible is false", remedy, ("interruptible",))
         if len(self.requires) > MOST_NEEDS:
             yield Flaw("requires", f"{len(self.requires)} requirements are too many", f"at most {MOST_NEEDS}")
         if self.countries and self.residency and not _overlap(self.countries, self.residency):

@@ -182,7 +182,7 @@ class Serve(Common):
     replicas: Range = Range()
     """Fewest and most copies of the model."""
     devices: WholeNumber | None = None
-    """At the edge: number of devices, each with this arrival of its own."""
+    """At the edge: number of devices, each with this arrival."""
 
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
@@ -380,7 +380,7 @@ class Interactive(Common):
     sharing: Annotated[Sharing, EnumChoice(Sharing, "a way of sharing", (("mig", "slices"), ("time-slicing", "time")))] = (
         Sharing.NONE
     )
-    """Whether people may share one chip: not at all, in slices with memory of their own, or in turns."""
+    """Whether people may share one chip: not at all, in slices with separate memory, or in turns."""
     model: Model | None = None
 
     def flaws(self) -> Iterable[Flaw]:

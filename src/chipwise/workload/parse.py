@@ -98,7 +98,7 @@ def parse_with_lines(text: str, path: str = "<string>", environment: str | None 
         ordered = sorted(problems, key=lambda problem: problem.line if problem.line is not None else 10**9)
         if len(ordered) > MAX_PROBLEMS:
             rest = len(ordered) - MAX_PROBLEMS
-            ordered = [*ordered[:MAX_PROBLEMS], Problem("", f"and {rest} more problems; mend these first")]
+            ordered = [*ordered[:MAX_PROBLEMS], Problem("", f"and {rest} more problems; fix these first")]
         raise InvalidFile(path, ordered)
     return Parsed(workload, data_of[environment], names)
 

@@ -101,7 +101,7 @@ def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[Where, 
         for item in located:
             count += 1
             if count > MAX_PROBLEMS:
-                yield (), (), Problem("", "and more problems; mend these first")
+                yield (), (), Problem("", "and more problems; fix these first")
                 return
             yield item
 

@@ -125,7 +125,7 @@ def _requirements(value: object) -> object:
         not re.fullmatch(r"[A-Za-z0-9_](?:[\w./-]{0,198}[\w-])?", value) or ".." in value.split("/")
     ):
         raise fault(
-            f"{show_value(value)} is not a file beside the program", "a path such as requirements.txt, without blanks or .."
+            f"{show_value(value)} is not a file next to the program", "a path such as requirements.txt, without blanks or .."
         )
     return value
 
@@ -186,9 +186,9 @@ class Program(Section):
     ) = None
     engine: Annotated[Engine, EnumChoice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
     requirements: Annotated[str, BeforeValidator(_requirements)] | None = None
-    """A file of Python packages beside the program, to be installed into the image."""
+    """A file of Python packages next to the program, to be installed into the image."""
     checkpoints: Annotated[Text, BeforeValidator(_checkpoints)] | None = None
-    """Where checkpoints are kept, as s3://bucket/path; left out, a volume of their own."""
+    """Where checkpoints are kept, as s3://bucket/path; left out, a separate volume."""
     trigger: Annotated[str, BeforeValidator(_trigger)] | None = None
     """Objects whose arrival starts the work, as s3://bucket/prefix/."""
     produces: Annotated[tuple[str, ...], BeforeValidator(_produces)] = ()

@@ -42,12 +42,12 @@ def json_schema() -> JsonSchema:
     tags = [model.model_fields["kind"].default for model in KINDS]
     for name in names:
         below: JsonSchema = {"anyOf": [{"$ref": f"#/$defs/{name}{_OVERLAY}"}, {"type": "null"}]}
-        about = "What differs in dev, test, prod and so on: laid over the rest of the file, field by field."
+        about = "What differs in dev, test, prod and so on: each field replaces that of the rest of the file."
         definitions[name]["properties"][KEY] = {"type": "object", "additionalProperties": below, "description": about}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "chipwise workload",
-        "description": "What is to run, what it must reach and what it must keep to.",
+        "description": "What is to run, its goals and its limits.",
         "type": "object",
         "required": ["kind", "name"],
         "properties": {"kind": {"enum": tags, "description": "What sort of work this is."}, "name": {"type": "string"}},

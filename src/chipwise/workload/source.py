@@ -316,7 +316,7 @@ def _syntax_error(path: str, text: str, error: yaml.YAMLError) -> InvalidFile:
     elif "mapping values" in message:
         allowed = "quotes around a text that holds ': '"
     return InvalidFile(
-        path, [Problem("", f"not valid YAML: {message[:200]}", line, allowed)], remedy="Mend this first; more may follow."
+        path, [Problem("", f"not valid YAML: {message[:200]}", line, allowed)], remedy="Fix this first; more may follow."
     )
 
 

@@ -136,7 +136,7 @@ def test_a_store_that_cannot_be_asked_is_asked_again_and_given_up_after_a_while(
     clock[0] += PATIENCE_S
     found = made.checked([job], _seen()).attempts[("j", 1)]
     assert (found.state, found.code) == (State.EXITED, CODE)
-    assert found.reason == f"it ended well, but nobody could look for what it made: {error}"
+    assert found.reason == f"it ended well, but its output could not be checked: {error}"
 
 
 def test_an_attempt_that_is_over_is_forgotten_and_the_next_one_is_looked_for_anew() -> None:
@@ -182,7 +182,7 @@ def test_one_that_waits_long_says_so_and_can_be_stopped_without_an_answer(clock:
     assert made.checked([job], _seen()).attempts[("j", 1)].reason == "it ended well; looks for what it made"
     stopped = made.checked([after(job, Wished(Wish.STOP), 1.0)], _seen()).attempts[("j", 1)]
     assert (stopped.state, stopped.code) == (State.EXITED, CODE)
-    assert stopped.reason == "it ended well, but nobody could look for what it made: its store does not answer"
+    assert stopped.reason == "it ended well, but its output could not be checked: its store does not answer"
     go.set()
 
 

@@ -51,7 +51,7 @@ def test_what_is_done_or_goes_on_already_need_not_be_named(session: Session, rec
 
 def test_where_one_cannot_be_asked_none_is(session: Session, record: Record) -> None:
     chain(record, session, Phase.STOPPED, None)
-    with pytest.raises(BadInput, match=r"a is stopped already\. `chipwise resume` goes on with it"):
+    with pytest.raises(BadInput, match=r"a is stopped already\. `chipwise resume` continues it"):
         asking.ask(session, ["b", "a"], Wish.STOP)
     job = record.job("b")
     assert job is not None

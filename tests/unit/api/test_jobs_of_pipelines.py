@@ -85,8 +85,8 @@ def test_a_job_that_is_only_called_like_a_stage_is_none(session: Session, record
     [
         ((Phase.DONE, Phase.FAILED), Wish.STOP, "All stages of flow are over: .* is done, .* is failed. `chipwise retry flow`"),
         ((Phase.DONE, Phase.STOPPED), Wish.STOP, "`chipwise resume flow`"),
-        ((Phase.DONE, Phase.DONE), Wish.STOP, "Submit it anew"),
-        ((Phase.DONE, Phase.DONE), Wish.RUN, "No stage of the newest run of flow failed or was stopped: .* Submit it anew"),
+        ((Phase.DONE, Phase.DONE), Wish.STOP, "Submit it again"),
+        ((Phase.DONE, Phase.DONE), Wish.RUN, "No stage of the newest run of flow failed or was stopped: .* Submit it again"),
         (
             (Phase.DONE, None),
             Wish.RUN,

@@ -128,9 +128,9 @@ def test_the_sensitivity_is_that_of_the_reference() -> None:
         ({"against": ("p5.48xlrge",)}, "--against: No machine"),
         ({"providers": ("awz",)}, "--provider: No provider"),
         ({"regions": ("mars",)}, "--region: No region"),
-        ({"utilisation": 0.0}, "--utilisation: 0 cannot be"),
-        ({"years": 0.01}, "--years: 0.01 cannot be"),
-        ({"interest": -1.0}, "--interest: -1 cannot be"),
+        ({"utilisation": 0.0}, "--utilisation: 0 is not possible"),
+        ({"years": 0.01}, "--years: 0.01 is not possible"),
+        ({"interest": -1.0}, "--interest: -1 is not possible"),
     ],
 )
 def test_what_cannot_be_is_told_by_its_flag(change: dict[str, object], said: str) -> None:

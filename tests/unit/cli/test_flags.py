@@ -52,7 +52,7 @@ def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def test_a_count_that_cannot_be_is_told_by_its_flag(capsys: pytest.CaptureFixture[str], task: str, value: str) -> None:
     for name in COUNTS[task]:
         said = told(capsys, "predict", "llama-3.1-8b", task, "--on", "h100", f"--{name}", value)
-        assert f"--{name}: {value or repr('')} cannot be. Allowed: whole numbers from 1 to 1e12." in said
+        assert f"--{name}: {value or repr('')} is not possible. Allowed: whole numbers from 1 to 1e12." in said
     for name in FROM_ZERO[task]:
         if value != "0":
             assert f"--{name}: " in told(capsys, "predict", "llama-3.1-8b", task, "--on", "h100", f"--{name}", value)
@@ -62,7 +62,9 @@ def test_a_count_that_cannot_be_is_told_by_its_flag(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("name", ["chips", "tp", "pp", "batch", "context"])
 def test_counts_of_fits_likewise(capsys: pytest.CaptureFixture[str], name: str, value: str) -> None:
     for task in ((), ("--train",)):
-        assert f"--{name}: {value} cannot be" in told(capsys, "fits", "llama-3.1-8b", "--on", "h100", *task, f"--{name}", value)
+        assert f"--{name}: {value} is not possible" in told(
+            capsys, "fits", "llama-3.1-8b", "--on", "h100", *task, f"--{name}", value
+        )
 
 
 def test_no_flag_of_a_count_is_called_a_float() -> None:
@@ -79,18 +81,24 @@ def test_no_flag_of_a_count_is_called_a_float() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--zero", "4"), "--zero: 4 cannot be. Allowed: whole numbers from 0 to 3."),
-        (("--micro-batch", "8", "--global-batch", "4"), "--global-batch: 4 cannot be. Allowed: at least --micro-batch x dp."),
-        (("--cp", "8", "--seq", "4"), "--cp: 8 cannot be. Allowed: at most --seq."),
+        (("--zero", "4"), "--zero: 4 is not possible. Allowed: whole numbers from 0 to 3."),
+        (
+            ("--micro-batch", "8", "--global-batch", "4"),
+            "--global-batch: 4 is not possible. Allowed: at least --micro-batch x dp.",
+        ),
+        (("--cp", "8", "--seq", "4"), "--cp: 8 is not possible. Allowed: at most --seq."),
         (("--chips", "8", "--tp", "16"), "--chips: tp x pp x cp = 16 does not divide 8 chips."),
-        (("--optimizer", "adam-ish"), "--optimizer: 'adam-ish' cannot be."),
-        (("--precision", "fp7"), "--precision: 'fp7' cannot be."),
+        (("--optimizer", "adam-ish"), "--optimizer: 'adam-ish' is not possible."),
+        (("--precision", "fp7"), "--precision: 'fp7' is not possible."),
         (("--framework", "megatrn"), "--framework: 'megatrn' was never measured."),
-        (("--tp", "3"), "--tp: 3 cannot be. Allowed: divisors of its 32 attention heads: 1, 2, 4, 8, 16, 32."),
-        (("--tp", "64"), "--tp: 64 cannot be."),
-        (("--pp", "64"), "--pp: 64 cannot be. Allowed: at most one stage (--pp x --interleave) for each of its 32 layers."),
-        (("--pp", "16", "--interleave", "4"), "--pp: 16 cannot be."),
-        (("--ep", "2", "--chips", "2"), "--ep: 2 cannot be. Allowed: 1: the model has no experts."),
+        (("--tp", "3"), "--tp: 3 is not possible. Allowed: divisors of its 32 attention heads: 1, 2, 4, 8, 16, 32."),
+        (("--tp", "64"), "--tp: 64 is not possible."),
+        (
+            ("--pp", "64"),
+            "--pp: 64 is not possible. Allowed: at most one stage (--pp x --interleave) for each of its 32 layers.",
+        ),
+        (("--pp", "16", "--interleave", "4"), "--pp: 16 is not possible."),
+        (("--ep", "2", "--chips", "2"), "--ep: 2 is not possible. Allowed: 1: the model has no experts."),
         (("--serve",), "--train and --serve exclude each other."),
         (("--engine", "vllm"), "--engine does not go with --train."),
         (("--rate", "3", "--ttft", "1s"), "--rate, --ttft do not go with --train."),
@@ -107,23 +115,23 @@ def test_what_cannot_be_trained_is_told_by_flag(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--prefix", "20", "--input", "10"), "--prefix: 20 cannot be. Allowed: whole numbers from 0 to --input."),
+        (("--prefix", "20", "--input", "10"), "--prefix: 20 is not possible. Allowed: whole numbers from 0 to --input."),
         (("--output", "0"), "--output: nothing would be generated."),
-        (("--precision", "fp7", "--kv", "fp9"), "--precision: 'fp7' cannot be."),
-        (("--kv", "fp9"), "--kv: 'fp9' cannot be."),
-        (("--engine", "vlm"), "--engine: 'vlm' cannot be."),
+        (("--precision", "fp7", "--kv", "fp9"), "--precision: 'fp7' is not possible."),
+        (("--kv", "fp9"), "--kv: 'fp9' is not possible."),
+        (("--engine", "vlm"), "--engine: 'vlm' is not possible."),
         (("--tp", "2", "--chips", "3"), "--chips: 3 is not a multiple of tp x pp = 2. Allowed: multiples of --tp x --pp."),
         (("--chips", "8", "--tp", "2", "--replicas", "3"), "--chips 8 is not --tp x --pp x --replicas = 6."),
-        (("--tp", "5"), "--tp: 5 cannot be. Allowed: divisors of its 32 attention heads"),
-        (("--pp", "40"), "--pp: 40 cannot be."),
+        (("--tp", "5"), "--tp: 5 is not possible. Allowed: divisors of its 32 attention heads"),
+        (("--pp", "40"), "--pp: 40 is not possible."),
         (("--cp", "2"), "--cp does not go with --serve."),
         (("--cp", "1"), "--cp does not go with --serve."),
         (("--seq", "2048", "--zero", "3"), "--seq, --zero do not go with --serve."),
         (("--rate", "2", "--concurrency", "4"), "--concurrency and --rate exclude each other."),
-        (("--rate", "0"), "--rate: 0 cannot be. Allowed: numbers above 0, up to 1e12."),
-        (("--ttft", "0s"), "--ttft: 0s cannot be. Allowed: durations above 0"),
+        (("--rate", "0"), "--rate: 0 is not possible. Allowed: numbers above 0, up to 1e12."),
+        (("--ttft", "0s"), "--ttft: 0s is not possible. Allowed: durations above 0"),
         (("--tpot", "5 parsecs"), "--tpot: 'parsecs' is not a unit of time."),
-        (("--percentile", "101", "--ttft", "1s"), "--percentile: 101 cannot be. Allowed: numbers above 0, up to 100."),
+        (("--percentile", "101", "--ttft", "1s"), "--percentile: 101 is not possible. Allowed: numbers above 0, up to 100."),
         (("--percentile", "99"), "--percentile says how many requests must keep a goal, and none is given."),
     ],
 )
@@ -139,7 +147,7 @@ def test_what_cannot_be_served_is_told_by_flag(
         (("llama-3.1-8b", "--on", "tpu-v5e", "--serve", "--no-cuda-graphs"), "--cuda-graphs: a tpu has none"),
         (
             ("mixtral-8x7b", "--on", "h100", "--serve", "--ep", "16", "--tp", "16"),
-            "--ep: 16 cannot be. Allowed: divisors of its 8",
+            "--ep: 16 is not possible. Allowed: divisors of its 8",
         ),
         (("resnet-50", "--on", "l4", "--serve", "--input", "128"), "--input does not go with resnet-50"),
         (("resnet-50", "--on", "l4", "--serve", "--tpot", "5ms"), "--tpot does not go with resnet-50"),
@@ -151,7 +159,7 @@ def test_what_cannot_be_served_is_told_by_flag(
         ),
         (("resnet-50", "--on", "jetson-orin-nano", "--serve", "--engine", "tensorrt"), "--engine does not go with Jetson"),
         (("examples/serve/workload.yaml", "--on", "l40s", "--train"), "--train does not go with a workload of the kind serve"),
-        (("examples/serve/workload.yaml", "--on", "l40s", "--kv", "fp9"), "--kv: 'fp9' cannot be."),
+        (("examples/serve/workload.yaml", "--on", "l40s", "--kv", "fp9"), "--kv: 'fp9' is not possible."),
         (("examples/train/workload.yaml", "--on", "t4", "--precision", "fp8"), "--precision: T4 has no fp8 arithmetic."),
     ],
 )
@@ -173,11 +181,11 @@ def test_a_setting_of_a_file_is_told_by_its_field(capsys: pytest.CaptureFixture[
     [
         (("--train", "--kv", "fp8"), "--kv does not go with this task. Leave out --train."),
         (("--zero", "3", "--method", "lora"), "--method, --zero do not go with this task. Add --train."),
-        (("--chips", "3"), "--chips: 3 cannot be. Allowed: divisors of its 32 attention heads"),
-        (("--tp", "3"), "--tp: 3 cannot be. Allowed: divisors of its 32 attention heads"),
+        (("--chips", "3"), "--chips: 3 is not possible. Allowed: divisors of its 32 attention heads"),
+        (("--tp", "3"), "--tp: 3 is not possible. Allowed: divisors of its 32 attention heads"),
         (("--chips", "3", "--tp", "2"), "--chips: 3 is not a multiple of tp x pp = 2."),
-        (("--train", "--zero", "9"), "--zero: 9 cannot be."),
-        (("--precision", "fp7"), "--precision: 'fp7' cannot be."),
+        (("--train", "--zero", "9"), "--zero: 9 is not possible."),
+        (("--precision", "fp7"), "--precision: 'fp7' is not possible."),
     ],
 )
 def test_what_cannot_fit_anywhere_is_told_by_flag(

@@ -157,7 +157,7 @@ def test_what_cannot_be_written_disturbs_nobody(
         elif what == "a pipe":  # nobody reads it, and opening it would wait for ever
             os.mkfifo(message)
     assert len(list(job.steps({"n": 0}, total=5, every=1, directory=tmp_path / "kept"))) == 5
-    assert len([one for one in caplog.records if "cannot be told" in one.message]) == 1
+    assert len([one for one in caplog.records if "cannot be reported" in one.message]) == 1
 
 
 def test_whoever_is_killed_at_any_moment_leaves_a_message_that_is_whole(message: Path) -> None:

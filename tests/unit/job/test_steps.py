@@ -211,7 +211,7 @@ def test_progress_that_cannot_be_written_does_not_stop_training(
 ) -> None:
     monkeypatch.setenv("CHIPWISE_RUN_DIR", str(tmp_path / "nowhere"))
     assert len(list(job.steps({"n": 1}, total=4, directory=tmp_path / "c"))) == 4
-    assert "Progress cannot be told" in caplog.text
+    assert "Progress cannot be reported" in caplog.text
 
 
 def test_auto_saves_early_once_and_then_by_the_rate_of_interruptions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

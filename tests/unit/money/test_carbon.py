@@ -129,7 +129,7 @@ def test_a_server_of_eight_h100_weighs_what_the_table_says() -> None:
     found = making().share(chip, 8, 1, 2048 * GIB, hours)
 
     assert found.kg == pytest.approx(7012)
-    assert [line.name for line in found.lines] == ["making of chips", "making of hosts"]
+    assert [line.name for line in found.lines] == ["embodied, chips", "embodied, hosts"]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_chip_that_nobody_describes_has_no_figure_and_it_is_said() -> None:
     found = footprint(grid("aws", "us-east-1"), 8000, 10, made)
 
     assert found.embodied_kg is None
-    assert any("nobody states" in told for told in found.basis)
+    assert any("not published" in told for told in found.basis)
     assert found.kg == found.operational_kg
 
 

@@ -74,7 +74,7 @@ def test_a_budget_between_the_layers_and_the_peak_finds_a_plan(session: Session,
     assert found.winner.layered_usd <= budget
     assert layers(found) <= budget
     assert "as the load goes" in sentence(found)
-    assert any("budget is held against what the load takes over time" in note for note in found.notes)
+    assert any("budget is compared with the cost of the load over time" in note for note in found.notes)
 
 
 def test_a_budget_under_the_layers_is_refused_with_their_cost(session: Session) -> None:

@@ -178,7 +178,7 @@ def test_from_the_break_even_rate_on_the_machine_is_cheaper() -> None:
         for k in (0.98, 1.02)
     )
     assert (below.usd or 0.0) < MACHINE[0][0] < (above.usd or 0.0)
-    assert first.told_break_even == f"a dedicated machine becomes cheaper from {rate:.3g} req/s"
+    assert first.told_break_even == f"a dedicated machine is cheaper above {rate:.3g} requests a second"
 
 
 def test_a_cheaper_machine_breaks_even_no_later() -> None:

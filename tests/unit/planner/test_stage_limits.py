@@ -54,6 +54,7 @@ SET = {
     "chip_count": {"min": 2, "max": 3},
     "precision": "fp8",
     "interruptible": True,
+    "purchase": "spot",
     "where": "cloud",
     "power_watts": 300,
     "quotas": {"h100": 8},

@@ -70,4 +70,4 @@ def test_a_power_that_nobody_states_says_so(session: Session) -> None:
     stated = {one.chip: one.watts_stated for one in found.choices}
     assert all(session.parts[chip.partition(" (")[0]].power_stated == known for chip, known in stated.items())
     for one in found.choices:
-        assert ("nobody states" in dict(running(one))["power"]) != one.watts_stated
+        assert ("not published" in dict(running(one))["power"]) != one.watts_stated

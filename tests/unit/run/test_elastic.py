@@ -167,7 +167,7 @@ def test_after_a_loss_fewer_are_taken_only_where_that_may_be_tried() -> None:
 
     held = running(asking("other", 3), gpus=(0, 1, 2), cpus=(0,))
     [seat] = admit([held, lost()], FOUR, Rules(), 0.0)
-    assert seat.short == "goes on with 1 of 4 GPUs: the other 3 are held by other"
+    assert seat.short == "continues with 1 of 4 GPUs: the other 3 are held by other"
     kept = lost(recover=(Move.SAME,))
     assert least_gpus(kept) == 3
     assert admit([held, kept], FOUR, Rules(), 0.0) == []
@@ -217,7 +217,7 @@ def test_when_more_are_free_for_a_while_it_is_asked_to_leave_for_them() -> None:
     assert turn([small()], 299.0) == []
     [act] = turn([small()], 300.0)
     [event] = act.events
-    assert event == Leaving(1, 330.0, Why.MOVE, "2 more GPUs are free: it goes on with 4 of 4")
+    assert event == Leaving(1, 330.0, Why.MOVE, "2 more GPUs are free: it continues with 4 of 4")
     assert [type(order) for order in act.orders] == [Leave]
     assert "asked to save and leave: 2 more GPUs are free" in told(event)
     gone = added(after(small(), event, 300.0), Ended(1, Outcome.LEFT, 75), at=310.0)
@@ -294,7 +294,7 @@ def test_one_that_waits_for_its_machines_in_vain_is_ended_to_try_with_fewer() ->
     [again] = step({job.id: gone}, Seen(701.0), 701.0)
     [event] = again.events
     assert isinstance(event, Placed)
-    assert (event.machines, event.reason) == (4, "goes on with 4 of 8 machines, since no more came")
+    assert (event.machines, event.reason) == (4, "continues with 4 of 8 machines, since no more came")
 
 
 def test_an_exact_number_of_machines_is_waited_for() -> None:

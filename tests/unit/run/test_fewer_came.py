@@ -48,7 +48,7 @@ def test_the_next_attempt_has_as_many_as_came_and_never_fewer_than_it_can_do_wit
         left = added(_wide(), Leaving(1, 61.0, Why.MOVE, "", came), Ended(1, Outcome.LOST), Again(62.0, ""), at=62.0)
         found = choose(left, NeverLate(), 63.0)
         assert found is not None
-        assert (found.machines, found.reason) == (many, f"goes on with {many} of 8 machines, since no more came")
+        assert (found.machines, found.reason) == (many, f"continues with {many} of 8 machines, since no more came")
 
 
 def test_whoever_starts_it_anew_asks_for_all_again() -> None:

@@ -138,7 +138,7 @@ def test_fewer_come_last_unless_they_are_named_first() -> None:
     assert chosen(held).machines == 8
     found = chosen(none_came(held, SPOT_B, 2.0, 8))
     assert found.machines == 4
-    assert found.reason.endswith("goes on with 4 of 8 machines, since no more came")
+    assert found.reason.endswith("continues with 4 of 8 machines, since no more came")
     first = lost(many(Move.FEWER, Move.SAME, places=(SPOT_A, SPOT_B)), SPOT_A, 1.0, 8)
     found = chosen(first)
     assert (found.where, found.machines) == (SPOT_A, 7)

@@ -186,7 +186,7 @@ def test_one_that_began_and_ended_between_two_looks_has_both_times() -> None:
 
 def test_a_signal_is_told_by_its_name() -> None:
     assert "TERM" in end(running(queued()), exited(143)).waiting
-    assert "want of memory" in end(running(queued()), exited(137)).waiting
+    assert "out-of-memory" in end(running(queued()), exited(137)).waiting
 
 
 def test_want_of_memory_is_not_blamed_for_what_its_owner_or_its_time_ended() -> None:

@@ -118,7 +118,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     if empty:
         sheet.problems.append(Problem("", "no machine in it", 1))
     if sheet.problems:
-        remedy = "Mend these lines and import again; the catalog is as it was."
+        remedy = "Fix these lines and import again; the catalog is unchanged."
         raise InvalidFile(str(path), sorted(sheet.problems, key=lambda problem: problem.line or 0), remedy=remedy)
     report(1, 1, f"{len(sheet.machines)} machines")
     fact = Fact((f"inventory {settings.options['path']}",), settings.today.isoformat())

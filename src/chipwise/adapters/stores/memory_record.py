@@ -68,7 +68,7 @@ class MemoryRecord:
         if now is None:
             return Stale(f"Job {id} is not in the record.")
         if now.version != version:
-            return Stale(f"Job {id} changed meanwhile: it has version {now.version}, not {version}.")
+            return Stale(f"Job {id} was changed by another program: it has version {now.version}, not {version}.")
         for event in change.events:
             now = after(now, event, at)
         return now
@@ -167,7 +167,7 @@ class MemoryRecord:
 
     def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
         if not holder:
-            raise BadInput("Whoever leads needs a name.")
+            raise BadInput("The name of the leader is missing.")
         held = self._leases.get(place)
         if held is not None and held.holder and held.holder != holder and held.until > now:
             return None

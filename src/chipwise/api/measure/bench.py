@@ -266,9 +266,9 @@ def _why(job: Job, measured: Mapping[str, object], work: Work, asked: int | None
     if job.phase is Phase.FAILED or not measured:
         return f"{job.phase}: {job.reason or 'nothing of it ran'} (chipwise logs {job.id})"
     if "steps" not in measured and asked is not None and job.phase is Phase.DONE:
-        return f"it tells no steps (chipwise.job.steps does): nobody knows whether it did {asked} or all of them"
+        return f"it reports no steps (chipwise.job.steps does): it is not known whether it did {asked} or all of them"
     if "steps" not in measured:
-        return "it tells no steps (chipwise.job.steps does) and was not run to its end"
+        return "it reports no steps (chipwise.job.steps does) and was not run to its end"
     if "steps_per_s" not in measured:
         return f"{measured['steps']} steps were over before it was warm, or none was left to do: let it run for longer"
     return f"its file does not say how many {work.unit} a step is: let it run to its end"

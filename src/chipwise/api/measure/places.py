@@ -81,10 +81,10 @@ def checked(session: Session, path: str, environment: str | None) -> Common:
     """The work, if it can be timed at all."""
     work = check(session, path, environment).workload
     if isinstance(work, Pipeline):
-        raise BadInput(f"{path} is a pipeline.", remedy="Give one of its stages as a workload of its own.")
+        raise BadInput(f"{path} is a pipeline.", remedy="Put one of its stages into a separate workload file.")
     if getattr(work, "kind", "") in SERVES:
         raise BadInput(
-            f"{path}: {work.name} runs until somebody stops it, so there is nothing to time.",
+            f"{path}: {work.name} runs until it is stopped, so there is nothing to time.",
             remedy="Give a batch of its requests as a workload of the kind batch.",
         )
     if work.program is None or work.program.command is None:

@@ -148,7 +148,7 @@ def rows(session: Session, wanted: Wanted, results: Sequence[Result]) -> tuple[s
 
 def _unfit(one: Result) -> str:
     if one.formula:
-        return "it is a formula, and nobody ran it"
+        return "it is a formula, and was not run"
     if one.speed is None:
         return "it was not measured"
     if isinstance(one.held, predicting.Unknown):

@@ -27,6 +27,7 @@ def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line
     from chipwise.adapters import hand_offs
     from chipwise.api.running import engines
 
+    asked = wanted.with_text(session, asked)
     if not asked.words:
         raise BadInput("There is nothing to run.", remedy="chipwise run -- COMMAND, or chipwise run WORKLOAD.yaml.")
     with opened(session) as held:
@@ -45,7 +46,7 @@ def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line
         for job in jobs:
             held.awake(job)
             if passing := _passing(job.spec):
-                say(f"{job.id}: {passing} lies on no volume that outlives its pod: it is looked for, and then goes with it.")
+                say(f"{job.id}: {passing} is on no volume that outlives its pod: it is checked, and then deleted with the pod.")
     return jobs
 
 
@@ -67,7 +68,7 @@ def _passing(spec: Spec) -> str:
 
 
 def _sends(folder: str, size: int) -> str:
-    return f"sends the folder {folder} ({max(round(size / 1e3), 1):,} kB) along"
+    return f"uploads the folder {folder} ({max(round(size / 1e3), 1):,} kB)"
 
 
 def simulate(session: Session, asked: Asked, seed: int) -> Played:
@@ -76,6 +77,7 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
     from chipwise.api.running import simulate as simulating
     from chipwise.api.running.planned import Planned, with_plans
 
+    asked = wanted.with_text(session, replace(asked, played=True))
     engines = [
         option
         for option, given in (
@@ -89,12 +91,12 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
             "A simulation runs on no engine: it plays the machines of the plan.", remedy=f"Leave {' and '.join(engines)} out."
         )
     with opened(session) as held:
-        named = wanted.named(session, replace(asked, played=True), held)
+        named = wanted.named(session, asked, held)
         rules = held.rules
     now = time.time()
     plan = Planned(tuple(named))
     if not asked.is_command:
-        plan = with_plans(session, asked.words[0], asked.environment, named, now)
+        plan = with_plans(session, asked.words[0], asked.environment, named, now, asked.text)
     world = simulating.world_of([spec for _, spec in plan.named], begins=now)
     ends = (
         () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.named if one.service]

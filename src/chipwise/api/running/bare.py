@@ -32,7 +32,7 @@ def on_rented(session: Session, spec: Spec, machine: str | None, spot: bool, ima
     [cloud] = market.clouds
     if not machine:
         raise BadInput(
-            f"{spec.name} is a plain command, and nobody says on which machine.",
+            f"{spec.name} is a plain command, and its machine is not given.",
             remedy="Give one with --machine, such as g5.xlarge; or run a workload file, which is planned.",
         )
     index = session.catalog.machine_index.get((cloud, machine))

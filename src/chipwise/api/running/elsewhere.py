@@ -40,12 +40,12 @@ def planned(
     reach: Reach,
     queue_for: Queues,
     image: str,
+    text: str | None = None,
 ) -> Spec:
     """The workload of the file, or one stage of it, on what the plan takes within the engine's own limits. `image`: instead of
-    the workload's own."""
-    within = limits(session, path, environment, reach)
-    text = with_limits(read(path), path, within)
-    checked = check(session, path, environment, text=text)
+    the workload's own; `text` stands for the file."""
+    within = limits(session, path, environment, reach, text)
+    checked = check(session, path, environment, text=with_limits(text or read(path), path, within))
     found = plan_any_checked(session, path, checked, None, rendering.LOOKED_AT)
     if isinstance(found, Plan) and found.winner is None:
         raise NoResult(
@@ -101,17 +101,24 @@ def _in_each_region(session: Session, places: Sequence[Where], market: Market) -
     return tuple(dict.fromkeys([*places, *sorted(more, key=lambda one: (one.purchase is not Purchase.SPOT, one.usd_per_hour))]))
 
 
-def limits(session: Session, path: str, environment: str | None, reach: Reach) -> list[str]:
+def limits(session: Session, path: str, environment: str | None, reach: Reach, text: str | None = None) -> list[str]:
     """What of the catalog the engine can reach, as options of a plan."""
     market = market_of(reach)
-    clouds, regions = market.clouds, market.regions
-    own = check(session, path, environment).workload.limits
-    if clouds and own.clouds and not set(own.clouds) & set(clouds):
-        raise BadInput(
-            f"{path} may run at {', '.join(own.clouds)}, and this engine is at {', '.join(clouds)}.",
-            remedy="Take another engine.",
-        )
+    own = check(session, path, environment, text=text).workload.limits
+    clouds = _shared(path, market.clouds, own.clouds, {session.names.provider(one) for one in own.clouds})
+    named_here = (session.names.regions(one.replace(":", "/")) for one in own.regions)
+    regions = _shared(path, market.regions, own.regions, {region.name for found in named_here for region in found})
     return [f"{name}=[{', '.join(values)}]" for name, values in (("clouds", clouds), ("regions", regions)) if values]
+
+
+def _shared(path: str, reached: Sequence[str], stated: Sequence[str], meant: set[str]) -> list[str]:
+    """What the engine reaches of what the workload allows; a workload that states nothing allows all."""
+    both = [one for one in reached if one in meant]
+    if reached and stated and not both:
+        raise BadInput(
+            f"{path} may run at {', '.join(stated)}, and this engine is at {', '.join(reached)}.", remedy="Use another engine."
+        )
+    return both or list(reached or stated)
 
 
 def _place(deployment: Deployment) -> Where:

@@ -208,4 +208,4 @@ def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> Base
                     said, near = f"{str(one['input'])[:60]!r} will not do: {one['msg'][0].lower()}{one['msg'][1:]}", ()
             if all(each.field != f"{name}.{where}" for each in problems):
                 problems.append(Problem(f"{name}.{where}", said, None, None, near))
-        raise InvalidFile(path, problems, remedy=f"{traits(kind).page} tells its fields.") from None
+        raise InvalidFile(path, problems, remedy=f"{traits(kind).page} lists its fields.") from None

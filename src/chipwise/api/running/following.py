@@ -265,4 +265,4 @@ def _still_here(held: Held, job: Job, number: int | None) -> None:
         return
     if not is_here(held.session, job.spec):
         raise NotFound(f"What {job.id} printed is not on this machine.", remedy=f"It ran at {job.spec.place}: ask there.")
-    raise NotFound(f"What {job.id} printed was forgotten.", remedy=f"`chipwise describe {job.id}` still tells its story.")
+    raise NotFound(f"What {job.id} printed was forgotten.", remedy=f"`chipwise describe {job.id}` still shows what happened.")

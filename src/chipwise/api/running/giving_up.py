@@ -70,7 +70,7 @@ def _ended_as_read(held: Held, damaged: Damaged, by: str, error: Stale) -> str:
     except Unread:
         job = None
     if job is None:
-        raise TryLater(f"{damaged.id} changed meanwhile, and was not given up.", remedy="Try again.") from error
+        raise TryLater(f"{damaged.id} changed in the meantime, and was not given up.", remedy="Try again.") from error
     with suppress(BadInput):  # over already
         job = jobs.ask(held.record, job, Wish.END, by, "its record was damaged")
         held.awake(job)

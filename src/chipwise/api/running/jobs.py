@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TRIES = 20  # for a job that its controller changes at the same time
 LOOKED_AT = 500  # rows, in which a name is looked for
 SHOWN = 5  # of many that could be meant
-ANEW = "Submit it anew with `chipwise run`."
+ANEW = "Submit it again with `chipwise run`."
 
 
 def find(record: Record, text: str) -> Job:
@@ -104,7 +104,7 @@ def _none(pipeline: str, stages: Sequence[Job], wish: Wish) -> BadInput:
     if wish.stops:
         again = f"`chipwise {_verb(ended)} {pipeline}` starts those again that are not done."
         return BadInput(f"All stages of {pipeline} are over: {told}.", remedy=again if ended else ANEW)
-    remedy = "`chipwise describe` tells the story of each." if ended else ANEW
+    remedy = "`chipwise describe` shows what happened to each." if ended else ANEW
     return BadInput(f"No stage of the newest run of {pipeline} failed or was stopped: {told}.", remedy=remedy)
 
 
@@ -161,11 +161,13 @@ def _all_before(record: Record, job: Job) -> list[Job]:
 
 def allowed(job: Job, wish: Wish) -> None:
     if wish.stops and job.phase.over:
-        verb = "resume` goes on with it" if job.phase is Phase.STOPPED else "retry` starts it again"
+        verb = "resume` continues it" if job.phase is Phase.STOPPED else "retry` starts it again"
         again = ANEW if job.phase is Phase.DONE else f"`chipwise {verb}."
         raise BadInput(f"{job.id} is {job.phase} already.", remedy=again)
     if wish is Wish.RUN and not job.phase.over and job.wish is Wish.RUN:
-        raise BadInput(f"{job.id} is {job.phase}; it needs no other start.", remedy="`chipwise describe` tells its story.")
+        raise BadInput(
+            f"{job.id} is {job.phase}; it does not need to be started again.", remedy="`chipwise describe` shows what happened."
+        )
     if wish is Wish.RUN and not (job.spec.command or job.spec.objects or job.spec.places):  # its record was damaged
         raise BadInput(f"{job.id}: What it was to run is not known any more.", remedy=ANEW)
     if wish is Wish.RUN and job.phase is Phase.DONE:

@@ -42,10 +42,17 @@ def with_plan(session: Session, path: str, environment: str | None, spec: Spec, 
     return with_plans(session, path, environment, [("", spec)], now).named[0][1]
 
 
-def with_plans(session: Session, path: str, environment: str | None, named: Sequence[tuple[str, Spec]], now: float) -> Planned:
+def with_plans(
+    session: Session,
+    path: str,
+    environment: str | None,
+    named: Sequence[tuple[str, Spec]],
+    now: float,
+    text: str | None = None,
+) -> Planned:
     """Each job on the first choice of its plan, then on others that do the same, spot and not. The stages of a pipeline are
-    planned together, and each runs on its own machines."""
-    checked = check(session, path, environment)
+    planned together, and each runs on its own machines. `text` stands for the file."""
+    checked = check(session, path, environment, text=text)
     found = plan_any_checked(session, path, checked, None, LOOKED_AT)
     if isinstance(found, Plan):
         best = found.winner

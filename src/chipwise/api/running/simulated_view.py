@@ -21,7 +21,7 @@ def lines(played: Played) -> list[str]:
 
 def assumed(played: Played) -> list[str]:
     guessed = [
-        f"Nobody says how long {one.job.spec.name} takes: {_an_hour(one.guessed_s)} is assumed; --expected gives another time."
+        f"The duration of {one.job.spec.name} is not known: {_an_hour(one.guessed_s)} is assumed; --expected changes it."
         for one in played.courses
         if one.guessed_s is not None
     ]
@@ -115,4 +115,4 @@ def _sum(played: Played) -> Iterator[str]:
 
 
 def _bought(purchase: Purchase) -> str:
-    return {Purchase.SPOT: "spot", Purchase.ON_DEMAND: "on demand", Purchase.OWNED: "of our own"}.get(purchase, str(purchase))
+    return {Purchase.SPOT: "spot", Purchase.ON_DEMAND: "on demand", Purchase.OWNED: "own"}.get(purchase, str(purchase))

@@ -96,7 +96,7 @@ def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
             )
         limit = getattr(rules.share(spec.team), setting)
         if limit is not None and wanted > limit:
-            team = f"team {spec.team}" if spec.team else "whoever has no team"
+            team = f"team {spec.team}" if spec.team else "a job without a team"
             raise BadInput(
                 f"{spec.name} needs {plural(wanted, what)}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml."
             )
@@ -107,7 +107,7 @@ def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
 
         directory(spec.checkpoints)
     if (program := _missing(spec)) is not None:
-        raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or mend PATH.")
+        raise NotFound(f"The command {program!r} was not found.", remedy="Give its path, or fix PATH.")
     return spec
 
 

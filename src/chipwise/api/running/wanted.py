@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters.engines.simulated import NAME as PLAYED
+from chipwise.api.quick import Constraints, over_file
 from chipwise.api.running import ranges, submitting
 from chipwise.api.running.installed import DEFAULT, runs_here, traits
 from chipwise.api.running.place import this_place
@@ -66,7 +67,27 @@ class Asked:
     after: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
     environment: str | None = None
+    within: Constraints = field(default_factory=Constraints)  # of the plan of a workload, over what its file says
+    text: str | None = None  # of the workload within them; None: the file as it is
     played: bool = False  # by a virtual clock: nothing is run, so nobody needs to say what
+
+
+def with_text(session: Session, asked: Asked) -> Asked:
+    """With the text that stands for the file where constraints are given. Without --machine, --spot of a workload is one."""
+    if asked.is_command or not asked.words or asked.machine:
+        if asked.within:
+            raise BadInput(
+                "--cloud, --region, --chip, --on-demand and --limit are for the plan of a workload file.",
+                remedy="Name the machine of a command with --machine, such as g5.xlarge.",
+            )
+        return asked
+    within = replace(asked.within, spot=asked.spot)
+    if within and asked.engine in (None, "local") and not asked.stages and not asked.played:
+        raise BadInput(
+            "--cloud, --region, --chip, --on-demand, --spot and --limit say which machines to rent, and this runs here.",
+            remedy="Name another engine with --engine, add --simulate, or leave them out.",
+        )
+    return replace(asked, spot=False, within=within, text=over_file(session, asked.words[0], within))
 
 
 def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
@@ -90,7 +111,7 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
 
     wanted = dict(engines)
     try:
-        found = specs_of(session, path, asked.environment, rest, asked.name or "")
+        found = specs_of(session, path, asked.environment, rest, asked.name or "", asked.text)
     except BadInput as error:
         if path == "-" or path.endswith((".yaml", ".yml")) or Path(path).exists():
             raise
@@ -107,13 +128,15 @@ def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
     for id, stage, spec in found:
         reach = aims[wanted.get(stage, asked.engine)][0]
         spec = _with_code(held, asked, reach, spec, path)
-        if not reach.here and (asked.machine or asked.spot):  # named, instead of planned
+        if not reach.here and asked.machine:  # named, instead of planned
             spec = _bare(held, asked, reach, spec)
         elif not reach.here:
             from chipwise.api.running import elsewhere
 
             queues = _queues(held, spec.place)
-            spec = elsewhere.planned(session, path, asked.environment, stage or None, spec, reach, queues, asked.image or "")
+            spec = elsewhere.planned(
+                session, path, asked.environment, stage or None, spec, reach, queues, asked.image or "", asked.text
+            )
         _check_budget(asked, spec)
         named.append((id, _as_login(spec, held.record.login)))
     return named
@@ -130,8 +153,8 @@ def _with_code(held: Held, asked: Asked, reach: Reach, spec: Spec, path: str) ->
     folder = Path(path).absolute().parent
     if folder in (Path.home(), Path(folder.anchor)):
         raise BadInput(
-            f"{path} lies in {folder}, and all of that would be sent along as its code.",
-            remedy="Put it and its code into a folder of their own, or name one with --folder.",
+            f"{path} is in {folder}, and all of that folder would be uploaded as its code.",
+            remedy="Put it and its code into a separate folder, or name one with --folder.",
         )
     return replace(spec, folder=str(folder))
 
@@ -154,8 +177,8 @@ def _check_deadline(path: str, spec: Spec, now: float) -> None:
 def _check_budget(asked: Asked, spec: Spec) -> None:
     if asked.budget is not None and not traits(spec.engine).holds_budget and not any(one.usd_per_hour for one in spec.places):
         raise BadInput(
-            f"Nobody says what an hour of {spec.place} costs, so --budget cannot be held.",
-            remedy="Give an own machine its price in the catalog (docs/adding/own-catalog.md), or take --longest.",
+            f"The price of an hour of {spec.place} is not known, so --budget cannot be enforced.",
+            remedy="Add the price of your machine to the catalog (docs/adding/own-catalog.md), or use --longest.",
         )
 
 
@@ -185,7 +208,7 @@ def _aim(session: Session, asked: Asked, held: Held, name: str | None) -> tuple[
         elsewhere = [*given, *(one for one in ("image", "machine", "spot") if getattr(asked, one))]
         if elsewhere and not asked.stages:
             raise BadInput(
-                f"--{', --'.join(elsewhere)} says nothing to this machine.",
+                f"--{', --'.join(elsewhere)} does not apply to this machine.",
                 remedy="Name another with --engine, or leave it out.",
             )
         own, where = engines.Reach(kind), this_place(session, kind)

@@ -27,11 +27,17 @@ SERVES = ("serve", "stream", "interactive")  # kinds that run until somebody sto
 
 
 def specs_of(
-    session: Session, path: str, environment: str | None, asked: Callable[[str], Spec], called: str = ""
+    session: Session,
+    path: str,
+    environment: str | None,
+    asked: Callable[[str], Spec],
+    called: str = "",
+    text: str | None = None,
 ) -> list[tuple[str, str, Spec]]:
     """By id, which those that come after it name, and by stage, which is empty where there is one job. `asked`: what the
-    command line says of a stage; the file says the rest, and how it is called unless `called` does."""
-    work = check(session, path, environment).workload
+    command line says of a stage; the file says the rest, and how it is called unless `called` does. `text` stands for
+    the file."""
+    work = check(session, path, environment, text=text).workload
     if not isinstance(work, Pipeline):
         only = _predicted(session, path, work, _spec(work, _at_home(asked(""), path), path))
         return [(new_id(called or work.name), "", replace(only, name=called or work.name))]

@@ -92,7 +92,7 @@ def _cell(found: Any) -> Cell:
     family, chip, software, model = (_text(found[name]) for name in ("family", "chip", "software", "model"))
     rows, weight, residual = (_number(found[name]) for name in ("rows", "weight", "residual"))
     if weight < 0 or rows < 1 or abs(residual) > 2 * own.FARTHEST:
-        raise ValueError(f"a cell of {chip[:40]} has numbers that cannot be")
+        raise ValueError(f"a cell of {chip[:40]} has impossible numbers")
     return Cell(family, chip, software, model, int(rows), weight, residual)
 
 

@@ -38,7 +38,7 @@ def offsets(folder: Path, parts: Parts, problems: list[str]) -> Mapping[str, Chi
         try:
             offset = profiled(read_profile(path), path, parts).offset
         except (ChipwiseError, OSError) as error:
-            problems.append(f"The profile {path} is passed over: {str(error).splitlines()[0][:200]} Measure again.")
+            problems.append(f"The profile {path} is skipped: {str(error).splitlines()[0][:200]} Measure again.")
             continue
         if offset is not None:
             by_chip[offset.chip] = offset

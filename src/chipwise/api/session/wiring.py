@@ -76,7 +76,7 @@ class Session:
         for snapshot in sorted(self.stored, key=lambda one: one.taken):
             good, refused = sound(snapshot, packaged.chips, packaged.machine_index)
             if refused:
-                told = f"{len(refused)} rows of the stored prices of {snapshot.provider} are passed over: {refused[0]}."
+                told = f"{len(refused)} rows of the stored prices of {snapshot.provider} are skipped: {refused[0]}."
                 self.problems.append(f"{told} Refresh or import them again.")
             machines.extend(good.machines)
             regions.extend(good.regions)

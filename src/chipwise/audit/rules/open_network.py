@@ -61,7 +61,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     path=compose.path,
                     line=line_of(service, "ports"),
                     what=f"service {name} listens on every interface of the machine ({', '.join(everywhere)[:80]})",
-                    fix="Begin the port with 127.0.0.1: unless others shall come in.",
+                    fix="Write 127.0.0.1: before the port, unless other machines need to reach it.",
                 )
     for block in sources.blocks:
         yield from _block(block)

@@ -135,7 +135,7 @@ def _parallel(rows: Rows | None, one: Choice, asked: Asked) -> list[str]:
     limit = [f"{asked.splits * 100:.4g}% of it can be split: never more than {most:,.0f}x."] if asked.splits < 1 else []
     few = curve[0] if curve else None
     if few is None or len(curve) == 1:
-        return [f"Not known: no other number than {total} {one.chip} was predicted of what is bought so.", *limit]
+        return [f"Not tested: only {total} {one.chip} were predicted, no other number.", *limit]
     if few.chips >= total:
         more = next((point for point in curve if point.chips >= 2 * total), curve[-1])
         gain, share = few.seconds / more.seconds, more.chips / few.chips
@@ -186,7 +186,7 @@ def _latency(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     if not asked.goals:
         return ["No goal is given, so none decides."]
     if plan.kind == "transcode":
-        return ["The goal was not held against anything: how long an encoder keeps a frame is a matter of its settings."]
+        return ["The goal is ignored: the delay of an encoder depends on its settings."]
     reached = dict(one.latency)
     if "latency ns" in one.split:
         reached |= {name: one.split["latency ns"] / 1e9 for name in asked.goals if name not in reached}
@@ -204,7 +204,7 @@ def _latency(plan: Plan, one: Choice, asked: Asked) -> list[str]:
 def _in_time(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     limit = asked.deadline_s
     if limit is None:
-        return ["Nobody waits for a single answer, and no deadline is given."]
+        return ["No single answer is waited for, and no deadline is given."]
     if one.seconds > limit:
         return [f"The deadline is {duration(limit)}, and this takes {duration(one.seconds)}: it is late."]
     told = [f"Only the deadline: done in {duration(one.seconds)} of {duration(limit)}."]
@@ -283,18 +283,18 @@ def _load(plan: Plan, one: Choice, asked: Asked) -> list[str]:
 
 
 def _budget(plan: Plan, one: Choice, asked: Asked) -> list[str]:
-    told = [f"No budget is given; this takes {usd(one.usd)} a {plan.per}."]
+    told = [f"No budget is given; this costs {usd(one.usd)} a {plan.per}."]
     if asked.budget_usd and asked.period_s:
         spent = one.usd * min(asked.period_s / max(one.seconds, 1.0), 1.0)
         told = [f"{usd(spent)} of the {usd(asked.budget_usd)} allowed in each {asked.budget_per}, {usd(one.usd)} in all."]
     elif asked.budget_usd and (layered := plan.layered_usd) is not None and one.usd > asked.budget_usd:
-        follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this takes {usd(one.usd)}"
+        follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this costs {usd(one.usd)}"
         told = [f"{layered / asked.budget_usd:.0%} of the {usd(asked.budget_usd)} a {plan.per}, {follows}."]
     elif asked.budget_usd:
         share = one.usd / asked.budget_usd
         told = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(asked.budget_usd)} a {plan.per}."]
     if plan.service is not None:
-        told.append(f"Paid {plan.service.kind}, {plan.service.provider} takes {usd(plan.service.usd)}.")
+        told.append(f"Paid {plan.service.kind}, {plan.service.provider} costs {usd(plan.service.usd)}.")
     if plan.per == "month":
         return [*told, *_month(plan, one, asked)]
     front = [choice for choice in plan.front if math.isfinite(choice.usd)] or [one]
@@ -325,7 +325,7 @@ def _month(plan: Plan, one: Choice, asked: Asked) -> list[str]:
         told.append("Nothing that keeps the goals is cheaper.")
     other = next((choice for choice in plan.choices if choice.chip != one.chip), None)
     if other is not None:
-        told.append(f"The next chip, {other.chip}, takes {usd(other.usd)}.")
+        told.append(f"The next chip, {other.chip}, costs {usd(other.usd)}.")
     most = math.floor(asked.budget_usd / one.usd * one.machines) if asked.budget_usd else 2 * one.machines
     if one.rate and plan.kind in _SIDES and most > one.machines and "devices a place" not in one.split:
         whole = "The whole budget" if asked.budget_usd else "Twice the money"

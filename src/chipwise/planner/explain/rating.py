@@ -179,7 +179,7 @@ def _cost(one: Choice, per: str, missed: str) -> Figure:
 def _energy(rows: Rows, mine: Index, kwh: Array, per: str, unit: str) -> Figure:
     known = mine[np.isfinite(kwh[mine])]
     if not len(known):
-        return Figure(None, f"kWh per {unit}", "nobody we read states the power of its chips")
+        return Figure(None, f"kWh per {unit}", "the power of its chips is not published")
     at = int(known[np.argmin(kwh[known])])
     one = rows.choice(at)
     told = f"{kwh[at]:,.4g} kWh a {per} on {one.machines} x {one.chips} {one.chip}"
@@ -240,7 +240,7 @@ def _ease(
         Question(
             f"sold on demand by {PROVIDERS} providers or more",
             len(sellers) >= PROVIDERS,
-            ", ".join(sellers) if sellers else "by nobody within the limits",
+            ", ".join(sellers) if sellers else "by no provider within the limits",
         ),
         Question("its speed rests on measurements", measured, f"the estimate is {choice.provenance}"),
     )

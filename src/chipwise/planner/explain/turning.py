@@ -23,6 +23,7 @@ LOOKED_AT = 400  # rows among which another precision is looked for: they are ra
 FARTHEST = 10.0  # times the asked load, up and down
 NEAREST = 2000  # loads above and below the asked one that are looked at
 OLD_DAYS = 180
+TIE = 0.005  # of the price: below it two choices cost the same
 UNMEASURED = {  # kinds without a model: what nobody measured
     "hpc": "program",
     "render": "scene",
@@ -58,8 +59,9 @@ def _price(one: Choice, rows: Rows) -> Iterator[Turn]:
         if len(others):
             other = rows.choice(int(some[others[0]]))
             fall = 1.0 - one.usd / max(other.usd, 1e-9)
-            told = f"{other.chip} ({other.where}, {other.purchase}) wins when it gets {fall:.0%} cheaper, or this one "
-            yield Turn("price", f"{told}{other.usd / max(one.usd, 1e-9) - 1:.0%} dearer")
+            name, rise = f"{other.chip} ({other.where}, {other.purchase})", other.usd / max(one.usd, 1e-9) - 1
+            wins = f"wins when it gets {fall:.0%} cheaper, or this one {rise:.0%} more expensive"
+            yield Turn("price", f"{name} {wins}" if rise >= TIE else f"ties with {name}: their prices differ by less than 1%")
             return
 
 
@@ -142,7 +144,7 @@ def _risks(kind: str, one: Choice, rows: Rows) -> Iterator[Turn]:
         )
     elif one.provenance == "formula":
         what = UNMEASURED.get(kind, "model")
-        told = f"nobody measured this {what} on this chip: the estimate is a formula's; try it before you commit"
+        told = f"no measurement of this {what} on this chip: the estimate is from a formula; try it before you commit"
         yield Turn("certainty", told)
     elif width > 0.5:
         yield Turn("certainty", f"the estimate's interval is {width:.0%} wide")
@@ -178,7 +180,8 @@ def _promise(one: Choice, rows: Rows) -> Iterator[Turn]:
     if same.any():
         share = float(hourly[priced.offer[at]] / hourly[same].min())
         yield Turn(
-            "promise", f"{one.purchase} is paid for every hour of its term: on-demand costs less below {share:.0%} of the hours"
+            "commitment",
+            f"{one.purchase} is paid for every hour of its term: on-demand costs less below {share:.0%} of the hours",
         )
 
 

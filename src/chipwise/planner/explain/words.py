@@ -35,7 +35,7 @@ def no_service(plan: Plan) -> str:
     """Where none may be used: the cheapest of the clouds asked for, against the machines, and what refuses it."""
     first = plan.services[0]
     against = f" against {usd(plan.winner.usd)}" if plan.winner is not None else ""
-    return f"none may be used; {first.title}, {first.kind}, would take {usd(first.usd)} a month{against}: {first.refused[0]}"
+    return f"none may be used; {first.title}, {first.kind}, would cost {usd(first.usd)} a month{against}: {first.refused[0]}"
 
 
 def sentence(plan: Plan) -> str:
@@ -73,7 +73,7 @@ def watts(one: Choice) -> str:
     """What the machines draw while they work, and how that is known."""
     many = f"{power(one.machine_watts)} a machine, {power(one.watts)} in all" if one.machines > 1 else power(one.watts)
     what = "its board included" if one.provider == EDGE else "chips and host, without cooling"
-    return f"{many} while it works ({what}{'' if one.watts_stated else '; assumed, nobody states it of the chip'})"
+    return f"{many} while it works ({what}{'' if one.watts_stated else '; assumed, the power of the chip is not published'})"
 
 
 def brief(one: Choice, per: str) -> str:

@@ -109,8 +109,8 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
     if elsewhere and set(work.limits.where) - {Where.EDGE}:
         ok = allowed(fleet_of(known.catalog, known.parts, wide=True), question.rules)
     offers = np.concatenate([ok.offers, np.array(here, dtype=np.intp)])
-    reasons = {family_of(known.parts[chip]): f"nobody states what {chip} costs" for chip in unpriced}
-    away = "stands elsewhere; limits.where asks for the edge"
+    reasons = {family_of(known.parts[chip]): f"the price of {chip} is not published" for chip in unpriced}
+    away = "not at the edge, which limits.where asks for"
     other = {family_of(fleet.part(at)): away for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"}
     return ground_on(known, fleet, Allowed(offers, ok.refused), (other if not len(ok.offers) else {}) | reasons)
 

@@ -40,7 +40,7 @@ def plan_transcode(question: Question, work: Transcode) -> Plan:
     streams = float(work.streams or 1)
     notes = [f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."]
     if work.goals.latency is not None:
-        notes.append("goals.latency is not held against anything: how long an encoder keeps a frame is its settings' matter.")
+        notes.append("goals.latency is ignored: the delay of an encoder depends on its settings.")
     table = Table("transcode", "month", streams * question.month_s / HOUR, "stream hour", notes=tuple(notes))
     return plan_ways(question, ground, table, lambda at: _live(question, ground, work, at))
 

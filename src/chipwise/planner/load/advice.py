@@ -97,7 +97,7 @@ def _promise(options: tuple[Option, ...], curve: LoadCurve) -> str:
     hourly = min((one.usd_per_hour for one in options if not one.committed), default=0.0)
     held = min((one for one in options if one.committed), key=lambda one: one.usd_per_hour, default=None)
     if held is None or hourly <= 0:
-        return "no promise is offered for this machine here"
+        return "no commitment is offered for this machine here"
     share, used = held.usd_per_hour / hourly, curve.on_hours / HOURS_PER_WEEK
     if share >= 1:
         return f"{held.name} costs more than an hour by the hour"

@@ -16,6 +16,7 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.load.curve import Answering, Base, Kind, LoadCurve
 from chipwise.planner.pricing import COMMITTED_H
 from chipwise.planner.values.plan import Choice, Rows
+from chipwise.workload.goals import Buying
 from chipwise.workload.kinds import Interactive, Serve
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Kinds:
         if commitments is None:
             commitments = known.memo["plan", "commitments"] = Commitments(rows.fleet.catalog.rows("commitments"))
         self.commitments: Commitments = commitments
+        allowed = work.limits.purchase
+        self.may_commit = not allowed or any(one.startswith(Buying.RESERVED) for one in allowed)
 
     def pairs(self, most: int) -> tuple[list[int], list[int]]:
         """Rows of different machine and region, the cheapest first: rented ones, and owned ones."""
@@ -120,7 +123,7 @@ class Kinds:
             found[purchase] = min(price, found.get(purchase, np.inf))
         for purchase, price in found.items():
             yield Option(str(purchase), price, committed=purchase in COMMITTED_H or purchase is Purchase.OWNED)
-        if (hourly := found.get(Purchase.ON_DEMAND)) is not None:
+        if (hourly := found.get(Purchase.ON_DEMAND)) is not None and self.may_commit:
             machine, region = self._where(at)
             for one in self.commitments.of(machine.provider, machine.name, region.name, hourly, machine.chips):
                 listed = found.get(_TERMS.get(one.term, Purchase.ON_DEMAND), np.inf)

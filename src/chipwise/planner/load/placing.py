@@ -87,7 +87,7 @@ def _trips(here: Floats, there: Floats) -> Floats:
 def place(origins: Sequence[Origin], sites: Sequence[Site], rate: float, limit_s: float, basis: str) -> Placement:
     """The cheapest set for the peak `rate`; where none does, `missing` says what the nearest lacks."""
     if not origins or not sites:
-        none = "no allowed region has known coordinates" if origins else "nobody knows where the traffic comes from"
+        none = "no allowed region has known coordinates" if origins else "the origin of the traffic is not known"
         return Placement((), 0.0, None, limit_s, basis, (), 0, len(sites), none)
     share = np.array([one.share for one in origins])
     share = share / share.sum()

@@ -112,9 +112,9 @@ def with_load(known: Known, path: str, work: Common, plan: Plan) -> Plan:
     load, first = load_plan(known, work, plan, path), plan.winner
     if load is not None and first is not None and first.layered_usd is not None and load.usd < 0.995 * first.usd:
         told = (
-            f"{load.where} in layers takes ${load.usd:,.0f} a month; {first.where}, {first.purchase}, for the peak at all times"
+            f"{load.where} in layers costs ${load.usd:,.0f} a month; {first.where}, {first.purchase}, for the peak at all times"
         )
-        notes = (*notes, f"The budget is held against what the load takes over time: {told} would take ${first.usd:,.0f}.")
+        notes = (*notes, f"The budget is compared with the cost of the load over time: {told} would cost ${first.usd:,.0f}.")
     return replace(plan, load=load, placement=placement(known, work, plan, path), notes=notes)
 
 
@@ -185,7 +185,7 @@ def _finished(
         told += f" With idle_after: 30min about {other.autoscaled:,.0f} machine-hours would do."
     assumed = _assumed(work, curve, kinds.span_s)
     if any(name.startswith(("reserved", "Standard", "Compute", "EC2", "Savings", "Committed")) for name in _names(best)):
-        assumed.append("promises bind for their whole term: the load must last as long")
+        assumed.append("commitments are paid for their whole term: the load must last as long")
     return LoadPlan(
         pattern=pattern,
         unit=curve.unit,

@@ -49,7 +49,7 @@ def placed(known: Known, work: Serve, rows: Rows, curve: LoadCurve) -> Placement
         "machines for the peak while the schedule is on, in every region enough for the loss of another",
     ]
     if unknown:
-        assumed.append(f"left out, because nobody knows where it is: traffic from {', '.join(unknown)}")
+        assumed.append(f"left out, because its place is not known: traffic from {', '.join(unknown)}")
     if lost:
         assumed.append(f"{lost} regions are left out, because their coordinates are not known")
     return replace(found, assumed=tuple(assumed))

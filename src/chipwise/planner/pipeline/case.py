@@ -52,12 +52,12 @@ def assumptions(work: Pipeline, order: Sequence[Common], plans: Sequence[Plan], 
     budget = work.goals.budget
     if services:
         names = " and ".join(services)
-        found.append(f"{names}: goes on, so one month of it is counted beside the jobs; its way ends when it is up.")
+        found.append(f"{names}: runs without an end: one month of it is counted, and the time until it is up.")
     if budget is not None and services:
         span = {Period.TOTAL: "one month", Period.MONTH: "one month"}.get(budget.per, f"one {budget.per}")
-        found.append(f"The budget is held against all jobs and hand-offs, once, and {span} of {' and '.join(services)}.")
+        found.append(f"The budget covers all jobs and data transfers, once, and {span} of {' and '.join(services)}.")
     if any(flow.size_bytes for flow in flows):
-        found.append("Hand-offs: lines of 10 Gbit/s inside a cloud, 5 between clouds and 1 to a site are assumed; no CO2e.")
+        found.append("Data transfers: 10 Gbit/s inside a cloud, 5 between clouds and 1 to your own site are assumed; no CO2e.")
     if unused := [name for name in _OF_A_STAGE if getattr(work.goals, name) is not None]:
         found.append(f"goals.{', '.join(unused)} of the pipeline is not used: give it to the stage that it is meant for.")
     other = [stage.name for stage in work.stages if "objective" in stage.goals.model_fields_set]

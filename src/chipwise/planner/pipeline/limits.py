@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from chipwise.countries import members
 from chipwise.errors import BadInput
-from chipwise.workload.goals import Avoid, Limits, Range
+from chipwise.planner.rules import purchases_of
+from chipwise.workload.goals import Avoid, Buying, Limits, Range
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
@@ -28,6 +29,7 @@ def joined_limits(known: Known, whole: Limits, own: Limits, stage: str) -> Limit
         "chips": lambda text: (chip.name for chip in names.chips_of(text) or names.chips(text)),
         "precision": lambda text: (text,),
         "where": lambda text: (text,),
+        "purchase": lambda text: map(str, purchases_of([Buying(text)])),
     }
     return whole.model_copy(
         update={

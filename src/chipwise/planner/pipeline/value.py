@@ -154,7 +154,7 @@ def why(plan: PipelinePlan) -> str:
     elif all(
         one.where == other[1] for one, other in zip((one.choice for one in plan.stages), plan.one_region.where, strict=True)
     ):
-        told.append("It stays in one region: no other is worth the way there.")
+        told.append("It stays in one region: no other region is worth the transfer.")
     else:
         where = plan.one_region.where[0][1].rpartition(" in ")[2]
         told.append(f"All in one region, at best {where}: {_against(plan, plan.one_region)}.")

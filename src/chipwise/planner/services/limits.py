@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from chipwise.catalog.offer import Purchase
 from chipwise.catalog.region import Region
 from chipwise.planner.limits import Rules
 
@@ -22,6 +23,8 @@ def barred(known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | N
     told = []
     if not rules.rented:
         told.append("is rented, and only own machines are asked for")
+    if rules.purchases is not None and Purchase.ON_DEMAND not in rules.purchases:
+        told.append(f"is paid per use, and machines bought as {' or '.join(sorted(rules.purchases))} are asked for")
     if rules.providers is not None and provider not in rules.providers:
         told.append(f"{provider} is none of the clouds asked for: {', '.join(sorted(rules.providers))}")
     if provider in rules.avoided_providers:

@@ -29,7 +29,7 @@ from chipwise.planner.services.speed import Found, Need, speeds
 from chipwise.planner.services.ways import Demand, Held, Way, best_way, image_bytes, lower_bound
 from chipwise.planner.values.plan import Choice
 from chipwise.predictor.kinds.ask import Ask, known_model
-from chipwise.units import HOUR, MONTH, WEEK
+from chipwise.units import DAY, HOUR, MINUTE, MONTH, WEEK
 from chipwise.workload.kinds import Serve
 from chipwise.workload.schedule import Bursts
 
@@ -90,11 +90,19 @@ class ServiceOffer:
             return None
         first, always = self.break_even.first, self.break_even.always
         if first is None:
-            return f"no dedicated machine becomes cheaper: {self.break_even.why}"
+            return f"no dedicated machine is cheaper: {self.break_even.why}"
         if first == 0:
             return "a dedicated machine is cheaper from the first request on"
-        told = f"a dedicated machine becomes cheaper from {first:.3g} req/s"
-        return told if always is None or always <= first * 1.01 else f"{told}, and at every rate from {always:.3g} req/s on"
+        told = f"a dedicated machine is cheaper above {_often(first)}"
+        return told if always is None or always <= first * 1.01 else f"{told}, and at every rate above {_often(always)}"
+
+
+def _often(rate: float) -> str:
+    """A rate of requests in the unit in which it is a number of one to a few thousand."""
+    for unit, seconds in (("second", 1.0), ("minute", MINUTE), ("hour", HOUR)):
+        if rate * seconds >= 1:
+            return f"{rate * seconds:,.3g} requests a {unit}"
+    return f"{rate * DAY:,.3g} requests a day"
 
 
 Dedicated = Choice | Sequence[tuple[float, float]]
@@ -159,7 +167,7 @@ def _rank(one: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, str
 
 def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated) -> Demand:
     if work.arrival.rate is None:
-        raise BadInput("arrival: services are reckoned for arrivals at a rate only.", remedy="arrival: {rate: 10 req/s}")
+        raise BadInput("arrival: services can be priced only for arrivals at a rate.", remedy="arrival: {rate: 10 req/s}")
     hours = (work.schedule.hours_per_week or WEEK / HOUR) * MONTH / WEEK
     goals = tuple(
         (metric, min(percentile / 100, 0.9999), limit)
@@ -266,7 +274,7 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
 
 
 def _processor(service: Service) -> Iterable[str]:
-    return () if service.chips else ("an older common processor, for nobody states which one runs it",)
+    return () if service.chips else ("an older common processor, as it is not published which one runs it",)
 
 
 def _month(hourly: Cost, hours: float) -> Cost:
@@ -312,7 +320,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
     if need.prefix_tokens:
         assumed.append("the shared prefix is read from the service's cache")
     assumed += scope(demand.rules, provider or service.provider, service.provider)
-    unchecked = tuple(f"{metric} p{share * 100:g}: nobody states its speed" for metric, share, _ in demand.goals)
+    unchecked = tuple(f"{metric} p{share * 100:g}: its speed is not published" for metric, share, _ in demand.goals)
     month = managed.cost(service, request, demand.rate * demand.hours * HOUR)
     return ServiceOffer(
         PER_TOKEN,

@@ -90,7 +90,7 @@ def pack(known: Known, services: Sequence[tuple[str, Workload]]) -> Packed:
     items, owners = _items(market, asked)
     found = packing.pack(items, market.hosts, market.prices)
     if found is None:
-        raise NoResult("No machine is allowed for some of them.", remedy="chipwise plan FILE tells what each lacks.")
+        raise NoResult("No machine is allowed for some of them.", remedy="chipwise plan FILE shows what is missing for each.")
     machines, apart = (
         tuple(market.shared(one, items, owners, asked) for one in bins)
         for bins in (found.bins, packing.apart(items, market.hosts, market.prices))
@@ -99,7 +99,7 @@ def pack(known: Known, services: Sequence[tuple[str, Workload]]) -> Packed:
     alone = "each keeps its goals with its share alone. Machines with one chip only."
     notes = [f"Assumed: models in turns take at most {limits}; {alone}"]
     if any(one.work.goals.budget is not None for one in asked):
-        notes.append("goals.budget is not held against anything here: what a shared machine costs is nobody's alone.")
+        notes.append("goals.budget is ignored here: the cost of a shared machine belongs to all its models.")
     if not found.proven:
         notes.append(f"More than {packing.EXACT} models and copies: placed largest first, not proven to be the cheapest.")
     return Packed(machines, found.usd, apart, sum(one.usd for one in apart), found.proven, tuple(notes))
@@ -241,7 +241,7 @@ def _items(market: _Market, asked: Sequence[_Asked]) -> tuple[list[Item], list[i
             raise NoResult(
                 f"{one.path}: no machine with one chip that its limits allow holds {one.work.name} and answers {job.rate:,.6g} "
                 "requests a second within its goals.",
-                remedy=f"It needs machines of its own: chipwise plan {one.path}",
+                remedy=f"It needs separate machines: chipwise plan {one.path}",
             )
         items += [item] * copies
         owners += [number] * copies

@@ -81,7 +81,7 @@ def limit_range(deployment: Deployment) -> Object:
         "apiVersion": "v1",
         "kind": "LimitRange",
         "metadata": meta(deployment),
-        "spec": {"limits": [Noted(usual, "For containers that say nothing, such as those of somebody's debug session.")]},
+        "spec": {"limits": [Noted(usual, "For containers that state no limits, such as a debug session.")]},
     }
 
 

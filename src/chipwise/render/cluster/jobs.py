@@ -134,13 +134,11 @@ def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = Fals
     made["podFailurePolicy"] = {"rules": rules}
     if deployment.deadline_s is not None:
         why = (
-            "The workload's deadline; a pause begins the count anew."
-            if by_hours
-            else "The workload's deadline, waiting included."
+            "The workload's deadline; a pause restarts the count." if by_hours else "The workload's deadline, waiting included."
         )
         made["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), why)
     if not by_hours:  # whose clocks would not find it
-        made["ttlSecondsAfterFinished"] = Noted(86400, "Kept for a day, so that somebody can look.")
+        made["ttlSecondsAfterFinished"] = Noted(86400, "Kept for a day, for inspection.")
     extra: Object = {"restartPolicy": "Never"}
     if meets(deployment):
         extra["subdomain"] = Noted(deployment.name, "With the headless Service: <job>-<index>.<name>.")

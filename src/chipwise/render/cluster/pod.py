@@ -204,7 +204,7 @@ def _grace(deployment: Deployment) -> Yaml:
         )
         return Noted(int(45 + 2 * longest), "Twice the longest answer, after the balancer let go.")
     notice = SPOT_NOTICE_S.get(deployment.node.provider, 30) if deployment.spot else 300
-    why = "What a spot machine is told beforehand: time to save." if deployment.spot else "Time to save what was done."
+    why = "The notice that a spot machine gets: time to save." if deployment.spot else "Time to save what was done."
     return Noted(notice, why)
 
 

@@ -51,7 +51,7 @@ def _runnable(deployment: Deployment) -> None:
         case Form.PIPELINE:
             raise CannotRender("A cluster runs one stage at a time.", remedy="Run each stage as a job after the one before.")
         case Form.SESSIONS:
-            raise CannotRender("Notebooks need somebody who starts and stops them.", remedy="chipwise render --to jupyterhub.")
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="chipwise render --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge; no cluster reaches it.", remedy="chipwise render --to compose."

@@ -82,7 +82,7 @@ def _dockerfile(deployment: Deployment) -> str:
     return (
         "".join(f"# {line}\n" for line in heading(deployment).splitlines())
         + f"{note}FROM {base}\n"
-        + "# The client by which an image of one's own speaks to Lambda.\n"
+        + "# The client by which a custom image talks to Lambda.\n"
         + "RUN pip install --no-cache-dir awslambdaric==3.1.1\n"
         + "WORKDIR /app\nCOPY . .\nUSER 10001\n"
         + f"ENTRYPOINT {json.dumps(['python', '-m', 'awslambdaric'])}\nCMD {json.dumps(['handler.handle'])}\n"

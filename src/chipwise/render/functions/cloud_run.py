@@ -133,7 +133,9 @@ def _service(deployment: Deployment, pushed: bool) -> Object:
     least = scaling.least if scaling is not None else 0
     warm = deployment.on.warm if deployment.on is not None else 0
     notes["autoscaling.knative.dev/minScale"] = (
-        Noted(str(warm), "Kept warm, and paid for, as the plan reckons: without them too many requests would wait for a start.")
+        Noted(
+            str(warm), "Kept warm, and paid for, as the plan computes: without them too many requests would wait for a start."
+        )
         if warm
         else Noted("0", "Nothing runs, and nothing is paid, while nobody asks; the first answer waits for the weights.")
         if deployment.node.accelerated or not least

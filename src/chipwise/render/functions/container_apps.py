@@ -140,7 +140,7 @@ def _warm(deployment: Deployment) -> Yaml:
     many = deployment.on.warm if deployment.on is not None else 0
     if many:
         return Noted(
-            many, "Kept warm, and paid for, as the plan reckons: without them too many requests would wait for a start."
+            many, "Kept warm, and paid for, as the plan computes: without them too many requests would wait for a start."
         )
     return Noted(0, "Nothing runs, and nothing is paid, while nobody asks.")
 

@@ -17,7 +17,7 @@ def refuse_forms(deployment: Deployment) -> None:
             remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
         )
     if deployment.form is Form.SESSIONS:
-        raise CannotRender("Notebooks need somebody who starts and stops them.", remedy="Take --to jupyterhub.")
+        raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
     if deployment.form is Form.DEVICES:
         raise CannotRender(
             f"{deployment.node.chip} stands at the edge; no function runs there.", remedy="Take --to compose or dockerfile."

@@ -104,7 +104,7 @@ def notify(s3: Any, queue: str | None) -> None:
 def up(session: Any, options: argparse.Namespace) -> None:
     if not options.up:
         print(json.dumps(function(options), indent=2))
-        print(f"started by objects in s3://{BUCKET}/{PREFIX}" if BUCKET else "started by whoever may call it")
+        print(f"started by objects in s3://{BUCKET}/{PREFIX}" if BUCKET else "started by callers with permission")
         print("Nothing was created. Create it with --up.")
         return
     if not options.image or not options.role:

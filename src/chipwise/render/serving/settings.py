@@ -108,7 +108,7 @@ def promised(deployment: Deployment) -> list[str]:
     lines = []
     for goal, seconds in deployment.predicted.latency.items():
         wanted = deployment.goals.get(goal)
-        asked = f", {duration(wanted)} is wanted" if wanted is not None else ""
+        asked = f", goal {duration(wanted)}" if wanted is not None else ""
         lines.append(f"{goal}: {duration(seconds)} predicted{asked}")
     scaling = deployment.scaling
     if scaling is not None and scaling.per_replica:

@@ -153,7 +153,7 @@ def _places(deployment: Deployment, store: str) -> Iterator[str]:
         yield f"mkdir -p {' '.join(f'{chr(34)}$STORE/{one.name}{chr(34)}' for one in deployment.volumes)}"
     for one in deployment.volumes:
         if one.url is not None and one.name == "data":
-            yield f"# The data lies at {one_line(one.url)}:"
+            yield f"# The data is at {one_line(one.url)}:"
             yield f"# copy it to $STORE/{one.name} once, or let the program read it there."
     source = f"docker-daemon://{software.image}" if software.built else f"docker://{software.image}"
     yield f"# The container as one file, made once: apptainer build {deployment.name}.sif {source}"

@@ -88,7 +88,7 @@ def _about(deployment: Deployment, place: Place, places: Sequence[Place]) -> str
     lines += [f"{stage.title}: {note}" for stage in place.stages if deployment.stages for note in stage.notes]
     left = [stage.title for stage in deployment.stages if stage.form is Form.DEVICES]
     if left:
-        lines.append(f"{', '.join(left)}: on devices, which no cluster reaches. They fetch what is handed on from the store.")
+        lines.append(f"{', '.join(left)}: on devices, which no cluster reaches. They fetch their input from the store.")
     return "\n".join(lines)
 
 
@@ -144,7 +144,7 @@ def _spec(deployment: Deployment, place: Place, passed: Passed, name: str) -> Ob
     if deployment.deadline_s is not None and deployment.form is not Form.PIPELINE:
         made["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), "The workload's deadline, waiting included.")
     made["archiveLogs"] = bool(deployment.hand_offs)
-    made["podGC"] = {"strategy": Noted("OnPodSuccess", "Failed pods stay, so that somebody can look.")}
+    made["podGC"] = {"strategy": Noted("OnPodSuccess", "Failed pods are kept for inspection.")}
     made["ttlStrategy"] = {"secondsAfterCompletion": Noted(KEPT_S, "A week.")}
     made["securityContext"] = {
         "runAsNonRoot": True,

@@ -66,7 +66,7 @@ def _refuse(deployment: Deployment) -> None:
                 remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks need somebody who starts and stops them.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
     if deployment.form is Form.JOB and run_machines(deployment) > 1:
         raise CannotRender(
             f"The job runs on {run_machines(deployment)} machines that must meet, and Compose knows one machine.",

@@ -202,7 +202,7 @@ def _python(deployment: Deployment) -> Iterator[str]:
         yield "RUN --mount=type=cache,target=/root/.cache/pip \\"
         yield f"    PIP_BREAK_SYSTEM_PACKAGES=1 pip install {' '.join(wanted)}"
     if software.requirements is not None:
-        yield "# Before the program, so that a change of it installs nothing anew. The cache stays out of the image."
+        yield "# Before the program, so that a change of it reinstalls nothing. The cache stays out of the image."
         yield f"COPY {software.requirements} /tmp/requirements.txt"
         yield "RUN --mount=type=cache,target=/root/.cache/pip \\"
         yield "    PIP_BREAK_SYSTEM_PACKAGES=1 pip install --requirement /tmp/requirements.txt"

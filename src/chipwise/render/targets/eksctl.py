@@ -131,7 +131,7 @@ def _layer(whole: Deployment, part: Deployment) -> Object:
         return _group(whole)
     layer, spec = part.layers[0], _group(part) | {"tags": dict(machines.tags(whole))}
     if layer.committed:
-        spec["maxSize"] = Noted(layer.machines, "What is promised; the promise itself is bought apart.")
+        spec["maxSize"] = Noted(layer.machines, "What is committed; the commitment itself is bought separately.")
         why = f"The base of the load: {layer.told}, paid for whether they run or not."
     else:
         why = f"Above the base: {layer.purchase}. The Cluster Autoscaler grows it after the base with --expander=priority."

@@ -101,7 +101,7 @@ def _needs(deployment: Deployment) -> str:
         "azure": "REGISTRY (of Azure, by name)",
     }
     if not _rolls_out(deployment):
-        return "Pushes to GitHub's own registry; whoever runs it pulls from there."
+        return "Pushes to GitHub's own registry; the cluster pulls from there."
     made = [f"Variables of the repository: CLUSTER, {variables[deployment.node.provider]}"]
     if deployment.software.built:
         made.append(f"and where images go: {registry[deployment.node.provider]}.")
@@ -283,7 +283,7 @@ def _deploy(deployment: Deployment) -> Object:
         steps.append({"name": "Start the job", "run": Noted(f"{gone}\n{apply}\n", "A Job cannot be changed, only replaced.")})
     made: Object = {"needs": "image" if built else "check", "if": "github.event_name == 'push'", "runs-on": "ubuntu-24.04"}
     if _by_hand(deployment):
-        made["if"] = Noted("github.event_name == 'workflow_dispatch'", "It costs money: somebody starts it, not every merge.")
+        made["if"] = Noted("github.event_name == 'workflow_dispatch'", "It costs money: a person starts it, not every merge.")
     made |= {
         "environment": "production",
         "timeout-minutes": 45,

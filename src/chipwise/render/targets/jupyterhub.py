@@ -58,11 +58,11 @@ def seats(deployment: Deployment) -> int:
 def _hub(deployment: Deployment) -> Object:
     many = seats(deployment)
     people = f" for {deployment.people} people" if deployment.people else ""
-    why = f"Seats of the plan: {_seats_told(deployment)}{people}. Who comes later is told to wait."
+    why = f"Seats of the plan: {_seats_told(deployment)}{people}. Later users wait."
     return {
         "activeServerLimit": Noted(many, why),
         "concurrentSpawnLimit": Noted(min(max(many // 2, 4), 64), "A class that begins at once does not drown the hub."),
-        "allowNamedServers": Noted(False, "One notebook a person: a second one would take somebody's seat."),
+        "allowNamedServers": Noted(False, "One notebook a person: a second one would take another person's seat."),
         "config": Noted(
             {"JupyterHub": {"admin_access": False}, "Authenticator": {"allow_all": False}},
             "Nobody gets in until you add your sign-in (GitHub, Google, OIDC): JupyterHub.authenticator_class, its settings.\n"
@@ -244,7 +244,7 @@ def _scheduling(deployment: Deployment) -> Object:
 def _pulling() -> Object:
     return {
         "hook": {"enabled": Noted(False, "It would wait for machines with chips that are not there yet.")},
-        "continuous": {"enabled": Noted(True, "A new machine fetches the image before somebody waits for it.")},
+        "continuous": {"enabled": Noted(True, "A new machine fetches the image before a person waits for it.")},
     }
 
 

@@ -112,9 +112,7 @@ def _lifetime(deployment: Deployment) -> Object:
 def _disruption(deployment: Deployment) -> Object:
     """What Karpenter may do to machines that work: nothing to those of jobs, one at a time to those of services."""
     if deployment.form is Form.SERVICE and deployment.layers and deployment.layers[0].committed:
-        why = (
-            "They stay, for nothing is saved without them. Karpenter does not know what is promised: by list prices it would\n"
-        )
+        why = "They stay, for nothing is saved without them. Karpenter does not know commitments: by list prices it would\n"
         return {
             "consolidationPolicy": "WhenEmpty",
             "consolidateAfter": Noted("Never", f"{why}move their pods to machines that are paid for beside them."),
@@ -151,7 +149,7 @@ def _limits(deployment: Deployment) -> Object:
 
 def _most(deployment: Deployment) -> str:
     if deployment.layers and deployment.layers[0].committed:
-        return f"what is promised ({label_value(deployment.purchase)})"
+        return f"commitments ({label_value(deployment.purchase)})"
     return "the most that the plan ever uses" + (" beside the pools of more weight" if deployment.layers else "")
 
 

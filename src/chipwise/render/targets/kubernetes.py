@@ -24,7 +24,7 @@ def render(deployment: Deployment) -> list[File]:
                 remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks need somebody who starts and stops them.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge, one at each place; a cluster does not reach it.",

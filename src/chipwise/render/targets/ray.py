@@ -125,7 +125,7 @@ def _job(deployment: Deployment, least: int, most: int, launched: bool) -> Objec
         settings: Object = {"env_vars": dict(deployment.software.env)}
         spec["runtimeEnvYAML"] = Noted(document(settings), "Settings of the program; libraries are in the image.")
     spec["shutdownAfterJobFinishes"] = Noted(True, "The machines go when the job is done.")
-    spec["ttlSecondsAfterFinished"] = Noted(KEPT_S, "An hour with the dashboard, so that somebody can look.")
+    spec["ttlSecondsAfterFinished"] = Noted(KEPT_S, "An hour with the dashboard, for inspection.")
     if deployment.deadline_s is not None:
         spec["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), "The workload's deadline, waiting included.")
     again = 6 if deployment.spot else 2

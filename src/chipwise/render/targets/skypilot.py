@@ -127,7 +127,7 @@ def _refuse(deployment: Deployment) -> None:
                 remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks need somebody who starts and stops them.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender("SkyPilot rents machines, and this runs on devices of your own.", remedy="Take --to compose.")
     if node.provider not in _CLOUDS:

@@ -22,7 +22,7 @@ def render(deployment: Deployment) -> list[File]:
 def _refuse(deployment: Deployment) -> None:
     node = deployment.node
     if deployment.form is not Form.JOB:
-        what = {Form.SERVICE: "A service runs until somebody stops it", Form.SESSIONS: "Notebooks wait for people"}
+        what = {Form.SERVICE: "A service runs until it is stopped", Form.SESSIONS: "Notebooks wait for people"}
         raise CannotRender(
             f"{what.get(deployment.form, f'{deployment.title} runs on devices')}, and Slurm runs jobs that end.",
             remedy={Form.SESSIONS: "Take --to jupyterhub.", Form.SERVICE: "Take --to kubernetes, skypilot or compose."}.get(

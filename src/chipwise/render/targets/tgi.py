@@ -106,6 +106,6 @@ def _words(deployment: Deployment) -> list[Word]:
     if scaling is not None and scaling.slots is not None:
         why = f"requests in work at a time: rate times answer time, with room for bursts ({scaling.slots})"
         words.append(("--max-batch-size", str(scaling.slots), why))
-        why = "as many may wait again; beyond that the balancer is told to go elsewhere (429)"
+        why = "as many may wait again; beyond that the balancer gets a 429 and goes elsewhere"
         words.append(("--max-concurrent-requests", str(2 * scaling.slots), why))
     return words

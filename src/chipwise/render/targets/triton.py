@@ -86,7 +86,7 @@ def _text_model(deployment: Deployment) -> list[str]:
         "# The engine takes in requests as they come and batches them itself: Triton must not collect them first.",
         "max_batch_size: 0",
         "model_transaction_policy { decoupled: true }",
-        "# The engine takes the chips that it was told to (tensor_parallel_size in 1/model.json).",
+        "# The engine uses the chips given to it (tensor_parallel_size in 1/model.json).",
         "instance_group [ { count: 1 kind: KIND_MODEL } ]",
     ]
 

@@ -116,7 +116,7 @@ def _variables(deployment: Deployment) -> list[Block]:
         )
     )
     made.append(
-        variable("budget_email", "string", "Who is told when the budget is nearly spent. Empty: no budget is made.", "")
+        variable("budget_email", "string", "Who is notified when the budget is nearly spent. Empty: no budget is made.", "")
     )
     made.append(
         variable(
@@ -329,7 +329,7 @@ def _instances(deployment: Deployment) -> Block:
         "aws_instance",
         "machines",
         body,
-        "A machine ends itself when its work is done. The next `terraform apply` would then start it anew: "
+        "A machine ends itself when its work is done. The next `terraform apply` would then start it again: "
         "`terraform destroy`\nwhen you have the results.",
     )
 

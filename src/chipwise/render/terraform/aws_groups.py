@@ -114,7 +114,9 @@ def _base(steady: Sequence[Layer]) -> str:
     told = "; ".join(one.told for one in steady)
     if not any(one.committed for one in steady):
         return f"The plan's base: {told}."
-    return f"The plan's layers from the base up: {told}.\nWhat is promised is bought apart, for the first of the machine types."
+    return (
+        f"The plan's layers from the base up: {told}.\nCommitments are bought separately, for the first of the machine types."
+    )
 
 
 def _schedules(deployment: Deployment) -> list[Block]:

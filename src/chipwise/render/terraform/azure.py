@@ -218,7 +218,7 @@ def _scale_set(deployment: Deployment) -> list[Block]:
             "sku": deployment.node.machine,
             "instances": many.usual,
             "upgrade_mode": Noted("Manual", "New machines take the new model; replace the others one by one."),
-            "overprovision": Noted(False, "Machines with accelerators are dear: no more than asked for."),
+            "overprovision": Noted(False, "Machines with accelerators are expensive: no more than asked for."),
         }
         | _common(deployment)
     )
@@ -313,14 +313,12 @@ def _network(deployment: Deployment) -> list[Block]:
         made_deny = {
             key: value for key, value in deny.items() if key not in ("resource_group_name", "network_security_group_name")
         }
-        rule = Noted(Nested(made_deny), "Azure lets a whole network in unless told otherwise.")
+        rule = Noted(Nested(made_deny), "Azure lets a whole network in by default.")
         given = body.get("security_rule")
         body["security_rule"] = [given, rule] if given is not None else [rule]
     made = [resource("azurerm_network_security_group", "machines", body)]
     if not together(deployment) and span is None:
-        made.append(
-            resource("azurerm_network_security_rule", "nobody", deny, "Azure lets a whole network in unless told otherwise.")
-        )
+        made.append(resource("azurerm_network_security_rule", "nobody", deny, "Azure lets a whole network in by default."))
     if together(deployment):
         parts = Raw('split("/", var.subnet_id)')
         made.insert(

@@ -259,7 +259,7 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
 def _layer(deployment: Deployment) -> str:
     layer = deployment.layers[0]
     if layer.committed:
-        return f"The base of the load: {layer.told}, paid for whether they run or not. The promise is bought apart."
+        return f"The base of the load: {layer.told}, paid for whether they run or not. The commitment is bought separately."
     return f"Above the base: {layer.purchase}, for as long as the load needs them."
 
 

@@ -66,7 +66,7 @@ def _container(stage: Deployment, passed: Passed) -> Object:
     if passed.out_of(stage):
         made["outputs"] = leaving(stage, passed)
         size = f"{max(math.ceil(1.5 * room(stage, passed) / GIB), 1)}Gi"
-        volumes.append({"name": "out", "emptyDir": {"sizeLimit": Noted(size, "What is handed on, and half as much again.")}})
+        volumes.append({"name": "out", "emptyDir": {"sizeLimit": Noted(size, "The output, and half as much again.")}})
         mounts.append({"name": "out", "mountPath": f"{ROOT}/out"})
     made |= _limits(stage)
     made["priorityClassName"] = priority_of(stage)

@@ -132,7 +132,7 @@ def _olmo2(fields: Fields) -> Form:
 
 def _cohere(fields: Fields) -> Form:
     if fields.flag("use_qk_norm"):
-        fields.problem("use_qk_norm", "is true: norms for every head of their own are not counted here.", "false")
+        fields.problem("use_qk_norm", "is true: separate norms for every head are not counted here.", "false")
     return _llama(fields, tied=True) | {"norm": "layernorm-without-bias", "norms_per_layer": 1}
 
 

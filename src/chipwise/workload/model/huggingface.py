@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chipwise.workload.model.shape import Shape
 
 LARGEST = 5_000_000
-REMEDY = "Mend the file, or describe the model with an inline shape (kind, layers, hidden, heads, ffn, vocab)."
+REMEDY = "Fix the file, or describe the model with an inline shape (kind, layers, hidden, heads, ffn, vocab)."
 
 READERS = DECODERS | ENCODERS
 

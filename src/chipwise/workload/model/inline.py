@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # other kinds are imported by who reads them: most descriptio
     from chipwise.workload.model.shape import Shape
     from chipwise.workload.model.unet import UNetShape, VaeShape
 
-REMEDY = "Mend these fields, or name a known model such as llama-3.1-8b instead."
+REMEDY = "Fix these fields, or name a known model such as llama-3.1-8b instead."
 EXAMPLE = "Write it like {kind: decoder, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 128256}."
 
 
@@ -77,7 +77,7 @@ def _attention(fields: Fields, bias: str) -> Attention:
     hidden, heads = fields.whole_number("hidden"), fields.whole_number("heads")
     kv_heads = fields.whole_number("kv_heads", heads)
     if not fields.has("head_dim") and hidden % heads and fields.sound("hidden", "heads"):
-        fields.problem("heads", f"{heads} do not divide hidden {hidden}.", "a divisor of hidden, or head_dim beside it")
+        fields.problem("heads", f"{heads} do not divide hidden {hidden}.", "a divisor of hidden, or head_dim as well")
     if heads % kv_heads and fields.sound("heads", "kv_heads"):
         fields.problem("kv_heads", f"{kv_heads} do not divide {heads} heads.", "a divisor of heads")
     return Attention(

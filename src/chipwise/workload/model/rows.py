@@ -108,7 +108,7 @@ def _row(fields: Fields, path: str, line: int | None) -> ModelRow:
         year=fields.optional("year", low=1950, high=2200),
         context=fields.optional("context", high=10 * LARGEST_SIZE),
         published_parameters=fields.optional("published_parameters", high=10**16),
-        source=fields.text("source", "a file of your own"),
+        source=fields.text("source", "your own file"),
         as_of=str(fields.values.get("as_of") or "")[:10] if fields.has("as_of") else "",  # YAML reads a date as a date
     )
     fields.refuse_unknown()

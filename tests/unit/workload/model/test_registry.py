@@ -106,7 +106,7 @@ def test_a_users_own_model_joins_the_packaged_ones(tmp_path: Path) -> None:
 
     model = registry.find("our-org/our-model-7b")
     assert (model.name, model.context, model.shape.parameters) == ("our-model", 8192, 6_738_415_616)
-    assert model.source == "a file of your own"
+    assert model.source == "your own file"
     assert registry.find("llama-3.1-8b").name == "llama-3.1-8b"
     with pytest.raises(UnknownName):
         find("our-model")

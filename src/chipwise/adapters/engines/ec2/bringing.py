@@ -52,7 +52,7 @@ def packed(folder: Path) -> bytes:
             except OSError as error:
                 raise BadInput(
                     f"{path} cannot be read: {error.strerror}.",
-                    remedy="Mend its rights, or put the code into a folder of its own.",
+                    remedy="Fix its permissions, or put the code into a separate folder.",
                 ) from error
             total += told.size
             if total > MOST_BYTES:

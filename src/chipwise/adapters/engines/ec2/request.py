@@ -78,7 +78,7 @@ def passed_over(job: Job, config: Config) -> list[str]:
     here = _here(job, config)
     others = sorted({one.machine for one in here if not _same(job, one, here)})
     own = here[0].machine if here else ""
-    return [f"{', '.join(others)} not asked for beside {own}, which {_kind(own)}"] if others else []
+    return [f"{', '.join(others)} not requested together with {own}, which {_kind(own)}"] if others else []
 
 
 def _kind(machine: str) -> str:
@@ -177,7 +177,7 @@ def _paid_minutes(job: Job, config: Config, now: float, budget: float) -> float:
         raise NotAllowed(
             f"${job.usd(now):,.2f} of ${budget:,.2f} are spent, "
             f"and the rest pays for {max(minutes, 0.0):.1f} minutes of machines.",
-            remedy="Start it again with a higher budget: it goes on from its checkpoint.",
+            remedy="Start it again with a higher budget: it continues from its checkpoint.",
         )
     return minutes
 

@@ -72,7 +72,7 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
     if size > MOST_BYTES:
         fixed = len(packed(machine_program()))
         raise BadInput(
-            f"User data of EC2 holds {MOST_BYTES:,} bytes; command and settings of {job.id} need {size - fixed:,} beside "
+            f"User data of EC2 holds {MOST_BYTES:,} bytes; command and settings of {job.id} need {size - fixed:,} on top of "
             f"{fixed:,} of the machine's own program, both packed.",
             remedy="Put the command into a script, and large settings into a file that it reads.",
         )

@@ -26,7 +26,7 @@ SILENT_S = 75.0  # of a watch, which the server itself ends before: it is dead
 PAGE = 500
 TRIED = {"dryRun": "All"}
 ROLE = "docs/running/kubernetes-role.yaml"
-_MEND = "Mend the workload, and render it to see the objects."
+_MEND = "Fix the workload, and render it to see the objects."
 _LACKING = re.compile(r"cannot (\w+) resource")
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 

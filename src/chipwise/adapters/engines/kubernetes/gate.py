@@ -101,7 +101,7 @@ class Gate:
                 return stand(self.connection.replace(CONFIG_MAP, {**found, "data": self._data(new)})), True
             except Exists:
                 continue
-        raise TryLater(f"Somebody else keeps changing the gate of {job}.")
+        raise TryLater(f"Another program keeps changing the gate of {job}.")
 
     def _data(self, now: Stand) -> dict[str, str]:
         return {"newest": str(now.newest), "over": str(now.over), "at": str(int(self.clock()))}

@@ -39,7 +39,7 @@ def looking(container: Mapping[str, Any], spec: Spec, body: Mapping[str, Any]) -
         return dict(container)
     if not container.get("command"):
         raise BadInput(
-            f"{spec.name} runs what its image runs by itself, and nobody could look for {wanted[0]} after it.",
+            f"{spec.name} runs the default command of its image, so {wanted[0]} cannot be checked afterwards.",
             remedy="Add its command to the workload, or leave out what it produces.",
         )
     told_to = ["each" if each_alone(body) else "first", str(len(wanted)), *map(kubernetes, wanted)]

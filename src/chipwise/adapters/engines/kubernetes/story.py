@@ -74,7 +74,7 @@ def of_pod(picture: Picture, pod: Object) -> str:
             return _in_queue(picture, queue, pod["metadata"]["uid"]) if queue else "held back by a scheduling gate"
         said = str(found.get("message", ""))
         if "unbound immediate PersistentVolumeClaims" in said:
-            return "its volume is not there: nobody provides the claim (kubectl get pvc, storageclass)"
+            return "its volume does not exist: nothing provides the claim (kubectl get pvc, storageclass)"
         return f"no node fits: {_fits(said)}"
     for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         waiting = (one.get("state") or {}).get("waiting") or {}
@@ -134,7 +134,7 @@ def stuck_image(pod: Object) -> bool:
 def suspended(picture: Picture, main: Object) -> str:
     queue = (main["metadata"].get("labels") or {}).get(QUEUE)
     if not queue:
-        return "suspended: somebody, or its clocks, let it run later"
+        return "suspended by a person or by its schedule"
     return _in_queue(picture, queue, main["metadata"]["uid"])
 
 

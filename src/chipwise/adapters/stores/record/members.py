@@ -41,9 +41,9 @@ class Members:
         if len(member.login.encode()) > LONGEST_LOGIN:
             raise BadInput(f"No login of PostgreSQL is longer than {LONGEST_LOGIN} bytes.", remedy="Write its name as it is.")
         if member.place and member.role != "controller":
-            raise BadInput(f"A {member.role} has no place of their own.", remedy="Only a controller acts for a place.")
+            raise BadInput(f"A {member.role} is not tied to a place.", remedy="Only a controller acts for a place.")
         if member.role == "lead" and not member.team:
-            raise BadInput("Whoever leads, leads a team.", remedy="Name the team.")
+            raise BadInput("The role lead needs a team.", remedy="Name the team.")
         values = [speakable(text, "A member") for text in astuple(member)]
         sql = f"INSERT INTO members ({_COLUMNS}) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
         self._database.write(lambda tx: tx.many(sql, [values]))
@@ -59,7 +59,9 @@ class Members:
 def connect_members(url: str) -> Members:
     address = read_address(url)
     if isinstance(address, File):
-        raise BadInput(f"The record {address} is a file: whoever may read it sees all.", remedy="A team uses PostgreSQL.")
+        raise BadInput(
+            f"The record {address} is a file: everyone who can read it sees everything.", remedy="A team uses PostgreSQL."
+        )
     from chipwise.adapters.stores.record.postgres import PostgresDatabase
 
     return Members(PostgresDatabase(address))

@@ -44,7 +44,7 @@ def _check(job: Job, id: str, version: int) -> None:
     if numbers != list(range(1, len(numbers) + 1)) or (job.phase.placed and not numbers):
         raise Unreadable(f"it is {job.phase}, with the attempts {numbers}")
     if job.phase is Phase.LEAVING and job.leave_by is None:
-        raise Unreadable("it is leaving, and nobody knows until when")
+        raise Unreadable("it is leaving, and its end is not known")
 
 
 def mended(tx: Transaction, id: str, version: int, trouble: Unreadable) -> Job | Damaged:

@@ -126,7 +126,7 @@ class PostgresDatabase:
                 return False
             if time.monotonic() > until:
                 raise TryLater(
-                    f"The record {self.shown} stopped answering while it wrote, and nobody can tell yet whether it did.",
+                    f"The record {self.shown} stopped answering during a write, and it may or may not have happened.",
                     remedy="Look at the job again before you repeat what you did.",
                 )
             time.sleep(wait)

@@ -29,7 +29,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("53300", TryLater, "has no connection left", "Try again, or raise max_connections on the server."),
     ("53", TryLater, "has run out of something: {said}", "Try again."),
     ("54", BadInput, "takes nothing that large: {said}", "Keep large things in files, and their names in the record."),
-    ("55P03", TryLater, "is being written by somebody else for longer than we wait", "Try again."),
+    ("55P03", TryLater, "is locked by another program for longer than the time limit", "Try again."),
     ("57014", TryLater, "took longer than we wait", "Try again."),
     ("57", TryLater, "is stopping or starting: {said}", "Try again."),
     ("58", OutsideFailed, "had trouble with its own disk: {said}", "Look at the server's log."),
@@ -43,7 +43,7 @@ _BEFORE: tuple[tuple[tuple[str, ...], Callable[..., ChipwiseError], str, str], .
     (
         ("translate host name", "resolve host", "name resolution"),
         NotFound,
-        "is on a host that nobody knows",
+        "is on a host that cannot be found",
         "Check the host's name.",
     ),
     (("too many", "remaining connection slots"), TryLater, "has no connection left", "Try again later."),

@@ -176,6 +176,6 @@ GUARDS = (
 _MENDED = f"""BEGIN was := OLD.body::jsonb; EXCEPTION WHEN data_exception THEN was := NULL; END;
       IF jsonb_typeof(was -> 'spec') IS DISTINCT FROM 'object' THEN
         IF acts_for(current_user::text, OLD.place) AND NEW.version > OLD.version THEN RETURN NEW; END IF;
-        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can mend', NEW.id {_REFUSED};
+        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {_REFUSED};
       END IF;"""
 MENDING = (GUARDS[0].replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION").replace("was := OLD.body::jsonb;", _MENDED),)

@@ -187,5 +187,7 @@ def _log_ahead(connection: Connection, path: Path, wait_s: float) -> None:
             time.sleep(0.02)
             continue
         if mode != "wal":
-            raise OutsideFailed(f"The record {path} lies where write-ahead logging does not work.", remedy="Use a local disk.")
+            raise OutsideFailed(
+                f"The record {path} is on a disk where write-ahead logging does not work.", remedy="Use a local disk."
+            )
         return

@@ -25,7 +25,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     (
         "SQLITE_CANTOPEN",
         NotAllowed,
-        "cannot be opened, or not what SQLite keeps beside it (-wal, -shm)",
+        "cannot be opened, or the files that SQLite keeps next to it (-wal, -shm) cannot",
         "Check that the file and its folder can be written by you.",
     ),
     ("SQLITE_CONSTRAINT_TRIGGER", NotAllowed, "refuses: {said}", "What happened is never changed in a record."),
@@ -35,15 +35,15 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("SQLITE_LOCKED", TryLater, "is held by another part of this process", "Try again."),
     ("SQLITE_NOTADB", BadInput, "is not a SQLite database", _ELSEWHERE),
     ("SQLITE_PERM", NotAllowed, "may not be used by you", _ELSEWHERE),
-    ("SQLITE_PROTOCOL", OutsideFailed, "lies where locks do not work", f"A record needs a local disk. {_ELSEWHERE}"),
+    ("SQLITE_PROTOCOL", OutsideFailed, "is on a disk where locks do not work", f"A record needs a local disk. {_ELSEWHERE}"),
     ("SQLITE_READONLY", NotAllowed, "can only be read", "Give yourself the right to write the file and its folder."),
     ("SQLITE_TOOBIG", BadInput, "takes no text of that length", "Keep large things in files, and their names in the record."),
 )
 _SYSTEM: tuple[tuple[type[OSError], Callable[..., ChipwiseError], str], ...] = (
     (PermissionError, NotAllowed, "may not be made by you"),
-    (NotADirectoryError, BadInput, "lies in something that is not a folder"),
+    (NotADirectoryError, BadInput, "is inside something that is not a folder"),
     (IsADirectoryError, BadInput, "is a folder"),
-    (FileExistsError, BadInput, "lies in something that is not a folder"),
+    (FileExistsError, BadInput, "is inside something that is not a folder"),
     (FileNotFoundError, NotFound, "is not there any more"),
 )
 # Write-ahead logging shares memory between processes, which no network file system does; their locks fail silently, too.
@@ -81,7 +81,7 @@ def of(error: sqlite3.Error, path: Path, wait_s: float) -> ChipwiseError:
 
 def of_system(error: OSError, path: Path) -> ChipwiseError:
     if error.errno == errno.EROFS:
-        return NotAllowed(f"The record {path} lies on a file system that can only be read.", remedy=_ELSEWHERE)
+        return NotAllowed(f"The record {path} is on a read-only file system.", remedy=_ELSEWHERE)
     for family, kind, what in _SYSTEM:
         if isinstance(error, family):
             return kind(f"The record {path} {what}.", remedy=_ELSEWHERE)
@@ -106,6 +106,6 @@ def refuse_network(path: Path, mounts: str | None = None) -> None:
             deepest, kind = at, parts[2]
     if kind in _NETWORK:
         raise BadInput(
-            f"The record {path} lies on a network file system ({kind} at {deepest}), where SQLite can lose what is written.",
+            f"The record {path} is on a network file system ({kind} at {deepest}), where SQLite can lose what is written.",
             remedy=f"A record needs a local disk. {_ELSEWHERE}",
         )

@@ -209,7 +209,7 @@ class Store:
         lock = self.database.FOR_SHARE  # whoever wants the lease waits until this is written, and then sees it
         found = tx.rows(f"SELECT holder, epoch FROM leases WHERE place = ?{lock}", (lease.place,))
         if not found or tuple(found[0]) != (lease.holder, lease.epoch):
-            now = f"{found[0][0] or 'nobody'} does (epoch {found[0][1]})" if found else "nobody ever did"
+            now = f"{found[0][0] or 'no one'} does (epoch {found[0][1]})" if found else "no one did"
             raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place or 'this place'} any more: {now}.")
 
 
@@ -243,7 +243,11 @@ def _stale(job: Job, versions: dict[str, int]) -> Stale | None:
     has = versions.get(job.id)
     if has is None:
         return Stale(f"Job {job.id} is not in the record, or not for you to see.")
-    return None if has == job.version else Stale(f"Job {job.id} changed meanwhile: it has version {has}, not {job.version}.")
+    return (
+        None
+        if has == job.version
+        else Stale(f"Job {job.id} was changed by another program: it has version {has}, not {job.version}.")
+    )
 
 
 def _put(tx: Transaction, kept: Sequence[tuple[int, Draft]]) -> None:

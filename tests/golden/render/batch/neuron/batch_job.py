@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # neuron-pretrain: train on 4 x trn1.32xlarge (aws us-east-1, on-demand). Written by chipwise from the plan.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 """Runs the job of the plan on AWS Batch.
 
     python batch_job.py              shows the requests; creates nothing

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # neuron-pretrain: train on 4 x trn1.32xlarge (aws us-east-1, on-demand). Written by chipwise from the plan.
 # Machines end themselves when the program ends.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 """Starts the machines of the plan on EC2, and ends them again.
 
     python launch.py             checks permissions and images by a dry run; starts nothing

@@ -1,7 +1,7 @@
 #!/bin/bash
 # neuron-pretrain: train on 4 x trn1.32xlarge (aws us-east-1, on-demand). Written by chipwise from the plan.
 # Runs on each machine when it starts.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 # Settings of this plan; what follows them is the same for every plan.
 # shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=job

@@ -1,7 +1,7 @@
 #!/bin/bash
 # llama-8b-legal: train on 2 x p5.48xlarge (aws eu-north-1, spot). Written by chipwise from the plan.
 # Machines end themselves when the program ends.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 # What launch.py does, with the AWS CLI. What the plan says is in launch-settings.sh beside this file.
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # archive-summaries: batch on 4 x g2-standard-48 (gcp us-central1, spot). Written by chipwise from the plan.
-# Expected: 9.0 days (7.0 days to 12.0 days), $3,120.00, 480.0 kg CO2e.
+# Expected: 9 d (7 d to 12 d), $3,120.00, 480.0 kg CO2e.
 """Logs a run to MLflow with what was predicted for it.
 
   python track.py                          run the planned command and measure it

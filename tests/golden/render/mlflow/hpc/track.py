@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # wing-cfd: hpc on 4 x hpc7a.96xlarge (aws us-east-2, on-demand). Written by chipwise from the plan.
-# Expected: 2.5 days (40.0 h to 3.8 days), $1,728.00, 95.0 kg CO2e.
+# Expected: 60 h (40 h to 3.75 d), $1,728.00, 95.0 kg CO2e.
 """Logs a run to MLflow with what was predicted for it.
 
   python track.py                          run the planned command and measure it

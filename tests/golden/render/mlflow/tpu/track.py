@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # tpu-pretrain: train on tpu-v6e-32 (gcp europe-west4, spot). Written by chipwise from the plan.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 """Logs a run to MLflow with what was predicted for it.
 
   python track.py                          run the planned command and measure it

@@ -1,7 +1,7 @@
 #!/bin/bash
 # llama-8b-legal: train on 2 x p5.48xlarge (aws eu-north-1, spot). Written by chipwise from the plan.
 # Run by root on each node as it joins.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # neuron-pretrain: train on 4 x trn1.32xlarge (aws us-east-1, on-demand). Written by chipwise from the plan.
 # The plan counts EC2's price; SageMaker asks more for the same machine.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 """Runs the job of the plan on SageMaker.
 
     python sagemaker_job.py --role ARN --bucket s3://bucket/prefix          shows the request; starts nothing

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # tag-api: serve on aws Lambda in eu-central-1. Written by chipwise from the plan.
-# Expected: paid for the seconds in which it works; the plan has reckoned no price for it.
+# Expected: paid for the seconds in which it works; the plan has no price for it.
 # The plan takes 1 x c7i.large (aws eu-central-1, on-demand) for $62.00 a month.
 """Runs the program of the workload for each object that arrives."""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # tag-api: serve on aws Lambda in eu-central-1. Written by chipwise from the plan.
-# Expected: paid for the seconds in which it works; the plan has reckoned no price for it.
+# Expected: paid for the seconds in which it works; the plan has no price for it.
 # The plan takes 1 x c7i.large (aws eu-central-1, on-demand) for $62.00 a month.
 """Puts the program of the plan into a Lambda function.
 
@@ -107,7 +107,7 @@ def notify(s3: Any, queue: str | None) -> None:
 def up(session: Any, options: argparse.Namespace) -> None:
     if not options.up:
         print(json.dumps(function(options), indent=2))
-        print(f"started by objects in s3://{BUCKET}/{PREFIX}" if BUCKET else "started by whoever may call it")
+        print(f"started by objects in s3://{BUCKET}/{PREFIX}" if BUCKET else "started by callers with permission")
         print("Nothing was created. Create it with --up.")
         return
     if not options.image or not options.role:

@@ -40,7 +40,7 @@ resource "azurerm_linux_virtual_machine_scale_set" "machines" {
   instances           = 2
   # New machines take the new model; replace the others one by one.
   upgrade_mode = "Manual"
-  # Machines with accelerators are dear: no more than asked for.
+  # Machines with accelerators are expensive: no more than asked for.
   overprovision                   = false
   admin_username                  = "chipwise"
   disable_password_authentication = true

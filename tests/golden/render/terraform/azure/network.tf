@@ -22,7 +22,7 @@ resource "azurerm_network_security_group" "machines" {
     }
   }
 
-  # Azure lets a whole network in unless told otherwise.
+  # Azure lets a whole network in by default.
   security_rule {
     name                       = "nobody-else"
     priority                   = 4000

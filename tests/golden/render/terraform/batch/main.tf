@@ -1,6 +1,6 @@
 # archive-summaries: batch on 4 x g2-standard-48 (gcp us-central1, spot). Written by chipwise from the plan.
 # Plain machines that run the container by themselves; the directory gke/ has the same as a node pool.
-# Expected: 9.0 days (7.0 days to 12.0 days), $3,120.00, 480.0 kg CO2e.
+# Expected: 9 d (7 d to 12 d), $3,120.00, 480.0 kg CO2e.
 
 locals {
   name = "archive-summaries"

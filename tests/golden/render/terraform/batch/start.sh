@@ -2,7 +2,7 @@
 # archive-summaries: batch on 4 x g2-standard-48 (gcp us-central1, spot). Written by chipwise from the plan.
 # Runs on each machine when it starts.
 # Terraform writes IMAGE and the other settings in capitals before this.
-# Expected: 9.0 days (7.0 days to 12.0 days), $3,120.00, 480.0 kg CO2e.
+# Expected: 9 d (7 d to 12 d), $3,120.00, 480.0 kg CO2e.
 # Settings of this plan; what follows them is the same for every plan.
 # shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=job

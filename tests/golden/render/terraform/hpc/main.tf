@@ -1,6 +1,6 @@
 # wing-cfd: hpc on 4 x hpc7a.96xlarge (aws us-east-2, on-demand). Written by chipwise from the plan.
 # Plain EC2 machines that run the container by themselves; the directory eks/ has the same as a node group.
-# Expected: 2.5 days (40.0 h to 3.8 days), $1,728.00, 95.0 kg CO2e.
+# Expected: 60 h (40 h to 3.75 d), $1,728.00, 95.0 kg CO2e.
 
 locals {
   name = "wing-cfd"
@@ -136,7 +136,7 @@ resource "aws_placement_group" "close" {
   strategy = "cluster"
 }
 
-# A machine ends itself when its work is done. The next `terraform apply` would then start it anew: `terraform destroy`
+# A machine ends itself when its work is done. The next `terraform apply` would then start it again: `terraform destroy`
 # when you have the results.
 resource "aws_instance" "machines" {
   # The work is split for this number.

@@ -2,7 +2,7 @@
 # wing-cfd: hpc on 4 x hpc7a.96xlarge (aws us-east-2, on-demand). Written by chipwise from the plan.
 # Runs on each machine when it starts.
 # Terraform writes IMAGE and the other settings in capitals before this.
-# Expected: 2.5 days (40.0 h to 3.8 days), $1,728.00, 95.0 kg CO2e.
+# Expected: 60 h (40 h to 3.75 d), $1,728.00, 95.0 kg CO2e.
 # Settings of this plan; what follows them is the same for every plan.
 # shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=job

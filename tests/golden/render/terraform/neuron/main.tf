@@ -1,6 +1,6 @@
 # neuron-pretrain: train on 4 x trn1.32xlarge (aws us-east-1, on-demand). Written by chipwise from the plan.
 # Plain EC2 machines that run the container by themselves; the directory eks/ has the same as a node group.
-# Expected: 40.0 h (35.0 h to 2.2 days), $2,481.50, 210.0 kg CO2e.
+# Expected: 40 h (35 h to 52 h), $2,481.50, 210.0 kg CO2e.
 
 locals {
   name = "neuron-pretrain"
@@ -140,7 +140,7 @@ resource "aws_placement_group" "close" {
   strategy = "cluster"
 }
 
-# A machine ends itself when its work is done. The next `terraform apply` would then start it anew: `terraform destroy`
+# A machine ends itself when its work is done. The next `terraform apply` would then start it again: `terraform destroy`
 # when you have the results.
 resource "aws_instance" "machines" {
   # The work is split for this number.

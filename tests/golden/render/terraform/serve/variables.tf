@@ -59,7 +59,7 @@ variable "session_manager" {
 }
 
 variable "budget_email" {
-  description = "Who is told when the budget is nearly spent. Empty: no budget is made."
+  description = "Who is notified when the budget is nearly spent. Empty: no budget is made."
   type        = string
   default     = ""
 }

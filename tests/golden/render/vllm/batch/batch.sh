@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # archive-summaries: batch on 4 x g2-standard-48 (gcp us-central1, spot). Written by chipwise from the plan.
 # Run it in vllm/vllm-openai:v0.32.0, once for each of 16 replicas; words after it go to vLLM and win.
-# Expected: 9.0 days (7.0 days to 12.0 days), $3,120.00, 480.0 kg CO2e.
+# Expected: 9 d (7 d to 12 d), $3,120.00, 480.0 kg CO2e.
 #
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-"""What the ec2 engine asks for: user data within its limit, money with a second belt, settings that cannot be."""
+"""What the ec2 engine asks for: user data within its limit, money with a second belt, settings that is not possible."""
 
 from __future__ import annotations
 

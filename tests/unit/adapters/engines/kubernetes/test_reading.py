@@ -283,7 +283,7 @@ PENDING = {
     "no volume": (
         "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found",
         None,
-        "its volume is not there: nobody provides the claim (kubectl get pvc, storageclass)",
+        "its volume does not exist: nothing provides the claim (kubectl get pvc, storageclass)",
     ),
     "a machine comes": ("none", ("Nominated", _COMING), f"a machine is coming: {_COMING}"),
 }

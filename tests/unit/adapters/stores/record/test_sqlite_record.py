@@ -157,7 +157,7 @@ def test_a_record_that_lost_its_own_numbers_is_told_as_damaged(tmp_path: Path, c
 
 def test_a_file_in_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("x")
-    with pytest.raises(BadInput, match="lies in something that is not a folder"):
+    with pytest.raises(BadInput, match="is inside something that is not a folder"):
         connect(str(tmp_path / "notes" / "jobs.db"))
 
 
@@ -239,7 +239,7 @@ def test_a_record_that_can_only_be_read_gets_one_sentence(tmp_path: Path) -> Non
     frozen = f'mount -o remount,ro "{tmp_path}/small"; '
     _, old, new = on_a_disk_of_its_own(tmp_path / "small", again + frozen + again + again.replace("$record", "$record.new"))
     assert old.startswith(f"NotAllowed The record {tmp_path}/small/jobs.db can")
-    assert new.startswith(f"NotAllowed The record {tmp_path}/small/jobs.db.new lies on a file system that can only be read.")
+    assert new.startswith(f"NotAllowed The record {tmp_path}/small/jobs.db.new is on a read-only file system.")
 
 
 MOUNTS = """\

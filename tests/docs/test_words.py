@@ -1,0 +1,83 @@
+"""Texts that people read use ordinary technical English: words that were replaced once do not come back.
+
+Read are string literals of the package (help of commands included; other docstrings, and programs that are written out, are
+not) and the pages of the documentation, except code and what commands print there.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "chipwise"
+PAGES = sorted([ROOT / "README.md", ROOT / "SCOPE.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
+BANNED = {  # a pattern, and what to write
+    r"mend(?:s|ed|ing)?": "fix",
+    r"reckon(?:s|ed|ing)?": "compute",
+    r"dear(?:er|est)?": "(more, most) expensive",
+    r"promise[sd]?": "commitment",
+    r"told|tells? (?:of|its)": "shown, reported, given",
+    r"want of": "lack of, out of",
+    r"making of (?:chips|hosts)": "embodied carbon",
+    r"takes? \$[\d{,.]+|would take \$": "costs $",
+    r"passed over": "skipped",
+    r"one's own": "your own",
+    r"stands? alone": "cannot be combined",
+    r"nobody (?:we read|states|knows|says|sells|counted|measured|ever)": "not published, not known",
+    r"held against": "compared with, ignored",
+    r"says? nothing to": "does not apply to",
+    r"anew": "again",
+    r"whoever": "who, everyone who",
+    r"somebody": "a person, another program",
+    r"handed on": "passed on, moved",
+    r"cannot be\.": "is not possible.",
+    r"lies (?:in|on|where|at|there)": "is in, is on",
+}
+PATTERN = re.compile(rf"\b(?:{'|'.join(BANNED)})(?!\w)", re.IGNORECASE)
+PROGRAM_LINES = 4  # a literal of more lines is a program or a file for another tool
+NAMES = frozenset({"SOMEBODY"})  # placeholders that a reader replaces
+
+
+def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Literals that people read, with their lines."""
+    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any("click" in ast.unparse(one) for one in node.decorator_list):
+            yield node.lineno, ast.get_docstring(node) or ""
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in skipped:
+            continue
+        if node.value.count("\n") < PROGRAM_LINES and not node.value.isidentifier():
+            yield node.lineno, node.value
+
+
+def complaints(text: str) -> list[str]:
+    return [match[0] for match in PATTERN.finditer(text) if match[0] not in NAMES]
+
+
+@pytest.mark.parametrize("part", sorted({path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")}))
+def test_messages_and_help_are_in_plain_words(part: str) -> None:
+    where = PACKAGE / part
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {words}"
+        for path in (sorted(where.rglob("*.py")) if where.is_dir() else [where])
+        for line, text in texts(ast.parse(path.read_text(encoding="utf-8")))
+        if (words := complaints(text))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_pages_are_in_plain_words(page: Path) -> None:
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert not [f"{words}: {line[:100]}" for line in text.splitlines() if (words := complaints(line))]
+
+
+def test_a_banned_word_is_found() -> None:
+    tree = ast.parse('"""Told."""\nraise ValueError("Mend it, " + f"which takes ${cost} and is dearer.")')
+    assert [words for _, text in texts(tree) for words in complaints(text)] == ["Mend", "dearer"]
+    assert complaints("it takes $28,374") == ["takes $28,374"]
