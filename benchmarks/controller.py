@@ -14,12 +14,12 @@ from chipwise.adapters.engines.simulated.engine import Simulated
 from chipwise.adapters.engines.simulated.world import Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.api.running.simulate import simulate
-from chipwise.run.engine import Room, Seen, Sight, State
-from chipwise.run.events import Begun, Placed, Submitted, after, first
-from chipwise.run.job import Job, Needs, Spec, Where
-from chipwise.run.loop import Controller
-from chipwise.run.queue import Rules, Share, why_waiting
-from chipwise.run.step import step
+from chipwise.runner.engine import Room, Seen, Sight, State
+from chipwise.runner.events import Begun, Placed, Submitted, after, first
+from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.loop import Controller
+from chipwise.runner.queue import Rules, Share, why_waiting
+from chipwise.runner.step import step
 from figure import Figure, cpu_here
 
 QUEUED = 10_000

@@ -20,9 +20,9 @@ import psutil
 
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.adapters.stores.record import connect as open_record
-from chipwise.run.job import Phase, Spec
-from chipwise.run.loop import Controller
-from chipwise.run.record import Wanted
+from chipwise.runner.job import Phase, Spec
+from chipwise.runner.loop import Controller
+from chipwise.runner.record import Wanted
 from figure import ROOT, Figure
 
 if TYPE_CHECKING:

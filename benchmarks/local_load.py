@@ -19,9 +19,9 @@ import psutil
 from chipwise.api.running import asking, place, submitting
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.run.job import PLACED, Needs, Spec
-from chipwise.run.loop import Controller
-from chipwise.run.record import Wanted
+from chipwise.runner.job import PLACED, Needs, Spec
+from chipwise.runner.loop import Controller
+from chipwise.runner.record import Wanted
 from figure import CHIPWISE, Figure
 
 JOBS = 10_000

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from chipwise.adapters.stores.record import connect
-from chipwise.run.events import Begun, Placed
-from chipwise.run.job import Needs, Phase, Spec, Where
-from chipwise.run.record import Change, Record, Wanted
+from chipwise.runner.events import Begun, Placed
+from chipwise.runner.job import Needs, Phase, Spec, Where
+from chipwise.runner.record import Change, Record, Wanted
 from figure import Figure
 
 JOBS = 10_000

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from chipwise.api.session.wiring import open_session
-from chipwise.calibrate.measurements import DATA, read
-from chipwise.calibrate.score import figures as score
-from chipwise.calibrate.score import predict
+from chipwise.calibration.measurements import DATA, read
+from chipwise.calibration.score import figures as score
+from chipwise.calibration.score import predict
 from chipwise.perf.model import packaged
 from chipwise.perf.rows import Row
 from figure import Figure

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accuracy_picture import draw
-from chipwise.calibrate.crossvalidate import Sample, configuration_key, folds, group_key, left_out, samples
-from chipwise.calibrate.fingerprint import fingerprint
-from chipwise.calibrate.measurements import packaged
-from chipwise.calibrate.own import columns_of
-from chipwise.calibrate.score import Figures, Scored, figures, order_kept
-from chipwise.calibrate.score import predict as predict_packaged
+from chipwise.calibration.crossvalidate import Sample, configuration_key, folds, group_key, left_out, samples
+from chipwise.calibration.fingerprint import fingerprint
+from chipwise.calibration.measurements import packaged
+from chipwise.calibration.own import columns_of
+from chipwise.calibration.score import Figures, Scored, figures, order_kept
+from chipwise.calibration.score import predict as predict_packaged
 from chipwise.catalog.load import load
 from chipwise.perf import bands
 from chipwise.perf.arrays import Array, Coded

@@ -188,12 +188,12 @@ def _fits(asked: Asked, words: Sequence[str]) -> bool:
         length = getattr(work, "context", None) or getattr(getattr(work, "input_tokens", None), "max", None)
         settings |= {"context": length} if length else {}
     try:
-        view = fits_verb(
+        found = fits_verb(
             asked.session.known, str(getattr(work, "model", "")), chip, {k: v for k, v in settings.items() if v is not None}
         )
     except ChipwiseError:
         return False
-    return bool(view["fit"]["fits"])
+    return found.fit.fits
 
 
 def _matches(session: Session, winner: Mapping[str, Any], name: str, sign: str, values: Sequence[str]) -> bool:

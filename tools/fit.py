@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.calibrate import priors
-from chipwise.calibrate.crossvalidate import NOISE, Sample, configuration_key, folds, group_key, key_of, left_out, samples
-from chipwise.calibrate.measurements import packaged
-from chipwise.calibrate.own import columns_of
+from chipwise.calibration import priors
+from chipwise.calibration.crossvalidate import NOISE, Sample, configuration_key, folds, group_key, key_of, left_out, samples
+from chipwise.calibration.measurements import packaged
+from chipwise.calibration.own import columns_of
 from chipwise.catalog.load import load
 from chipwise.perf import bands
 from chipwise.perf.blocks import blocks

@@ -1,7 +1,7 @@
 """Runs the unit tests that what was changed since the last commit can reach; `make quick`.
 
 A test reaches what it imports, and what that imports, over the tests' own support and the package. Modules that are loaded by
-name are found by the texts that name them ("chipwise.render.targets."). Pages are reached by tests that speak of pages. What
+name are found by the texts that name them ("chipwise.renderer.targets."). Pages are reached by tests that speak of pages. What
 else a test reads cannot be seen, so a change of data, settings or a conftest runs everything.
 """
 

@@ -36,7 +36,7 @@ from chipwise.adapters.engines.local import folder, processes
 from chipwise.api.running import asking, controlling, submitting
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.run.job import Job, Needs, Phase, Retry, Spec
+from chipwise.runner.job import Job, Needs, Phase, Retry, Spec
 
 if TYPE_CHECKING:
     from figure import Figure

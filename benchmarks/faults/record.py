@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters.stores.record import connect
-from chipwise.run.events import Submitted, after, first
-from chipwise.run.job import Job
-from chipwise.run.record import Happened, Record, Wanted
+from chipwise.runner.events import Submitted, after, first
+from chipwise.runner.job import Job
+from chipwise.runner.record import Happened, Record, Wanted
 
 if TYPE_CHECKING:
     from figure import Figure

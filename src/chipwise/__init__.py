@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chipwise.audit.finding import Finding
+    from chipwise.auditor.finding import Finding
     from chipwise.catalog.catalog import Catalog
     from chipwise.catalog.chip import Chip, ChipKind, Precision
     from chipwise.catalog.machine import Machine
@@ -165,7 +165,7 @@ _VERBS = (
 )
 _HOMES = {
     "chipwise.workload.kinds": ("Workload",),
-    "chipwise.audit.finding": ("Finding",),
+    "chipwise.auditor.finding": ("Finding",),
     "chipwise.catalog.catalog": ("Catalog",),
     "chipwise.catalog.chip": ("Chip", "ChipKind", "Precision"),
     "chipwise.catalog.machine": ("Machine",),

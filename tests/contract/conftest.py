@@ -10,7 +10,7 @@ import pytest
 
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.adapters.stores.record import connect
-from chipwise.run.record import Record
+from chipwise.runner.record import Record
 from postgres_server import MISSING, Server, programs, running
 
 _names = itertools.count()

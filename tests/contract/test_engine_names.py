@@ -17,7 +17,7 @@ from chipwise.api.running import installed
 SOURCE = Path(__file__).parents[2] / "src" / "chipwise"
 # Words that are no engine there, by file.
 OTHER_MEANINGS = {
-    "render/targets/eksctl.py": ('"kubernetes" in eks',),  # a field of a release
+    "renderer/targets/eksctl.py": ('"kubernetes" in eks',),  # a field of a release
     "adapters/hand_offs.py": ('parts.scheme in ("file", "local")',),  # of a URL
     "adapters/notices/here.py": ("name not in CLOUDS",),  # clouds that tell their machines when these go
 }
@@ -101,8 +101,8 @@ def test_no_engine_is_told_by_its_name_outside_its_own_folder(source: dict[Path,
         ("api/running/held.py", 'job.spec.engine in ("ec2", "kubernetes")'),
         ("api/running/held.py", "job.spec.engine == DEFAULT"),
         ("cli/top.py", 'one.engine not in {"simulated"}'),
-        ("run/step.py", '{"ec2": 5.0, "kubernetes": 0.5}.get(engine.name, 0.2)'),
-        ("run/step.py", "match name:\n    case 'local': pass"),
+        ("runner/step.py", '{"ec2": 5.0, "kubernetes": 0.5}.get(engine.name, 0.2)'),
+        ("runner/step.py", "match name:\n    case 'local': pass"),
         ("adapters/engines/ec2/engine.py", 'job.spec.engine == "kubernetes"'),
         ("api/running/controlling.py", 'TURN_S = {"ec2": 5.0}\nTURN_S[engine.name]'),
     ],

@@ -15,11 +15,11 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from chipwise.adapters import engines
-from chipwise.run.abilities import Named, RunsHere
-from chipwise.run.engine import Clear, End, Leave, Sight, Start, State
-from chipwise.run.events import Ended, Placed, Submitted, after, first
-from chipwise.run.job import Attempt, Job, Outcome, Phase, Spec, Where
-from chipwise.run.recovery import LEFT
+from chipwise.runner.abilities import Named, RunsHere
+from chipwise.runner.engine import Clear, End, Leave, Sight, Start, State
+from chipwise.runner.events import Ended, Placed, Submitted, after, first
+from chipwise.runner.job import Attempt, Job, Outcome, Phase, Spec, Where
+from chipwise.runner.recovery import LEFT
 from engine_harness import Harness, folder_of
 
 NAMES = [module.name for module in pkgutil.iter_modules(engines.__path__)]

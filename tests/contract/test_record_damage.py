@@ -12,11 +12,11 @@ import pytest
 from chipwise.adapters.engines.simulated.engine import Simulated
 from chipwise.adapters.engines.simulated.world import Program, World
 from chipwise.adapters.stores.record import connect
-from chipwise.run.events import Begun, Over, Placed, Told, Wished
-from chipwise.run.job import Job, Needs, Phase, Spec, Where, Wish
-from chipwise.run.loop import Controller
-from chipwise.run.record import Change, Damaged, Record, Stale, Unread, Wanted
-from chipwise.run.writing import job_text
+from chipwise.runner.events import Begun, Over, Placed, Told, Wished
+from chipwise.runner.job import Job, Needs, Phase, Spec, Where, Wish
+from chipwise.runner.loop import Controller
+from chipwise.runner.record import Change, Damaged, Record, Stale, Unread, Wanted
+from chipwise.runner.writing import job_text
 
 PLACE = "simulated"
 Harm = Callable[[str, str], None]

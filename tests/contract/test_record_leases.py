@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chipwise.errors import BadInput
-from chipwise.run.events import Told
-from chipwise.run.job import Job, Spec
-from chipwise.run.record import Change, Deposed, Lease, Record, Stale
+from chipwise.runner.events import Told
+from chipwise.runner.job import Job, Spec
+from chipwise.runner.record import Change, Deposed, Lease, Record, Stale
 from effort import cases
 
 _ids = itertools.count()

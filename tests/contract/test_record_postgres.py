@@ -19,9 +19,9 @@ from chipwise.adapters.stores.record.address import read_address
 from chipwise.adapters.stores.record.schema import for_postgres
 from chipwise.adapters.stores.record.store import Store
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
-from chipwise.run.events import Told
-from chipwise.run.job import Job, Spec
-from chipwise.run.record import Change, Wanted
+from chipwise.runner.events import Told
+from chipwise.runner.job import Job, Spec
+from chipwise.runner.record import Change, Wanted
 from cutting_proxy import cutting
 from postgres_server import Server
 

@@ -13,9 +13,9 @@ import pytest
 
 import record_writers
 from chipwise.adapters.stores.record import connect
-from chipwise.run.events import Submitted, Told, after, first
-from chipwise.run.job import Job, Spec
-from chipwise.run.record import Change, Record, Stale, Wanted
+from chipwise.runner.events import Submitted, Told, after, first
+from chipwise.runner.job import Job, Spec
+from chipwise.runner.record import Change, Record, Stale, Wanted
 
 pytestmark = pytest.mark.e2e  # dozens of real processes, most of them killed
 WRITERS = str(Path(record_writers.__file__))

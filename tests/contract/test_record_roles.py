@@ -11,9 +11,9 @@ import pytest
 from chipwise.adapters.stores.record import connect
 from chipwise.adapters.stores.record.members import Member, connect_members
 from chipwise.errors import BadInput, NotAllowed, UnknownName
-from chipwise.run.events import Again, Begun, Ended, Event, Over, Placed, Told, Waiting, Wished
-from chipwise.run.job import Job, Outcome, Phase, Spec, Where, Wish
-from chipwise.run.record import Change, Deposed, Record, Stale, Wanted
+from chipwise.runner.events import Again, Begun, Ended, Event, Over, Placed, Told, Waiting, Wished
+from chipwise.runner.job import Job, Outcome, Phase, Spec, Where, Wish
+from chipwise.runner.record import Change, Deposed, Record, Stale, Wanted
 from postgres_server import TRUSTED, Server
 
 psycopg = pytest.importorskip("psycopg")

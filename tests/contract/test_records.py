@@ -12,10 +12,23 @@ from hypothesis import strategies as st
 import run_values
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
-from chipwise.run.events import Begun, Ended, Event, Impossible, Measured, Over, Placed, Submitted, Told, Waiting, Wished, after
-from chipwise.run.events import first as first_of
-from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
-from chipwise.run.record import Change, Happened, Record, Stale, Wanted
+from chipwise.runner.events import (
+    Begun,
+    Ended,
+    Event,
+    Impossible,
+    Measured,
+    Over,
+    Placed,
+    Submitted,
+    Told,
+    Waiting,
+    Wished,
+    after,
+)
+from chipwise.runner.events import first as first_of
+from chipwise.runner.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
+from chipwise.runner.record import Change, Happened, Record, Stale, Wanted
 from effort import cases
 
 SPEC = Spec(("python", "train.py"), "train", place="here", owner="alice", team="vision", project="p", needs=Needs(1, 4))

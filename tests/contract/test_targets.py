@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from chipwise.api.render import files, target, target_names
-from chipwise.audit.auditing import audit, kind_of
-from chipwise.render.deployment import Deployment, Volume
-from chipwise.render.file import CannotRender, File
+from chipwise.auditor.auditing import audit, kind_of
+from chipwise.renderer.deployment import Deployment, Volume
+from chipwise.renderer.file import CannotRender, File
 from deployments import NAMES, deployment
 from fixed_deployments import CASES
 from golden_files import cases_of, is_audited

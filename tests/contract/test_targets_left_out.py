@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from chipwise.api.render import files, target, target_names
-from chipwise.render.deployment import Deployment, Form, Layer, Stand
-from chipwise.render.file import CannotRender
-from chipwise.render.left_out import LAYERS, REGIONS, STREAMS, with_notes
+from chipwise.renderer.deployment import Deployment, Form, Layer, Stand
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.left_out import LAYERS, REGIONS, STREAMS, with_notes
 from fixed_deployments import CASES
 from golden_files import cases_of
 

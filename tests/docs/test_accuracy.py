@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chipwise.calibrate.fingerprint import fingerprint
+from chipwise.calibration.fingerprint import fingerprint
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
 

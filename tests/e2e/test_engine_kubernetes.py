@@ -15,9 +15,9 @@ import pytest
 
 from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.catalog.offer import Purchase
-from chipwise.render.cluster.work import work
-from chipwise.render.deployment import Deployment
-from chipwise.run.job import Needs, Outcome, Phase, Spec, Where
+from chipwise.renderer.cluster.work import work
+from chipwise.renderer.deployment import Deployment
+from chipwise.runner.job import Needs, Outcome, Phase, Spec, Where
 from deployments import deployment
 from engines.kubernetes import job_object
 from kube import kubelet

@@ -10,7 +10,7 @@ import pytest
 
 from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.errors import BadInput
-from chipwise.run.job import Needs, Phase, Spec
+from chipwise.runner.job import Needs, Phase, Spec
 from kube import kubelet
 from kube.control_plane import Cluster
 from kube.kueue import VERSION

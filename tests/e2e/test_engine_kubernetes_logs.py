@@ -12,7 +12,7 @@ import pytest
 
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.errors import NotFound
-from chipwise.run.engine import Clear, Leave, Start, State
+from chipwise.runner.engine import Clear, Leave, Start, State
 from engines.kubernetes import job_object
 from kube import kubelet
 from kube.control_plane import Cluster

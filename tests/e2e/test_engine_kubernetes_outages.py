@@ -12,8 +12,8 @@ import pytest
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.adapters.engines.kubernetes.kinds import JOB, POD
 from chipwise.errors import TryLater
-from chipwise.run.engine import Start, State
-from chipwise.run.job import Job, Phase
+from chipwise.runner.engine import Start, State
+from chipwise.runner.job import Job, Phase
 from cutting_proxy import Proxy, cutting
 from engines.kubernetes import job_object
 from kube import control_plane, kubelet

@@ -14,8 +14,8 @@ from chipwise.adapters.engines.kubernetes import rights
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.adapters.engines.kubernetes.kinds import CLUSTER_QUEUE, JOB, NODE
 from chipwise.errors import BadInput, NotAllowed, NotFound
-from chipwise.run.engine import Clear, End, Leave, Start, State
-from chipwise.run.job import Job, Phase
+from chipwise.runner.engine import Clear, End, Leave, Start, State
+from chipwise.runner.job import Job, Phase
 from engines.kubernetes import job_object
 from kube import kubelet
 from kube.control_plane import Cluster

@@ -14,7 +14,7 @@ from chipwise.adapters.engines.kubernetes import gate
 from chipwise.adapters.engines.kubernetes.connection import Connection
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.errors import TryLater
-from chipwise.run.engine import Clear, Leave, Start, State
+from chipwise.runner.engine import Clear, Leave, Start, State
 from engines.kubernetes import job_object
 from kube import kubelet
 from kube.control_plane import Cluster

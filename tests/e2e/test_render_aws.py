@@ -18,8 +18,8 @@ import pytest
 
 from aws_stand_in import AMI, Aws, started
 from chipwise.api.render import target
-from chipwise.render.aws.endpoint import endpoint
-from chipwise.render.deployment import Deployment
+from chipwise.renderer.aws.endpoint import endpoint
+from chipwise.renderer.deployment import Deployment
 from deployments import deployment
 from render_checks import program
 from small_runs import small

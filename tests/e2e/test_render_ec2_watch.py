@@ -22,7 +22,7 @@ import pytest
 
 from aws_stand_in import Aws, started
 from chipwise.api.render import target
-from chipwise.render.deployment import Deployment
+from chipwise.renderer.deployment import Deployment
 from deployments import deployment
 
 pytest.importorskip("moto")

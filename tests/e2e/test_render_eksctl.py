@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from chipwise.render.targets import eksctl
+from chipwise.renderer.targets import eksctl
 from deployments import deployment
 
 pytestmark = pytest.mark.e2e

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chipwise.render.deployment import Deployment, Node
-from chipwise.render.layout import pods
+from chipwise.renderer.deployment import Deployment, Node
+from chipwise.renderer.layout import pods
 from deployments import deployment
 from kube.control_plane import Cluster
 from kube.karpenter import GONE_SECONDS, VERSION, MachineType, Offering, on_played_machines

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from chipwise.render.deployment import Deployment, Node
-from chipwise.render.file import CannotRender
-from chipwise.render.joining import joining
-from chipwise.render.launch.streams import each, groups
-from chipwise.render.layout import pods
+from chipwise.renderer.deployment import Deployment, Node
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.joining import joining
+from chipwise.renderer.launch.streams import each, groups
+from chipwise.renderer.layout import pods
 from deployments import NAMES, deployment, session
 from kube.control_plane import Cluster
 from kube.process import wait_for

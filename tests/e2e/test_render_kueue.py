@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chipwise.render.deployment import Deployment
+from chipwise.renderer.deployment import Deployment
 from deployments import deployment
 from kube import kubelet
 from kube.control_plane import Cluster

@@ -13,9 +13,9 @@ import pytest
 import aws_stand_in
 import terraform_tool
 from aws_stand_in import Aws
-from chipwise.render.cluster.accelerators import chip_taint
-from chipwise.render.deployment import Deployment
-from chipwise.render.targets.terraform import render
+from chipwise.renderer.cluster.accelerators import chip_taint
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.targets.terraform import render
 from kube.control_plane import Cluster
 from kube.karpenter import VERSION as KARPENTER
 from kube.karpenter import MachineType, Offering, on_played_machines

@@ -18,8 +18,8 @@ from playwright.sync_api import Page, sync_playwright
 
 from checks_here import definitions, place, triton_messages
 from chipwise.api.render import files, target
-from chipwise.render.deployment import Deployment, HandOff, Stand
-from chipwise.render.file import CannotRender
+from chipwise.renderer.deployment import Deployment, HandOff, Stand
+from chipwise.renderer.file import CannotRender
 from deployments import NAMES, deployment
 from fixed_deployments import CASES, PIPELINE, SERVE
 from kube.control_plane import Cluster

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.render.deployment import Deployment
-from chipwise.render.file import CannotRender
-from chipwise.render.targets.slurm import render
+from chipwise.planner.values.split import Runs
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.targets.slurm import render
 from deployments import NAMES, deployment
 from fixed_deployments import BATCH, CASES, HPC, TRAIN
 from slurm_cluster import Cluster, Missing, started
@@ -130,7 +131,7 @@ def test_shards_of_a_batch_are_each_answered_once_by_one_chip(slurm: Cluster, tm
 
 
 def test_mpi_ranks_are_started_by_srun(slurm: Cluster, tmp_path: Path) -> None:
-    small = replace(HPC, machines=2, split={"runs at once": 1, "chips a run": 2}, node=replace(HPC.node, vcpus=4), runs=3)
+    small = replace(HPC, machines=2, split=Runs(at_once=1, chips_each=2), node=replace(HPC.node, vcpus=4), runs=3)
     solver = replace(small, software=replace(HPC.software, command=("solver", "--case", "wing")))
     said = _run(slurm, tmp_path, solver, "solver", IMAGE="", MPI="none").splitlines()
     told = [line for line in said if line.startswith("solver")]

@@ -24,8 +24,8 @@ import aws_stand_in
 import provider_schema
 import terraform_tool
 from aws_stand_in import Aws
-from chipwise.render.targets.terraform import render
-from chipwise.render.terraform.hcl import Block, document, output
+from chipwise.renderer.targets.terraform import render
+from chipwise.renderer.terraform.hcl import Block, document, output
 from deployments import deployment
 from fixed_deployments import CASES
 from hcl_reading import dangling, modules

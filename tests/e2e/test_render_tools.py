@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.api.render import files, target
-from chipwise.render.file import CannotRender, File
+from chipwise.renderer.file import CannotRender, File
 from deployments import NAMES, deployment
 from fixed_deployments import CASES
 from render_checks import program, python_of, said

@@ -19,10 +19,10 @@ import pytest
 from chipwise.adapters.engines.local import folder, processes
 from chipwise.api.running import place, submitting
 from chipwise.api.session import wiring
-from chipwise.run.events import Placed
-from chipwise.run.job import Job, Needs, Outcome, Phase, Retry, Spec
-from chipwise.run.record import Record
-from chipwise.run.story import told
+from chipwise.runner.events import Placed
+from chipwise.runner.job import Job, Needs, Outcome, Phase, Retry, Spec
+from chipwise.runner.record import Record
+from chipwise.runner.story import told
 
 pytestmark = pytest.mark.e2e
 PROGRAM = Path(__file__).parents[1] / "support" / "elastic_training.py"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.calibrate.crossvalidate import group_key
-from chipwise.calibrate.measurements import packaged
-from chipwise.calibrate.score import predict
+from chipwise.calibration.crossvalidate import group_key
+from chipwise.calibration.measurements import packaged
+from chipwise.calibration.score import predict
 from chipwise.catalog.load import load
 from chipwise.perf.model import packaged as packaged_model
 from chipwise.perf.part import Parts

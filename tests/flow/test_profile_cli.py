@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from chipwise.calibrate.measurements import DATA
+from chipwise.calibration.measurements import DATA
 from command import Chipwise
 
 PACKAGED = DATA.parent / "profiles" / "h200.json"

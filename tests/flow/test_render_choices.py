@@ -13,6 +13,7 @@ from chipwise.api.catalog.check import check
 from chipwise.cli.main import main
 from chipwise.planner.values.mix import Member, Mix
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import GenerationSplit
 from deployments import EXAMPLES, session
 
 pytestmark = pytest.mark.usefixtures("small_catalog")
@@ -131,7 +132,21 @@ def test_a_mix_of_machine_types_is_told() -> None:
     plan = verbs.plan_any_checked(session(), path, checked, None, 5)
     assert isinstance(plan, Plan)
     two = tuple(
-        Member("aws", machine, "eu-south-2", chip, 1, "on-demand", "fp8", {"tp": 1}, many, 500.0, 0.7, (), "interpolated")
+        Member(
+            "aws",
+            machine,
+            "eu-south-2",
+            chip,
+            1,
+            "on-demand",
+            "fp8",
+            GenerationSplit(1, 1, 1),
+            many,
+            500.0,
+            0.7,
+            (),
+            "interpolated",
+        )
         for machine, chip, many in (("g6e.xlarge", "L40S", 1), ("g6.xlarge", "L4", 3))
     )
     mixed = Mix(two, 1000.0, None, (), True, 2, 1)

@@ -23,11 +23,11 @@ from chipwise.api import render as rendering
 from chipwise.api.quick import flat, with_limits
 from chipwise.api.session import wiring
 from chipwise.api.session.config import read_config
-from chipwise.audit.auditing import audit
+from chipwise.auditor.auditing import audit
 from chipwise.cli.main import main
-from chipwise.render.deployment import Deployment
-from chipwise.render.file import CannotRender
-from chipwise.render.quoting import kubernetes, shell
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.quoting import kubernetes, shell
 
 pytestmark = pytest.mark.usefixtures("small_catalog")
 

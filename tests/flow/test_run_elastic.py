@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from chipwise.adapters.engines.simulated.world import Loss, Pool, Program, World
 from chipwise.api.running.simulate import Play, Played, played, simulate
 from chipwise.catalog.offer import Purchase
-from chipwise.run.events import Leaving, Placed
-from chipwise.run.job import Job, Move, Needs, Outcome, Phase, Retry, Spec, Where, Why
-from chipwise.run.loop import Controller
-from chipwise.run.story import told
+from chipwise.runner.events import Leaving, Placed
+from chipwise.runner.job import Job, Move, Needs, Outcome, Phase, Retry, Spec, Where, Why
+from chipwise.runner.loop import Controller
+from chipwise.runner.story import told
 from effort import cases
 from run_jobs import SPOT_A, SPOT_B, STAYS, Died, Fuse, MortalEngine, MortalRecord, shared_devices, spec, twice_at_once
 

@@ -15,8 +15,8 @@ from chipwise.api.running.submitting import secrets_of
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, NotFound
-from chipwise.run.job import Spec
-from chipwise.run.queue import Rules, Share
+from chipwise.runner.job import Spec
+from chipwise.runner.queue import Rules, Share
 from command import Chipwise
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.stores.record import connect
-from chipwise.run.engine import Leave, Seen, Sight, State
-from chipwise.run.events import Begun, Ended, Over, Placed
-from chipwise.run.job import Job, Outcome, Phase, Spec, Where
-from chipwise.run.record import Change
-from chipwise.run.step import step
+from chipwise.runner.engine import Leave, Seen, Sight, State
+from chipwise.runner.events import Begun, Ended, Over, Placed
+from chipwise.runner.job import Job, Outcome, Phase, Spec, Where
+from chipwise.runner.record import Change
+from chipwise.runner.step import step
 from command import Chipwise
 from run_jobs import queued, running, spec
 

@@ -15,9 +15,9 @@ from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage,
 from chipwise.api.running.simulate import Play, Played, Wishes, played, simulate, world_of
 from chipwise.api.running.simulated_view import lines, view
 from chipwise.catalog.offer import Purchase
-from chipwise.run.events import Placed
-from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
-from chipwise.run.queue import Rules, Share
+from chipwise.runner.events import Placed
+from chipwise.runner.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
+from chipwise.runner.queue import Rules, Share
 from command import Chipwise
 from effort import cases
 from played_pipeline import PIPELINE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.calibrate.measurements import DATA
+from chipwise.calibration.measurements import DATA
 from command import Chipwise
 
 ADDED = ["predicted", "low", "high", "predicted_peak_gb", "provenance", "reason"]

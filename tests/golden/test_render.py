@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from chipwise.api.render import files, target, target_names
-from chipwise.render.file import CannotRender
+from chipwise.renderer.file import CannotRender
 from fixed_deployments import CASES
 from golden_files import FOLDER, REFUSED, refused, written
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from chipwise.api.quick import read, with_limits
 from chipwise.api.render import Asked, deployment_of
 from chipwise.api.session.wiring import Session
-from chipwise.render.deployment import Deployment
+from chipwise.renderer.deployment import Deployment
 from small_catalog import real_session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -8,9 +8,9 @@ from typing import Any
 from aws_stand_in import AMI, Aws
 from chipwise.adapters.engines.ec2.engine import Config, Ec2
 from chipwise.catalog.offer import Purchase
-from chipwise.run.engine import Sight
-from chipwise.run.events import Placed, Submitted, after, first
-from chipwise.run.job import Job, Needs, Spec, Where
+from chipwise.runner.engine import Sight
+from chipwise.runner.events import Placed, Submitted, after, first
+from chipwise.runner.job import Job, Needs, Spec, Where
 from engines.ec2 import REGION
 from faulty_aws import Fault, Faulty, no_machines
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from chipwise.run.engine import Engine
-from chipwise.run.job import Job, Spec, Where
+from chipwise.runner.engine import Engine
+from chipwise.runner.job import Job, Spec, Where
 
 
 class Harness(Protocol):

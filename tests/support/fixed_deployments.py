@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.catalog.load import load
-from chipwise.render.boot_images import boot_images
-from chipwise.render.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Software, Volume
-from chipwise.render.joining import joining
-from chipwise.render.platforms import platforms
-from chipwise.render.software import images_for
+from chipwise.planner.values.split import DevicesPerPlace, GenerationSplit, Runs, Seats, TrainingSplit
+from chipwise.renderer.boot_images import boot_images
+from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Software, Volume
+from chipwise.renderer.joining import joining
+from chipwise.renderer.platforms import platforms
+from chipwise.renderer.software import images_for
 from chipwise.units import GB, GIB, HOUR
 
 _LABELS = {"owner": "mara.lindqvist", "team": "language", "project": "legal-assistant", "cost_center": "4711"}
@@ -87,7 +88,7 @@ TRAIN = Deployment(
     description="Llama 3.1 8B continued on 20 billion tokens",
     chips_each=8,
     model=_MODEL,
-    split={"tp": 1, "pp": 1, "cp": 1, "ep": 1, "dp": 16, "shard": 3, "recompute": 1, "micro_batch": 2},
+    split=TrainingSplit(tp=1, pp=1, cp=1, ep=1, dp=16, shard=3, recompute=1, micro_batch=2),
     volumes=(
         Volume("data", "/data", 80 * GB, True, "s3://legal-text/tokens/", "the data set, as the plan keeps it: object-store"),
         Volume("models", "/models", 35 * GB, True, None, "weights are fetched once, not at every start"),
@@ -153,7 +154,7 @@ SERVE = Deployment(
         {"ttft p95": 0.5, "tpot p95": 0.035, "latency p99": 8.9},
     ),
     labels={"owner": "priya.raman", "team": "assistants", "project": "shop-chat"},
-    split={"tp": 1, "pp": 1, "replicas": 2},
+    split=GenerationSplit(tp=1, pp=1, replicas=2),
     chips_each=1,
     model=replace(_MODEL, precision="fp8", weight_bytes=8e9, generates=True),
     volumes=(Volume("models", "/models", 18 * GB, True, None, "weights are fetched once, not at every start"),),
@@ -270,7 +271,7 @@ BATCH = Deployment(
     ),
     predicted=Predicted(9 * 24 * HOUR, 7 * 24 * HOUR, 12 * 24 * HOUR, 3120.0, "job", 14.4, 480.0, 2600.0),
     labels={"team": "search"},
-    split={"tp": 1, "pp": 1, "replicas": 16},
+    split=GenerationSplit(tp=1, pp=1, replicas=16),
     chips_each=1,
     model=Model("qwen2.5-7b", "Qwen/Qwen2.5-7B", "fp8", 32768, 7.6e9, True),
     volumes=(
@@ -315,7 +316,7 @@ HPC = Deployment(
     ),
     predicted=Predicted(60 * HOUR, 40 * HOUR, 90 * HOUR, 1728.0, "job", 28.8, 95.0, 2800.0),
     labels={"team": "aerodynamics"},
-    split={"runs at once": 1, "chips a run": 4},
+    split=Runs(at_once=1, chips_each=4),
     deadline_s=72 * HOUR,
     regions=("us-east-2",),
 )
@@ -357,7 +358,7 @@ NOTEBOOKS = Deployment(
     ),
     predicted=Predicted(240 * HOUR, 240 * HOUR, 240 * HOUR, 2100.0, "month", 8.75, 40.0, 3000.0),
     labels={"team": "research"},
-    split={"seats a chip": 2},
+    split=Seats(per_chip=2),
     chips_each=1,
     idle_s=2700.0,
     people=12,
@@ -389,7 +390,7 @@ DEVICE = Deployment(
     ),
     predicted=Predicted(730 * HOUR, 730 * HOUR, 730 * HOUR, 220.0, "month", 0.3, 12.0, 280.0, {"latency p99": 0.02}),
     labels={"team": "quality"},
-    split={"devices a place": 1},
+    split=DevicesPerPlace(devices=1),
     chips_each=1,
     regions=("on site",),
 )

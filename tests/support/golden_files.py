@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chipwise.audit.auditing import kind_of
+from chipwise.auditor.auditing import kind_of
 
 FOLDER = Path(__file__).parents[1] / "golden" / "render"
 REFUSED = "refused.txt"  # beside the cases of a target: what it refuses, and with which sentence

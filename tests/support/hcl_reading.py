@@ -9,7 +9,7 @@ from typing import Any
 
 import hcl2
 
-from chipwise.render.file import File
+from chipwise.renderer.file import File
 
 _ESCAPE = re.compile(r'\\(n|r|t|"|\\|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})|(\$\$\{)|(%%\{)')
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}

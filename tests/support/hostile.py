@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.render.deployment import Deployment
-from chipwise.render.quoting import dns_name
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.quoting import dns_name
 
 CANARY = "chipwise-escaped"  # a file that appears in the working directory where a text was run; nothing here does harm
 TEXTS = (

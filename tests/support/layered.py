@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from chipwise.render.deployment import Deployment, Layer
+from chipwise.renderer.deployment import Deployment, Layer
 from fixed_deployments import CASES
 
 RESERVED_SPOT = (Layer("reserved-3y", 3), Layer("spot", 8))

@@ -7,8 +7,11 @@ from typing import Any
 
 import plans
 from chipwise.money.cost import Cost, Line
-from chipwise.planner.pipeline.value import Alternative, Lack, Moved, PipelinePlan, Placed, Rival, Totals
-from chipwise.planner.values.plan import Choice, Missing
+from chipwise.planner.pipeline.value import Alternative, Excluded, Lack, Moved, PipelinePlan, Placed, Rival, Totals
+from chipwise.planner.reasons import HoldsTooLittle, MissesDeadline, OverQuota, StagesOverQuota, Unpredicted
+from chipwise.planner.remedies import Advice, Ease
+from chipwise.planner.values.plan import Choice, Missing, Obstacle
+from chipwise.units import GIB
 
 HOUR = plans.HOUR
 
@@ -17,7 +20,10 @@ def placed(
     name: str, kind: str, after: tuple[str, ...], choice: Choice, starts_h: float, ready_h: float, **more: Any
 ) -> Placed:
     other = replace(choice, machine="another")
-    rivals = (Rival(choice, 500.0, 20 * HOUR, 60.0, ""), Rival(other, 520.0, 30 * HOUR, 61.0, "misses the deadline of 1.0 d"))
+    rivals = (
+        Rival(choice, 500.0, 20 * HOUR, 60.0, None),
+        Rival(other, 520.0, 30 * HOUR, 61.0, MissesDeadline(30 * HOUR, 24 * HOUR)),
+    )
     made = Placed(name, kind, "job", after, choice, starts_h * HOUR, ready_h * HOUR, other, plans.plan(), rivals=rivals)
     return replace(made, **more)
 
@@ -65,11 +71,17 @@ def pipeline(**changes: Any) -> PipelinePlan:
     totals = Totals(once, Cost.of((Line("serve", 250.0),)), 12.2 * HOUR, 21.0, 0.0, ("serve",))
     where = tuple((one.name, one.choice.where) for one in stages)
     front = (
-        ("the answer", Alternative(totals, where, "")),
-        ("time", Alternative(replace(totals, once=Cost.of((Line("all", 900.0),)), seconds=3 * HOUR, kg_once=40.0), where, "")),
-        ("cost within a time", Alternative(replace(totals, once=Cost.of((Line("all", 300.0),)), seconds=6 * HOUR), where, "")),
+        ("the answer", Alternative(totals, where, None)),
+        (
+            "time",
+            Alternative(replace(totals, once=Cost.of((Line("all", 900.0),)), seconds=3 * HOUR, kg_once=40.0), where, None),
+        ),
+        (
+            "cost within a time",
+            Alternative(replace(totals, once=Cost.of((Line("all", 300.0),)), seconds=6 * HOUR), where, None),
+        ),
     )
-    other = Alternative(replace(totals, seconds=30 * HOUR), where, "misses the deadline of 1.0 d: 1.2 d")
+    other = Alternative(replace(totals, seconds=30 * HOUR), where, MissesDeadline(30 * HOUR, 24 * HOUR))
     made = PipelinePlan(
         "a pipeline",
         "cost",
@@ -82,7 +94,12 @@ def pipeline(**changes: Any) -> PipelinePlan:
         1234,
         ("A note.",),
         front=front,
-        refused=("train on 2 x p5: train and check can run at the same time, which needs 16 h100, your quota is 8",),
+        refused=(
+            Excluded(
+                "train on 2 x p5",
+                StagesOverQuota((("train", 8.0), ("check", 8.0)), OverQuota("h100", "chips", 16.0, 8.0, own=True)),
+            ),
+        ),
     )
     return replace(made, **changes)
 
@@ -96,8 +113,8 @@ def chain() -> PipelinePlan:
 
 def nothing() -> PipelinePlan:
     lacks = (
-        Lack("train", Missing("memory", "T4 has 15 GB of 24", "limits.chips: l4")),
-        Lack("", Missing("quota", "16 of 8", "8 more")),
+        Lack("train", Missing(Obstacle.MEMORY, HoldsTooLittle("T4", 15 * GIB, 24 * GIB), (Advice("limits.chips: l4"),))),
+        Lack("", Missing(Obstacle.QUOTA, OverQuota("h100", "chips", 16.0, 8.0, own=True), (Ease(),))),
     )
     return PipelinePlan("a pipeline", "cost", (), (), None, None, None, lacks, 12, ("A note.",))
 
@@ -106,11 +123,24 @@ def hostile() -> PipelinePlan:
     """Every text that comes from outside is an attack."""
     bad = plans.HOSTILE
     one = plans.hostile().choices[0]
-    rival = Rival(one, 5.0, HOUR, 1.0, bad)
+    rival = Rival(one, 5.0, HOUR, 1.0, Unpredicted(bad))
     first = replace(placed("a" + bad, bad, (), one, 0, 1), rivals=(rival,), assumed=(bad,))
     second = replace(placed("b" + bad, bad, ("a" + bad,), one, 1, 2), rivals=(rival,))
     move = Moved("a" + bad, "b" + bad, 1e9, "once", bad, 5.0, 10.0, bad, (bad,))
     totals = Totals(Cost.of((Line(bad, 5.0, bad),)), Cost.of(()), 2 * HOUR, 1.0, 0.0, (bad,))
-    other = Alternative(totals, ((bad, bad), (bad, bad)), bad)
+    other = Alternative(totals, ((bad, bad), (bad, bad)), Unpredicted(bad))
     front = (("the answer", other), (bad, replace(other, totals=replace(totals, seconds=3 * HOUR))))
-    return PipelinePlan(bad, bad, (first, second), (move,), totals, other, other, (), 1, (bad,), front=front, refused=(bad,))
+    return PipelinePlan(
+        bad,
+        bad,
+        (first, second),
+        (move,),
+        totals,
+        other,
+        other,
+        (),
+        1,
+        (bad,),
+        front=front,
+        refused=(Excluded(bad, Unpredicted(bad)),),
+    )

@@ -6,8 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from chipwise.money.cost import Cost, Line
+from chipwise.planner.assemble import beaten
 from chipwise.planner.limits import Refused
-from chipwise.planner.values.plan import Choice, Counts, Loss, Missing, Plan, Service, Turn
+from chipwise.planner.reasons import DoesNotRun, LacksMemory, MissesDeadline, NotOffered, Rule, RuleKind, Unpredicted
+from chipwise.planner.remedies import Ease
+from chipwise.planner.values.plan import Choice, Counts, Loss, Missing, Obstacle, Plan, Service, Turn
+from chipwise.planner.values.split import TrainingSplit
 
 HOUR = 3600.0
 HOSTILE = "<script>window.hurt=1</script><img src=x onerror=window.hurt=1>\"'&%{x}\u202e\x00</title></style>${1}"
@@ -26,7 +30,7 @@ def choice(**changes: Any) -> Choice:
         machines=1,
         purchase="spot",
         precision="bf16",
-        split={"tp": 1, "dp": 8},
+        split=TrainingSplit(tp=1, pp=1, cp=1, ep=1, dp=8, shard=0, recompute=0, micro_batch=1),
         seconds=10 * HOUR,
         low_s=8 * HOUR,
         high_s=13 * HOUR,
@@ -81,13 +85,13 @@ def plan(**changes: Any) -> Plan:
         choices=(winner, slow, other, bought, dear),
         front=(winner, other, bought),
         losses=(
-            Loss("NVIDIA Ampere", other, "50% dearer ($150 a job against $100)"),
-            Loss("AWS Trainium", dear, "4.0x as much"),
-            Loss("NVIDIA Turing", late, "misses the deadline of 5.0 d: 37.5 d"),
-            Loss("NVIDIA Pascal", None, "lacks 1.7 GB of memory a chip at best"),
-            Loss("NVIDIA Kepler", None, "no offer within the limits"),
+            Loss("NVIDIA Ampere", other, beaten(winner, other, "cost", "job")),
+            Loss("AWS Trainium", dear, beaten(winner, dear, "cost", "job")),
+            Loss("NVIDIA Turing", late, MissesDeadline(37.5 * 24 * HOUR, 5 * 24 * HOUR)),
+            Loss("NVIDIA Pascal", None, LacksMemory(1.7e9)),
+            Loss("NVIDIA Kepler", None, NotOffered()),
         ),
-        refused=(Refused("no speed known", 7396, "aws c6i.12xlarge in af-south-1, on-demand"),),
+        refused=(Refused(Rule(RuleKind.UNKNOWN_SPEED), 7396, "aws c6i.12xlarge in af-south-1, on-demand"),),
         missing=(),
         counts=Counts(1000, 900, 100),
         turns=(Turn("price", "A100-40 wins when it gets 33% cheaper"),),
@@ -100,7 +104,7 @@ def service(**changes: Any) -> Plan:
     """Per month, without intervals or memory; spot was refused."""
     first = choice(purchase="on-demand", rate=15.0, replicas=2, memory_share=None, low_s=1.0, high_s=1.0, checkpoint_s=0.0)
     second = replace(first, machine="a2-highgpu-1g", chip="A100-40", rate=22.0, cost=Cost.of((Line("compute", 200.0),)))
-    refused = (Refused("may be interrupted", 438, "aws dl2q.24xlarge in eu-central-1, spot"),)
+    refused = (Refused(Rule(RuleKind.INTERRUPTIBLE), 438, "aws dl2q.24xlarge in eu-central-1, spot"),)
     made = plan(kind="serve", per="month", choices=(first, second), front=(first, second), losses=(), refused=refused)
     return replace(made, **changes)
 
@@ -111,7 +115,7 @@ def per_use(**changes: Any) -> Service:
 
 
 def nothing(*missing: Missing) -> Plan:
-    found = missing or (Missing("deadline", "the fastest takes 6.0 d", "deadline 1.0 d later"),)
+    found = missing or (Missing(Obstacle.DEADLINE, MissesDeadline(144 * HOUR, 120 * HOUR), (Ease(),)),)
     return plan(choices=(), front=(), missing=found, turns=())
 
 
@@ -131,7 +135,6 @@ def hostile() -> Plan:
         provenance=bad,
         price_of=bad,
         storage=bad,
-        split={bad: 2},
         cost=Cost.of((Line(bad, 5.0, bad),)),
     )
     return Plan(
@@ -141,8 +144,8 @@ def hostile() -> Plan:
         per="job",
         choices=(one, replace(one, machines=2)),
         front=(one,),
-        losses=(Loss(bad, one, bad), Loss(bad + "2", None, bad)),
-        refused=(Refused(bad, 3, bad),),
+        losses=(Loss(bad, one, Unpredicted(bad), bad), Loss(bad + "2", None, Unpredicted(bad))),
+        refused=(Refused(Rule(RuleKind.REQUIRED, bad), 3, bad, DoesNotRun(bad)),),
         missing=(),
         counts=Counts(3, 2, 1),
         turns=(Turn(bad, bad),),

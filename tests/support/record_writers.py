@@ -15,9 +15,9 @@ import sys
 import time
 
 from chipwise.adapters.stores.record import connect
-from chipwise.run.events import Again, Begun, Ended, Event, Over, Placed, Told
-from chipwise.run.job import Job, Outcome, Phase, Spec, Where
-from chipwise.run.record import Change, Record, Stale
+from chipwise.runner.events import Again, Begun, Ended, Event, Over, Placed, Told
+from chipwise.runner.job import Job, Outcome, Phase, Spec, Where
+from chipwise.runner.record import Change, Record, Stale
 
 LIFE: tuple[tuple[Event, ...], ...] = (
     (Placed(1, Where(), cpus=(0,)),),

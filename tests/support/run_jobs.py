@@ -11,10 +11,10 @@ from chipwise.adapters.engines.simulated.engine import Simulated
 from chipwise.adapters.engines.simulated.stay import Stay
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
-from chipwise.run.engine import Order, Seen
-from chipwise.run.events import Begun, Event, Leaving, Placed, Submitted, after, first
-from chipwise.run.job import Job, Needs, Spec, Where, Why
-from chipwise.run.record import Change, Lease, Stale
+from chipwise.runner.engine import Order, Seen
+from chipwise.runner.events import Begun, Event, Leaving, Placed, Submitted, after, first
+from chipwise.runner.job import Job, Needs, Spec, Where, Why
+from chipwise.runner.record import Change, Lease, Stale
 
 SPOT_A = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.3)
 SPOT_B = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1b", "g6.xlarge", 0.4)

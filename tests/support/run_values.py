@@ -10,9 +10,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from chipwise.run import events as e
-from chipwise.run.events import Event
-from chipwise.run.job import Job, Phase, Spec
+from chipwise.runner import events as e
+from chipwise.runner.events import Event
+from chipwise.runner.job import Job, Phase, Spec
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=64)

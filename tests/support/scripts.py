@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from chipwise.render.deployment import Deployment
-from chipwise.render.file import File
-from chipwise.render.program_files import NOTES
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import File
+from chipwise.renderer.program_files import NOTES
 
 
 def constants(text: str) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.render.deployment import Deployment, Form, Node
-from chipwise.render.platforms import platforms
+from chipwise.planner.values.split import UNSPLIT
+from chipwise.renderer.deployment import Deployment, Form, Node
+from chipwise.renderer.platforms import platforms
 from chipwise.units import GIB
 from deployments import session
 
@@ -28,7 +29,7 @@ def small(planned: Deployment, trigger: str | None = None, provider: str = "aws"
         model=model,
         trigger=trigger,
         chips_each=node.chips,
-        split={},
+        split=UNSPLIT,
         volumes=(),
         software=replace(planned.software, image="team/program:1", command=("python", "label.py"), given=True, driver=""),
         predicted=replace(planned.predicted, seconds=seconds, low_s=seconds, high_s=seconds),

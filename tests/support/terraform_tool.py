@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipwise.render.file import File
+from chipwise.renderer.file import File
 from install_tools import folder as tools_folder
 
 PROVIDER = "registry.terraform.io/hashicorp/aws"

@@ -20,8 +20,9 @@ from chipwise.errors import ChipwiseError
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan, Rows
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor import transformer as estimating
-from chipwise.predictor.predict import predict
+from chipwise.predictor.samples import predict_samples
 from sayings.judging import Number
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,9 +121,9 @@ class Asked:
 def per_machine(choice: Choice) -> float:
     """Units a second that one machine takes when it is full."""
     each = (choice.rate or 0.0) / (choice.replicas or 1)
-    if "tp" not in choice.split:
+    if not isinstance(choice.split, GenerationSplit):
         return each * choice.chips
-    width = choice.split["tp"] * choice.split.get("pp", 1)
+    width = choice.split.tp * choice.split.pp
     return each / -(-width // choice.chips) if width > choice.chips else each * (choice.chips // width)
 
 
@@ -179,17 +180,17 @@ class Bench:
     def band(self, asked: Asked, choice: Choice) -> tuple[float, float]:
         """How much less and more a replica may answer than it is estimated to, as the serving model states it."""
         length, out = asked.lengths
-        if "tp" not in choice.split or not out:
+        if not isinstance(choice.split, GenerationSplit) or not out:
             settings = {"input_tokens": length} if length else {}
-            view = predict(self.session.known, asked.model, choice.chip, "serve", {**settings, "precision": choice.precision})
-            rate = view["samples_per_s"]
-            return rate["low"] / rate["value"], rate["high"] / rate["value"]
+            chosen = {**settings, "task": "serve", "precision": choice.precision}
+            rate = predict_samples(self.session.known, asked.model, choice.chip, chosen).samples_per_s
+            return rate.low / rate.value, rate.high / rate.value
         found = estimating.serve(
             self.session.known,
             asked.model,
             on=choice.chip.partition(" (")[0],
-            tp=float(choice.split["tp"]),
-            pp=float(choice.split.get("pp", 1)),
+            tp=float(choice.split.tp),
+            pp=float(choice.split.pp),
             input_len=length,
             output_len=out,
             precision_weights=choice.precision,

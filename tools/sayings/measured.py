@@ -10,8 +10,8 @@ from statistics import median
 
 import numpy as np
 
-from chipwise.calibrate.families import route
-from chipwise.calibrate.measurements import packaged
+from chipwise.calibration.families import route
+from chipwise.calibration.measurements import packaged
 from chipwise.perf.family_inference import arithmetic
 from chipwise.perf.family_training import ARITHMETIC
 from chipwise.perf.part import Part, Parts

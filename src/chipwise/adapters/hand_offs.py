@@ -15,9 +15,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from chipwise.errors import BadInput, TryLater
 from chipwise.job.remote import Remote
-from chipwise.run.engine import Seen, Sight, State
-from chipwise.run.hand_off import CODE, by_controller, told
-from chipwise.run.job import Job, Spec
+from chipwise.runner.engine import Seen, Sight, State
+from chipwise.runner.hand_off import CODE, by_controller, told
+from chipwise.runner.job import Job, Spec
 
 STORES = (  # that outlive a job and can be seen from several machines, as fsspec calls them
     "s3",

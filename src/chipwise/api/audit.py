@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TextIO
 
 from chipwise.adapters.stores.whole_set import PREFIX
-from chipwise.audit.auditing import Audit, kind_of
-from chipwise.audit.auditing import audit as _audit
-from chipwise.audit.source import Unreadable
+from chipwise.auditor.auditing import Audit, kind_of
+from chipwise.auditor.auditing import audit as _audit
+from chipwise.auditor.source import Unreadable
 from chipwise.errors import BadInput
 
 LARGEST = 5_000_000  # bytes of one file; more is no manifest

@@ -19,12 +19,12 @@ from chipwise.api.verbs import plan_any_checked
 from chipwise.errors import BadInput, NoResult, UnknownName
 from chipwise.planner.pipeline.value import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan, Service
-from chipwise.render import targets
-from chipwise.render.deployment import Deployment
-from chipwise.render.describing import describe, describe_pipeline
-from chipwise.render.file import CannotRender, File
-from chipwise.render.left_out import with_notes
-from chipwise.render.sold import WRITERS, writer
+from chipwise.renderer import targets
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.describing import describe, describe_pipeline
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.left_out import with_notes
+from chipwise.renderer.sold import WRITERS, writer
 from chipwise.spelling import nearest
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline
@@ -64,7 +64,7 @@ def target(name: str) -> ModuleType:
     if name not in target_names():
         raise UnknownName("target", name, nearest(name, target_names()), remedy="`chipwise render --list` shows all.")
     if name.replace("-", "_") in {module.name for module in pkgutil.iter_modules(targets.__path__)}:
-        return import_module(f"chipwise.render.targets.{name.replace('-', '_')}")
+        return import_module(f"chipwise.renderer.targets.{name.replace('-', '_')}")
     found = next(iter(entry_points(group=GROUP, name=name)))
     module = found.load()
     assert isinstance(module, ModuleType)

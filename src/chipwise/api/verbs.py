@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from chipwise.planner.values.plan import Plan
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
+    from chipwise.api.views.predict import View
     from chipwise.perf.setup import Values
     from chipwise.planner.explain.compare import Comparison
     from chipwise.planner.explain.rate import Rated
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from chipwise.planner.several.pack import Packed
     from chipwise.planner.values.mix import Mix
     from chipwise.predictor.transformer import Served, Trained
-    from chipwise.predictor.views import View
 
 
 def plan(
@@ -60,15 +61,25 @@ def plan_any_checked(
 
 def predict(session: Session, model: str, on: str, task: str | None, settings: Mapping[str, Any]) -> View:
     """Of a model with options, or of a workload file with options that win over it."""
+    from chipwise.api.views.predict import prediction_view
+
     if not model.endswith((".yaml", ".yml")):
         from chipwise.predictor.predict import predict as predict_named
 
-        return predict_named(session.known, model, on, task, dict(settings))
+        return prediction_view(predict_named(session.known, model, on, task, dict(settings)))
     from chipwise.predictor.workload import predict_workload
 
     checked = check(session, model)
-    view = predict_workload(session.known, model, checked.workload, on, settings, task)
-    return {**view, "notes": [*view["notes"], *checked.notes]}
+    predicted = predict_workload(session.known, model, checked.workload, on, settings, task)
+    return prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes)))
+
+
+def fits(session: Session, model: str, on: str, settings: Mapping[str, Any]) -> View:
+    """Whether a model has room on a chip, as a view."""
+    from chipwise.api.views.predict import fits_view
+    from chipwise.predictor.fits import fits as fits_named
+
+    return fits_view(fits_named(session.known, model, on, dict(settings)))
 
 
 def estimate(

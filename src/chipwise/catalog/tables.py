@@ -44,6 +44,7 @@ class Interruption(NamedTuple):
     unit: str
     period: str
     basis: str
+    evidence: str  # advisor: published bands; followed: real instances; probe: whether one could be had
     fact: Fact
 
 
@@ -71,6 +72,7 @@ class ServerlessPrice(NamedTuple):
     min_billing: str
     cold_start_s: str  # the platform's word, often a range
     scale_to_zero: str
+    regions: str  # that the price is of, joined by |; empty: not stated
     fact: Fact
 
 
@@ -85,6 +87,7 @@ class TokenPrice(NamedTuple):
     output_usd_per_mtok: float | None
     cached_input_usd_per_mtok: float | None
     context: float | None
+    regions: str  # that the price is of, joined by |; empty: not stated
     fact: Fact
 
 
@@ -100,6 +103,8 @@ class QuantumPrice(NamedTuple):
     usd_per_shot: float | None
     usd_per_minute: float | None
     usd_per_hour_reserved: float | None
+    technology: str  # of a QPU: trapped ion, ...; of a simulator what it computes: state vector, ...
+    programs: str  # gates or analogue
     fact: Fact
 
 
@@ -150,6 +155,8 @@ class Quota(NamedTuple):
     default: str
     adjustable: str
     families: str
+    counts: str  # vcpu or chip; empty: not machines
+    purchases: str  # on-demand, spot, reserved, joined by |
     fact: Fact
 
 

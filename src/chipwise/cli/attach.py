@@ -22,7 +22,7 @@ def attach(ctx: click.Context, job: str) -> None:
     from chipwise.api.running import asking, jobs, stages, waiting
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
-    from chipwise.run.job import Job
+    from chipwise.runner.job import Job
 
     with asking.opened(open_session()) as held:
         found = jobs.find(held.record, job)

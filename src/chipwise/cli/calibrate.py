@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from chipwise.api.measure.calibrate import Calibration
     from chipwise.api.session.calibration import Stored
-    from chipwise.calibrate.own import OwnFactors, Trial
+    from chipwise.calibration.own import OwnFactors, Trial
 
 _SHOWN = 12
 
@@ -34,9 +34,9 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
       chipwise calibrate --forget
     """
     from chipwise.api.measure import calibrate as calibration
+    from chipwise.api.measure.calibrate_view import calibration_view, stored_view
     from chipwise.api.session.calibration import stored
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.calibrate import calibration_view, stored_view
     from chipwise.cli import text
     from chipwise.cli.score import standard_input
     from chipwise.errors import BadInput, NoResult

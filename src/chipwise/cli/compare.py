@@ -76,11 +76,14 @@ def compare(
 
 def show_nothing(plan: Plan) -> None:
     from chipwise.cli import text
+    from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words
 
     text.show_title(f"{plan.workload}: {plan.kind}, per {plan.per}")
     text.show_lines("Nothing fits.", "")
-    text.show_pairs([(one.what, f"{one.how_much}. Would help: {one.remedy}.") for one in plan.missing])
-    text.show_lines("", *(f"{one.offers:,} offers: {one.rule}, such as {one.example}" for one in plan.refused))
+    text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in plan.missing])
+    text.show_lines(
+        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in plan.refused)
+    )
 
 
 def _show(found: Comparison, top: int) -> None:
@@ -126,8 +129,14 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
     missed = [one for one in cells if not one.fits]
     if missed:
         text.show_lines("", "x: can do it, and misses a goal:")
-        text.show_pairs([(f"{one.key[0]} {one.key[1]}", one.why) for one in missed])
+        text.show_pairs([(f"{one.key[0]} {one.key[1]}", _why(one)) for one in missed])
     text.show_lines("", "-: no offer within the limits can do it.")
+
+
+def _why(cell: Cell) -> str:
+    from chipwise.planner.explain.reason_words import words
+
+    return "" if cell.why is None else words(cell.why)
 
 
 def _with(cell: Cell) -> str:
@@ -169,7 +178,7 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
     missed = [one for one in cells if not one.fits]
     if missed:
         text.show_lines(
-            "", f"{text.plural(len(missed), 'region')} can do it and miss a goal, such as {missed[0].key[1]}:", missed[0].why
+            "", f"{text.plural(len(missed), 'region')} can do it and miss a goal, such as {missed[0].key[1]}:", _why(missed[0])
         )
 
 
@@ -206,13 +215,13 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
         ],
         rows,
     )
-    missed = [(one.key[1], one.why) for one in cells if one.choice is not None and not one.fits]
+    missed = [(one.key[1], _why(one)) for one in cells if one.choice is not None and not one.fits]
     if missed:
         text.show_lines("", "x: misses a goal:")
         text.show_pairs(missed)
     if any(one.choice is not None and one.kwh is None for one in cells):
         text.show_lines("", "kWh -: the power of the chip is not published.")
-    show_unable([(one.key[1], one.why) for one in cells if one.choice is None])
+    show_unable([(one.key[1], _why(one)) for one in cells if one.choice is None])
 
 
 def show_unable(pairs: list[tuple[str, str]]) -> None:

@@ -10,9 +10,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chipwise.run.comparing import Compared
-    from chipwise.run.job import Job
-    from chipwise.run.record import Damaged
+    from chipwise.runner.comparing import Compared
+    from chipwise.runner.job import Job
+    from chipwise.runner.record import Damaged
 
 
 @click.command()
@@ -28,9 +28,9 @@ def describe(job: str, as_json: bool) -> None:
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.jobs import job_view
     from chipwise.cli import text
-    from chipwise.run.engine import Room
-    from chipwise.run.job import Phase
-    from chipwise.run.record import Unread
+    from chipwise.runner.engine import Room
+    from chipwise.runner.job import Phase
+    from chipwise.runner.record import Unread
     from chipwise.text import elapsed, spent
 
     with asking.opened(open_session()) as held:
@@ -95,7 +95,7 @@ def _show_damaged(damaged: Damaged, story: Sequence[tuple[float, str]], as_json:
 
 def _waits(job: Job, reason: str, now: float) -> str:
     """Behind a label that says that it does; of a service that does not answer yet, for how long."""
-    from chipwise.run.story import UNANSWERED, waits
+    from chipwise.runner.story import UNANSWERED, waits
     from chipwise.text import elapsed
 
     if not reason:
@@ -107,7 +107,7 @@ def _waits(job: Job, reason: str, now: float) -> str:
 
 def _leaves(job: Job, now: float) -> str:
     """Until when one that was asked to save and go has time for it."""
-    from chipwise.run.job import Phase, Why
+    from chipwise.runner.job import Phase, Why
     from chipwise.text import elapsed
 
     if job.phase is not Phase.LEAVING or job.leave_by is None:

@@ -36,11 +36,11 @@ def fits(model: str, on: str, as_json: bool, **settings: Any) -> None:
       chipwise fits qwen3-30b-a3b --on rtx-4090 --precision int4
     """
     from chipwise.api.session.wiring import open_session
+    from chipwise.api.verbs import fits as ask
     from chipwise.cli import text
     from chipwise.cli.predict import show_memory
-    from chipwise.predictor.fits import fits as ask
 
-    view = ask(open_session().known, model, on, {name: value for name, value in settings.items() if value is not None})
+    view = ask(open_session(), model, on, {name: value for name, value in settings.items() if value is not None})
     if as_json:
         text.show_json(view)
         return

@@ -26,7 +26,7 @@ def logs(job: str, follow: bool, attempt: int | None, rank: int | None, tail: in
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.errors import BadInput
-    from chipwise.run.job import Job
+    from chipwise.runner.job import Job
 
     with asking.opened(open_session()) as held:
         found = jobs.find(held.record, job)

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
     from chipwise.api.session.wiring import Session
     from chipwise.errors import BadInput
+    from chipwise.planner.explain.why import Why
     from chipwise.planner.pipeline.value import PipelinePlan
-    from chipwise.planner.values.plan import Choice, Loss, Plan
+    from chipwise.planner.values.plan import Choice, Plan
     from chipwise.workload.kinds import Common
 
 _WITH_MODEL = {"serve", "rps", "input", "output", "train", "finetune", "batch", "tokens", "samples", "seq", "precision"}
@@ -35,7 +36,12 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @click.option("--top", type=Whole(1, 1000), default=None, help="How many choices to show.")
 @click.option("--all", "every", is_flag=True, help="Show every machine type and purchase option that meets the goals.")
-@click.option("--why", default=None, metavar="MACHINE", help="Also say why this machine or family lost.")
+@click.option(
+    "--why",
+    default=None,
+    metavar="NAME",
+    help="Also the best that a machine, chip, provider or region could do, and what it lost by.",
+)
 @constraining()
 @click.option("--mix", is_flag=True, help="Serving: also the cheapest mix of machine types by request size.")
 @click.option("--serve", is_flag=True, help="Without a file: serve MODEL, with --rps, --input and --output.")
@@ -138,13 +144,18 @@ def plan(
 
         reporting.write(found, html, session.today, roofline_of(session.known, checked.workload, found))
         found = replace(found, choices=found.choices[:top])
+    reason = None
+    if why is not None:
+        from chipwise.planner.explain.why import why as why_of
+
+        reason = why_of(session.known, found, why)
     if as_json:
         from chipwise.api.views.mix import mixed_view
-        from chipwise.api.views.plan import plan_view
+        from chipwise.api.views.plan import plan_view, why_view
 
-        text.show_json(plan_view(found) | mixed_view(found))
+        text.show_json(plan_view(found) | mixed_view(found) | ({} if reason is None else {"why": why_view(reason, found.per)}))
     else:
-        _show(found, why, full, top if every else settings["top"])
+        _show(found, reason, full, top if every else settings["top"])
         if found.mix is not None:
             from chipwise.cli.plan_mix import show_mix
 
@@ -214,7 +225,7 @@ def _refuse_both(workload: str, options: set[str]) -> None:
         raise BadInput(f"{flags} goes with a model, and {workload} is a file.", remedy="Write it into the file.")
 
 
-def _show(found: Plan, why: str | None, full: bool, asked: int | None) -> None:
+def _show(found: Plan, why: Why | None, full: bool, asked: int | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_brief import show_brief
     from chipwise.planner.explain.words import sentence
@@ -223,6 +234,8 @@ def _show(found: Plan, why: str | None, full: bool, asked: int | None) -> None:
     if found.winner is None:
         text.show_title(title)
         _show_nothing(found)
+        if why is not None:
+            _show_why(found, why)
     elif full:
         text.show_title(title)
         text.show_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
@@ -254,10 +267,11 @@ def _ranking(found: Plan, count: int) -> list[str]:
     )
 
 
-def _show_explanation(found: Plan, why: str | None) -> None:
+def _show_explanation(found: Plan, why: Why | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
     from chipwise.planner import quotas
+    from chipwise.planner.explain.reason_words import lost, rule_words, words
     from chipwise.planner.explain.words import emissions, running
 
     assert found.winner is not None
@@ -272,10 +286,10 @@ def _show_explanation(found: Plan, why: str | None) -> None:
         text.show_pairs(emissions(found.emitted, found.winner.unit))
     text.show_lines("", "What would change the answer:")
     text.show_pairs([(one.what, one.told) for one in found.turns])
-    lost = [one for one in found.losses if one.choice is not None]
-    if lost:
+    beaten = [one for one in found.losses if one.choice is not None]
+    if beaten:
         text.show_lines("", "The best of every other family, and why it lost:")
-        text.show_pairs([(f"{one.family}", f"{one.choice.where}: {one.why}" if one.choice else one.why) for one in lost])
+        text.show_pairs([(f"{one.family}", f"{one.choice.where}: {lost(one)}" if one.choice else lost(one)) for one in beaten])
     if why is not None:
         _show_why(found, why)
     show_load(found)
@@ -285,8 +299,8 @@ def _show_explanation(found: Plan, why: str | None) -> None:
     if unable:
         text.show_lines("", "Cannot do it:")
         reasons = dict.fromkeys(one.why for one in unable)
-        text.show_lines(*(f"  {why}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
-    told = [f"{one.offers:,} {one.rule}" for one in found.refused]
+        text.show_lines(*(f"  {words(why)}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
+    told = [f"{one.offers:,} {rule_words(one.rule)}" for one in found.refused]
     left_out = f"; offers left out: {', '.join(told)}" if told else ""
     text.show_lines("", f"{found.counts.considered:,} candidates{left_out}.", *found.notes, *quotas.notes(found))
 
@@ -326,27 +340,21 @@ def _row(rank: int, one: Choice, per: str) -> list[str]:
 
 def _show_nothing(found: Plan) -> None:
     from chipwise.cli import text
+    from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words
 
     text.show_lines("Nothing fits.", "")
     if found.missing:
-        text.show_pairs([(one.what, f"{one.how_much}. Would help: {one.remedy}.") for one in found.missing])
-    text.show_lines("", *(f"{one.offers:,} offers: {one.rule}, such as {one.example}" for one in found.refused))
+        text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in found.missing])
+    text.show_lines(
+        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in found.refused)
+    )
 
 
-def _show_why(found: Plan, name: str) -> None:
+def _show_why(found: Plan, why: Why) -> None:
     from chipwise.cli import text
-    from chipwise.spelling import fold
+    from chipwise.planner.explain.why_words import why_words
 
-    wanted = fold(name)
-    told = [one for one in found.losses if wanted in fold(one.family) or (one.choice and wanted in fold(one.choice.where))]
-    lines = [_lost(one) for one in told] or [f"{name} is not among the best of any family; try --all --json."]
-    text.show_lines("", *lines)
-
-
-def _lost(one: Loss) -> str:
-    from chipwise.planner.explain.words import watts
-
-    return f"{one.family}: {one.why}" + (f"; draws {watts(one.choice)}" if one.choice is not None else "")
+    text.show_lines("", *why_words(why, found.per))
 
 
 def _kg(value: float) -> str:

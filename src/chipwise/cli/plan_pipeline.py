@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipwise.cli import text
+from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
 from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed, Totals, why, without
 from chipwise.text import decimal_size, duration, usd, usd_cell
 
@@ -23,7 +24,7 @@ def show_pipeline(found: PipelinePlan, as_json: bool, full: bool) -> None:
             [
                 (
                     f"stage {one.stage}" if one.stage else "the whole",
-                    f"{one.missing.what}: {one.missing.how_much}. Would help: {one.missing.remedy}.",
+                    f"{one.missing.what}: {missing_words(one.missing)}. Would help: {remedy_words(one.missing)}.",
                 )
                 for one in found.lacks
             ]
@@ -50,7 +51,7 @@ def show_pipeline(found: PipelinePlan, as_json: bool, full: bool) -> None:
     if full:
         text.show_lines("", "In all:")
         text.show_pairs(_totals(found.totals))
-    text.show_lines("", why(found), *(f"Left out: {one}." for one in found.refused))
+    text.show_lines("", why(found), *(f"Left out: {one.combination}: {words(one.why)}." for one in found.refused))
     if not full:
         text.show_lines("", "--full shows what each part costs and what was assumed.")
     else:

@@ -97,9 +97,7 @@ def _show(found: Profiled, measured: bool) -> None:
     profile = found.profile
     text.show_title(f"{profile.device}: {text.plural(len(profile.samples), 'sample')}, {profile.date}")
     told = [("chip", found.part.name if found.part else "not in the catalog; --chip names it"), ("software", profile.software)]
-    if profile.device_kind == "cpu":
-        told.insert(0, ("device", "no GPU: this is the processor, at smaller sizes"))
-    text.show_pairs(told + [("note", note) for note in profile.notes[:6] if not note.startswith("No GPU")])
+    text.show_pairs(told + [("note", note) for note in profile.notes[:6]])
     text.show_table(
         [
             text.Column("what"),

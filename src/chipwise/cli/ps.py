@@ -13,7 +13,7 @@ from chipwise.cli.options import Whole
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chipwise.run.record import Row
+    from chipwise.runner.record import Row
 
 DAY_S = 86_400.0
 
@@ -41,8 +41,8 @@ def ps(
     from chipwise.api.views.jobs import row_view
     from chipwise.cli import text
     from chipwise.errors import UnknownName
-    from chipwise.run.job import LIVE, Phase
-    from chipwise.run.record import Wanted
+    from chipwise.runner.job import LIVE, Phase
+    from chipwise.runner.record import Wanted
     from chipwise.spelling import nearest
 
     for phase in [one for one in only if one not in list(Phase)]:

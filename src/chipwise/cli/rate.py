@@ -70,6 +70,7 @@ def _show(found: Rated, why: bool) -> None:
     from chipwise.cli import text
     from chipwise.cli.compare import show_unable
     from chipwise.planner.explain.rating import COLUMNS
+    from chipwise.planner.explain.reason_words import words
 
     plan = found.plan
     text.show_title(f"{plan.workload}: {plan.kind}, stars by hardware family")
@@ -94,13 +95,13 @@ def _show(found: Rated, why: bool) -> None:
     missed = [one for one in found.ratings if one.missed]
     if missed:
         text.show_lines("", "x: can do it, and misses a goal:")
-        text.show_pairs([(one.family, one.missed) for one in missed])
+        text.show_pairs([(one.family, words(one.missed)) for one in missed if one.missed is not None])
     if why:
         for one in found.ratings:
             _show_why(one)
     else:
         text.show_lines("", "--why shows the numbers behind the stars.")
-    show_unable(list(found.unrated))
+    show_unable([(family, words(why)) for family, why in found.unrated])
     if plan.notes:
         text.show_lines("", *plan.notes)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
     from chipwise.api.render import Asked
     from chipwise.api.session.wiring import Session
-    from chipwise.render.file import File
+    from chipwise.renderer.file import File
 
 
 @click.command()

@@ -16,7 +16,7 @@ def retry(jobs: tuple[str, ...]) -> None:
     from chipwise.api.running import asking
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
-    from chipwise.run.job import Wish
+    from chipwise.runner.job import Wish
 
     session = open_session()
     ids = asking.ask(session, jobs, Wish.RUN)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chipwise.api.running.asking import Held
     from chipwise.api.running.simulate import Played
     from chipwise.api.session.wiring import Session
-    from chipwise.run.job import Job
+    from chipwise.runner.job import Job
 
 
 class _WithCommand(click.Command):
@@ -146,7 +146,7 @@ def _followed(session: Session, id: str, before: Sequence[str]) -> int:
     """Until it is over; its exit code. Stages before it are shown in their order, and it is told when they are over."""
     from chipwise.api.running import asking, stages, waiting
     from chipwise.cli import text
-    from chipwise.run.job import Phase
+    from chipwise.runner.job import Phase
 
     with asking.opened(session) as held:
         seen: list[str] = []
@@ -184,7 +184,7 @@ def _stopped(held: Held, ids: Sequence[str]) -> int:
     from chipwise.api.running import jobs
     from chipwise.cli import text
     from chipwise.errors import BadInput
-    from chipwise.run.job import Wish
+    from chipwise.runner.job import Wish
 
     try:
         for id in reversed(ids):  # the last first, so that none starts when the one before it goes

@@ -11,7 +11,7 @@ from chipwise.text import percent
 
 if TYPE_CHECKING:
     from chipwise.api.measure.score import Score
-    from chipwise.calibrate.score import Figures
+    from chipwise.calibration.score import Figures
 
 _SHOWN = 8  # names of a column, and reasons; --json has all
 
@@ -67,7 +67,7 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
 def standard_input() -> bytes:
     import sys
 
-    from chipwise.calibrate.measurements import LARGEST
+    from chipwise.calibration.measurements import LARGEST
 
     return b"" if sys.stdin is None else sys.stdin.buffer.read(4 * int(LARGEST) + 1)
 

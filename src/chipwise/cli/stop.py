@@ -23,7 +23,7 @@ def stop(jobs: tuple[str, ...], now: bool, wait: bool) -> None:
     from chipwise.api.running import asking
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
-    from chipwise.run.job import Wish
+    from chipwise.runner.job import Wish
 
     session = open_session()
     ids = asking.ask(session, jobs, Wish.END if now else Wish.STOP)

@@ -101,6 +101,8 @@ class Grid(NamedTuple):
     pue: float
     basis: tuple[str, ...]
     assumed: bool  # the grid or the PUE is not the region's own
+    grid_assumed: str = ""  # what stands in for the region's grid; empty: it is its own
+    pue_assumed: str = ""  # what stands in for its PUE
 
 
 class Grids:
@@ -131,6 +133,7 @@ class Grids:
 
     def of(self, region: Region) -> Grid:
         basis: list[str] = []
+        of_grid = of_pue = ""
         country = region.country or _country_in(region.name)
         grams = region.grid_g_per_kwh
         if grams is not None:
@@ -140,21 +143,33 @@ class Grids:
         elif country in self._countries:
             grams = self._countries[country]
             whence = "" if region.country else ", which its name tells"
-            basis.append(f"grid {grams:.4g} g/kWh assumed: average of {country}{whence}")
+            of_grid = f"average of {country}{whence}"
         else:
             grams = WORLD_G_PER_KWH
-            basis.append(f"grid {grams:.4g} g/kWh assumed: world average of 2023")
+            of_grid = "world average of 2023"
+        if of_grid:
+            basis.append(f"grid {grams:.4g} g/kWh assumed: {of_grid}")
         pue, known = region.pue, self._pues.get(region.provider)
         if pue is not None:
             basis.append(f"PUE {pue:.4g}: {region.pue_basis or 'stated for the region'}")
         elif known:
             pue = fmean(known)
-            basis.append(f"PUE {pue:.4g} assumed: mean of {region.provider}'s regions")
+            of_pue = f"mean of {region.provider}'s regions"
         else:
             year, pue = self._industry
-            basis.append(f"PUE {pue:.4g} assumed: industry average of {year}")
+            of_pue = f"industry average of {year}"
+        if of_pue:
+            basis.append(f"PUE {pue:.4g} assumed: {of_pue}")
         assumed = region.grid_g_per_kwh is None or region.pue is None
-        return Grid(g_per_kwh=grams, marginal_g_per_kwh=region.marginal_g_per_kwh, pue=pue, basis=tuple(basis), assumed=assumed)
+        return Grid(
+            g_per_kwh=grams,
+            marginal_g_per_kwh=region.marginal_g_per_kwh,
+            pue=pue,
+            basis=tuple(basis),
+            assumed=assumed,
+            grid_assumed=of_grid,
+            pue_assumed=of_pue,
+        )
 
 
 class Making:

@@ -47,7 +47,6 @@ _KIND_TITLES = {
     "followed": "losses of followed instances",
     "probe": "availability probes (may overstate)",
 }
-_FOLLOWED = re.compile(r"real instances|live spot instances")
 _SIZED = re.compile(r"(?P<chip>.+?) x(?P<chips>\d+)(?: \(.*\))?")
 _WITH_CHIP = re.compile(r".+\((?P<chip>[^()]+)\)")
 _ZONE = re.compile(r"(.+\d)(?:[a-f]|-[a-f])")
@@ -101,9 +100,8 @@ def _converted(row: Interruption, chips: float | None) -> _Evidence | None:
         rate = 1 / row.value
     else:
         return None
-    kind = "followed" if _FOLLOWED.search(row.fact.notes) else "probe"
     return _Evidence(
-        kind=kind, per_hour=rate, low=rate / TRACE_SPREAD, high=rate * TRACE_SPREAD, chips=chips, as_of=row.fact.as_of
+        kind=row.evidence, per_hour=rate, low=rate / TRACE_SPREAD, high=rate * TRACE_SPREAD, chips=chips, as_of=row.fact.as_of
     )
 
 

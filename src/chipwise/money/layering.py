@@ -106,6 +106,8 @@ class Layer:
     hours_used: float  # machine-hours
     hours_paid: float
     usd: float
+    committed: bool = False  # bought for a term
+    owned: str = ""  # machines of one's own: which and where; empty: rented
 
     @property
     def utilisation(self) -> float:
@@ -255,6 +257,7 @@ def _committed_layers(load: Load, committed: Sequence[Option], ends: Sequence[in
                 hours_used=used,
                 hours_paid=paid,
                 usd=paid * option.usd_per_hour + used * option.running_usd_per_hour,
+                committed=True,
             )
         )
         start = end

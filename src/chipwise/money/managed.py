@@ -83,6 +83,7 @@ class TokenService:
     retires: str | None  # ISO date
     gone: bool  # retired when the row was written
     fact: Fact
+    regions: tuple[str, ...] = ()  # that the price is of; none: not stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,7 @@ def _service(row: TokenPrice, model: str, wanted: str, registry: Registry) -> To
         retires=retires[2] if retires else None,
         gone=retires is not None and retires[1] is None,
         fact=row.fact,
+        regions=tuple(filter(None, row.regions.split("|"))),
     )
 
 

@@ -66,6 +66,7 @@ class Service:
     certain: bool  # False: the price is second-hand, needs a commitment, or its source doubts it
     assumed: tuple[str, ...]
     fact: Fact
+    regions: tuple[str, ...] = ()  # that the price is of; none: not stated
 
     @property
     def chip(self) -> str | None:
@@ -226,6 +227,7 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
         certain="usd" not in row.fact.inferred and not any(doubt in notes for doubt in _DOUBTS),
         assumed=tuple(assumed),
         fact=row.fact,
+        regions=tuple(filter(None, row.regions.split("|"))),
     )
 
 
@@ -266,6 +268,7 @@ def _cpu_containers(parts: Iterable[PriceComponent]) -> list[Service]:
                     f"kept warm for {keep_warm:g} s after the last request",
                 ),
                 fact=cpu.row.fact,
+                regions=tuple(filter(None, cpu.row.regions.split("|"))),
             )
         )
     return services

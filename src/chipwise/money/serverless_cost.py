@@ -118,23 +118,24 @@ def cold_start(service: Service, container: Container) -> Spread:
     return Spread(low + fast, (low + high) / 2 + middle, high + slow)
 
 
-def unfit(service: Service, container: Container, seconds_per_request: float) -> str | None:
-    """Why this service cannot run it, with the numbers; None where it can."""
-    memory_min, memory_max = service.memory_min_bytes, service.memory_max_bytes
-    if memory_max is not None and container.memory_bytes > memory_max:
-        return f"needs {size(container.memory_bytes)}; {service.title} offers {size(memory_max)}"
-    if memory_min is not None and container.memory_bytes < memory_min:
-        return f"{service.title} starts at {size(memory_min)}"
+def unfit(service: Service, container: Container, seconds_per_request: float) -> Problem | None:
+    """Why this service cannot run it, with the numbers and the setting; None where it can."""
+    least, most = service.memory_min_bytes, service.memory_max_bytes
+    if most is not None and container.memory_bytes > most:
+        return Problem("memory_bytes", f"needs {size(container.memory_bytes)}; {service.title} offers {size(most)}")
+    if least is not None and container.memory_bytes < least:
+        return Problem("memory_bytes", f"{service.title} starts at {size(least)}")
     limit = service.time_limit_s
     if limit is not None and seconds_per_request > limit:
-        return f"a request takes {duration(seconds_per_request)}; {service.title} ends it after {duration(limit)}"
+        ends = f"{service.title} ends it after {duration(limit)}"
+        return Problem("seconds_per_request", f"a request takes {duration(seconds_per_request)}; {ends}")
     return None
 
 
 def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
     """The lines of an hour's bill and what the requests live through, at the middle of the cold start's spread."""
-    if (reason := unfit(service, container, traffic.seconds_per_request)) is not None:
-        raise InvalidSettings(Problem("memory_bytes" if "ends it" not in reason else "seconds_per_request", reason))
+    if (why := unfit(service, container, traffic.seconds_per_request)) is not None:
+        raise InvalidSettings(why)
     start = cold_start(service, container)
     keep_warm = service.keep_warm_s if container.keep_warm_s is None else container.keep_warm_s
     minimum = max(container.minimum_instances, 0 if service.scale_to_zero else 1)

@@ -7,7 +7,10 @@ u_c is the share of peak FLOP/s, u_m the share of peak memory bandwidth, idle th
 when nothing runs. Power rises steeply at first and flattens towards the limit: large models train at 40 to 50% of peak near
 90% of the board's power, and reading memory alone takes about two thirds. Rule of thumb from public knowledge, not fitted:
 expect 15%.
-Left out: lower clocks at the limit (they show as a lower u_c), temperature, power supplies (within the host's share).
+This is the only model of power: predictions and all kinds of plans take it. Plans count chip and host, and each region's own
+PUE multiplies them in its carbon.
+Left out: lower clocks at the limit (they show as a lower u_c), temperature, power supplies (within the host's share), and the
+time in which a service waits for requests.
 """
 
 from __future__ import annotations
@@ -33,6 +36,14 @@ JOULE_PER_KWH = 3.6e6
 
 
 @dataclass(frozen=True, slots=True)
+class Utilisation:
+    """Shares of peak FLOP/s and of peak memory bandwidth that work takes of a chip while it runs, from 0 to 1."""
+
+    compute: float
+    memory: float
+
+
+@dataclass(frozen=True, slots=True)
 class Power:
     """Watts per chip, by line."""
 
@@ -41,8 +52,13 @@ class Power:
     facility: Array  # cooling and distribution: (PUE - 1) of both
 
     @property
+    def machine(self) -> Array:
+        """Chip and host, without cooling: what the meter of a machine reads for each of its chips."""
+        return self.chip + self.host
+
+    @property
     def total(self) -> Array:
-        return self.chip + self.host + self.facility
+        return self.machine + self.facility
 
 
 def power(kind: Coded, limit_w: Array, compute: Array, memory: Array, pue: float = PUE) -> Power:

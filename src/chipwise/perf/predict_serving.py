@@ -22,6 +22,7 @@ from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
 from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
+from chipwise.perf.power import Power, power
 from chipwise.perf.published_inference import usual_engine
 from chipwise.perf.question import Question
 from chipwise.perf.serving import SCENARIOS, Load, answer, bases, in_flight, pace, unit
@@ -32,6 +33,9 @@ CHUNK = 32768
 METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "total_tokens_per_s", "requests_per_s")
 _LIMITS = {"tensorrt-llm": 2048.0, "vllm": 1024.0, "sglang": 1024.0, "neuron": 64.0, "llama.cpp": 64.0}  # sequences at once
 EAGER = ("transformers",)  # engines that were measured without CUDA graphs: their factors hold the launches
+_WAITS = ("waiting", "slots", "arrival")  # terms in which no chip works for the answer
+# Shares of peak while prompts are read, and while weights and cache are; every step moves some bytes besides (`drawn`).
+PROMPT_SHARE, READ_SHARE, OTHER_READS = 0.5, 0.8, 0.2
 _UNIT, _ENDLESS = column(1.0), column(np.inf)
 _HEAD_BYTES = {"fp32": 4.0, "q4_k_m": 0.82, "q8_0": 1.06}
 _FORMAT = {"awq": "int4", "gptq": "int4", "nf4": "int4", "mxfp8": "fp8", "q6_k": "q8_0", "q5_k_m": "q4_k_m"}
@@ -254,6 +258,16 @@ def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:
         provenance=token.provenance,
         spread=np.maximum(first.spread, token.spread),
     )
+
+
+def drawn(ask: Generation, found: Mapping[str, Estimate]) -> Power:
+    """Watts per chip while answers are made: those of a whole answer where `found` has it, without what it waits for."""
+    whole = found.get("latency_ms") or next(iter(found.values()))
+    worked = np.maximum(sum((values for name, values in whole.terms.items() if name not in _WAITS), np.zeros(1)), 1e-12)
+    reading = (whole.terms["weights"] + whole.terms["cache"]) / worked
+    computing = sum((values for name, values in whole.terms.items() if name.startswith("prefill")), np.zeros(1)) / worked
+    compute, memory = np.minimum(PROMPT_SHARE * computing, 1.0), np.minimum(READ_SHARE * reading + OTHER_READS, 1.0)
+    return power(ask.hardware.kind, ask.hardware.get("power_w"), compute, memory)
 
 
 def percentiles(

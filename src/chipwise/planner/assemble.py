@@ -19,13 +19,14 @@ from chipwise.planner.limits import Mask, Refused, Rules, shown
 from chipwise.planner.pricing import Priced
 from chipwise.planner.quotas import Held, above, held
 from chipwise.planner.ranking import Values, first_of, front, order, score
-from chipwise.planner.reasons import why_lost
-from chipwise.planner.values.plan import Choice, Counts, Feeding, Loss, Missing, Plan, QuantumPart, Rows
-from chipwise.text import duration, number, usd
+from chipwise.planner.reasons import Beaten, MissesDeadline, MissesThroughput, NotOffered, OverBudget, Reason
+from chipwise.planner.remedies import Ease
+from chipwise.planner.values.plan import Choice, Counts, Feeding, Grounds, Loss, Missing, Obstacle, Plan, QuantumPart, Rows
+from chipwise.planner.values.split import Split
+from chipwise.text import number
 from chipwise.text import price as exact_price
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 
-NOT_OFFERED = "no offer within the limits"
 NO_RULES = Rules()
 REFINED = 200  # rows that may win and get their storage chosen; more follow while a row without it is cheaper
 
@@ -35,7 +36,7 @@ class Described:
     """What a way of running adds to a choice, by its row."""
 
     precision: str
-    split: dict[str, int]
+    split: Split
     memory_share: float | None
     provenance: str
     rate: float | None = None
@@ -121,11 +122,12 @@ def assemble(
     missing: Sequence[Missing],
     counts: Counts,
     top: int,
-    unable: Mapping[str, str] | None = None,
+    unable: Mapping[str, Reason] | None = None,
+    grounds: Grounds | None = None,
 ) -> Plan:
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all."""
-    maker = _Maker(case, fleet, priced, describe)
+    maker = _Maker(case, fleet, priced, describe, grounds or Grounds(case.goals.rules))
     if case.layered is not None and case.goals.budget_usd is not None and len(priced):
         maker.layered = case.layered(maker.rows(np.arange(len(priced)), len(priced)))
     fine, late = _within(case, fleet, priced, maker.layered)
@@ -151,13 +153,13 @@ def assemble(
     if choices:
         own = choices[0].family
         losses = [
-            Loss(one.family, one, _verdict(case, fleet, one) or why_lost(choices[0], one, case.goals.objective, case.per))
+            Loss(one.family, one, _verdict(case, fleet, one) or beaten(choices[0], one, case.goals.objective, case.per))
             for one in best
             if one.family != own
         ]
     seen = {one.family for one in best}
     reasons = unable or {}
-    losses += [Loss(name, None, reasons.get(name, NOT_OFFERED)) for name in codes if name not in seen]
+    losses += [Loss(name, None, reasons.get(name, NotOffered())) for name in codes if name not in seen]
     chosen = [maker.choice(at) for at in optimal.tolist()]
     return Plan(
         case.workload,
@@ -176,12 +178,12 @@ def assemble(
 
 @dataclass(frozen=True)
 class _Test:
-    """A goal against all rows: what each comes to, what is allowed, and how a miss and its remedy are told."""
+    """A goal against all rows: what each comes to, what is allowed, and by how much a row misses it."""
 
-    what: str
+    what: Obstacle
     value: Array
     limit: float
-    tell: Callable[[int], tuple[str, str]]
+    miss: Callable[[int], Reason]
 
     @property
     def fine(self) -> Mask:
@@ -194,31 +196,29 @@ def _tests(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> l
     found = []
     if (deadline := goals.deadline_s) is not None:
 
-        def late(at: int) -> tuple[str, str]:
-            return f"takes {duration(float(seconds[at]))}", f"deadline {duration(float(seconds[at]) - deadline)} later"
+        def late(at: int) -> Reason:
+            return MissesDeadline(float(seconds[at]), deadline)
 
-        found.append(_Test("deadline", seconds, deadline, late))
+        found.append(_Test(Obstacle.DEADLINE, seconds, deadline, late))
     if (rate := goals.throughput) is not None:
 
-        def slow(at: int) -> tuple[str, str]:
-            does = f"{goals.items / float(seconds[at]):,.4g} {goals.item}s/s"
-            return f"does {does} of {rate:,.4g}", f"a throughput of {does}"
+        def slow(at: int) -> Reason:
+            return MissesThroughput(goals.items / float(seconds[at]), rate, goals.item)
 
-        found.append(_Test("throughput", seconds, goals.items / rate, slow))
+        found.append(_Test(Obstacle.THROUGHPUT, seconds, goals.items / rate, slow))
     if (budget := goals.budget_usd) is not None:
         spent = goals.spent(priced.usd, seconds) if layered is None else layered
 
-        def dear(at: int) -> tuple[str, str]:
-            over, how = float(spent[at]) - budget, "" if layered is None else " over the load's curve"
-            return f"costs {usd(float(spent[at]))}{goals.period}{how}", f"budget {usd(over)}{goals.period} higher"
+        def dear(at: int) -> Reason:
+            return OverBudget(float(spent[at]), budget, goals.period, layered=layered is not None)
 
-        found.append(_Test("budget", spent, budget, dear))
+        found.append(_Test(Obstacle.BUDGET, spent, budget, dear))
     for quota in held(fleet, priced, goals.rules):
 
-        def above(at: int, quota: Held = quota) -> tuple[str, str]:
-            return quota.miss(float(quota.needed[at])), quota.remedy(float(quota.needed[at]))
+        def above(at: int, quota: Held = quota) -> Reason:
+            return quota.miss(float(quota.needed[at]))
 
-        found.append(_Test("quota", quota.needed, quota.most, above))
+        found.append(_Test(Obstacle.QUOTA, quota.needed, quota.most, above))
     return found
 
 
@@ -235,21 +235,20 @@ def _within(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> 
         return fine, ()
     misses = np.sum([~mask for mask in masks], axis=0)
 
-    def told(test: _Test, at: int, together: str = "") -> Missing:
-        how, remedy = test.tell(at)
-        return Missing(test.what, f"the nearest, {_where(fleet, priced, at)}, {how}", remedy + together)
+    def missing(test: _Test, at: int, together: bool = False) -> Missing:
+        return Missing(test.what, test.miss(at), (Ease(),), _where(fleet, priced, at), together)
 
     alone = []
     for test, mask in zip(tests, masks, strict=True):
         rows = np.flatnonzero(~mask & (misses == 1))
         if len(rows):
-            alone.append(told(test, int(rows[np.argmin(test.value[rows])])))
+            alone.append(missing(test, int(rows[np.argmin(test.value[rows])])))
     if alone:
         return fine, tuple(alone)
     excess = np.sum([np.log(np.maximum(one.value / max(one.limit, 0.5), 1.0)) for one in tests], axis=0)
     at = int(np.argmin(excess))
     missed = [test for test, mask in zip(tests, masks, strict=True) if not mask[at]]
-    return fine, tuple(told(test, at, ", with all of these changes at once") for test in missed)
+    return fine, tuple(missing(test, at, together=True) for test in missed)
 
 
 def _where(fleet: Fleet, priced: Priced, at: int) -> str:
@@ -257,17 +256,30 @@ def _where(fleet: Fleet, priced: Priced, at: int) -> str:
     return f"{many}{shown(fleet.catalog, int(priced.offer[at]))}"
 
 
-def _verdict(case: Case, fleet: Fleet, choice: Choice) -> str:
+def _verdict(case: Case, fleet: Fleet, choice: Choice) -> Reason | None:
+    """The first goal or quota that a choice misses; None: it keeps all."""
     goals = case.goals
     if goals.deadline_s is not None and choice.seconds > goals.deadline_s:
-        return f"misses the deadline of {duration(goals.deadline_s)}: {duration(choice.seconds)}"
+        return MissesDeadline(choice.seconds, goals.deadline_s)
     if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
-        does = goals.items / max(choice.seconds, 1e-9)
-        return f"misses the throughput of {goals.throughput:,.4g} {goals.item}s/s: {does:,.4g}"
+        return MissesThroughput(goals.items / max(choice.seconds, 1e-9), goals.throughput, goals.item)
     spent = choice.layered_usd or float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
     if goals.budget_usd is not None and spent > goals.budget_usd:
-        return f"exceeds the budget of {usd(goals.budget_usd)}{goals.period}: {usd(spent)}"
+        return OverBudget(spent, goals.budget_usd, goals.period)
     return above(fleet, choice, goals.rules)
+
+
+def beaten(winner: Choice, other: Choice, objective: str, per: str) -> Beaten:
+    return Beaten(
+        objective=objective,
+        per=per,
+        usd=other.usd,
+        best_usd=winner.usd,
+        seconds=other.seconds,
+        best_s=winner.seconds,
+        kg=other.kg,
+        best_kg=winner.kg,
+    )
 
 
 def _device(told: Described) -> str:
@@ -292,8 +304,10 @@ def _rows(values: Values, at: Index) -> Values:
 class _Maker:
     """Makes choices of rows, each once."""
 
-    def __init__(self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described]) -> None:
-        self.case, self.fleet, self.priced, self.describe = case, fleet, priced, describe
+    def __init__(
+        self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described], grounds: Grounds
+    ) -> None:
+        self.case, self.fleet, self.priced, self.describe, self.grounds = case, fleet, priced, describe, grounds
         self.kept: dict[int, StorageChoice] = {}
         self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, float] = {}
@@ -312,6 +326,7 @@ class _Maker:
             lambda at: self.describe(int(way[at])).precision,
             lambda at: _device(self.describe(int(way[at]))),
             self.storage_of if case.stored is not None else None,
+            self.grounds,
         )
 
     def foresee(self, rows: Index) -> None:
@@ -343,8 +358,8 @@ class _Maker:
         goals, total = self.case.goals, self.in_all(rows, values)
         spent = goals.spent(total.usd, total.seconds)
         at, least = int(rows[np.argmin(spent)]), float(spent.min())
-        how = f"the nearest, {_where(self.fleet, self.priced, at)}, costs {usd(least)}{goals.period} with storage"
-        return (Missing("budget", how, f"budget {usd(least - (goals.budget_usd or 0.0))}{goals.period} higher"),)
+        reason = OverBudget(least, goals.budget_usd or 0.0, goals.period, stored=True)
+        return (Missing(Obstacle.BUDGET, reason, (Ease(),), _where(self.fleet, self.priced, at)),)
 
     def in_all(self, rows: Index, values: Values) -> Values:
         """What rows are compared by, with storage."""
@@ -433,5 +448,6 @@ class _Maker:
             watts_stated=self.fleet.parts[shape.part].power_stated,
             quantum=told.quantum,
             layered_usd=None if self.layered is None else float(self.layered[at]),
+            catalog_chip=shape.chip,
         )
         return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))

@@ -127,7 +127,7 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
     plan = quotas.told(plan, rules)
     notes = []
     if plan.winner is not None:
-        chip = plan.winner.chip.partition(" (")[0]
+        chip = plan.winner.catalog_chip
         notes += [f"Not sure: {one.doubts[chip]}" for one in rules.requires if chip in one.doubts]
     if work.goals.finish_by is not None and plan.per == "job":
         notes.append(f"goals.finish_by is counted from the start of {known.today}, UTC.")

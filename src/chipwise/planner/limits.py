@@ -17,9 +17,9 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
 from chipwise.catalog.region import readable
 from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.reasons import DoesNotRun, Reason, Rule, RuleKind
 
 Mask = NDArray[np.bool_]
-RENTED = "rented"  # the rule that leaves own machines only
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,10 @@ class Rules:
 class Refused:
     """A rule, how many offers it refused that no rule before had, and one of them."""
 
-    rule: str
+    rule: Rule
     offers: int
-    example: str
+    example: str  # one of the offers, by name
+    why: Reason | None = None  # why the example is refused, where the rule alone does not say it
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,96 +87,99 @@ class Allowed:
     refused: tuple[Refused, ...]
 
 
-def allowed(fleet: Fleet, rules: Rules) -> Allowed:
+def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
+    """Of all offers, or of those `among` them, the ones that every rule allows."""
     catalog, offers = fleet.catalog, fleet.catalog.offers
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     region = np.frombuffer(offers.region, dtype=np.int32)
     purchase = np.frombuffer(offers.purchase, dtype=np.int8)
     verdict = np.frombuffer(offers.verdict, dtype=np.int8)
-    kept = np.ones(len(offers), dtype=bool)
+    kept = np.ones(len(offers), dtype=bool) if among is None else among.copy()
     told: list[Refused] = []
 
-    def rule(name: str, fine: Mask, why: Callable[[int], str] | None = None) -> None:
+    def rule(name: Rule, fine: Mask, why: Callable[[int], Reason] | None = None) -> None:
         nonlocal kept
         gone = np.flatnonzero(kept & ~fine)
         if len(gone):
             first = int(gone[0])
-            told.append(Refused(name, len(gone), shown(catalog, first) + (f": {why(first)}" if why is not None else "")))
+            told.append(Refused(name, len(gone), shown(catalog, first), why(first) if why is not None else None))
             kept = kept & fine
 
     machines = catalog.machines
-    rule("not a real offer", np.array([one not in NEVER_WIN for one in VERDICTS])[verdict])
-    rule("retired", ~np.array([one.retired for one in machines])[machine])
-    rule("no speed known", (fleet.shape_of >= 0)[machine])
+    rule(Rule(RuleKind.UNREAL), np.array([one not in NEVER_WIN for one in VERDICTS])[verdict])
+    rule(Rule(RuleKind.RETIRED), ~np.array([one.retired for one in machines])[machine])
+    rule(Rule(RuleKind.UNKNOWN_SPEED), (fleet.shape_of >= 0)[machine])
     for name, fine in _machine_rules(fleet, rules).items():
         rule(name, fine[machine])
     for one in rules.requires:
-        why = [one.why(each) for each in machines]
-        rule(one.rule, np.array([each is None for each in why])[machine], lambda at, of=why: str(of[machine[at]]))  # type: ignore[misc]
+        lacks = [one.why(each) for each in machines]
+        rule(
+            Rule(RuleKind.REQUIRED, one.rule),
+            np.array([each is None for each in lacks])[machine],
+            lambda at, of=lacks: DoesNotRun(str(of[machine[at]])),  # type: ignore[misc]
+        )
     for name, fine in _region_rules(catalog, rules).items():
         rule(name, fine[region])
     spot = np.array([one is Purchase.SPOT for one in PURCHASES])[purchase]
     if rules.interruptible is False:
-        rule("may be interrupted", ~spot)
+        rule(Rule(RuleKind.INTERRUPTIBLE), ~spot)
     if rules.purchases is not None:
         wanted = rules.purchases
-        rule(f"not bought as {' or '.join(sorted(wanted))}", np.array([one in wanted for one in PURCHASES])[purchase])
+        rule(Rule(RuleKind.PURCHASE, " or ".join(sorted(wanted))), np.array([way in wanted for way in PURCHASES])[purchase])
     owned = np.array([one is Purchase.OWNED for one in PURCHASES])[purchase]
     if not rules.owned:
-        rule("owned", ~owned)
+        rule(Rule(RuleKind.OWNED), ~owned)
     if not rules.rented:
-        rule(RENTED, owned)
+        rule(Rule(RuleKind.RENTED), owned)
     return Allowed(np.flatnonzero(kept), tuple(told))
 
 
-def easing(refused: Refused | None) -> str:
-    """What would help where this rule took the last offer away; empty: nothing more than a looser limit."""
-    if refused is None or refused.rule != RENTED:
-        return ""
-    return "your own machines in the catalog (`chipwise catalog import servers.csv`)"
+def lacks_own_machines(refused: Refused | None) -> bool:
+    """Whether the last offers were refused because only own machines are asked for."""
+    return refused is not None and refused.rule.kind is RuleKind.RENTED
 
 
-def _machine_rules(fleet: Fleet, rules: Rules) -> dict[str, Mask]:
+def _machine_rules(fleet: Fleet, rules: Rules) -> dict[Rule, Mask]:
     machines = fleet.catalog.machines
 
     def each(test: Callable[[str, str], bool]) -> Mask:
         return np.array([test(one.provider, one.chip or "") for one in machines])
 
-    found: dict[str, Mask] = {}
+    found: dict[Rule, Mask] = {}
     if rules.providers is not None:
         wanted = rules.providers
-        found["cloud not asked for"] = each(lambda provider, _: provider in wanted)
+        found[Rule(RuleKind.CLOUD)] = each(lambda provider, _: provider in wanted)
     if rules.avoided_providers:
-        found["cloud avoided"] = each(lambda provider, _: provider not in rules.avoided_providers)
+        found[Rule(RuleKind.AVOIDED_CLOUD)] = each(lambda provider, _: provider not in rules.avoided_providers)
     if rules.chips is not None:
         chips = rules.chips
-        found["chip not asked for"] = each(lambda _, chip: chip in chips)
+        found[Rule(RuleKind.CHIP)] = each(lambda _, chip: chip in chips)
     if rules.avoided_chips:
-        found["chip avoided"] = each(lambda _, chip: chip not in rules.avoided_chips)
+        found[Rule(RuleKind.AVOIDED_CHIP)] = each(lambda _, chip: chip not in rules.avoided_chips)
     for programme, providers in (rules.compliant or {}).items():
-        found[f"not known to take part in {programme}"] = each(lambda provider, _, known=providers: provider in known)  # type: ignore[misc]
+        found[Rule(RuleKind.PROGRAMME, programme)] = each(lambda provider, _, known=providers: provider in known)  # type: ignore[misc]
     if rules.power_w is not None:
         limit = rules.power_w
         drawn = [
             fleet.part(shape).power_w * fleet.shapes[shape].chips if shape >= 0 else 0.0 for shape in fleet.shape_of.tolist()
         ]
-        found[f"draws more than {limit:g} W"] = np.array(drawn) <= limit
+        found[Rule(RuleKind.POWER, limit=limit)] = np.array(drawn) <= limit
     return found
 
 
-def _region_rules(catalog: Catalog, rules: Rules) -> dict[str, Mask]:
+def _region_rules(catalog: Catalog, rules: Rules) -> dict[Rule, Mask]:
     regions = catalog.regions
-    found: dict[str, Mask] = {}
+    found: dict[Rule, Mask] = {}
     if rules.regions is not None:
         wanted = rules.regions
-        found["region not asked for"] = np.array([one.key in wanted for one in regions])
+        found[Rule(RuleKind.REGION)] = np.array([one.key in wanted for one in regions])
     if rules.avoided_regions:
-        found["region avoided"] = np.array([one.key not in rules.avoided_regions for one in regions])
+        found[Rule(RuleKind.AVOIDED_REGION)] = np.array([one.key not in rules.avoided_regions for one in regions])
     if rules.countries is not None:
         inside = rules.countries
-        found["country not allowed, or not known"] = np.array([one.country in inside for one in regions])
+        found[Rule(RuleKind.COUNTRY)] = np.array([one.country in inside for one in regions])
     if rules.avoided_countries:
-        found["country avoided"] = np.array([one.country not in rules.avoided_countries for one in regions])
+        found[Rule(RuleKind.AVOIDED_COUNTRY)] = np.array([one.country not in rules.avoided_countries for one in regions])
     return found
 
 

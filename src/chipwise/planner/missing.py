@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chipwise.perf.arrays import Array
 from chipwise.perf.model import Model
-from chipwise.planner.assemble import family_of
-from chipwise.planner.fleet import MOST_CHIPS, Fleet, Index
-from chipwise.planner.limits import Allowed, Rules, allowed, easing
-from chipwise.planner.values.plan import Missing
+from chipwise.planner.fleet import MOST_CHIPS, Fleet
+from chipwise.planner.limits import Allowed, Refused, Rules, allowed, lacks_own_machines
+from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoOfferLeft, NoPrecision, NoSplit
+from chipwise.planner.remedies import Advice, Ease, LiftLimit, OwnMachines, Remedy, StateNetwork, UsePrecision
+from chipwise.planner.values.plan import Missing, Obstacle
 
 _EASED: Mapping[str, Mapping[str, Any]] = {  # by what is said: the fields that lift a limit
     "without limits.clouds": {"providers": None},
@@ -35,7 +35,6 @@ _EASED: Mapping[str, Mapping[str, Any]] = {  # by what is said: the fields that 
     "without limits.requires": {"requires": ()},
 }
 _SOFT = ("fp32", "int8", "int4")  # every chip computes with them, by its own units or in another format
-UNSTATED = "once the network between these machines is stated (`network` in a catalog file of your own)"
 
 
 @dataclass(frozen=True)
@@ -65,69 +64,38 @@ class Searched:
 
 def not_joined() -> Missing:
     """Every way needs several machines at once, and none of the offers that are left can be joined."""
-    return Missing(
-        "network",
-        "every way needs several machines at once, and the network between those on offer is not stated or too slow",
-        f"machines with a network, or these {UNSTATED}",
-    )
+    return Missing(Obstacle.NETWORK, NeedsNetwork(), (Advice("machines with a network"), StateNetwork("these")))
 
 
 def none_offered(ok: Allowed, rules: Rules, fleet: Fleet) -> list[Missing]:
-    """No offer passed the limits. Each limit is lifted alone; where that does not help, the last to refuse is told."""
+    """No offer passed the limits. Each limit is lifted alone; where that does not help, the last to refuse is named."""
     if len(ok.offers):
         return []
     last = ok.refused[-1] if ok.refused else None
-    told = f"no offer is left: the last {last.offers:,} were refused as {last.rule!r}" if last else "the catalog has no offer"
-    helps = [own] if (own := easing(last)) else []
+    helps: list[Remedy] = [OwnMachines()] if lacks_own_machines(last) else []
     for name, change in _EASED.items():
         if any(getattr(rules, field) != value for field, value in change.items()):
             left = len(allowed(fleet, replace(rules, **change)).offers)
-            helps += [f"{name}, {left:,} offers are left"] if left else []
-    return [Missing("offers", told, "; ".join(helps) or "two or more limits looser at once: no single one leaves an offer")]
+            helps += [LiftLimit(name, left)] if left else []
+    remedies = tuple(helps) or (Advice("two or more limits looser at once: no single one leaves an offer"),)
+    return [Missing(Obstacle.OFFERS, no_offer_left(last), remedies)]
 
 
-def no_way(fleet: Fleet, shapes: Sequence[int], precisions: Sequence[str], chips: tuple[int, int]) -> list[Missing]:
+def no_offer_left(last: Refused | None) -> NoOfferLeft:
+    return NoOfferLeft(None) if last is None else NoOfferLeft(last.rule, last.offers)
+
+
+def no_way(looked: Searched, precisions: Sequence[str]) -> list[Missing]:
     """There are offers and not one way to split the work: the arithmetic is not there, or the number of chips."""
+    fleet, shapes, chips = looked.fleet, looked.shapes, looked.chips
     able = [at for at in shapes if any(one in _SOFT or fleet.part(at).has(one) for one in precisions)]
-    asked = " or ".join(precisions)
     if not able:
         others = [one for one in ("bf16", "fp16", "fp8", "fp32") if one not in precisions]
         there = [one for one in others if any(fleet.part(at).has(one) for at in shapes)]
         names = ", ".join(sorted({fleet.shapes[at].part for at in shapes})[:3])
-        told = f"none of the chips allowed ({names}) computes in {asked}"
-        return [Missing("precision", told, " or ".join(f"precision: {one}" for one in there) or "other chips")]
+        helps = tuple(UsePrecision(one) for one in there) or (Advice("other chips"),)
+        return [Missing(Obstacle.PRECISION, NoPrecision(tuple(precisions), chip=names), helps)]
     least = min((fleet.shapes[at].chips, fleet.shapes[at].part) for at in able)
-    told = f"machines with {asked} come with {least[0]} {least[1]} at least, and {chips[0]} to {chips[1]} chips are allowed"
     if chips[0] <= least[0] <= chips[1]:
-        return [
-            Missing(
-                "split",
-                f"no split of {chips[0]} to {chips[1]} chips suits the model's heads, layers and batch",
-                "another number of chips, or a larger batch",
-            )
-        ]
-    return [Missing("chips", told, f"limits.chip_count of {least[0]}")]
-
-
-def unable(
-    fleet: Fleet, offered: Index, shape: Index, short: Array, beyond: Mapping[int, str] | None = None, trains: bool = False
-) -> dict[str, str]:
-    """Why families that are on offer have no way: no arithmetic of the asked kind, too little memory, too many replicas or
-    chips (`beyond`, by shape), or no rate in time. Of a family's shapes the one that comes nearest is told."""
-    found: dict[str, tuple[int, float, str]] = {}
-    for at in offered.tolist():
-        mine = short[shape == at]
-        if not len(mine) and trains and not fleet.part(at).trains:
-            why = (3, 0.0, "its software serves models and does not train them")
-        elif not len(mine):
-            why = (3, 0.0, "no arithmetic in the asked precision, or no split of that many chips")
-        elif mine.min() > 0:
-            why = (2, float(mine.min()), f"lacks {mine.min() / 1e9:.1f} GB of memory a chip at best")
-        elif beyond and at in beyond:
-            why = (0, 0.0, beyond[at])
-        else:
-            why = (1, 0.0, "keeps no latency goal at any rate")
-        family = family_of(fleet.part(at))
-        if family not in found or why[:2] < found[family][:2]:
-            found[family] = why
-    return {family: why for family, (_, _, why) in found.items()}
+        return [Missing(Obstacle.SPLIT, NoSplit(*chips), (Advice("another number of chips, or a larger batch"),))]
+    return [Missing(Obstacle.CHIPS, NeedsChips(least[0], chips[1]), (Ease(),), f"a machine with {least[0]} {least[1]}")]

@@ -25,12 +25,15 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Granted, Mask, Refused, Rules, shown
 from chipwise.planner.pricing import Priced
+from chipwise.planner.reasons import OverQuota, Rule, RuleKind
 from chipwise.planner.values.plan import Choice, Plan, Turn
 from chipwise.spelling import fold
 
-_RENTED = frozenset(Purchase) - {Purchase.OWNED}
-_LASTING = _RENTED - {Purchase.SPOT}
-_COMMITTED = _LASTING - {Purchase.ON_DEMAND}
+_BOUGHT = {  # as the table has it
+    "on-demand": frozenset({Purchase.ON_DEMAND}),
+    "spot": frozenset({Purchase.SPOT}),
+    "reserved": frozenset(Purchase) - {Purchase.OWNED, Purchase.SPOT, Purchase.ON_DEMAND},
+}
 
 
 @dataclass(frozen=True)
@@ -48,19 +51,8 @@ class Held:
         found: Mask = self.needed <= self.most
         return found
 
-    @property
-    def whose(self) -> str:
-        return "your quota" if self.own else "the default quota"
-
-    def miss(self, needed: float) -> str:
-        """needs 16 h100 at aws us-east-1, your quota is 8"""
-        what = self.told if self.own else f"{self.unit} of {self.told}"
-        return f"needs {needed:,.4g} {what}, {self.whose} is {self.most:,g}"
-
-    def remedy(self, needed: float) -> str:
-        if self.own:
-            return f"your quota {needed - self.most:,.4g} higher: {needed:,.4g} {self.told}"
-        return f"an increase to {needed:,.4g} {self.unit} of {self.told}, then limits.default_quotas: false"
+    def miss(self, needed: float) -> OverQuota:
+        return OverQuota(self.told, self.unit, needed, self.most, self.own)
 
 
 def chips_of(fleet: Fleet) -> Array:
@@ -108,34 +100,35 @@ def refused(fleet: Fleet, priced: Priced, quotas: Sequence[Held]) -> tuple[Refus
         if not gone.any():
             continue
         touched, left = (np.bincount(priced.offer[mask], minlength=size) > 0 for mask in (gone, kept))
-        rule = f"above {quota.whose} of {quota.most:,g} {quota.told if quota.own else f'{quota.unit} of {quota.told}'}"
-        for name, offers in ((rule, touched & ~left), (f"{rule} with more machines", touched & left)):
+        name = quota.told if quota.own else f"{quota.unit} of {quota.told}"
+        for kind, offers in ((RuleKind.QUOTA, touched & ~left), (RuleKind.QUOTA_MORE, touched & left)):
             if offers.any():
                 rows = np.flatnonzero(gone & offers[priced.offer])
                 at = int(rows[np.argmin(quota.needed[rows])])
                 many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
-                example = f"{many}{shown(fleet.catalog, int(priced.offer[at]))}: {quota.miss(float(quota.needed[at]))}"
-                found.append(Refused(name, int(np.count_nonzero(offers)), example))
+                example = f"{many}{shown(fleet.catalog, int(priced.offer[at]))}"
+                rule = Rule(kind, name, quota.most, quota.own)
+                found.append(Refused(rule, int(np.count_nonzero(offers)), example, quota.miss(float(quota.needed[at]))))
     return tuple(found)
 
 
-def above(fleet: Fleet, choice: Choice, rules: Rules) -> str:
-    """Which quota a choice breaks; empty: none."""
+def above(fleet: Fleet, choice: Choice, rules: Rules) -> OverQuota | None:
+    """Which quota a choice breaks; None: none."""
     at = fleet.catalog.machine_index.get((choice.provider, choice.machine))
     if at is None:
-        return ""
+        return None
     chips = float(chips_of(fleet)[at]) * choice.machines if rules.quotas else 0.0
     for one in rules.quotas:
         mine = fleet.catalog.machines[at].chip in one.chips and one.provider in (None, choice.provider)
         here = one.regions is None or (choice.provider, choice.region) in one.regions
         if mine and here and chips > one.most:
-            return Held(one.told, "chips", float(one.most), np.zeros(0), True).miss(chips)
+            return OverQuota(one.told, "chips", chips, float(one.most), own=True)
     for default in defaults(fleet.catalog) if rules.default_quotas else ():
         needed = default.needed(fleet.catalog, choice)
         if needed is not None and default.most is not None and needed > default.most:
             row = default.row
-            return Held(f"{row.provider} {row.name}", row.unit, default.most, np.zeros(0), False).miss(needed)
-    return ""
+            return OverQuota(f"{row.provider} {row.name}", row.unit, needed, default.most, own=False)
+    return None
 
 
 # -- what providers grant unasked
@@ -169,25 +162,11 @@ def defaults(catalog: Catalog) -> list[Default]:
     """Those of machines; what serverless services grant is not for machines."""
     found = []
     for row in catalog.rows("quotas"):
-        by_vcpu, by_chip = row.unit == "vCPU", "GPUs" in row.unit or "chips" in row.unit
-        if by_vcpu or by_chip:
+        if row.counts:
             most = float(row.default) if re.fullmatch(r"\d+(?:\.\d+)?", row.default) else None
-            bought = _purchases(row)
-            found.append(Default(row, most, by_vcpu, np.array([one in bought for one in PURCHASES])))
+            bought = frozenset[Purchase]().union(*(_BOUGHT[name] for name in row.purchases.split("|")))
+            found.append(Default(row, most, row.counts == "vcpu", np.array([one in bought for one in PURCHASES])))
     return found
-
-
-def _purchases(row: Quota) -> frozenset[Purchase]:
-    told = f"{row.name} {row.families}".lower()
-    if "on-demand / preemptible" in told:
-        return _RENTED
-    if "spot" in told or "preemptible" in told:
-        return frozenset({Purchase.SPOT})
-    if "commit" in told:
-        return _COMMITTED
-    if row.provider == "azure":  # regional cores and families count all but low-priority machines, which have their own
-        return _LASTING
-    return frozenset({Purchase.ON_DEMAND}) if row.provider == "gcp" else _LASTING
 
 
 def _names(row: Quota, machine: Machine, catalog: Catalog) -> bool:

@@ -19,6 +19,7 @@ from chipwise.planner.explain.turning import turns
 from chipwise.planner.ground import check_moment, with_limits_told
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
+from chipwise.planner.values.split import width
 from chipwise.workload.kinds import Batch, Common, Hpc, Interactive, Learning, Serve
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
         from chipwise.planner.missing import not_joined
 
         return replace(plan, missing=(not_joined(),))
-    width = plan.winner.split.get("tp", 1) * plan.winner.split.get("pp", 1) if plan.winner is not None else 1
-    across = isinstance(work, Learning | Hpc) or (plan.winner is not None and width > plan.winner.chips)
+    across = isinstance(work, Learning | Hpc) or (plan.winner is not None and width(plan.winner.split) > plan.winner.chips)
     alone = unstated(plan.rows) if across and plan.rows is not None else 0
     if not alone:
         return plan

@@ -10,9 +10,10 @@ from chipwise.perf.fits import largest_batch, largest_context, largest_micro_bat
 from chipwise.perf.setup import RECOMPUTE, ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Transformers
 from chipwise.predictor.options import FLAGS, check_numbers, option
+from chipwise.predictor.results import fit_result, memory_use
 from chipwise.predictor.samples import able_chip
 from chipwise.predictor.transformer import chip_named, context_notes, larger_parts, layer_named, shown_name
-from chipwise.predictor.views import View, fit_view, memory_view
+from chipwise.predictor.values import FitPrediction
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
@@ -31,7 +32,7 @@ _FLAGS = {
 }
 
 
-def fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> View:
+def fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> FitPrediction:
     """`settings` are options by name, and `train`."""
     check_numbers(settings)
     foreign = [option(name) for name in (_SERVING if settings.get("train") else _TRAINING) if name in settings]
@@ -45,7 +46,7 @@ def fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> View:
         raise error.called(_FLAGS | spread) from error
 
 
-def _fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> View:
+def _fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> FitPrediction:
     _, layer = layer_named(known, model)
     name = shown_name(known, model)
     able_chip(known, on, "train" if settings.get("train") else "serve")
@@ -73,17 +74,16 @@ def _fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> View:
         largest = {"most sequences": largest_batch(shape, part, setup), "longest context": largest_context(shape, part, setup)}
         task = "serving"
     tokens = setup.seq if isinstance(setup, TrainingSetup) else setup.context
-    return {
-        "title": f"{name} on {chips:g}x {part.name}: {task}",
-        "model": name,
-        "chip": part.name,
-        "chips": chips,
-        "task": task,
-        "memory": memory_view(found.memory),
-        "fit": fit_view(found),
-        "largest": {name: float(values[0]) for name, values in largest.items()},
-        "notes": list(context_notes(known, model, tokens)),
-    }
+    return FitPrediction(
+        model=name,
+        chip=part.name,
+        chips=chips,
+        task=task,
+        memory=memory_use(found.memory),
+        fit=fit_result(found),
+        largest={name: float(values[0]) for name, values in largest.items()},
+        notes=context_notes(known, model, tokens),
+    )
 
 
 def _training(settings: dict[str, Any], chips: float, ways: float) -> TrainingSetup:

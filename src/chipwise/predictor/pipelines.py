@@ -2,50 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from chipwise.errors import BadInput, UnknownName
+from chipwise.perf.steadiness import steadiness
 from chipwise.predictor.kinds.ask import Ask, options_of
 from chipwise.predictor.kinds.goals import deadlines
-from chipwise.predictor.samples import steadiness_view
-from chipwise.predictor.views import View
+from chipwise.predictor.values import HybridPrediction, Interval, PipelinePrediction, Prediction
 from chipwise.predictor.work import predict_work
 from chipwise.spelling import nearest
 from chipwise.workload.pipeline import Pipeline
 
 
-def predict_pipeline(ask: Ask, work: Pipeline) -> View:
+def predict_pipeline(ask: Ask, work: Pipeline) -> PipelinePrediction:
     chips = _chips_of_stages(ask.on, [stage.name for stage in work.stages])
     by_name = {stage.name: stage for stage in work.stages}
-    views = {}
+    stages: dict[str, Prediction] = {}
     for name in work.order:
         stage = by_name[name]
         known = options_of(stage.kind)
         given = {key: value for key, value in ask.given.items() if key in known}
         try:
-            views[name] = predict_work(replace(ask, on=chips[name], given=given), stage)
+            stages[name] = predict_work(replace(ask, on=chips[name], given=given), stage)
         except BadInput as error:
             hint = "Give a stage a different chip: --on CHIP,STAGE=CHIP."
             raise BadInput(f"Stage {name}: {error.message}", remedy=" ".join(filter(None, (error.remedy, hint)))) from error
-    done: dict[str, dict[str, float]] = {}
+    done: dict[str, Interval] = {}
     for name in work.order:
-        own = views[name].get("job_time_s") or {}
+        job = stages[name].job
+        own = Interval(0.0, 0.0, 0.0) if job is None else job.time
         before = [done[giver] for giver, taker in work.edges if taker == name]
-        done[name] = {
-            end: own.get(end, 0.0) + max((one[end] for one in before), default=0.0) for end in ("value", "low", "high")
-        }
-    total = {end: max(one[end] for one in done.values()) for end in ("value", "low", "high")}
-    view: View = {
-        "task": "pipeline",
-        "name": work.name,
-        "stages": [views[name] for name in work.order],
-        "job_time_s": total,
-        "time_s": total,
-        "goals": deadlines(ask, work, total["value"]),
-        "notes": ["Services count as no time; hand-offs are not timed."],
-    }
-    prices = [one["price_usd"] for one in views.values() if one.get("price_usd") is not None]
-    return view | {"price_usd": sum(prices) if prices else None, "steadiness": steadiness_view()}
+        begins = _last(before) if before else Interval(0.0, 0.0, 0.0)
+        done[name] = Interval(own.value + begins.value, own.low + begins.low, own.high + begins.high)
+    total = _last(list(done.values()))
+    prices = [one.price_usd for one in stages.values() if isinstance(one, HybridPrediction) and one.price_usd is not None]
+    return PipelinePrediction(
+        name=work.name,
+        stages=tuple(stages[name] for name in work.order),
+        time=total,
+        goals=deadlines(ask, work, total.value),
+        price_usd=sum(prices) if prices else None,
+        steadiness=steadiness("dedicated"),
+        notes=("Services count as no time; hand-offs are not timed.",),
+    )
+
+
+def _last(times: Sequence[Interval]) -> Interval:
+    return Interval(max(one.value for one in times), max(one.low for one in times), max(one.high for one in times))
 
 
 def _chips_of_stages(on: str, names: list[str]) -> dict[str, str]:

@@ -1,30 +1,33 @@
-"""The verb behind `chipwise predict`: flags or a workload file to one view with everything in it."""
+"""The verb behind `chipwise predict`: a model and flags to one prediction with everything in it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import BadInput, InvalidSettings
 from chipwise.perf.setup import RECOMPUTE
+from chipwise.perf.steadiness import steadiness
 from chipwise.predictor.kinds.ask import by_samples
 from chipwise.predictor.kinds.latencies import serve_samples, serve_tokens, wanted_goals
 from chipwise.predictor.options import FLAGS, LEARNING_OPTIONS, ONLY, check_numbers, check_task, check_together
-from chipwise.predictor.samples import able_chip, check_sample_options, predict_samples, steadiness_view
+from chipwise.predictor.results import training_prediction
+from chipwise.predictor.samples import able_chip, check_sample_options, predict_samples
 from chipwise.predictor.transformer import train
-from chipwise.predictor.views import View, trained_view
+from chipwise.predictor.values import Prediction
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
 
-def predict(known: Known, model: str, on: str, task: str | None, settings: dict[str, Any]) -> View:
+def predict(known: Known, model: str, on: str, task: str | None, settings: dict[str, Any]) -> Prediction:
     check_numbers(settings)
     check_together(settings)
     try:
-        view = predict_model(known, model, on, task or _guess(settings), settings)
+        predicted = predict_model(known, model, on, task or _guess(settings), settings)
     except InvalidSettings as error:
         raise error.called(FLAGS) from error
-    return {"steadiness": steadiness_view()} | view
+    return predicted if predicted.steadiness is not None else replace(predicted, steadiness=steadiness("dedicated"))
 
 
 def _guess(settings: dict[str, Any]) -> str:
@@ -37,7 +40,7 @@ def _guess(settings: dict[str, Any]) -> str:
     raise BadInput("Neither --train nor --serve is given.", remedy="Add the one that is meant.")
 
 
-def predict_model(known: Known, model: str, on: str, task: str, settings: dict[str, Any]) -> View:
+def predict_model(known: Known, model: str, on: str, task: str, settings: dict[str, Any]) -> Prediction:
     check_task(settings, task)
     able_chip(known, on, task)
     shape = known.find_model(model).shape
@@ -64,4 +67,4 @@ def predict_model(known: Known, model: str, on: str, task: str, settings: dict[s
         chips_per_node=settings.get("chips_per_node"),
         **chosen,
     )
-    return trained_view(found)
+    return training_prediction(found)

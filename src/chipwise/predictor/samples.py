@@ -27,15 +27,16 @@ from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import FORMULA, Estimate, Model
 from chipwise.perf.networks import GENERATED, STEPS, Net, Size, net_of
 from chipwise.perf.part import SERVES_ONLY, Part
-from chipwise.perf.power import power
+from chipwise.perf.power import Utilisation, power
 from chipwise.perf.published_vision import FORMATS, VisionCase, case_of
 from chipwise.perf.rows import Row
 from chipwise.perf.steadiness import steadiness
 from chipwise.predictor.batching import Curve
 from chipwise.predictor.formats import usual_engine, usual_precision
 from chipwise.predictor.options import option
+from chipwise.predictor.results import chip_power, metric
 from chipwise.predictor.transformer import context_notes
-from chipwise.predictor.views import View, estimate_view, power_view
+from chipwise.predictor.values import Arrivals, FitResult, MemoryUse, SamplePrediction
 from chipwise.workload.model.shape import (
     ConvShape,
     DiffusionShape,
@@ -76,11 +77,6 @@ _CANNOT = {
 _FOR_EXAMPLE = ("H100-SXM", "L4", "MI300X", "TPU-v5e", "Trainium2", "Xeon-Sapphire-Rapids", "Jetson-Orin-Nano-Super")
 _UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer", "target")
 _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
-
-
-def steadiness_view(kind: str = "dedicated") -> View:
-    found = steadiness(kind)
-    return {"kind": found.kind, "relative_sd": found.log_sd}
 
 
 def able_chip(known: Known, on: str, work: str) -> Chip:
@@ -225,6 +221,13 @@ class Sampled:
         )
         return beside | {"weights": stored * weight / self.tensor, "activations": 2.0 * largest * value * batch}
 
+    def utilisation(self, batch: float, samples_per_s: float) -> Utilisation:
+        """Of each chip, where passes of `batch` samples a chip give so many samples a second on all of them."""
+        each = samples_per_s / self.chips
+        used = self.net.flop * (3.0 if self.task == "train" else 1.0) * each / self.part.rate(self.precision)
+        moved = (self.net.parameters / batch + self.net.touched) * each * 2.0 / self.part.bandwidth
+        return Utilisation(used, moved)
+
     def fits(self, batch: float) -> bool:
         return sum(self.memory(batch).values()) <= ROOM * self.part.memory_bytes
 
@@ -292,7 +295,7 @@ def _table_ways(ask: Sampled, node: float) -> float:
     return next((many for many in ways if ask.split(many).fits(1.0)), ways[-1])
 
 
-def predict_samples(known: Known, model: str, on: str, settings: Mapping[str, Any]) -> View:
+def predict_samples(known: Known, model: str, on: str, settings: Mapping[str, Any]) -> SamplePrediction:
     """`settings` are the options by name; `task` is serve or train, `burstiness` and `power_watts` come from workload files."""
     ask = resolve(known, model, on, settings)
     curve = sample_curve(ask)
@@ -300,49 +303,35 @@ def predict_samples(known: Known, model: str, on: str, settings: Mapping[str, An
     each = batch / ask.together  # of one chip
     rate, took = (ask.passes([each], metric) for metric in ("samples_per_s", "latency_ms"))
     per_s = float(rate.value[0])
-    notes += [*ask.told, *_longer(known, model, settings)]
-    peak = ask.part.rate(ask.precision)
-    used = ask.net.flop * (3.0 if ask.task == "train" else 1.0) * per_s / ask.chips / peak
-    moved = (ask.net.parameters / each + ask.net.touched) * per_s / ask.chips * 2.0 / ask.part.bandwidth
+    use = ask.utilisation(each, per_s)
     limit = min(ask.part.power_w, ask.watts or math.inf)
-    drawn = power(Coded.of(ask.part.kind), column(limit), column(min(used, 1.0)), column(min(moved, 1.0)))
+    drawn = power(Coded.of(ask.part.kind), column(limit), column(use.compute), column(use.memory))
     lines = ask.memory(each)
     room, total = ROOM * ask.part.memory_bytes, sum(lines.values())
-    view: View = {
-        "task": "samples",
-        "doing": ask.task,
-        "model": ask.model,
-        "chip": ask.part.name,
-        "chips": ask.chips,
-        "engine": ask.engine,
-        "precision": ask.precision,
-        "batch": batch,
-        "copies": ask.copies / ask.together,
-        "tp": ask.tensor,
-        "sample": _sample(known.find_model(model).shape, settings, ask),
-        "samples_per_s": estimate_view(rate, "1/s"),
-        "latency_ms": estimate_view(took, "ms"),
-        "provenance": rate.provenance.texts()[0],
-        "terms_s": estimate_view(took, "ms")["terms_s"],
-        "flop_per_sample": ask.net.flop,
-        "utilisation": used,
-        "memory": {"lines_bytes": lines, "total_bytes": total},
-        "fit": {
-            "fits": total <= room,
-            "capacity_bytes": room,
-            "spare_bytes": room - total,
-            "smallest_change": None,
-            "bytes_after_change": None,
-            "tried": [],
-        },
-        "power_per_chip": power_view(drawn),
-        "energy_per_million_samples_kwh": float(drawn.total[0]) * ask.chips / per_s / 3.6,
-        "notes": notes,
-        "steadiness": steadiness_view("edge" if ask.part.kind == "edge" else "dedicated"),
-    }
-    if ask.task == "serve" and "rate" in settings:
-        view |= _arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0)))
-    return view
+    come = ask.task == "serve" and "rate" in settings
+    return SamplePrediction(
+        doing=ask.task,
+        model=ask.model,
+        chip=ask.part.name,
+        chips=ask.chips,
+        engine=ask.engine,
+        precision=ask.precision,
+        batch=batch,
+        copies=ask.copies / ask.together,
+        tp=ask.tensor,
+        sample=_sample(known.find_model(model).shape, settings, ask),
+        samples_per_s=metric(rate, "1/s"),
+        latency_ms=metric(took, "ms"),
+        flop_per_sample=ask.net.flop,
+        utilisation=use.compute,
+        memory=MemoryUse(lines, total),
+        fit=FitResult(total <= room, room, room - total),
+        power=chip_power(drawn),
+        energy_per_million_samples_kwh=float(drawn.total[0]) * ask.chips / per_s / 3.6,
+        arrivals=_arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0))) if come else None,
+        notes=(*notes, *ask.told, *_longer(known, model, settings)),
+        steadiness=steadiness("edge" if ask.part.kind == "edge" else "dedicated"),
+    )
 
 
 def _longer(known: Known, model: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -385,13 +374,12 @@ def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[flo
     return batch, [f"Batch assumed: {batch:g}, the smallest power of two within 10% of the best rate."]
 
 
-def _arriving(curve: Curve, rate: float, burstiness: float) -> View:
-    shares = (0.5, 0.9, 0.99)
-    found = {f"p{share * 100:g}": curve.latency(rate, share, burstiness) for share in shares}
-    return {"rate_per_s": rate, "percentiles": {"latency_s": found}, "busy_share": min(rate / curve.most, 1.0)}
+def _arriving(curve: Curve, rate: float, burstiness: float) -> Arrivals:
+    latency = {share: curve.latency(rate, share, burstiness) for share in (0.5, 0.9, 0.99)}
+    return Arrivals(rate, latency, min(rate / curve.most, 1.0))
 
 
-def _sample(shape: Shape, settings: Mapping[str, Any], ask: Sampled) -> View:
+def _sample(shape: Shape, settings: Mapping[str, Any], ask: Sampled) -> dict[str, float]:
     tokens = settings.get("input_tokens") or settings.get("seq")
     match shape:
         case ConvShape() | VisionShape():

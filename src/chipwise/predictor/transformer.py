@@ -26,7 +26,7 @@ from chipwise.perf.memory_serving import serving_memory
 from chipwise.perf.memory_training import training_memory
 from chipwise.perf.model import Estimate, Model
 from chipwise.perf.part import Part
-from chipwise.perf.power import Power, power
+from chipwise.perf.power import Power
 from chipwise.perf.predict_serving import Generation
 from chipwise.perf.predict_training import EAGER_FRAMEWORKS, Training, TrainingEstimate
 from chipwise.perf.published_training import stacks
@@ -79,7 +79,7 @@ class Served:
 
     @property
     def power(self) -> Power:
-        return _drawn(self.ask, self.metrics)
+        return predict_serving.drawn(self.ask, self.metrics)
 
 
 def layer_named(known: Known, name: str, online: bool = True) -> tuple[str, Layer]:
@@ -380,15 +380,6 @@ def _graph_notes(setup: ServingSetup) -> tuple[str, ...]:
     if all(name in predict_serving.EAGER for name in setup.engine.names):
         return (f"{setup.engine.names[0]} was measured without CUDA graphs: nothing changes.",)
     return ("Without CUDA graphs: launches by the formula alone, for no engine was measured without.",)
-
-
-def _drawn(ask: Generation, found: dict[str, Estimate]) -> Power:
-    any_one = next(iter(found.values()))
-    total = np.maximum(any_one.seconds, 1e-12)
-    reading = (any_one.terms["weights"] + any_one.terms["cache"]) / total
-    computing = sum((values for name, values in any_one.terms.items() if name.startswith("prefill")), np.zeros(1)) / total
-    kind = ask.hardware.kind
-    return power(kind, ask.hardware.get("power_w"), np.minimum(0.5 * computing, 1.0), np.minimum(0.8 * reading + 0.2, 1.0))
 
 
 def larger_parts(known: Known, part: Part) -> list[Part]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.errors import BadInput, InvalidSettings
+from chipwise.perf.steadiness import Steadiness, steadiness
 from chipwise.predictor.kinds.answering import predict_answers
 from chipwise.predictor.kinds.ask import Ask, kind_of
 from chipwise.predictor.kinds.goals import deadlines
@@ -11,8 +14,7 @@ from chipwise.predictor.kinds.interactive import predict_interactive
 from chipwise.predictor.kinds.kernels import predict_hpc, predict_render, predict_stream, predict_transcode
 from chipwise.predictor.kinds.learning import predict_learning
 from chipwise.predictor.options import names_beside
-from chipwise.predictor.samples import steadiness_view
-from chipwise.predictor.views import View
+from chipwise.predictor.values import Prediction
 from chipwise.workload.kinds import (
     Batch,
     Common,
@@ -31,24 +33,29 @@ from chipwise.workload.kinds import (
 from chipwise.workload.schedule import BusinessHours, MarketHours
 
 
-def predict_work(ask: Ask, work: Common) -> View:
+def predict_work(ask: Ask, work: Common) -> Prediction:
     try:
-        view = _of_kind(ask, work)
+        predicted = _of_kind(ask, work)
     except InvalidSettings as error:
         raise error.called(names_beside(ask.given)) from error
-    view["name"] = work.name
-    view.setdefault("steadiness", _steadiness(ask, work, view))
-    part, watts = ask.known.parts[view["chip"]], work.limits.power_watts
+    part, watts = ask.known.parts[predicted.chip], work.limits.power_watts
+    notes, goals = [], predicted.goals
     if watts is not None and part.kind != "edge" and part.power_w > watts:
-        view["notes"].append(f"{part.name} may draw {part.power_w:g} W, above limits.power_watts.")
-    if "job_time_s" in view:
-        view.setdefault("goals", []).extend(deadlines(ask, work, view["job_time_s"]["value"]))
+        notes.append(f"{part.name} may draw {part.power_w:g} W, above limits.power_watts.")
+    if predicted.job is not None:
+        goals = (*(goals or ()), *deadlines(ask, work, predicted.job.time.value))
     if isinstance(work.schedule, BusinessHours | MarketHours) and (work.goals.deadline or work.goals.finish_by):
-        view["notes"].append(f"It runs {work.schedule.hours_per_week:g} hours a week: counted in the deadline.")
-    return view
+        notes.append(f"It runs {work.schedule.hours_per_week:g} hours a week: counted in the deadline.")
+    return replace(
+        predicted,
+        name=work.name,
+        steadiness=predicted.steadiness or _steadiness(ask, work, predicted),
+        goals=goals,
+        notes=(*predicted.notes, *notes),
+    )
 
 
-def _of_kind(ask: Ask, work: Common) -> View:
+def _of_kind(ask: Ask, work: Common) -> Prediction:
     match work:
         case Train() | Finetune():
             return predict_learning(ask, work)
@@ -69,13 +76,13 @@ def _of_kind(ask: Ask, work: Common) -> View:
     raise BadInput(f"{work.name}: work of the kind {kind_of(work)} is not predicted yet.")
 
 
-def _steadiness(ask: Ask, work: Common, view: View) -> View:
-    part = ask.known.parts[view["chip"]]
+def _steadiness(ask: Ask, work: Common, predicted: Prediction) -> Steadiness:
+    part = ask.known.parts[predicted.chip]
     if part.kind == "edge":
-        return steadiness_view("edge")
+        return steadiness("edge")
     if isinstance(work, Interactive) and work.sharing is not Sharing.NONE:
-        return steadiness_view("shared")
+        return steadiness("shared")
     if work.limits.interruptible:
-        return steadiness_view("spot")
-    wide = isinstance(work, Learning | Hpc) and view["chips"] > part.domain
-    return steadiness_view("multi-node" if wide else "dedicated")
+        return steadiness("spot")
+    wide = isinstance(work, Learning | Hpc) and predicted.chips > part.domain
+    return steadiness("multi-node" if wide else "dedicated")

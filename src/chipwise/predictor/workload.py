@@ -13,7 +13,7 @@ from chipwise.predictor.kinds.ask import Ask, kind_of, options_of
 from chipwise.predictor.known import Known
 from chipwise.predictor.options import check_numbers, check_together, option
 from chipwise.predictor.pipelines import predict_pipeline
-from chipwise.predictor.views import View
+from chipwise.predictor.values import PipelinePrediction, Prediction
 from chipwise.predictor.work import predict_work
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline, Workload
@@ -23,7 +23,7 @@ _TASKS = {"train": ("train", "finetune"), "serve": ("serve", "batch")}
 
 def predict_workload(
     known: Known, path: str, work: Workload, on: str, settings: Mapping[str, Any], task: str | None = None
-) -> View:
+) -> Prediction | PipelinePrediction:
     """`settings` are options by name, as `chipwise predict` has them; `task` must be what the file asks for."""
     check_numbers(settings)
     check_together(settings)

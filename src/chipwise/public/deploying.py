@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.audit.finding import Finding
+from chipwise.auditor.finding import Finding
 from chipwise.errors import BadInput
 from chipwise.public.files import Files
 from chipwise.public.layout import data_frame, html_table, text_table
@@ -98,7 +98,7 @@ class DeployVerbs(Opened):
         >>> bool(audited), [finding.what for finding in audited.findings]
         """
         from chipwise.api.audit import audit as ask
-        from chipwise.audit.auditing import audit as audit_texts
+        from chipwise.auditor.auditing import audit as audit_texts
 
         audited = audit_texts(path.items()) if isinstance(path, Files) else ask(str(path))
         if not audited.audited and not audited.findings:

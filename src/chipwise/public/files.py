@@ -42,7 +42,7 @@ class Files(Mapping[str, str]):
     def write(self, folder: str | Path, *, force: bool = False) -> list[Path]:
         """All files or none, into a folder; files that are there stay unless `force`."""
         from chipwise.api.render import write
-        from chipwise.render.file import File
+        from chipwise.renderer.file import File
 
         files = [File(file.path, file.text, file.executable) for file in self.files]
         return [Path(folder) / path for path in write(Path(folder), {"": files}, force)]

@@ -219,8 +219,8 @@ class JobVerbs(Opened):
         """
         from chipwise.api.running import place
         from chipwise.api.views.jobs import row_view
-        from chipwise.run.job import Phase
-        from chipwise.run.record import Wanted
+        from chipwise.runner.job import Phase
+        from chipwise.runner.record import Wanted
 
         wanted = (phase,) if isinstance(phase, str) else tuple(phase or ())
         for name in wanted:
@@ -271,7 +271,7 @@ class JobVerbs(Opened):
         """
         from chipwise.api.running import asking, comparing, jobs
         from chipwise.api.views.jobs import job_view
-        from chipwise.run.engine import Room
+        from chipwise.runner.engine import Room
 
         with asking.opened(self.api) as parts:
             config = parts.engine.config
@@ -327,7 +327,7 @@ class JobVerbs(Opened):
 
         >>> cw.stop("train-3f2a", wait=True)
         """
-        from chipwise.run.job import Wish
+        from chipwise.runner.job import Wish
 
         stopping = _ask(self, jobs, Wish.END if now else Wish.STOP)
         if wait:
@@ -340,7 +340,7 @@ class JobVerbs(Opened):
 
         >>> cw.resume("train-3f2a")
         """
-        from chipwise.run.job import Wish
+        from chipwise.runner.job import Wish
 
         return _ask(self, jobs, Wish.RUN)
 
@@ -349,7 +349,7 @@ class JobVerbs(Opened):
 
         >>> cw.retry("train-3f2a")
         """
-        from chipwise.run.job import Wish
+        from chipwise.runner.job import Wish
 
         return _ask(self, jobs, Wish.RUN)
 

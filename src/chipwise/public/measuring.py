@@ -117,8 +117,8 @@ class MeasureVerbs(Opened):
         >>> cw.calibrate("measured.csv", dry_run=True).held_out
         """
         from chipwise.api.measure import calibrate as calibration
+        from chipwise.api.measure.calibrate_view import calibration_view, stored_view
         from chipwise.api.session.calibration import stored
-        from chipwise.api.views.calibrate import calibration_view, stored_view
 
         if forget:
             if path is not None:

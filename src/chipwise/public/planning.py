@@ -221,10 +221,10 @@ class PlanVerbs(Opened):
         >>> fit = cw.fits("llama-3.1-70b", on="l40s", chips=4)
         >>> bool(fit), fit.spare_bytes, fit.change
         """
-        from chipwise.predictor.fits import fits as ask
+        from chipwise.api import verbs
 
         settings: dict[str, Any] = {"train": False, **checked_options(setup, FitsOptions)}
-        return MemoryFit(Record(ask(self.api.known, model, on, settings)))
+        return MemoryFit(Record(verbs.fits(self.api, model, on, settings)))
 
     def compare(
         self,

@@ -67,7 +67,7 @@ def duration(plan: Plan) -> Chart | None:
 
 def _falling(load: LoadPlan) -> tuple[list[float], list[float]]:
     """Hours at which the number of machines falls, the most first; owned machines are under the steps of rented ones."""
-    owned = sum(one.machines for one in load.layers if one.name.startswith("owned: "))
+    owned = sum(one.machines for one in load.layers if one.owned)
     hours, needed, passed = [], [], 0.0
     for machines, lasts in reversed(load.steps):
         hours.append(passed)

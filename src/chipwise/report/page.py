@@ -15,6 +15,7 @@ from pathlib import Path
 
 from chipwise.errors import MissingExtra
 from chipwise.planner import quotas
+from chipwise.planner.explain.reason_words import missing_words, remedy_words
 from chipwise.planner.explain.roofline import Roofline
 from chipwise.planner.explain.words import emissions, running, sentence
 from chipwise.planner.values.plan import Choice, Plan
@@ -181,7 +182,7 @@ def _money(winner: Choice) -> str:
 
 
 def _nothing(plan: Plan) -> list[str]:
-    missing = [[text(one.what), text(one.how_much), text(one.remedy)] for one in plan.missing]
+    missing = [[text(one.what), text(missing_words(one)), text(remedy_words(one))] for one in plan.missing]
     return [
         section("missing", "What was missing", simple(("what", "how much", "would help"), missing, stacks=True))
         if missing

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from datetime import date
 
+from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
 from chipwise.planner.pipeline.value import Alternative, PipelinePlan, Placed, Totals, by_use, what, why, without
+from chipwise.planner.reasons import Reason
 from chipwise.report.markup import tag, text
 from chipwise.report.page import document, drawn, section
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
@@ -44,7 +46,11 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
             "Each point is best by something: no other is cheaper, faster and cleaner at once. The red ring is the answer.",
         ),
         *(_ranking(one) for one in plan.stages),
-        section("refused", "Left out", tag("ul", *(tag("li", text(one)) for one in plan.refused))) if plan.refused else "",
+        section(
+            "refused", "Left out", tag("ul", *(tag("li", text(f"{one.combination}: {words(one.why)}")) for one in plan.refused))
+        )
+        if plan.refused
+        else "",
         _notes(plan),
     ]
     return document(plan.workload, _header(plan), inside, charts, today)
@@ -92,7 +98,7 @@ def _totals(totals: Totals) -> list[tuple[str, str]]:
 
 
 def _alternatives(plan: PipelinePlan, totals: Totals) -> str:
-    rows = [_way("this plan", totals, "", [(one.name, what(one.choice)) for one in plan.stages], best=True)]
+    rows = [_way("this plan", totals, None, [(one.name, what(one.choice)) for one in plan.stages], best=True)]
     for name, other in (("each stage by itself", plan.alone), ("all in one region", plan.one_region)):
         if other is not None:
             rows.append(_other(name, other))
@@ -103,7 +109,7 @@ def _other(name: str, other: Alternative) -> list[str]:
     return _way(name, other.totals, other.misses, list(other.where))
 
 
-def _way(name: str, totals: Totals, misses: str, where: list[tuple[str, str]], best: bool = False) -> list[str]:
+def _way(name: str, totals: Totals, misses: Reason | None, where: list[tuple[str, str]], best: bool = False) -> list[str]:
     runs = "<br>".join(text(f"{stage}: {what}") for stage, what in where)
     carbon = f"{mass(totals.kg)} kg{without(totals)}"
     first = tag("b", text(name)) if best else text(name)
@@ -112,7 +118,7 @@ def _way(name: str, totals: Totals, misses: str, where: list[tuple[str, str]], b
         text(usd(totals.usd)),
         text(duration(totals.seconds)),
         text(carbon),
-        text(misses or "keeps all goals"),
+        text("keeps all goals" if misses is None else words(misses)),
         runs,
     ]
 
@@ -138,7 +144,7 @@ def _ranking(one: Placed) -> str:
                 text(usd(rival.usd)),
                 text(duration(rival.seconds)),
                 text(mass(rival.kg)),
-                text(rival.misses),
+                text("" if rival.misses is None else words(rival.misses)),
             ]
         )
     titles = ["#", "runs on", "chips", "buy", f"USD/{per}", "kg", "whole: USD", "whole: time", "whole: kg", "misses"]
@@ -154,8 +160,8 @@ def _nothing(plan: PipelinePlan) -> list[str]:
         [
             text(f"stage {one.stage}" if one.stage else "the whole"),
             text(one.missing.what),
-            text(one.missing.how_much),
-            text(one.missing.remedy),
+            text(missing_words(one.missing)),
+            text(remedy_words(one.missing)),
         ]
         for one in plan.lacks
     ]

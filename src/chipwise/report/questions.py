@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chipwise.planner.explain.reason_words import lost, missing_words, remedy_words, rule_words, words
 from chipwise.planner.explain.words import no_service
-from chipwise.planner.values.plan import Choice, Loss, Missing, Plan
+from chipwise.planner.reasons import Goal, NotOffered, OverQuota, RuleKind
+from chipwise.planner.values.plan import Choice, Loss, Missing, Obstacle, Plan
 from chipwise.report.words import full, many, numbers
 from chipwise.text import usd
 
-_NOT_OFFERED = "no offer within"  # as a loss without a choice begins where limits left no offer
-_GOALS = ("misses the", "exceeds the", "keeps no")  # as the reasons begin that are a goal's
-_OF_GOALS = ("deadline", "budget", "latency", "goal")  # what is missing where a goal is in the way
+_OF_GOALS = (Obstacle.DEADLINE, Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET, Obstacle.LATENCY, Obstacle.THROUGHPUT)
 _BEST = {
     "cost": "Which costs least?",
     "time": "Which is fastest?",
@@ -53,35 +53,36 @@ _STAGES = (_ALLOWED, _FITS, _MEETS)
 
 
 def _stage(missing: Missing) -> str:
-    if missing.what == "offers":
+    if missing.what is Obstacle.OFFERS:
         return _ALLOWED
-    return _MEETS if any(word in missing.what for word in _OF_GOALS) else _FITS
+    return _MEETS if missing.what in _OF_GOALS else _FITS
 
 
 def _missing(one: Missing) -> str:
-    return f"{one.what}: {one.how_much}. Would help: {one.remedy}."
+    return f"{one.what}: {missing_words(one)}. Would help: {remedy_words(one)}."
 
 
 def _refused(plan: Plan) -> tuple[str, ...]:
-    told = [f"{one.offers:,} offers: {one.rule}" for one in plan.refused]
+    told = [f"{one.offers:,} offers: {rule_words(one.rule)}" for one in plan.refused]
     unasked = [one.family for one in plan.losses if _asked(one) == _ALLOWED]
     return (*told, *([f"{', '.join(unasked)}: no offer is left"] if unasked else ()))
 
 
 def _asked(loss: Loss) -> str:
     """The question that sent a family away; the last one where it was only beaten."""
-    if loss.why.startswith(_GOALS):
+    if isinstance(loss.why, Goal | OverQuota):
         return _MEETS
     if loss.choice is not None:
         return ""
-    return _ALLOWED if loss.why.startswith(_NOT_OFFERED) else _FITS
+    return _ALLOWED if isinstance(loss.why, NotOffered) else _FITS
 
 
 def _families(losses: Sequence[Loss], asked: str) -> tuple[str, ...]:
     """A sentence for each reason, with the families it holds for."""
     mine = [one for one in losses if _asked(one) == asked]
     return tuple(
-        f"{', '.join(one.family for one in mine if one.why == why)}: {why}" for why in dict.fromkeys(one.why for one in mine)
+        f"{', '.join(one.family for one in mine if one.why == why)}: {words(why)}"
+        for why in dict.fromkeys(one.why for one in mine)
     )
 
 
@@ -95,7 +96,7 @@ def _named(one: Choice) -> str:
 
 
 def _beaten(plan: Plan) -> tuple[str, ...]:
-    told = [f"{one.family}: {one.why}" for one in plan.losses if one.choice is not None and not _asked(one)]
+    told = [f"{one.family}: {lost(one)}" for one in plan.losses if one.choice is not None and not _asked(one)]
     second = plan.choices[1] if len(plan.choices) > 1 else None
     if second is not None and plan.winner is not None and second.family == plan.winner.family:
         told.insert(0, f"{_named(second)}: {numbers(second, plan)}")
@@ -105,7 +106,7 @@ def _beaten(plan: Plan) -> tuple[str, ...]:
 
 def _purchase(plan: Plan, winner: Choice) -> tuple[Question, ...]:
     """Spot or not: asked where both were to be had, or where spot was refused."""
-    refused = next((one for one in plan.refused if one.rule == "may be interrupted"), None)
+    refused = next((one for one in plan.refused if one.rule.kind is RuleKind.INTERRUPTIBLE), None)
     spot = winner.purchase == "spot"
     others = [one for one in plan.choices if (one.purchase == "spot") is not spot]
     if not others and not (refused is not None and not spot):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from chipwise.planner.explain.reason_words import example_words, lost, rule_words, words
 from chipwise.planner.explain.words import single
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import tag, text
@@ -139,20 +140,20 @@ def _priced(one: Choice | None, least: float, low: float) -> str:
 def losses(plan: Plan) -> str:
     """Families that lost with a number first; those that cannot do it are joined by their reason."""
     rows = [
-        [text(one.family), text(f"{many(one.choice)}{one.choice.where}, {one.choice.purchase}"), text(one.why)]
+        [text(one.family), text(f"{many(one.choice)}{one.choice.where}, {one.choice.purchase}"), text(lost(one))]
         for one in plan.losses
         if one.choice is not None
     ]
     unable = [one for one in plan.losses if one.choice is None]
     rows += [
-        [text(", ".join(one.family for one in unable if one.why == why)), "", text(why)]
+        [text(", ".join(one.family for one in unable if one.why == why)), "", text(words(why))]
         for why in dict.fromkeys(one.why for one in unable)
     ]
     return simple(("family", "its best", "why it lost"), rows, stacks=True)
 
 
 def refusals(plan: Plan) -> str:
-    rows = [[f"{one.offers:,}", text(one.rule), text(one.example)] for one in plan.refused]
+    rows = [[f"{one.offers:,}", text(rule_words(one.rule)), text(example_words(one))] for one in plan.refused]
     return simple(("offers", "left out as", "such as"), rows, numbers=(0,), stacks=True)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from aws_stand_in import Aws
 from chipwise.adapters.engines.ec2.engine import Ec2, connect
-from chipwise.run.engine import Clear, End, Start, State
-from chipwise.run.events import Ended, Placed, after
-from chipwise.run.job import Outcome
+from chipwise.runner.engine import Clear, End, Start, State
+from chipwise.runner.events import Ended, Placed, after
+from chipwise.runner.job import Outcome
 from ec2_account import NOW, SPOT_A, content, kept, machines, placed, see, templates
 from engines.ec2 import REGION
 from faulty_aws import Fault, Faulty

@@ -20,10 +20,10 @@ from chipwise.adapters.engines.ec2.notices import REBALANCE, WARNING
 from chipwise.adapters.stores.record import connect as open_record
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import TryLater
-from chipwise.run.engine import End
-from chipwise.run.job import Job, Outcome, Phase, Retry, Spec
-from chipwise.run.loop import Controller
-from chipwise.run.record import Record
+from chipwise.runner.engine import End
+from chipwise.runner.job import Job, Outcome, Phase, Retry, Spec
+from chipwise.runner.loop import Controller
+from chipwise.runner.record import Record
 from ec2_account import NO_SPOT
 from ec2_programs import WAITS, done_at, python
 from engines.ec2 import REGION, SPOT, Rented, warning

@@ -20,9 +20,9 @@ from chipwise.adapters.engines.ec2.config import Config
 from chipwise.adapters.engines.ec2.engine import Ec2
 from chipwise.adapters.engines.ec2.user_data import user_data
 from chipwise.errors import BadInput, NotFound
-from chipwise.render.launch.starting import RENDEZVOUS_PORT
-from chipwise.run.events import Placed, Submitted, after, first
-from chipwise.run.job import Job, Needs, Spec, Where
+from chipwise.renderer.launch.starting import RENDEZVOUS_PORT
+from chipwise.runner.events import Placed, Submitted, after, first
+from chipwise.runner.job import Job, Needs, Spec, Where
 from ec2_programs import LISTENS, READY, WAITS, python
 from engines.ec2 import REGION, SPOT, Rented
 from render_checks import program

@@ -9,7 +9,7 @@ import pytest
 from aws_stand_in import Aws
 from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.errors import ChipwiseError, NotAllowed, NotFound
-from chipwise.run.engine import Start
+from chipwise.runner.engine import Start
 from ec2_account import NO_QUOTA, NOW, config, kept, machines, placed, templates
 from faulty_aws import Fault, Faulty, no_machines
 

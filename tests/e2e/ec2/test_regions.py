@@ -13,9 +13,9 @@ from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.adapters.engines.ec2.regions import RESTS_S
 from chipwise.adapters.engines.ec2.setup import prepare
 from chipwise.errors import InvalidSettings, NotAllowed, TryLater
-from chipwise.run.engine import Clear, End, Start, State
-from chipwise.run.events import Ended, Placed, after
-from chipwise.run.job import Job, Move, Outcome, Where
+from chipwise.runner.engine import Clear, End, Start, State
+from chipwise.runner.events import Ended, Placed, after
+from chipwise.runner.job import Job, Move, Outcome, Where
 from ec2_account import NO_QUOTA, NO_SPOT, NOW, SPOT_A, STAYS, content, kept, machines, placed, see
 from ec2_machines import unpacked
 from engines.ec2 import OTHER, REGION, warning

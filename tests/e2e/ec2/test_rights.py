@@ -22,8 +22,8 @@ from chipwise.adapters.engines.ec2.engine import Config, connect
 from chipwise.adapters.engines.ec2.policies import Names, Policy
 from chipwise.adapters.engines.ec2.user_data import machine_program
 from chipwise.errors import NotAllowed
-from chipwise.run.engine import Clear, End, Leave, Start
-from chipwise.run.job import Needs
+from chipwise.runner.engine import Clear, End, Leave, Start
+from chipwise.runner.job import Needs
 from ec2_account import machines, placed, templates
 from engines.ec2 import REGION, warning
 

@@ -23,7 +23,7 @@ from chipwise.adapters.engines.ec2.engine import Config, connect
 from chipwise.adapters.engines.ec2.notices import REBALANCE, WARNING
 from chipwise.adapters.engines.ec2.setup import Prepared, State, name_of, prepare
 from chipwise.errors import NotAllowed, NotFound
-from chipwise.run.engine import Start
+from chipwise.runner.engine import Start
 from ec2_account import machines, placed
 from engines.ec2 import REGION
 from faulty_aws import Fault, Faulty

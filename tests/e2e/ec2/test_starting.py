@@ -11,8 +11,8 @@ import pytest
 from aws_stand_in import Aws
 from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.errors import TryLater
-from chipwise.run.engine import Clear, Start, State
-from chipwise.run.job import Needs
+from chipwise.runner.engine import Clear, Start, State
+from chipwise.runner.job import Needs
 from ec2_account import NO_MACHINES, NO_QUOTA, NO_SPOT, NOW, SPOT_A, SPOT_B, STAYS, content, machines, placed, see, templates
 from engines.ec2 import REGION
 from faulty_aws import Fault, Faulty, no_machines

@@ -10,7 +10,7 @@ import pytest
 from aws_stand_in import Aws
 from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.errors import TryLater
-from chipwise.run.engine import End, Start, State
+from chipwise.runner.engine import End, Start, State
 from ec2_account import NO_MACHINES, NOW, config, machines, placed, see
 from faulty_aws import Fault, Faulty
 

@@ -17,8 +17,8 @@ import pytest
 from aws_stand_in import AMI, Aws, started
 from chipwise.adapters.engines.ec2.engine import Config, connect
 from chipwise.catalog.offer import Purchase
-from chipwise.run.engine import Engine
-from chipwise.run.job import Job, Spec, Where
+from chipwise.runner.engine import Engine
+from chipwise.runner.job import Job, Spec, Where
 from ec2_machines import Hall
 from faulty_aws import Faulty, faulty
 

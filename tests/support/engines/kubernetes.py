@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
-from chipwise.run.engine import Engine
-from chipwise.run.job import Job, Spec, Where
+from chipwise.runner.engine import Engine
+from chipwise.runner.job import Job, Spec, Where
 from kube import kubelet
 from kube.control_plane import Cluster
 

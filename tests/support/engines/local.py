@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from chipwise.run.engine import Engine
-from chipwise.run.job import Job, Spec, Where
+from chipwise.runner.engine import Engine
+from chipwise.runner.job import Job, Spec, Where
 
 NAME = Path(__file__).stem
 ENGINE = f"chipwise.adapters.engines.{NAME}"

@@ -13,11 +13,11 @@ from typing import Any
 
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.adapters.stores.record import connect as open_record
-from chipwise.run.engine import Sight
-from chipwise.run.events import Placed, Submitted, Waiting, Wished, after, first
-from chipwise.run.job import Job, Retry, Spec, Where, Wish
-from chipwise.run.loop import Controller
-from chipwise.run.record import Change, Record
+from chipwise.runner.engine import Sight
+from chipwise.runner.events import Placed, Submitted, Waiting, Wished, after, first
+from chipwise.runner.job import Job, Retry, Spec, Where, Wish
+from chipwise.runner.loop import Controller
+from chipwise.runner.record import Change, Record
 from kube import kubelet
 from kube.control_plane import Cluster
 from kube.process import wait_for

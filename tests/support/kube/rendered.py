@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from chipwise.render.cluster.accelerators import capacity_labels, chip_taint, resource_of, spot_taints
-from chipwise.render.deployment import Deployment, Node
+from chipwise.renderer.cluster.accelerators import capacity_labels, chip_taint, resource_of, spot_taints
+from chipwise.renderer.deployment import Deployment, Node
 from kube.control_plane import Cluster
 from kube.process import wait_for
 
@@ -22,7 +22,7 @@ EFA = "vpc.amazonaws.com/efa"
 
 
 def target(name: str) -> ModuleType:
-    return import_module(f"chipwise.render.targets.{name}")
+    return import_module(f"chipwise.renderer.targets.{name}")
 
 
 def named(deployment: Deployment, name: str) -> Deployment:

@@ -13,10 +13,10 @@ import pytest
 from chipwise.adapters import hand_offs
 from chipwise.adapters.hand_offs import AGAIN_S, ANSWERS_WITHIN_S, AT_ONCE, PATIENCE_S, TOLD_AFTER_S, HandOffs
 from chipwise.errors import BadInput, MissingExtra, NotAllowed, TryLater
-from chipwise.run.engine import Seen, Sight, State
-from chipwise.run.events import Placed, Submitted, Wished, after, first
-from chipwise.run.hand_off import CODE
-from chipwise.run.job import Job, Spec, Where, Wish
+from chipwise.runner.engine import Seen, Sight, State
+from chipwise.runner.events import Placed, Submitted, Wished, after, first
+from chipwise.runner.hand_off import CODE
+from chipwise.runner.job import Job, Spec, Where, Wish
 
 ENDED = Sight(State.EXITED, 0, since=1.0, until=2.0)
 

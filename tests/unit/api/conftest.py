@@ -13,7 +13,7 @@ from chipwise.api.running import place
 from chipwise.api.running.held import Held
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.run.record import Record
+from chipwise.runner.record import Record
 
 
 @pytest.fixture

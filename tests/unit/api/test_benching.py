@@ -19,11 +19,11 @@ from chipwise.api.running import asking, predicting
 from chipwise.api.running.predicting import Held, Unknown
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.calibrate.guesses import guesses
-from chipwise.calibrate.score import predict
+from chipwise.calibration.guesses import guesses
+from chipwise.calibration.score import predict
 from chipwise.errors import BadInput, ChipwiseError, UnknownName
 from chipwise.perf.model import packaged
-from chipwise.run.job import Job, Work
+from chipwise.runner.job import Job, Work
 
 SHAPE = "{layers: 4, hidden: 256, heads: 4, kv_heads: 4, ffn: 1024, vocab: 8000}"
 TINY = (

@@ -17,10 +17,10 @@ from chipwise.api.running import controlling, place
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.errors import NotAllowed
-from chipwise.run.events import Over
-from chipwise.run.job import Phase, Spec
-from chipwise.run.loop import Controller
-from chipwise.run.record import Change
+from chipwise.runner.events import Over
+from chipwise.runner.job import Phase, Spec
+from chipwise.runner.loop import Controller
+from chipwise.runner.record import Change
 
 
 @pytest.fixture

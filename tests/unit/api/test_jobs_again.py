@@ -13,9 +13,9 @@ from chipwise.api.running import asking, following, forgetting, giving_up, place
 from chipwise.api.running.held import Held
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, NotFound
-from chipwise.run.events import Again, Over, Placed
-from chipwise.run.job import Job, Phase, Spec, Where, Wish
-from chipwise.run.record import Change, Record
+from chipwise.runner.events import Again, Over, Placed
+from chipwise.runner.job import Job, Phase, Spec, Where, Wish
+from chipwise.runner.record import Change, Record
 
 
 def chain(record: Record, session: Session, *ended: Phase | None) -> list[Job]:

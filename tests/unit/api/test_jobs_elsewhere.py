@@ -13,11 +13,11 @@ import pytest
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.api.running import following, installed, jobs
 from chipwise.errors import BadInput, TryLater
-from chipwise.run.abilities import Traits
-from chipwise.run.engine import Room
-from chipwise.run.events import Begun, Ended, Over, Placed
-from chipwise.run.job import Job, Needs, Outcome, Phase, Spec, Where
-from chipwise.run.queue import Rules
+from chipwise.runner.abilities import Traits
+from chipwise.runner.engine import Room
+from chipwise.runner.events import Begun, Ended, Over, Placed
+from chipwise.runner.job import Job, Needs, Outcome, Phase, Spec, Where
+from chipwise.runner.queue import Rules
 from run_jobs import added, queued, spec
 
 PLACE = "kubernetes:10.0.0.1:6443/train"

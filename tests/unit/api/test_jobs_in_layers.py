@@ -10,9 +10,9 @@ import pytest
 from chipwise.adapters.stores.record import connect
 from chipwise.api.running import jobs
 from chipwise.errors import BadInput
-from chipwise.run.events import Over
-from chipwise.run.job import Job, Phase, Spec
-from chipwise.run.record import Change, Record
+from chipwise.runner.events import Over
+from chipwise.runner.job import Job, Phase, Spec
+from chipwise.runner.record import Change, Record
 
 LAYERS = 12  # by each way on its own the last one would lead to 4,096 readings of each of the first
 

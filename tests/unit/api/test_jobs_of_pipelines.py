@@ -11,9 +11,9 @@ from chipwise.api.running import asking, jobs, place, submitting, wanted
 from chipwise.api.running.held import Held
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, UnknownName
-from chipwise.run.events import Over
-from chipwise.run.job import Job, Phase, Spec, Wish
-from chipwise.run.record import Change, Record
+from chipwise.runner.events import Over
+from chipwise.runner.job import Job, Phase, Spec, Wish
+from chipwise.runner.record import Change, Record
 
 
 def submitted(record: Record, session: Session, pipeline: str, at: float, *ended: Phase | None) -> list[str]:

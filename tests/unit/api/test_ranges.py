@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chipwise.api.running.ranges import moves, workers
 from chipwise.errors import BadInput
-from chipwise.run.job import RECOVER, Move, Needs
+from chipwise.runner.job import RECOVER, Move, Needs
 
 
 @pytest.mark.parametrize(

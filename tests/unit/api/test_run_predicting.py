@@ -15,7 +15,7 @@ from chipwise.api.running import predicting
 from chipwise.api.running.predicting import Held, Unknown
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.run.job import Needs, Spec, Work
+from chipwise.runner.job import Needs, Spec, Work
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline
 

@@ -11,9 +11,9 @@ from chipwise.api.running import place, submitting
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
-from chipwise.run.abilities import OnThisMachine
-from chipwise.run.job import Needs, Spec
-from chipwise.run.queue import Rules, Share
+from chipwise.runner.abilities import OnThisMachine
+from chipwise.runner.job import Needs, Spec
+from chipwise.runner.queue import Rules, Share
 
 
 @pytest.fixture

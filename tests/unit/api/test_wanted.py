@@ -11,7 +11,7 @@ from chipwise.api.running import asking, planned, wanted
 from chipwise.api.running.engines import Reach
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
-from chipwise.run.job import Needs, Spec
+from chipwise.runner.job import Needs, Spec
 
 STAGE = "kind: hpc, steps: 1, flop_per_step: 1e9, bytes_per_step: 1MB, program: {command: ['true'], produces: [own.txt]}"
 

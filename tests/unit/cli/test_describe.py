@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from chipwise.cli.describe import _cells, _holds, _leaves, _show_compared, _waits
-from chipwise.run.comparing import Compared
-from chipwise.run.job import Attempt, Job, Needs, Phase, Spec, Where, Why
+from chipwise.runner.comparing import Compared
+from chipwise.runner.job import Attempt, Job, Needs, Phase, Spec, Where, Why
 
 
 def test_of_a_plain_command_only_what_was_measured_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,9 +15,9 @@ from chipwise.api.running import place, waiting
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.cli.ps import ps
-from chipwise.run.events import Again, Begun, Ended, Over, Placed
-from chipwise.run.job import Job, Outcome, Phase, Spec, Where
-from chipwise.run.record import Change, Record, Wanted
+from chipwise.runner.events import Again, Begun, Ended, Over, Placed
+from chipwise.runner.job import Job, Outcome, Phase, Spec, Where
+from chipwise.runner.record import Change, Record, Wanted
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ RATES = Rates(ROWS, CATALOG.machines)
 def band(machine: str, low: float, high: float, region: str = "r1", provider: str = "p", as_of: str = "2025") -> Interruption:
     fact = Fact((), as_of)
     return Interruption(
-        provider, region, machine, "monthly_interruption_range", None, low, high, "share", "month", "published", fact
+        provider, region, machine, "monthly_interruption_range", None, low, high, "share", "month", "published", "advisor", fact
     )
 
 
@@ -30,10 +30,10 @@ def trace(
     rate: float,
     zone: str = "r1",
     provider: str = "p",
-    notes: str = "follows real instances",
+    evidence: str = "followed",
     measure: str = "loss_rate",
 ) -> Interruption:
-    return Interruption(provider, zone, label, measure, rate, None, None, "", "a week", "computed", Fact((), "2023", (), notes))
+    return Interruption(provider, zone, label, measure, rate, None, None, "", "a week", "computed", evidence, Fact((), "2023"))
 
 
 def test_the_nearest_evidence_wins() -> None:
@@ -56,7 +56,7 @@ def test_the_nearest_evidence_wins() -> None:
 
 
 def test_published_bands_followed_instances_and_probes_are_not_mixed() -> None:
-    probe = trace("V100 x1", 5.0, notes="availability probe: could one be had now")
+    probe = trace("V100 x1", 5.0, evidence="probe")
     followed = trace("V100 x1", 0.3)
     assert Rates([probe, followed]).of("p", "r1", "m", "V100").per_hour == 0.3
     assert Rates([probe]).of("p", "r1", "m", "V100").per_hour == 5.0

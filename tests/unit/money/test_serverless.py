@@ -91,7 +91,7 @@ def test_prices_that_need_a_promise_or_are_second_hand_are_not_certain() -> None
 
 
 def test_a_row_of_an_unknown_unit_is_kept_with_the_reason() -> None:
-    row = ServerlessPrice("x", "Y", "L4", "fortnight", 1.0, None, "", "", "yes", Fact((), "2026"))
+    row = ServerlessPrice("x", "Y", "L4", "fortnight", 1.0, None, "", "", "yes", "", Fact((), "2026"))
     assert "fortnight" in read(CATALOG, [row]).unread[0].reason
 
 

@@ -19,6 +19,7 @@ from chipwise.perf.memory_training import training_memory
 from chipwise.perf.setup import TrainingSetup
 from chipwise.perf.training import flop_per_token
 from chipwise.perf.transformer import Transformers, layer_of, pair_layer
+from chipwise.planner.values.split import model_ways
 from chipwise.predictor.transformer import Trained, train
 from chipwise.workload.model import registry
 from chipwise.workload.model.shape import EncoderDecoderShape
@@ -223,7 +224,7 @@ def test_training_on_pairs_is_planned(session: Session) -> None:
     assert best.unit == "million pairs"
     assert best.usd_per_unit == pytest.approx(best.usd / 10)
     assert best.provenance == "formula"
-    assert best.split["pp"] == 1
+    assert model_ways(best.split)[1] == 1
     assert any("by formula alone" in note for note in found.notes)
     tokens = plan(session, "w.yaml", text=f"{T5}tokens: {640 * 10}M\nlimits: {{chips: [a100-80, h100-sxm]}}\n").winner
     assert tokens is not None

@@ -15,7 +15,10 @@ from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.asked import asked_of
 from chipwise.planner.explain.asking import BUDGET, LATENCY, PARALLEL, SCALING, Asked, answers
-from chipwise.planner.values.plan import Loss, Missing, Plan
+from chipwise.planner.reasons import LacksMemory, TooSlow
+from chipwise.planner.remedies import Advice
+from chipwise.planner.values.plan import Loss, Missing, Obstacle, Plan
+from chipwise.planner.values.split import GenerationSplit
 
 pytestmark = pytest.mark.real_catalog
 
@@ -84,7 +87,15 @@ def test_a_budget_is_held_against_the_winner_and_what_twice_as_much_buys() -> No
 
 
 def test_a_service_is_counted_in_copies() -> None:
-    one = plans.choice(purchase="on-demand", rate=15.0, replicas=2, machines=2, chips=1, split={"tp": 1}, usd=200.0)
+    one = plans.choice(
+        purchase="on-demand",
+        rate=15.0,
+        replicas=2,
+        machines=2,
+        chips=1,
+        split=GenerationSplit(tp=1, pp=1, replicas=1),
+        usd=200.0,
+    )
     found = plans.service(choices=(one,), front=(one,))
     text = {a.question: a.told for a in answers(found, Asked(rate=12.0, budget_usd=1000.0))}
     assert "2 copies of the model, 7.5 req/s each" in text[PARALLEL]
@@ -95,7 +106,7 @@ def test_a_service_is_counted_in_copies() -> None:
 
 
 def test_a_copy_over_two_machines_takes_two_for_each_further_one() -> None:
-    one = plans.choice(rate=2.0, replicas=1, machines=2, chips=8, split={"tp": 8, "pp": 2}, usd=100.0)
+    one = plans.choice(rate=2.0, replicas=1, machines=2, chips=8, split=GenerationSplit(tp=8, pp=2, replicas=1), usd=100.0)
     found = plans.service(choices=(one,), front=(one,))
     text = {a.question: a.told for a in answers(found, Asked(rate=2.0))}
     assert "over 16 chips each" in text[PARALLEL]
@@ -104,8 +115,8 @@ def test_a_copy_over_two_machines_takes_two_for_each_further_one() -> None:
 
 def test_latency_tells_what_is_reached_of_what_is_allowed_and_who_is_too_slow() -> None:
     one = replace(plans.service().choices[0], latency={"ttft p90": 0.31})
-    slow = Loss("NVIDIA Turing", None, "keeps no latency goal at any rate")
-    small = Loss("NVIDIA Pascal", None, "lacks 1.7 GB of memory a chip at best")
+    slow = Loss("NVIDIA Turing", None, TooSlow("ttft p90", 2.0, 1.0))
+    small = Loss("NVIDIA Pascal", None, LacksMemory(1.7e9))
     found = plans.service(choices=(one,), front=(one,), losses=(slow, small))
     text = {a.question: a.told for a in answers(found, Asked(rate=1.0, goals={"ttft p90": 0.8, "tpot p90": 0.05}))}
     assert text[LATENCY] == "Kept: ttft p90 310 ms of 800 ms, tpot p90 within 50 ms. Too slow at any rate: NVIDIA Turing."
@@ -115,8 +126,8 @@ def test_latency_tells_what_is_reached_of_what_is_allowed_and_who_is_too_slow() 
 
 def test_where_nothing_fits_only_what_is_missing_is_told() -> None:
     found = answers(plans.nothing(), Asked(deadline_s=5 * 86400.0))
-    assert [(one.question, one.told) for one in found] == [(LATENCY, "More than there is: the fastest takes 6.0 d.")]
-    memory = Missing("memory", "lacks 3 GB", "more chips")
+    assert [(one.question, one.told) for one in found] == [(LATENCY, "Nothing keeps it: misses the deadline of 5.0 d: 6.0 d.")]
+    memory = Missing(Obstacle.MEMORY, LacksMemory(3e9), (Advice("more chips"),))
     assert answers(plans.nothing(memory), Asked()) == ()
 
 

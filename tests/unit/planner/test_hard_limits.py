@@ -18,6 +18,7 @@ from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.errors import BadInput, UnknownName
 from chipwise.planner import quotas
 from chipwise.planner.assemble import Goals
+from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words, words
 from chipwise.planner.ground import budget_usd, goals_of
 from chipwise.planner.limits import Rules
 from chipwise.planner.pricing import Priced
@@ -144,9 +145,9 @@ def test_every_feature_and_component_can_be_required() -> None:
 
 def test_a_required_feature_leaves_a_refusal_with_count_and_example() -> None:
     found = planned(TRAIN, limits={"chips": ["T4", "L4"], "requires": ["flash-attention>=2"]})
-    gone = next(one for one in found.refused if one.rule == "flash-attention>=2 does not run there")
+    gone = next(one for one in found.refused if rule_words(one.rule) == "flash-attention>=2 does not run there")
     assert gone.offers > 30
-    assert "T4 (Turing) has 7.5" in gone.example
+    assert "T4 (Turing) has 7.5" in example_words(gone)
     assert {one.chip for one in found.choices} == {"L4"}
 
 
@@ -170,10 +171,10 @@ def test_no_choice_is_above_a_quota_and_a_plan_without_it_is() -> None:
     assert max(chips(free)) > 4
     assert chips(held)
     assert max(chips(held)) <= 4
-    (whole, part) = (one for one in held.refused if one.rule.startswith("above your quota"))
-    assert whole.rule == "above your quota of 4 h100"
-    assert whole.example.endswith("needs 8 h100, your quota is 4")
-    assert part.rule.endswith("with more machines")
+    (whole, part) = (one for one in held.refused if rule_words(one.rule).startswith("above your quota"))
+    assert rule_words(whole.rule) == "above your quota of 4 h100"
+    assert example_words(whole).endswith("needs 8 h100, your quota is 4")
+    assert rule_words(part.rule).endswith("with more machines")
 
 
 def test_a_quota_of_a_region_holds_there_alone() -> None:
@@ -195,15 +196,15 @@ def test_a_quota_in_the_way_is_told_with_how_many_more() -> None:
     assert found.winner is None
     (missing,) = found.missing
     assert missing.what == "quota"
-    assert "needs 8 h100 at aws, your quota is 3" in missing.how_much
-    assert missing.remedy == "your quota 5 higher: 8 h100 at aws"
+    assert "needs 8 h100 at aws, your quota is 3" in missing_words(missing)
+    assert remedy_words(missing) == "your quota 5 higher: 8 h100 at aws"
     assert planned(TRAIN, limits={**limits, "quotas": {"aws:h100": 8}}).winner is not None
 
 
 def test_a_loser_that_breaks_a_quota_says_so() -> None:
     found = planned(TRAIN, limits={"chips": ["H100", "L4"], "quotas": {"h100": 0}})
     hopper = next(one for one in found.losses if one.family == "NVIDIA Hopper")
-    assert "your quota is 0" in hopper.why
+    assert "your quota is 0" in words(hopper.why)
 
 
 def test_slices_count_by_their_share() -> None:
@@ -233,7 +234,7 @@ def test_refusals_are_counted_by_offer_as_plain_loops_count_them() -> None:
         assert fine[at] == (not above)
     gone = {int(one) for one in priced.offer[~fine]} - {int(one) for one in priced.offer[fine]}
     told = quotas.refused(fleet, priced, quotas.held(fleet, priced, rules))
-    assert sum(one.offers for one in told if "with more" not in one.rule) == len(gone)
+    assert sum(one.offers for one in told if "with more" not in rule_words(one.rule)) == len(gone)
 
 
 # -- what providers grant unasked
@@ -271,8 +272,8 @@ def test_defaults_are_told_and_refuse_only_when_asked() -> None:
     )
     refused = planned(TRAIN, limits={**limits, "default_quotas": True})
     assert refused.winner is None
-    assert any("Running On-Demand P instances" in one.rule for one in refused.refused)
-    assert "an increase to" in refused.missing[0].remedy
+    assert any("Running On-Demand P instances" in rule_words(one.rule) for one in refused.refused)
+    assert "an increase to" in remedy_words(refused.missing[0])
 
 
 def test_spot_has_a_quota_of_its_own_and_owned_machines_have_none() -> None:
@@ -325,7 +326,7 @@ def test_no_choice_spends_faster_than_the_budget_allows() -> None:
     assert all(one.usd / (one.seconds / HOUR) <= 4.0 * (1 + 1e-9) for one in found.choices if one.seconds > HOUR)
     free = planned(TRAIN, goals={"objective": "time"})
     assert any(one.usd / (one.seconds / HOUR) > 4.0 for one in free.choices)
-    lost = [one.why for one in planned(TRAIN, goals={"budget": "$1/hour"}).losses]
+    lost = [words(one.why) for one in planned(TRAIN, goals={"budget": "$1/hour"}).losses]
     assert any("exceeds the budget of $1.00 an hour" in why for why in lost)
 
 
@@ -334,9 +335,9 @@ def test_a_budget_that_is_too_small_says_by_how_much() -> None:
     assert found.winner is None
     (missing,) = found.missing
     assert missing.what == "budget"
-    assert "an hour" in missing.how_much
-    assert missing.remedy.startswith("budget $")
-    assert missing.remedy.endswith("an hour higher")
+    assert "an hour" in missing_words(missing)
+    assert remedy_words(missing).startswith("budget $")
+    assert remedy_words(missing).endswith("an hour higher")
 
 
 def test_the_changes_that_are_told_help_each_alone() -> None:
@@ -347,7 +348,7 @@ def test_the_changes_that_are_told_help_each_alone() -> None:
     assert not np.any((usd <= budget) & (seconds <= deadline))
     found = planned(TRAIN, goals={"budget": f"${budget}", "deadline": f"{deadline}s"})
     assert found.winner is None
-    told = {one.what: one.remedy for one in found.missing}
+    told = {str(one.what): remedy_words(one) for one in found.missing}
     assert set(told) == {"deadline", "budget"}
     more = float(usd[seconds <= deadline].min()) - budget
     assert told["budget"] == f"budget {shown_usd(more)} higher"
@@ -365,7 +366,7 @@ def test_a_throughput_is_kept_on_average() -> None:
     assert all(2e9 / one.seconds >= reached * 2.99 for one in found.choices)
     never = planned(TRAIN, goals={"throughput": "1e12 tokens/s"})
     assert never.missing[0].what == "throughput"
-    assert "tokens/s" in never.missing[0].remedy
+    assert "tokens/s" in remedy_words(never.missing[0])
 
 
 def test_a_batch_and_samples_count_their_own_items() -> None:
@@ -408,9 +409,9 @@ def test_no_choice_has_more_replicas_than_allowed() -> None:
     assert any((one.replicas or 0) > 2 for one in free.choices)
     assert held.choices
     assert all((one.replicas or 0) <= 2 for one in held.choices)
-    (gone,) = (one for one in held.refused if "replicas" in one.rule)
-    assert gone.rule == "needs more than 2 replicas"
-    assert "replicas, 2 are allowed" in gone.example
+    (gone,) = (one for one in held.refused if "replicas" in rule_words(one.rule))
+    assert rule_words(gone.rule) == "needs more than 2 replicas"
+    assert "replicas, 2 are allowed" in example_words(gone)
 
 
 def test_too_many_replicas_are_told_with_the_number_that_would_do() -> None:
@@ -418,7 +419,7 @@ def test_too_many_replicas_are_told_with_the_number_that_would_do() -> None:
     assert found.winner is None
     (missing,) = found.missing
     assert missing.what == "replicas"
-    needed = int(missing.remedy.removeprefix("replicas.max of ").partition(" ")[0])
+    needed = int(remedy_words(missing).removeprefix("replicas.max of ").partition(" ")[0])
     assert needed > 1
     fits = planned(SERVE, arrival={"rate": 200}, replicas={"max": needed}, limits={"chips": ["L4"], "chip_count": {"max": 512}})
     assert fits.winner is not None
@@ -429,10 +430,10 @@ def test_memory_that_is_short_is_told_with_the_fewest_chips_that_hold_it() -> No
     found = planned(large, limits={"chips": ["L40S"], "chip_count": 1})
     (missing,) = found.missing
     assert missing.what == "memory"
-    short = float(missing.how_much.partition("lacks ")[2].partition(" GB")[0])
+    short = float(missing_words(missing).partition("lacks ")[2].partition(" GB")[0])
     assert 20 < short < 50  # 70 GB of 8-bit weights and what an engine needs, of 48
-    assert "2 x L40S instead of 1" in missing.remedy
-    assert "int4 weights (1 x L40S)" in missing.remedy
+    assert "2 x L40S instead of 1" in remedy_words(missing)
+    assert "int4 weights (1 x L40S)" in remedy_words(missing)
     assert planned(large, limits={"chips": ["L40S"], "chip_count": 2}).winner is not None
 
 
@@ -440,16 +441,16 @@ def test_memory_for_training_is_told_with_more_chips_and_lighter_methods_that_fi
     found = planned(TRAIN, model="llama-3.1-8b", limits={"chips": ["L4"], "chip_count": {"max": 2}})
     (missing,) = found.missing
     assert missing.what == "memory"
-    more = int(missing.remedy.partition(" x L4 instead of 2")[0])
+    more = int(remedy_words(missing).partition(" x L4 instead of 2")[0])
     assert planned(TRAIN, model="llama-3.1-8b", limits={"chips": ["L4"], "chip_count": {"max": more}}).winner is not None
-    assert "finetune with method: lora" in missing.remedy
+    assert "finetune with method: lora" in remedy_words(missing)
 
 
 def test_a_latency_that_nobody_keeps_is_told_with_the_nearest() -> None:
     found = planned(SERVE, goals={"tpot": {"p90": "1ms"}})
     (missing,) = found.missing
     assert missing.what == "latency"
-    above = float(missing.remedy.removeprefix("goals.tpot p90 above ").removesuffix(" ms"))
+    above = float(remedy_words(missing).removeprefix("goals.tpot p90 above ").removesuffix(" ms"))
     assert above > 1
     assert planned(SERVE, goals={"tpot": {"p90": f"{above * 1.3:.2f}ms"}}).winner is not None
 
@@ -458,7 +459,7 @@ def test_a_limit_that_leaves_no_offer_is_told_with_what_lifting_it_leaves() -> N
     found = planned(TRAIN, limits={"chips": ["H100"], "clouds": ["gcp"], "countries": ["BRA"]})
     (missing,) = found.missing
     assert missing.what == "offers"
-    assert "without limits.countries, residency or gdpr, " in missing.remedy
+    assert "without limits.countries, residency or gdpr (" in remedy_words(missing)
 
 
 def test_unknown_names_are_of_the_same_kind_as_elsewhere() -> None:

@@ -11,9 +11,11 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
+from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
 from chipwise.planner.fleet import Fleet, fleet_of, linked, placed
 from chipwise.planner.training.search import hardware_of
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import width
 
 TRAIN = """kind: train
 name: t
@@ -99,7 +101,7 @@ def test_copies_of_a_service_need_no_network(session: Session) -> None:
     found = asked(session, "clouds: [vast]", text)
     assert found.winner is not None
     assert found.winner.machines > 1
-    assert found.winner.split["tp"] * found.winner.split["pp"] <= found.winner.chips
+    assert width(found.winner.split) <= found.winner.chips
 
 
 def test_a_copy_over_several_machines_needs_one(session: Session) -> None:
@@ -108,7 +110,7 @@ def test_a_copy_over_several_machines_needs_one(session: Session) -> None:
     found = asked(session, "clouds: [lambda], chips: [h100]", text)
     assert found.winner is None
     assert [one.what for one in found.missing] == ["memory"]
-    assert "once the network between these machines is stated" in found.missing[0].remedy
+    assert "once the network between these machines is stated" in remedy_words(found.missing[0])
     over_aws = asked(session, "clouds: [aws], chips: [h100]", text)
     assert over_aws.winner is not None
     assert over_aws.winner.machines >= 2
@@ -118,7 +120,7 @@ def test_training_that_one_machine_cannot_hold_says_that_the_network_is_not_stat
     text = TRAIN.replace("8b", "70b")
     found = asked(session, "clouds: [lambda], chips: [a100-40]", text)
     assert found.winner is None
-    assert "once the network between these machines is stated" in found.missing[0].remedy
+    assert "once the network between these machines is stated" in remedy_words(found.missing[0])
 
 
 def test_numerical_work_over_several_machines_needs_a_network(session: Session) -> None:
@@ -126,5 +128,5 @@ def test_numerical_work_over_several_machines_needs_a_network(session: Session) 
     found = asked(session, "clouds: [vast, lambda]", text)
     assert found.winner is None
     assert found.missing[0].what == "network"
-    assert "several machines at once" in found.missing[0].how_much
-    assert any("the network between them is not stated" in one.why for one in found.losses)
+    assert "several machines at once" in missing_words(found.missing[0])
+    assert any("the network between them is not stated" in words(one.why) for one in found.losses)

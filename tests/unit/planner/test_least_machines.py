@@ -11,7 +11,7 @@ from chipwise.adapters.engines.kubernetes.settings import Settings
 from chipwise.api.running import elsewhere, ranges
 from chipwise.api.running.engines import Reach
 from chipwise.errors import BadInput
-from chipwise.run.job import Needs, Spec
+from chipwise.runner.job import Needs, Spec
 from deployments import session
 
 CLUSTER = Reach("kubernetes", Settings())

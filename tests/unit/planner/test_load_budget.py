@@ -10,7 +10,9 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
+from chipwise.planner.explain.reason_words import missing_words, remedy_words
 from chipwise.planner.explain.words import sentence
+from chipwise.planner.reasons import OverBudget
 from chipwise.planner.values.plan import Plan
 
 CHAT = """kind: serve
@@ -82,8 +84,8 @@ def test_a_budget_under_the_layers_is_refused_with_their_cost(session: Session) 
     found = asked(session, CHAT, layers(free) - 100)
     assert found.winner is None
     missing = next(one for one in found.missing if one.what == "budget")
-    assert f"costs ${layers(free):,.0f} over the load's curve" in missing.how_much
-    assert "budget $100.00 higher" in missing.remedy
+    assert f": ${layers(free):,.0f} over the load's curve" in missing_words(missing)
+    assert "budget $100.00 higher" in remedy_words(missing)
     assert asked(session, CHAT, layers(free) + 1).winner is not None
 
 
@@ -97,7 +99,7 @@ def test_everything_that_is_kept_can_be_paid(session: Session) -> None:
         assert one.layered_usd is not None
         assert one.layered_usd <= budget
     for loss in found.losses:
-        if loss.choice is not None and "exceeds the budget" in loss.why:
+        if loss.choice is not None and isinstance(loss.why, OverBudget):
             assert loss.choice.layered_usd is not None
             assert loss.choice.layered_usd > budget
 

@@ -9,6 +9,7 @@ import pytest
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.api.views.pipeline import pipeline_view
+from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
 from chipwise.planner.pipeline.value import PipelinePlan
 from pipelines import FIRST, pipeline, planned, stages_planned_once
 from small_catalog import real_session
@@ -42,9 +43,10 @@ def test_stages_that_can_run_at_the_same_time_share_a_quota(session: Session) ->
     assert chips["one"] + chips["two"] <= 8
     assert chips["last"] == 8  # it runs when both are done
     assert found.alone is not None
-    assert "can run at the same time, which needs 16 t4, your quota is 8 (one 8, two 8)" in found.alone.misses
-    assert "needs 16 t4, your quota is 8" in found.refused[0]
-    assert pipeline_view(found)["refused"] == list(found.refused)
+    assert found.alone.misses is not None
+    assert "can run at the same time, which needs 16 t4, your quota is 8 (one 8, two 8)" in words(found.alone.misses)
+    assert "needs 16 t4, your quota is 8" in words(found.refused[0].why)
+    assert pipeline_view(found)["refused"] == [f"{one.combination}: {words(one.why)}" for one in found.refused]
 
 
 def test_stages_one_after_the_other_each_have_the_quota_for_themselves(session: Session) -> None:
@@ -59,8 +61,10 @@ def test_a_quota_that_no_combination_keeps_is_told_with_the_least_that_would_do(
     found = planned(session, side_by_side("quotas: {t4: 1}"))
     lack = found.lacks[0]
     assert (lack.stage, lack.missing.what) == ("", "quota")
-    assert "one and two can run at the same time, which needs 2 t4, your quota is 1 (one 1, two 1)" in lack.missing.how_much
-    assert "1 higher: 2 t4" in lack.missing.remedy
+    assert "one and two can run at the same time, which needs 2 t4, your quota is 1 (one 1, two 1)" in missing_words(
+        lack.missing
+    )
+    assert "1 higher: 2 t4" in remedy_words(lack.missing)
 
 
 def test_a_quota_that_only_stages_name_is_one_quota(session: Session) -> None:
@@ -78,8 +82,8 @@ def test_default_quotas_are_counted_region_by_region() -> None:
     vcpus = [session.catalog.machines[session.catalog.machine_index["aws", each.machine]].vcpus for each in (one, two, last)]
     assert vcpus == [4, 4, 4]
     assert one.region != two.region
-    assert "8 vCPU of aws Running On-Demand Standard" in found.refused[0]
-    assert "the default quota is 5" in found.refused[0]
+    assert "8 vCPU of aws Running On-Demand Standard" in words(found.refused[0].why)
+    assert "the default quota is 5" in words(found.refused[0].why)
 
 
 # --- services paid by use

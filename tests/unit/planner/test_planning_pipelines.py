@@ -15,9 +15,11 @@ from chipwise.api.verbs import plan, plan_any, plan_any_checked
 from chipwise.api.views.pipeline import pipeline_view
 from chipwise.errors import BadInput, InvalidFile
 from chipwise.money.transfer import Gravity
+from chipwise.planner.explain.reason_words import missing_words, remedy_words
 from chipwise.planner.pipeline import candidates as stage_candidates
 from chipwise.planner.pipeline.hand_offs import Flow, Ways, flows_of, tables
 from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.reasons import MissesDeadline
 from chipwise.workload.parse import parse
 from chipwise.workload.pipeline import Pipeline
 from pipelines import EU, FIRST, SECOND, SERVICE, checked, pipeline, planned, stages_planned_once
@@ -204,13 +206,13 @@ def test_a_deadline_of_the_whole_makes_stages_faster_and_dearer(session: Session
     assert fast.totals.seconds <= wanted
     assert fast.totals.usd > slow.totals.usd
     assert fast.alone is not None
-    assert "misses the deadline" in fast.alone.misses
+    assert isinstance(fast.alone.misses, MissesDeadline)
 
 
 def test_goals_that_cannot_be_kept_say_by_how_much(session: Session) -> None:
     found = planned(session, pipeline(FIRST, SECOND, rest=EU + "goals: {deadline: 1min, budget: $0.001}\n"))
     assert [(one.stage, one.missing.what) for one in found.lacks] == [("", "deadline"), ("", "budget")]
-    assert all(one.missing.how_much and one.missing.remedy for one in found.lacks)
+    assert all(missing_words(one.missing) and remedy_words(one.missing) for one in found.lacks)
 
 
 def test_a_budget_counts_services_for_its_own_period(session: Session) -> None:
@@ -227,7 +229,7 @@ def test_a_stage_that_cannot_be_placed_is_named_with_what_it_lacks(session: Sess
     huge = "{kind: train, name: huge, model: llama-3.1-405b, tokens: 1B, limits: {chips: t4}}"
     found = planned(session, pipeline(FIRST, huge))
     assert {one.stage for one in found.lacks} == {"huge"}
-    assert "T4" in found.lacks[0].missing.how_much
+    assert "T4" in missing_words(found.lacks[0].missing)
 
 
 def test_ways_laid_by_kind_are_those_of_every_pair(session: Session) -> None:

@@ -11,6 +11,7 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.api.views.plan import plan_view
+from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import brief, running, sentence
 from chipwise.planner.values.plan import Plan
 
@@ -30,7 +31,7 @@ def asked(session: Session, quantum: str, more: str = "", iterations: int = 20) 
 
 
 def why(found: Plan, family: str) -> str:
-    return next(one.why for one in found.losses if one.family == family)
+    return next(words(one.why) for one in found.losses if one.family == family)
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +71,8 @@ def test_a_processor_that_lost_tells_its_cost_and_how_many_times_that_is(small: 
     assert small.winner is not None
     assert loss.choice.quantum is not None
     assert loss.choice.quantum.usd == pytest.approx(900 * 0.3 + 900 * 1000 * 0.00145)
-    assert loss.why.startswith("QPU: $1,575 a job")
-    assert f"{loss.choice.usd / small.winner.usd:,.0f} times as much" in loss.why
+    assert words(loss.why).startswith("QPU: $1,575 a job")
+    assert f"{loss.choice.usd / small.winner.usd:,.0f} times as much" in words(loss.why)
 
 
 def test_a_simulator_that_cannot_hold_the_state_tells_how_much_it_lacks(large: Plan) -> None:

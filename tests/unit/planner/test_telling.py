@@ -15,6 +15,7 @@ from chipwise.api.verbs import plan
 from chipwise.api.views.plan import plan_view
 from chipwise.cli.plan import _kg, _row
 from chipwise.errors import ChipwiseError
+from chipwise.planner.explain.reason_words import remedy_words, rule_words, words
 from chipwise.planner.explain.words import brief, emissions, no_service, running, sentence
 from chipwise.planner.quotas import notes
 from chipwise.planner.values.plan import Plan
@@ -88,7 +89,7 @@ def test_notebooks_tell_how_many_people_they_hold() -> None:
 def test_what_goes_on_is_put_on_spot_only_where_it_may_be_interrupted(text: str) -> None:
     steady, free = asked(text % ""), asked(text % ", interruptible: true")
     assert all(one.purchase != "spot" for one in (*steady.choices, *steady.front))
-    assert "may be interrupted" in {one.rule for one in steady.refused}
+    assert "may be interrupted" in {rule_words(one.rule) for one in steady.refused}
     assert free.winner is not None
     assert free.winner.purchase == "spot"
     assert "checkpoint" not in dict(running(free.winner))
@@ -102,7 +103,7 @@ def test_an_archive_of_video_may_still_be_interrupted() -> None:
 
 
 def test_notebooks_go_to_chips_that_run_python_line_by_line() -> None:
-    why = {one.family: one.why for one in asked(NOTEBOOKS % "").losses if one.choice is None}
+    why = {one.family: words(one.why) for one in asked(NOTEBOOKS % "").losses if one.choice is None}
     assert {"AWS Inferentia", "AWS Trainium", "FPGA", "CPU"} <= set(why)
 
 
@@ -218,7 +219,7 @@ def test_a_vendor_is_a_family_of_accelerators_in_limits_and_nowhere_else() -> No
 def test_own_machines_that_are_not_there_are_to_be_imported(text: str) -> None:
     found = asked(text)
     assert found.winner is None
-    assert "chipwise catalog import servers.csv" in found.missing[0].remedy
+    assert "chipwise catalog import servers.csv" in remedy_words(found.missing[0])
 
 
 def test_names_that_people_type_for_a_target_and_a_model_are_understood() -> None:

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
+from chipwise.api.views.predict import prediction_view, steadiness_view
 from chipwise.errors import BadInput
-from chipwise.perf.steadiness import table
+from chipwise.perf.steadiness import steadiness, table
 from chipwise.predictor.batching import Curve
 from chipwise.predictor.kinds.ask import by_samples
 from chipwise.predictor.options import check_numbers
 from chipwise.predictor.predict import predict
-from chipwise.predictor.samples import able_chip, predict_samples, steadiness_view
+from chipwise.predictor.samples import able_chip, predict_samples
 
 rates = st.floats(1.0, 2000.0)
 shares = st.floats(0.05, 0.999)
@@ -30,7 +31,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 def asked(session: Session, model: str, on: str, task: str, **settings: Any) -> dict[str, Any]:
-    return predict(session.known, model, on, task, settings)
+    return prediction_view(predict(session.known, model, on, task, settings))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def asked(session: Session, model: str, on: str, task: str, **settings: Any) -> 
 def test_what_does_not_generate_is_answered_per_sample(session: Session, model: str, task: str, answered: str) -> None:
     view = asked(session, model, "h100", task)
     assert view["task"] == answered
-    assert view["steadiness"] == steadiness_view("dedicated")
+    assert view["steadiness"] == steadiness_view(steadiness("dedicated"))
     assert by_samples(session.find_model(model).shape, task) == (answered == "samples")
 
 
@@ -81,9 +82,9 @@ def test_tables_larger_than_the_chip_do_not_fit(session: Session) -> None:
 
 def test_a_device_in_a_smaller_power_mode_is_slower_and_draws_less(session: Session) -> None:
     full, saving = (predict_samples(session.known, "resnet-50", "jetson-orin-nano", {"power_watts": w}) for w in (25.0, 10.0))
-    assert saving["samples_per_s"]["value"] < full["samples_per_s"]["value"]
-    assert saving["power_per_chip"]["chip_w"] <= 10.0
-    assert saving["steadiness"]["kind"] == "edge"
+    assert saving.samples_per_s.value < full.samples_per_s.value
+    assert saving.power.chip_w <= 10.0
+    assert saving.steadiness == steadiness("edge")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_rates_may_be_broken_and_some_counts_zero() -> None:
 
 @pytest.mark.parametrize("kind", table())
 def test_steadiness_is_the_tables(kind: str) -> None:
-    assert steadiness_view(kind) == {"kind": kind, "relative_sd": table()[kind].log_sd}
+    assert steadiness_view(steadiness(kind)) == {"kind": kind, "relative_sd": table()[kind].log_sd}
 
 
 # --- batches of requests that come one by one: one pass of b samples takes 1 + 0.1 b milliseconds

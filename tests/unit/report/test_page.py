@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 import plans
 from chipwise.errors import MissingExtra
-from chipwise.planner.values.plan import Missing, Plan
+from chipwise.planner.reasons import Unpredicted
+from chipwise.planner.remedies import Advice
+from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.report import page as pages
 from chipwise.report.markup import data, label, tag, text
 
@@ -84,7 +86,7 @@ def test_what_a_plan_does_not_hold_gets_no_section() -> None:
 def test_where_nothing_fits_the_page_says_what_was_missing() -> None:
     found = read(plans.nothing())
     assert "Nothing fits." in found.shown
-    assert "deadline 1.0 d later" in found.shown
+    assert "deadline 24 h later" in found.shown
     assert not {"choices", "pareto", "costs", "providers"} & found.ids()
 
 
@@ -166,7 +168,7 @@ def test_a_plan_makes_the_same_page_twice() -> None:
 
 
 def test_missing_things_are_escaped() -> None:
-    found = read(plans.nothing(Missing(plans.HOSTILE, plans.HOSTILE, plans.HOSTILE)))
+    found = read(plans.nothing(Missing(Obstacle.MEMORY, Unpredicted(plans.HOSTILE), (Advice(plans.HOSTILE),), plans.HOSTILE)))
     assert "img" not in {name for name, _ in found.elements}
 
 

@@ -55,7 +55,7 @@ def test_the_page_tells_stages_hand_offs_totals_rivals_and_what_was_refused() ->
 
 def test_where_nothing_fits_the_page_says_what_each_stage_lacks() -> None:
     told = shown(pipeline_plans.nothing())
-    for part in ("Nothing fits.", "stage train", "T4 has 15 GB of 24", "the whole", "16 of 8", "8 more"):
+    for part in ("Nothing fits.", "stage train", "T4 can hold 15 of the 24 GiB", "the whole", "needs 16 h100", "8 higher"):
         assert part in told
     assert 'class="chart"' not in pipeline_page(pipeline_plans.nothing(), TODAY)
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 import plans
-from chipwise.planner.values.plan import Missing, Plan
+from chipwise.planner.reasons import Unpredicted
+from chipwise.planner.remedies import Advice
+from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.report.questions import questions
 
 
@@ -62,7 +64,7 @@ def test_the_last_question_is_about_the_objective() -> None:
     ],
 )
 def test_where_nothing_fits_the_chart_ends_at_what_was_missing(what: str, question: str) -> None:
-    found = questions(plans.nothing(Missing(what, "so much", "this")))
+    found = questions(plans.nothing(Missing(Obstacle(what), Unpredicted("so much"), (Advice("this"),))))
     assert found[-1].asked == question
     assert found[-1].stopped
     assert f"{what}: so much. Would help: this." in found[-1].away

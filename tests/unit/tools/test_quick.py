@@ -76,7 +76,7 @@ def test_what_differs_is_what_git_would_commit(tree: Path) -> None:
 
 
 USES = [
-    ("tests/contract/test_targets.py", "render/targets/kueue.py"),  # loaded by its name
+    ("tests/contract/test_targets.py", "renderer/targets/kueue.py"),  # loaded by its name
     ("tests/contract/test_feeds.py", "adapters/feeds/gcp.py"),  # by its package
     ("tests/flow/test_cli.py", "cli/offers.py"),  # by the word typed
     ("tests/docs/test_commands.py", "planner/ranking.py"),

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from chipwise.errors import BadInput
-from chipwise.run.events import Event, Submitted, after, first
-from chipwise.run.job import Job, Spec
-from chipwise.run.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Use, Wanted
+from chipwise.runner.events import Event, Submitted, after, first
+from chipwise.runner.job import Job, Spec
+from chipwise.runner.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Use, Wanted
 
 _FAR = 1 << 40  # more than there are events
 

@@ -19,10 +19,10 @@ from chipwise.api.measure.places import Place, Wanted
 from chipwise.api.running import asking, jobs, predicting
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, ChipwiseError
-from chipwise.run.comparing import number, steps_of
-from chipwise.run.events import Measured
-from chipwise.run.job import LIVE, PLACED, Job, Phase, Wish, Work
-from chipwise.run.record import Wanted as WantedJobs
+from chipwise.runner.comparing import number, steps_of
+from chipwise.runner.events import Measured
+from chipwise.runner.job import LIVE, PLACED, Job, Phase, Wish, Work
+from chipwise.runner.record import Wanted as WantedJobs
 from chipwise.workload.kinds import Common
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def _held(session: Session, job: Job) -> predicting.Held | predicting.Unknown:
 def _simulated(held: Held, wanted: Wanted, place: Place, unit: Work) -> Result:
     """The machines of the plan by the formulas: what nobody ran."""
     from chipwise.api.running.planned import with_plan
-    from chipwise.run.job import Spec
+    from chipwise.runner.job import Spec
 
     spec = with_plan(held.session, wanted.path, wanted.environment, Spec((), wanted.work.name), time.time())
     first = spec.places[0]

@@ -13,12 +13,12 @@ from chipwise import __version__
 from chipwise.api.measure.measured import Measured, read
 from chipwise.api.session.calibration import FORMAT
 from chipwise.api.session.wiring import Session
-from chipwise.calibrate import own
-from chipwise.calibrate.crossvalidate import samples
-from chipwise.calibrate.fingerprint import fingerprint
-from chipwise.calibrate.guesses import guesses
-from chipwise.calibrate.own import OwnFactors, Trial
-from chipwise.calibrate.score import predict, refused
+from chipwise.calibration import own
+from chipwise.calibration.crossvalidate import samples
+from chipwise.calibration.fingerprint import fingerprint
+from chipwise.calibration.guesses import guesses
+from chipwise.calibration.own import OwnFactors, Trial
+from chipwise.calibration.score import predict, refused
 from chipwise.errors import NoResult
 from chipwise.perf.model import packaged
 

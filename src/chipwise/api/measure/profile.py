@@ -10,7 +10,7 @@ from typing import Any
 
 from chipwise.api.session.profiles import PACKAGED, Profiled, profile_paths, profiled, read_profile
 from chipwise.api.session.wiring import Session
-from chipwise.calibrate.from_profile import peak_of
+from chipwise.calibration.from_profile import peak_of
 from chipwise.catalog.feed import Report
 from chipwise.errors import NoResult, UnknownName
 from chipwise.perf.profile import KINDS, Sample, dump

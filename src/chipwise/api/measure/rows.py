@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.api.running import predicting
 from chipwise.errors import BadInput
 from chipwise.predictor.kinds.ask import Ask, by_samples, kind_of, known_model
-from chipwise.run.comparing import number
+from chipwise.runner.comparing import number
 from chipwise.workload.kinds import Batch, Common, Finetune, Learning
 from chipwise.workload.model.layers import Attention
 from chipwise.workload.model.shape import DecoderShape, Shape

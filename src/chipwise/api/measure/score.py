@@ -14,12 +14,12 @@ import numpy as np
 
 from chipwise.api.measure.measured import Measured, read
 from chipwise.api.session.wiring import Session
-from chipwise.calibrate import score as scoring
-from chipwise.calibrate.crossvalidate import LEAVE_OUT, group_key
-from chipwise.calibrate.guesses import guesses
-from chipwise.calibrate.measurements import packaged
-from chipwise.calibrate.score import Figures, Scored
-from chipwise.calibrate.unseen import FOLDS, identity, unseen
+from chipwise.calibration import score as scoring
+from chipwise.calibration.crossvalidate import LEAVE_OUT, group_key
+from chipwise.calibration.guesses import guesses
+from chipwise.calibration.measurements import packaged
+from chipwise.calibration.score import Figures, Scored
+from chipwise.calibration.unseen import FOLDS, identity, unseen
 from chipwise.errors import BadInput
 from chipwise.perf.model import MEASURED
 from chipwise.perf.model import packaged as packaged_model

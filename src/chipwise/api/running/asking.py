@@ -14,8 +14,8 @@ from chipwise.api.running.held import opened as opened
 from chipwise.api.running.installed import package, runs_here, traits
 from chipwise.api.running.wanted import Asked as Asked
 from chipwise.errors import BadInput
-from chipwise.run.abilities import BringsFolders, LosesFiles
-from chipwise.run.job import Job, Phase, Spec, Wish
+from chipwise.runner.abilities import BringsFolders, LosesFiles
+from chipwise.runner.job import Job, Phase, Spec, Wish
 
 if TYPE_CHECKING:
     from chipwise.api.running.simulate import Played

@@ -13,8 +13,8 @@ from chipwise.api.running.workloads import IMAGE
 from chipwise.catalog.offer import Purchase
 from chipwise.catalog.query import MachineQuery, OfferQuery, cheapest
 from chipwise.errors import BadInput, UnknownName
-from chipwise.run.abilities import AppliesObjects, Market
-from chipwise.run.job import Spec, Where
+from chipwise.runner.abilities import AppliesObjects, Market
+from chipwise.runner.job import Spec, Where
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chipwise.run.comparing import Compared, compare
-from chipwise.run.events import Measured
-from chipwise.run.job import Job
-from chipwise.run.record import Happened
+from chipwise.runner.comparing import Compared, compare
+from chipwise.runner.events import Measured
+from chipwise.runner.job import Job
+from chipwise.runner.record import Happened
 
 
 def compared(job: Job, happened: Sequence[Happened]) -> tuple[Compared, ...]:

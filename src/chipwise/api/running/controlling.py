@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.session.config import read_config
 from chipwise.errors import BadInput, OutsideFailed
-from chipwise.run.job import LIVE
-from chipwise.run.loop import Controller, Turn
-from chipwise.run.record import Unread, Wanted
+from chipwise.runner.job import LIVE
+from chipwise.runner.loop import Controller, Turn
+from chipwise.runner.record import Unread, Wanted
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.run.record import Record
+    from chipwise.runner.record import Record
 
 SOON_S = 0.2
 RESTS_S = 1.0  # between turns while nothing moves

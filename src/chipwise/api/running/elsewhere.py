@@ -18,15 +18,15 @@ from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
 from chipwise.planner.values.plan import Plan
-from chipwise.render.cluster.work import work
-from chipwise.render.deployment import Form
-from chipwise.render.layout import meets
-from chipwise.run.abilities import AppliesObjects, Market, Sells
-from chipwise.run.job import Needs, Spec, Where
+from chipwise.renderer.cluster.work import work
+from chipwise.renderer.deployment import Form
+from chipwise.renderer.layout import meets
+from chipwise.runner.abilities import AppliesObjects, Market, Sells
+from chipwise.runner.job import Needs, Spec, Where
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.render.deployment import Deployment
+    from chipwise.renderer.deployment import Deployment
 
 Queues = Callable[[str, str], str]  # of a cluster: the queue for a team, where one was asked for or not
 

@@ -27,13 +27,13 @@ from chipwise.adapters import plugins
 from chipwise.api.running.installed import DEFAULT, choices, named, names, package, runs_here, traits
 from chipwise.api.running.place import PLACES, engine_here, home_of, record_url
 from chipwise.errors import BadInput, InvalidFile, NotFound, Problem, UnknownName
-from chipwise.run.abilities import Home, Named
+from chipwise.runner.abilities import Home, Named
 from chipwise.spelling import nearest
 from chipwise.workload.source import FileKind, read_text, read_yaml
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.run.engine import Engine
+    from chipwise.runner.engine import Engine
 
 FILE = FileKind("engines", "Each engine is a name with its fields; see docs/running/engines.md.", 100_000)
 

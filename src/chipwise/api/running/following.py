@@ -14,8 +14,8 @@ from chipwise.adapters.engines.local.folder import ORDER
 from chipwise.api.running.installed import package_or_none
 from chipwise.api.running.place import is_here
 from chipwise.errors import NotFound, OutsideFailed
-from chipwise.run.abilities import NumbersRanks, TellsLogs
-from chipwise.run.job import Job
+from chipwise.runner.abilities import NumbersRanks, TellsLogs
+from chipwise.runner.job import Job
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Held

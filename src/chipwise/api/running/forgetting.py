@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.running import jobs, place
 from chipwise.errors import BadInput, OutsideFailed
-from chipwise.run.job import Job, Phase
-from chipwise.run.record import Unread
+from chipwise.runner.job import Job, Phase
+from chipwise.runner.record import Unread
 
 if TYPE_CHECKING:
     from pathlib import Path

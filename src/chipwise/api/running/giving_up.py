@@ -16,9 +16,9 @@ from chipwise.api.running import jobs, place, submitting
 from chipwise.api.running.held import Held, opened
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, TryLater
-from chipwise.run.engine import End, Engine, State
-from chipwise.run.job import Phase, Wish
-from chipwise.run.record import Damaged, Stale, Unread
+from chipwise.runner.engine import End, Engine, State
+from chipwise.runner.job import Phase, Wish
+from chipwise.runner.record import Damaged, Stale, Unread
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session

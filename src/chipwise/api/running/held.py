@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from chipwise.api.running import controlling, place
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import UnknownName
-from chipwise.run.job import Job
+from chipwise.runner.job import Job
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
     from chipwise.api.session.wiring import Session
-    from chipwise.run.abilities import OnThisMachine
-    from chipwise.run.engine import Engine
-    from chipwise.run.queue import Rules
-    from chipwise.run.record import Record
+    from chipwise.runner.abilities import OnThisMachine
+    from chipwise.runner.engine import Engine
+    from chipwise.runner.queue import Rules
+    from chipwise.runner.record import Record
 
 
 @dataclass(frozen=True, slots=True)

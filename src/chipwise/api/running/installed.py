@@ -11,7 +11,7 @@ from typing import cast
 
 from chipwise.adapters import plugins
 from chipwise.errors import UnknownName
-from chipwise.run.abilities import Connects, Named, RunsHere, Traits
+from chipwise.runner.abilities import Connects, Named, RunsHere, Traits
 from chipwise.spelling import nearest
 
 FOLDER, GROUP = "chipwise.adapters.engines", "chipwise.engines"

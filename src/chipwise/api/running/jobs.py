@@ -12,17 +12,17 @@ from chipwise.api.running import submitting
 from chipwise.api.running.installed import package_or_none, runs_here
 from chipwise.api.running.waiting import earlier
 from chipwise.errors import BadInput, TryLater, UnknownName
-from chipwise.run.abilities import ServesInside
-from chipwise.run.engine import Room
-from chipwise.run.events import Wished
-from chipwise.run.job import LIVE, Job, Phase, Wish
-from chipwise.run.queue import Rules, why_short, why_waiting
-from chipwise.run.record import Change, Happened, Stale, Wanted
-from chipwise.run.story import told
+from chipwise.runner.abilities import ServesInside
+from chipwise.runner.engine import Room
+from chipwise.runner.events import Wished
+from chipwise.runner.job import LIVE, Job, Phase, Wish
+from chipwise.runner.queue import Rules, why_short, why_waiting
+from chipwise.runner.record import Change, Happened, Stale, Wanted
+from chipwise.runner.story import told
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
-    from chipwise.run.record import Record
+    from chipwise.runner.record import Record
 
 TRIES = 20  # for a job that its controller changes at the same time
 LOOKED_AT = 500  # rows, in which a name is looked for

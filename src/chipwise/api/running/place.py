@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, cast
 
 from chipwise.api.running.installed import DEFAULT, package, runs_here
 from chipwise.errors import BadInput, InvalidFile, Problem
-from chipwise.run.abilities import Machine, RunsHere
-from chipwise.run.queue import Rules, Share
+from chipwise.runner.abilities import Machine, RunsHere
+from chipwise.runner.queue import Rules, Share
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.run.abilities import OnThisMachine
-    from chipwise.run.job import Spec
-    from chipwise.run.record import Record, Row
+    from chipwise.runner.abilities import OnThisMachine
+    from chipwise.runner.job import Spec
+    from chipwise.runner.record import Record, Row
 
 URL = "CHIPWISE_RECORD"
 GPUS, CPUS = "CHIPWISE_GPUS", "CHIPWISE_CPUS"

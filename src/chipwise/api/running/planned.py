@@ -13,8 +13,8 @@ from chipwise.errors import BadInput, NoResult
 from chipwise.planner.pipeline.value import PipelinePlan, Placed, by_use
 from chipwise.planner.pricing import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan
-from chipwise.run.comparing import steps_of
-from chipwise.run.job import Needs, Spec, Where
+from chipwise.runner.comparing import steps_of
+from chipwise.runner.job import Needs, Spec, Where
 from chipwise.text import elapsed, spent
 from chipwise.workload.pipeline import Pipeline
 

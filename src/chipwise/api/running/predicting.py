@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import os
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +18,12 @@ from chipwise.api.session.wiring import Session
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import ChipwiseError
-from chipwise.run.job import Needs, Spec, Where, Work
+from chipwise.runner.job import Needs, Spec, Where, Work
 from chipwise.workload.kinds import Batch, Common, Hpc, Learning, Render, Transcode
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known, Models
+    from chipwise.predictor.values import FitResult, MemoryUse, Prediction
 from chipwise.workload.model.registry import Model, Registry
 
 CHIP = "CHIPWISE_CHIP"
@@ -31,6 +31,7 @@ ACCELERATORS = ("gpu", "tpu", "neuron", "gaudi", "npu", "edge")
 PROCESSORS = ("cpu",)
 THREADS = 2.0
 Figures = dict[str, object]
+_AS_TRAINED = ("tp", "pp", "cp", "ep", "micro_batch", "global_batch", "seq", "recompute", "zero_stage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +195,8 @@ def predict(session: Session, path: str, work: Common, held: Held | Unknown) -> 
 
     try:
         given = {"chips": held.chips} if held.chips > 1 else {}
-        view = predict_work(Ask(_apart(session.known, held), path, held.chip, given), work)
-        found = figures(view, work_of(work), held)
+        predicted = predict_work(Ask(_apart(session.known, held), path, held.chip, given), work)
+        found = figures(predicted, work_of(work), held)
         if "seconds" not in found and "throughput" not in found:
             return {"why_not": f"a workload of the kind {kind_of(work)} has neither an end nor a speed"}
         return found
@@ -205,43 +206,62 @@ def predict(session: Session, path: str, work: Common, held: Held | Unknown) -> 
         return {"why_not": f"our own mistake: {type(error).__name__}: {str(error)[:200]}"}
 
 
-def figures(view: Mapping[str, Any], work: Work, held: Held) -> Figures:
+def figures(predicted: Prediction, work: Work, held: Held) -> Figures:
     found: Figures = {"chip": held.chip, "chips": held.chips}
     if held.share < 1.0:
         found["share"] = held.share
-    times = view.get("job_time_s")
-    if times:
-        found |= {"seconds": times["value"], "seconds_low": times["low"], "seconds_high": times["high"]}
+    if predicted.job is not None:
+        time = predicted.job.time
+        found |= {"seconds": time.value, "seconds_low": time.low, "seconds_high": time.high}
         if work.amount:
-            ends = {"": "value", "_low": "high", "_high": "low"}
-            found |= {f"throughput{end}": work.amount / times[name] for end, name in ends.items()}
-            found["unit"] = work.unit
+            rate = time.of(work.amount)
+            found |= {"throughput": rate.value, "throughput_low": rate.low, "throughput_high": rate.high, "unit": work.unit}
         if work.amount and work.per_step:
             found["steps"] = math.ceil(work.amount / work.per_step)
-        found["usd"] = (held.usd_per_hour or 0.0) * times["value"] / 3600.0
-    elif rate := view.get("requests_per_s"):
-        found |= {"throughput": rate["value"], "throughput_low": rate["low"], "throughput_high": rate["high"]}
-        found["unit"] = "requests"
-    if view.get("memory"):
-        found["memory_bytes"] = view["memory"]["total_bytes"]
-    fit = view.get("fit")
-    if fit is not None and not fit["fits"]:
-        found["fits"] = False
-    found["provenance"] = _provenance(view)
-    setup = view.get("setup") or {}
-    names = ("tp", "pp", "cp", "ep", "micro_batch", "global_batch", "seq", "recompute", "zero_stage")
-    run_as = {name: setup[name] for name in names if name in setup}
-    run_as |= {name: view[name] for name in ("framework", "engine", "batch") if view.get(name)}
-    if run_as:
-        found["as_run"] = run_as  # what was assumed where the file leaves it open
+        found["usd"] = (held.usd_per_hour or 0.0) * time.value / 3600.0
+    found |= _of_model(predicted)
     return {name: value for name, value in found.items() if not isinstance(value, float) or math.isfinite(value)}
 
 
-def _provenance(view: Mapping[str, Any]) -> str:
-    for name in ("step_time", "output_tokens_per_s"):
-        if isinstance(view.get(name), Mapping) and "provenance" in view[name]:
-            return str(view[name]["provenance"])
-    return str(view.get("provenance", "formula"))
+def _of_model(predicted: Prediction) -> Figures:
+    """Speed without an end, memory, how near to measurements, and what was assumed where the file leaves it open."""
+    from chipwise.predictor.values import GenerationPrediction, RenderPrediction, SamplePrediction, TrainingPrediction
+
+    match predicted:
+        case TrainingPrediction():
+            setup = predicted.setup
+            run_as = {name: getattr(setup, name) for name in _AS_TRAINED} | {"framework": predicted.framework}
+            return _memory(predicted.memory, predicted.fit) | {
+                "provenance": predicted.step_time.provenance,
+                "as_run": run_as,
+            }
+        case GenerationPrediction():
+            found: Figures = {}
+            if predicted.job is None and (rate := predicted.metrics.get("requests_per_s")) is not None:
+                found = {"throughput": rate.value, "throughput_low": rate.low, "throughput_high": rate.high}
+                found["unit"] = "requests"
+            tokens = predicted.metrics.get("output_tokens_per_s")
+            return (
+                found
+                | _memory(predicted.memory, predicted.fit)
+                | {
+                    "provenance": tokens.provenance if tokens is not None else "formula",
+                    "as_run": {"tp": predicted.setup.tp, "pp": predicted.setup.pp, "engine": predicted.engine},
+                }
+            )
+        case SamplePrediction():
+            return _memory(predicted.memory, predicted.fit) | {
+                "provenance": predicted.samples_per_s.provenance,
+                "as_run": {"engine": predicted.engine, "batch": predicted.batch},
+            }
+        case RenderPrediction():
+            return {"provenance": predicted.provenance, "as_run": {"engine": predicted.engine}}
+    return {"provenance": "formula"}
+
+
+def _memory(memory: MemoryUse, fit: FitResult | None) -> Figures:
+    found: Figures = {"memory_bytes": memory.total_bytes}
+    return found if fit is None or fit.fits else found | {"fits": False}
 
 
 def _apart(known: Known, held: Held) -> Known:

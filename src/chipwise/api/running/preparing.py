@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.running import engines
 from chipwise.api.running.installed import package
 from chipwise.errors import BadInput
-from chipwise.run.abilities import Prepared, Prepares
+from chipwise.runner.abilities import Prepared, Prepares
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session

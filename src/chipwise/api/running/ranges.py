@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chipwise.errors import BadInput
-from chipwise.run.job import Move
+from chipwise.runner.job import Move
 from chipwise.spelling import nearest
 
 MOST = 1024

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.running import asking, engines
 from chipwise.errors import BadInput, ChipwiseError
-from chipwise.run.abilities import Reaps
-from chipwise.run.engine import Clear
-from chipwise.run.job import PLACED, Job
-from chipwise.run.record import Wanted
+from chipwise.runner.abilities import Reaps
+from chipwise.runner.engine import Clear
+from chipwise.runner.job import PLACED, Job
+from chipwise.runner.record import Wanted
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.run.engine import Engine
+    from chipwise.runner.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)

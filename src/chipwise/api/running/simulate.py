@@ -14,13 +14,13 @@ from chipwise.adapters.engines.simulated.engine import Simulated, connect
 from chipwise.adapters.engines.simulated.world import Pool, Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
-from chipwise.run.comparing import number, steps_of
-from chipwise.run.events import Wished
-from chipwise.run.job import Job, Outcome, Spec, Where, Wish
-from chipwise.run.loop import Controller
-from chipwise.run.policy import NeverLate, Policy
-from chipwise.run.queue import Rules
-from chipwise.run.record import Change, Happened, Wanted
+from chipwise.runner.comparing import number, steps_of
+from chipwise.runner.events import Wished
+from chipwise.runner.job import Job, Outcome, Spec, Where, Wish
+from chipwise.runner.loop import Controller
+from chipwise.runner.policy import NeverLate, Policy
+from chipwise.runner.queue import Rules
+from chipwise.runner.record import Change, Happened, Wanted
 
 TICK_S = 30.0
 LONGEST_S = 90 * 86400.0

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from chipwise.api.running.simulate import Course, Played
 from chipwise.catalog.offer import Purchase
-from chipwise.run.events import Event, Measured
-from chipwise.run.story import told
+from chipwise.runner.events import Event, Measured
+from chipwise.runner.story import told
 from chipwise.text import plural, span, spent
 
 _STORY_LINES = 200  # after which a story is only summed up

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.running import following
 from chipwise.errors import NotFound
-from chipwise.run.job import Job
+from chipwise.runner.job import Job
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Held

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 from chipwise.adapters import environment as environment_of
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, NotFound
-from chipwise.run.abilities import Checks
-from chipwise.run.job import Attempt, Job, Spec, Where
-from chipwise.run.queue import Rules
+from chipwise.runner.abilities import Checks
+from chipwise.runner.job import Attempt, Job, Spec, Where
+from chipwise.runner.queue import Rules
 from chipwise.text import plural
 
 if TYPE_CHECKING:
-    from chipwise.run.abilities import OnThisMachine
-    from chipwise.run.engine import Engine
-    from chipwise.run.record import Record
+    from chipwise.runner.abilities import OnThisMachine
+    from chipwise.runner.engine import Engine
+    from chipwise.runner.record import Record
 
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEPT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from chipwise.api.running import place
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import ChipwiseError
-from chipwise.run.engine import Room
-from chipwise.run.job import PLACED, Job, Phase
-from chipwise.run.queue import why_short
-from chipwise.run.record import Row, Unread, Wanted
-from chipwise.run.story import waits
+from chipwise.runner.engine import Room
+from chipwise.runner.job import PLACED, Job, Phase
+from chipwise.runner.queue import why_short
+from chipwise.runner.record import Row, Unread, Wanted
+from chipwise.runner.story import waits
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Held
     from chipwise.api.session.wiring import Session
-    from chipwise.run.record import Record
+    from chipwise.runner.record import Record
 
 MOST = 50  # rows: each is read
 LOOKS_S = 0.5

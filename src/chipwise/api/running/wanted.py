@@ -16,15 +16,15 @@ from chipwise.api.running import ranges, submitting
 from chipwise.api.running.installed import DEFAULT, runs_here, traits
 from chipwise.api.running.place import this_place
 from chipwise.errors import BadInput
-from chipwise.run.abilities import BringsFolders, HasQueues
-from chipwise.run.job import RECOVER, Needs, Retry, Spec
+from chipwise.runner.abilities import BringsFolders, HasQueues
+from chipwise.runner.job import RECOVER, Needs, Retry, Spec
 from chipwise.text import elapsed
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
     from chipwise.api.running.held import Held
     from chipwise.api.session.wiring import Session
-    from chipwise.run.engine import Engine
+    from chipwise.runner.engine import Engine
 
 
 LONGEST = 200  # characters of a name, team, project or label

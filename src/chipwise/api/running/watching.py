@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running.installed import DEFAULT, runs_here
 from chipwise.api.running.place import is_here
-from chipwise.run.job import PLACED
-from chipwise.run.record import Wanted
+from chipwise.runner.job import PLACED
+from chipwise.runner.record import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from chipwise.adapters.gpu_use import GpuUse
     from chipwise.api.running.asking import Held
-    from chipwise.run.job import Job
+    from chipwise.runner.job import Job
 
 _KNOWN: dict[int, psutil.Process] = {}  # the share of a processor is counted between two looks at the same process
 

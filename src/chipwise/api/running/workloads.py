@@ -13,7 +13,7 @@ from chipwise.api.running.installed import runs_here, traits
 from chipwise.api.running.predicting import with_prediction, work_of
 from chipwise.api.running.submitting import new_id
 from chipwise.errors import BadInput
-from chipwise.run.job import Spec
+from chipwise.runner.job import Spec
 from chipwise.workload.goals import Period
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline

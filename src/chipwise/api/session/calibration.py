@@ -12,10 +12,10 @@ from typing import Any
 from chipwise import __version__
 from chipwise.api.session.config import Config
 from chipwise.api.session.profiles import offsets
-from chipwise.calibrate import own
-from chipwise.calibrate.calibrated import calibrated
-from chipwise.calibrate.fingerprint import fingerprint
-from chipwise.calibrate.own import Cell, OwnFactors, Trial
+from chipwise.calibration import own
+from chipwise.calibration.calibrated import calibrated
+from chipwise.calibration.fingerprint import fingerprint
+from chipwise.calibration.own import Cell, OwnFactors, Trial
 from chipwise.errors import InvalidFile, Problem
 from chipwise.perf.model import Model, packaged
 from chipwise.perf.part import Parts

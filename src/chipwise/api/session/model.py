@@ -55,7 +55,7 @@ def _from_file(name: str) -> Model:
         raise BadInput(f"There is no home directory for {name[:80]!r}.", remedy="Check the path.") from error
     shape = shape_from_config(read_config(path))
     label = path.parent.name if path.is_file() else path.name
-    return Model(label or path.stem, (), "own", shape, None, None, f"config.json at {name}", "read now")
+    return Model(label or path.stem, (), "own", shape, None, None, f"config.json at {name}", "read now", local=True)
 
 
 def _from_hub(name: str, unknown: UnknownName) -> Model:

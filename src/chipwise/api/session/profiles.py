@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipwise.calibrate.from_profile import ChipOffset, Shares, assumed, chip_offset, impossible, shares_of
+from chipwise.calibration.from_profile import ChipOffset, Shares, assumed, chip_offset, impossible, shares_of
 from chipwise.errors import ChipwiseError, InvalidFile
 from chipwise.perf.model import packaged as packaged_model
 from chipwise.perf.part import Part, Parts

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.plan import View, choice_view
+from chipwise.api.views.plan import View, choice_view, missing_view
 from chipwise.planner.explain.compare import Comparison
 from chipwise.planner.explain.comparing import Cell
+from chipwise.planner.explain.reason_words import words
+from chipwise.planner.reasons import reason_data
 
 SCHEMA = 1
 KEYS = {
@@ -26,7 +28,7 @@ def comparison_view(found: Comparison) -> View:
         "fits": made.winner is not None,
         "winner": choice_view(made.winner) if made.winner else None,
         "cells": [cell_view(one, KEYS[found.by]) for one in found.cells],
-        "missing": [{"what": one.what, "how_much": one.how_much, "remedy": one.remedy} for one in made.missing],
+        "missing": [missing_view(one) for one in made.missing],
         "notes": list(made.notes),
     }
 
@@ -37,7 +39,8 @@ def cell_view(cell: Cell, keys: tuple[str, ...]) -> View:
         "key": {name: value or None for name, value in zip(keys, cell.key, strict=True)},
         **({"year": cell.year} if "generation" in keys else {}),
         "fits": cell.fits,
-        "why": cell.why or None,
+        "why": None if cell.why is None else words(cell.why),
+        "reason": None if cell.why is None else reason_data(cell.why),
         "usd": cell.choice.usd if cell.choice else None,
         "seconds": cell.choice.seconds if cell.choice else None,
         "kwh": cell.kwh,

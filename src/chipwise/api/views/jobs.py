@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.run.job import Attempt, Job, Where
-from chipwise.run.record import Row
+from chipwise.runner.job import Attempt, Job, Where
+from chipwise.runner.record import Row
 
 
 def job_view(job: Job) -> dict[str, Any]:

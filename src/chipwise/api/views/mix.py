@@ -41,7 +41,7 @@ def _member_view(one: Member) -> View:
         "machines": one.machines,
         "purchase": one.purchase,
         "precision": one.precision,
-        "split": dict(one.split),
+        "split": one.split.as_dict(),
         "usd": one.usd,
         "busy": one.busy,
         "provenance": one.provenance,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.plan import SCHEMA, View, choice_view
+from chipwise.api.views.plan import SCHEMA, View, choice_view, missing_view
 from chipwise.money.cost import Cost
+from chipwise.planner.explain.reason_words import words
 from chipwise.planner.pipeline.value import Alternative, PipelinePlan, Totals, by_use, why
+from chipwise.planner.reasons import reason_data
 from chipwise.planner.values.plan import Choice
 
 
@@ -48,13 +50,12 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "each_stage_alone": None if plan.alone is None else _alternative(plan.alone),
         "one_region": None if plan.one_region is None else _alternative(plan.one_region),
         "why": why(plan) if plan.fits else None,
-        "refused": list(plan.refused),
+        "refused": [f"{one.combination}: {words(one.why)}" for one in plan.refused],
+        "refused_reasons": [reason_data(one.why) for one in plan.refused],
         "missing": [
             {
                 "stage": one.stage or None,
-                "what": one.missing.what,
-                "how_much": one.missing.how_much,
-                "remedy": one.missing.remedy,
+                **missing_view(one.missing),
             }
             for one in plan.lacks
         ],
@@ -88,5 +89,5 @@ def _lines(cost: Cost) -> list[View]:
 def _alternative(one: Alternative) -> View:
     return _totals(one.totals) | {
         "stages": [{"name": name, "where": where} for name, where in one.where],
-        "misses": one.misses or None,
+        "misses": None if one.misses is None else words(one.misses),
     }

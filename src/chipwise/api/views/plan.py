@@ -7,7 +7,12 @@ from typing import Any
 
 from chipwise.api.views.load import load_views
 from chipwise.planner import quotas
-from chipwise.planner.values.plan import Choice, Emitted, Loss, Plan
+from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words
+from chipwise.planner.explain.why import Why
+from chipwise.planner.explain.why_words import why_words
+from chipwise.planner.limits import Refused
+from chipwise.planner.reasons import reason_data
+from chipwise.planner.values.plan import Choice, Emitted, Loss, Missing, Plan
 
 SCHEMA = 1
 View = dict[str, Any]
@@ -25,8 +30,8 @@ def plan_view(plan: Plan) -> View:
         "choices": [choice_view(one) for one in plan.choices],
         "front": [choice_view(one) for one in plan.front],
         "losses": [_loss_view(one) for one in plan.losses],
-        "refused": [{"rule": one.rule, "offers": one.offers, "example": one.example} for one in plan.refused],
-        "missing": [{"what": one.what, "how_much": one.how_much, "remedy": one.remedy} for one in plan.missing],
+        "refused": [_refused_view(one) for one in plan.refused],
+        "missing": [missing_view(one) for one in plan.missing],
         "answers": [{"question": one.question, "told": one.told} for one in plan.answers],
         "turns": [{"what": one.what, "told": one.told} for one in plan.turns],
         "services": [
@@ -65,7 +70,7 @@ def choice_view(choice: Choice) -> View:
         "machines": choice.machines,
         "purchase": choice.purchase,
         "precision": choice.precision,
-        "split": dict(choice.split),
+        "split": choice.split.as_dict(),
         "seconds": {"value": choice.seconds, "low": choice.low_s, "high": choice.high_s, "p90": choice.p90_s},
         "usd": choice.usd,
         "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],
@@ -90,7 +95,48 @@ def choice_view(choice: Choice) -> View:
 
 
 def _loss_view(loss: Loss) -> View:
-    return {"family": loss.family, "why": loss.why, "choice": choice_view(loss.choice) if loss.choice else None}
+    return {
+        "family": loss.family,
+        "why": lost(loss),
+        "reason": reason_data(loss.why),
+        "choice": choice_view(loss.choice) if loss.choice else None,
+    }
+
+
+def missing_view(missing: Missing) -> View:
+    return {
+        "what": missing.what,
+        "how_much": missing_words(missing),
+        "remedy": remedy_words(missing),
+        "reason": reason_data(missing.reason),
+        "nearest": missing.nearest or None,
+        "remedies": [reason_data(one) for one in missing.remedies],
+    }
+
+
+def why_view(why: Why, per: str) -> View:
+    """The answer to `--why NAME`."""
+    return {
+        "subject": why.subject,
+        "outcome": str(why.outcome),
+        "told": why_words(why, per),
+        "reason": None if why.reason is None else reason_data(why.reason),
+        "offers": why.offers,
+        "refused": [_refused_view(one) for one in why.refused],
+        "rank": why.rank,
+        "candidates": why.candidates,
+        "choice": choice_view(why.best) if why.best else None,
+    }
+
+
+def _refused_view(refused: Refused) -> View:
+    return {
+        "rule": rule_words(refused.rule),
+        "limit": asdict(refused.rule),
+        "offers": refused.offers,
+        "example": example_words(refused),
+        "reason": None if refused.why is None else reason_data(refused.why),
+    }
 
 
 def _emitted_view(emitted: Emitted) -> View:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.plan import View, choice_view
+from chipwise.api.views.plan import View, choice_view, missing_view
 from chipwise.planner.explain.rate import Rated
 from chipwise.planner.explain.rating import Rating
+from chipwise.planner.explain.reason_words import words
+from chipwise.planner.reasons import reason_data
 
 SCHEMA = 1
 
@@ -16,8 +18,8 @@ def rated_view(found: Rated) -> View:
         "kind": found.plan.kind,
         "per": found.plan.per,
         "families": [rating_view(one) for one in found.ratings],
-        "unrated": [{"family": family, "why": why} for family, why in found.unrated],
-        "missing": [{"what": one.what, "how_much": one.how_much, "remedy": one.remedy} for one in found.plan.missing],
+        "unrated": [{"family": family, "why": words(why), "reason": reason_data(why)} for family, why in found.unrated],
+        "missing": [missing_view(one) for one in found.plan.missing],
         "notes": list(found.plan.notes),
     }
 
@@ -25,7 +27,7 @@ def rated_view(found: Rated) -> View:
 def rating_view(rating: Rating) -> View:
     return {
         "family": rating.family,
-        "missed": rating.missed or None,
+        "missed": None if rating.missed is None else words(rating.missed),
         **{
             name: {"stars": one.stars, "value": one.value, "unit": one.unit, "how": one.how}
             for name, one in rating.figures.items()

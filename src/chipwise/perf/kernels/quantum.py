@@ -54,13 +54,8 @@ TIMINGS = {
 
 
 def technology(row: QuantumPrice) -> str:
-    """What the row's notes say it is; superconducting, the most common, where they do not."""
-    if row.kind == "simulator":
-        return "simulator"
-    notes = row.fact.notes.lower()
-    return next(
-        (name for name in TIMINGS if name in notes), "trapped ion" if "ion" in row.device.lower() else "superconducting"
-    )
+    """As `TIMINGS` names it."""
+    return "simulator" if row.kind == "simulator" else row.technology
 
 
 def device(name: str, rows: Sequence[QuantumPrice]) -> QuantumPrice:

@@ -15,10 +15,13 @@ from itertools import pairwise
 import numpy as np
 
 from chipwise.perf.arrays import Array
+from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
-from chipwise.planner.values.plan import Answer, Choice, Plan, Rows
+from chipwise.planner.reasons import TooSlow
+from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
+from chipwise.planner.values.split import CircuitSplit, DevicesPerPlace, GenerationSplit, Seats, Streams, width
 from chipwise.text import duration, usd
 
 PARALLEL, LATENCY, SCALING, BUDGET = (
@@ -29,7 +32,8 @@ PARALLEL, LATENCY, SCALING, BUDGET = (
 )
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
 PAYS = 0.5  # of linear: a doubling that brings less than 1.4 times the speed does not pay
-LATE = ("keeps no latency", " are allowed", ", above p", " ms, above ")  # in the reasons of families that are too slow
+_OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
+_OF_MONEY = (Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET)
 _SIDES = {"serve": "req/s", "transcode": "streams", "stream": "msg/s"}
 
 
@@ -73,10 +77,10 @@ def answers(plan: Plan, asked: Asked) -> tuple[Answer, ...]:
 
 def _nothing(plan: Plan) -> tuple[Answer, ...]:
     found = []
-    for question, words in ((LATENCY, ("latency", "deadline")), (BUDGET, ("budget",))):
-        mine = [one for one in plan.missing if any(word in one.what for word in words)]
+    for question, obstacles in ((LATENCY, _OF_TIME), (BUDGET, _OF_MONEY)):
+        mine = [one for one in plan.missing if one.what in obstacles]
         if mine:
-            found.append(Answer(question, " ".join(f"More than there is: {one.how_much}." for one in mine)))
+            found.append(Answer(question, " ".join(f"Nothing keeps it: {missing_words(one)}." for one in mine)))
     return tuple(found)
 
 
@@ -135,7 +139,7 @@ def _parallel(rows: Rows | None, one: Choice, asked: Asked) -> list[str]:
     limit = [f"{asked.splits * 100:.4g}% of it can be split: never more than {most:,.0f}x."] if asked.splits < 1 else []
     few = curve[0] if curve else None
     if few is None or len(curve) == 1:
-        return [f"Not tested: only {total} {one.chip} were predicted, no other number.", *limit]
+        return [f"Not known: only {total} {one.chip} were predicted of this offer, so scaling was not tested.", *limit]
     if few.chips >= total:
         more = next((point for point in curve if point.chips >= 2 * total), curve[-1])
         gain, share = few.seconds / more.seconds, more.chips / few.chips
@@ -154,17 +158,14 @@ def _side_by_side(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     chips, many = one.chips * one.machines, one.replicas or one.machines
     on = f"{chips} {one.chip}"
     if plan.kind == "interactive":
-        seats = (
-            f"{one.split['seats a chip']} to a chip"
-            if "seats a chip" in one.split
-            else f"{one.split['chips a seat']} chips each"
-        )
+        split = one.split if isinstance(one.split, Seats) else Seats()
+        seats = f"{split.per_chip} to a chip" if split.chips_each == 1 else f"{split.chips_each} chips each"
         return [f"Not asked: {_counted(asked.at_once or 1, 'person', 'people')} at once, each by themselves, {seats}, on {on}."]
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
         return [f"Yes: each is worked on by itself; {on} take {_amount(_room(one))} {unit}."]
-    width = one.split.get("tp", 1) * one.split.get("pp", 1) * one.split.get("tables", 1)
-    over = f" over {width} chips each" if width > 1 else ""
+    ways = width(one.split)
+    over = f" over {ways} chips each" if ways > 1 else ""
     each = f", {_amount(one.rate / many)} {unit} {'each' if many > 1 else 'in all'}" if one.rate else ""
     told = [f"Yes: requests are independent; {_counted(many, 'copy', 'copies')} of the model{over}{each}."]
     if asked.at_once:
@@ -175,8 +176,8 @@ def _side_by_side(plan: Plan, one: Choice, asked: Asked) -> list[str]:
 
 def _room(one: Choice) -> float:
     """What the machines can take in all; `rate` of video is what was asked for."""
-    if "streams a chip" in one.split:
-        return float(one.split["streams a chip"] * one.chips * one.machines)
+    if isinstance(one.split, Streams):
+        return float(one.split.per_chip * one.chips * one.machines)
     return one.rate or 0.0
 
 
@@ -188,15 +189,15 @@ def _latency(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     if plan.kind == "transcode":
         return ["The goal is ignored: the delay of an encoder depends on its settings."]
     reached = dict(one.latency)
-    if "latency ns" in one.split:
-        reached |= {name: one.split["latency ns"] / 1e9 for name in asked.goals if name not in reached}
+    if isinstance(one.split, CircuitSplit):
+        reached |= {name: one.split.latency_s for name in asked.goals if name not in reached}
     told = []
     for name, limit in asked.goals.items():
         took = reached.get(name)
         told.append(f"{name} {duration(took)} of {duration(limit)}" if took is not None else f"{name} within {duration(limit)}")
     missed = [name for name, limit in asked.goals.items() if reached.get(name, 0.0) > limit]
     first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(told)}."
-    slow = [loss.family for loss in plan.losses if loss.choice is None and any(word in loss.why for word in LATE)]
+    slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
     more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     return [first, f"Too slow at any rate: {', '.join(slow[:3])}{more}." if slow else "No family on offer is too slow for it."]
 
@@ -255,10 +256,10 @@ def _end(one: Choice, curve: Sequence[_Point]) -> str:
 def _machines(one: Choice, copies: float) -> float:
     """Machines for so many copies, as the winner's machines hold them."""
     many = one.replicas or one.machines
-    width = one.split.get("tp", 1) * one.split.get("pp", 1)
-    if width > one.chips:
-        return copies * math.ceil(width / one.chips)
-    inside = max(one.chips // width, 1) if "tp" in one.split else max(many / max(one.machines, 1), 1)
+    ways = width(one.split)
+    if ways > one.chips:
+        return copies * math.ceil(ways / one.chips)
+    inside = max(one.chips // ways, 1) if isinstance(one.split, GenerationSplit) else max(many / max(one.machines, 1), 1)
     return math.ceil(copies / inside - 1e-9)
 
 
@@ -266,8 +267,8 @@ def _load(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     further = f"every further machine costs about {usd(one.usd / one.machines)} a month."
     if plan.kind == "interactive":
         return [f"By seats: {_counted(one.machines, 'machine', 'machines')} hold {one.seats}; {further}"]
-    if "devices a place" in one.split:
-        return [f"By places, {one.split['devices a place']} to each: {further}"]
+    if isinstance(one.split, DevicesPerPlace):
+        return [f"By places, {one.split.devices} to each: {further}"]
     many, wanted = one.replicas or one.machines, asked.rate or asked.at_once
     name = _SIDES.get(plan.kind, "") if asked.rate else "callers"
     each = (_room(one) if asked.rate else wanted or 0.0) / many
@@ -327,7 +328,7 @@ def _month(plan: Plan, one: Choice, asked: Asked) -> list[str]:
     if other is not None:
         told.append(f"The next chip, {other.chip}, costs {usd(other.usd)}.")
     most = math.floor(asked.budget_usd / one.usd * one.machines) if asked.budget_usd else 2 * one.machines
-    if one.rate and plan.kind in _SIDES and most > one.machines and "devices a place" not in one.split:
+    if one.rate and plan.kind in _SIDES and most > one.machines and not isinstance(one.split, DevicesPerPlace):
         whole = "The whole budget" if asked.budget_usd else "Twice the money"
         room = _room(one) * most / one.machines
         told.append(f"{whole} pays {most} machines: about {_amount(room)} {_SIDES[plan.kind]}.")

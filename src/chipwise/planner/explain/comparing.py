@@ -19,9 +19,9 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.assemble import family_of
 from chipwise.planner.fleet import Index
 from chipwise.planner.ranking import Values, order
+from chipwise.planner.reasons import MissesGoals, NotOffered, Reason
 from chipwise.planner.values.plan import Choice, Loss, Rows
 
-NOTHING = "nothing of it within the limits can do it"
 DEPTH = 3  # candidates of a cell that get their storage: it is reckoned for the best of all only, and may change the order
 
 
@@ -30,12 +30,12 @@ class Cell:
     key: tuple[str, ...]
     choice: Choice | None  # None: nothing of it can do the work
     kwh: float | None = None  # drawn by chips and hosts, without cooling
-    why: str = ""  # the goal that is missed, or why there is nothing; empty: all goals are kept
+    why: Reason | None = None  # the goal that is missed, or why there is nothing; None: all goals are kept
     year: int | None = None  # of a generation: its first chip's
 
     @property
     def fits(self) -> bool:
-        return self.choice is not None and not self.why
+        return self.choice is not None and self.why is None
 
 
 def energy_kwh(rows: Rows, grids: Grids) -> Array:
@@ -85,7 +85,7 @@ def _cells(rows: Rows, kwh: Array, group: Index, key: Callable[[int], tuple[str,
     found = []
     for code, (at, choice) in leaders(rows, group).items():
         energy = float(kwh[at])
-        missed = "" if at in good else rows.verdict(choice) or "misses the goals"
+        missed = None if at in good else rows.verdict(choice) or MissesGoals()
         found.append(Cell(key(code), choice, energy if np.isfinite(energy) else None, missed))
     return sorted(found, key=lambda one: (not one.fits, one.choice.usd if one.choice else np.inf))
 
@@ -133,7 +133,9 @@ def by_generation(rows: Rows, kwh: Array, losses: Iterable[Loss], vendor: str | 
     found = _cells(rows, kwh, group[rows.priced.machine], lambda code: (chips[shown[code]], shown[code]))
     seen = {one.key[1] for one in found}
     reasons = {one.family: one.why for one in losses if one.choice is None}
-    none = [Cell((chips[name], name), None, why=reasons.get(families[name], NOTHING)) for name in names if name not in seen]
+    none = [
+        Cell((chips[name], name), None, why=reasons.get(families[name], NotOffered())) for name in names if name not in seen
+    ]
     dated = [Cell(one.key, one.choice, one.kwh, one.why, years.get(one.key[1])) for one in (*found, *none)]
     mine = [one for one in dated if vendor is None or one.key[0] == vendor]
     return sorted(mine, key=lambda one: (one.key[0], one.year is None, one.year or 0, one.key[1]))

@@ -41,7 +41,7 @@ def _drawn(one: Choice, grid: Grid) -> str:
     """The product, each factor that is not the region's own with what stands in for it."""
     each = max(one.watts * grid.pue * grid.g_per_kwh / 1e6, 1e-12)  # kg an hour
     told = f"{number(one.watts, 4)} W x {number(one.kg / each, 4)} h x PUE {number(grid.pue)}"
-    of_grid, of_pue = (text.partition(" assumed: ")[2] for text in grid.basis[:2])
+    of_grid, of_pue = grid.grid_assumed, grid.pue_assumed
     told += f" ({of_pue})" if of_pue else ""
     known = f"assumed, {of_grid}: the grid of {one.place} is not stated" if of_grid else f"of {one.place}"
     return f"{told} x {number(grid.g_per_kwh)} g/kWh {known}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from chipwise.planner.explain.asking import Asked
 from chipwise.planner.values.plan import Choice, Plan, Turn
+from chipwise.planner.values.split import DevicesPerPlace, width
 from chipwise.text import duration, usd
 
 NARROW = 0.05  # of a goal: less than this between it and the estimate is no room
@@ -19,7 +20,7 @@ NARROW = 0.05  # of a goal: less than this between it and the estimate is no roo
 def headroom(plan: Plan, asked: Asked) -> tuple[Turn, ...]:
     """At most one turn, and none for what has no rate: jobs, notebooks, video, whose rate is what was asked for."""
     one = plan.winner
-    if one is None or plan.kind != "serve" or "devices a place" in one.split:
+    if one is None or plan.kind != "serve" or isinstance(one.split, DevicesPerPlace):
         return ()
     load = max(asked.rate or 0.0, plan.load.peak if plan.load is not None else 0.0)  # machines are counted for the peak
     told = [*_rate(one, load), *_goals(one, asked)]
@@ -45,8 +46,7 @@ def _goals(one: Choice, asked: Asked) -> Iterator[str]:
 def _one_more(one: Choice) -> str:
     """One more copy, on machines that copies fill or span."""
     copies = max(one.replicas or one.machines, 1)
-    width = one.split.get("tp", 1) * one.split.get("pp", 1)
-    across = max(math.ceil(width / max(one.chips, 1)), 1)
+    across = max(math.ceil(width(one.split) / max(one.chips, 1)), 1)
     inside = max(copies * across // max(one.machines, 1), 1) if across == 1 else 1
     cost = one.usd / max(one.machines, 1) * across
     room = f", {one.rate * (1 + inside / copies):,.3g} req/s in all" if one.rate else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.planner.explain.compare import energy_of
 from chipwise.planner.explain.rating import Rating
 from chipwise.planner.explain.rating import rate as stars_of
+from chipwise.planner.reasons import Reason
 from chipwise.planner.values.plan import Plan
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Rated:
     plan: Plan  # by cost
     ratings: tuple[Rating, ...]  # most stars first
-    unrated: tuple[tuple[str, str], ...]  # families that cannot do it, or are not on offer: name and why
+    unrated: tuple[tuple[str, Reason], ...]  # families that cannot do it, or are not on offer: name and why
 
 
 def rate(known: Known, plan: Plan) -> Rated:

@@ -33,9 +33,12 @@ from chipwise.perf.arrays import Array
 from chipwise.perf.model import FORMULA
 from chipwise.planner.assemble import family_of
 from chipwise.planner.explain.comparing import leaders
+from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import PORTING
 from chipwise.planner.fleet import Index
+from chipwise.planner.reasons import MissesGoals, Reason
 from chipwise.planner.values.plan import Choice, Rows
+from chipwise.planner.values.split import width
 from chipwise.text import duration
 from chipwise.units import HOUR
 
@@ -78,7 +81,7 @@ class Question:
 class Rating:
     family: str
     best: Choice  # the cheapest plan of the family
-    missed: str  # the goal that it misses; empty: none
+    missed: Reason | None  # the goal that it misses; None: none
     figures: Mapping[str, Figure]  # by `COLUMNS`
     support: tuple[Support, ...]
     questions: tuple[Question, ...]
@@ -105,7 +108,7 @@ def rate(rows: Rows, kwh: Array, kind: str, per: str) -> list[Rating]:
     found = []
     for code, (at, choice) in leaders(rows, group).items():
         mine = np.flatnonzero(group == code)
-        missed = "" if keeps[at] else rows.verdict(choice) or "misses the goals"
+        missed = None if keeps[at] else rows.verdict(choice) or MissesGoals()
         chip = rows.fleet.catalog.chips[str(rows.fleet.catalog.machines[rows.priced.machine[at]].chip)]
         support = framework_support(chip, FRAMEWORKS.get(kind, _OTHER), rows.fleet.catalog.data)
         questions = _ease(rows, mine, keeps, choice, support)
@@ -117,7 +120,7 @@ def rate(rows: Rows, kwh: Array, kind: str, per: str) -> list[Rating]:
             "ease": _questions(questions),
         }
         found.append(Rating(names[code], choice, missed, figures, support, questions))
-    return sorted(starred(found), key=lambda one: (bool(one.missed), -one.stars, one.best.usd))
+    return sorted(starred(found), key=lambda one: (one.missed is not None, -one.stars, one.best.usd))
 
 
 def starred(ratings: Sequence[Rating]) -> list[Rating]:
@@ -164,14 +167,13 @@ def _performance(rows: Rows, mine: Index, per: str) -> Figure:
 
 def _working(one: Choice) -> int:
     """Chips that answer: of a machine that is larger than its replicas, some do nothing."""
-    per_replica = one.split.get("tp", 1) * one.split.get("pp", 1) * one.split.get("tables", 1)
-    return max(per_replica * one.replicas if one.replicas else one.chips * one.machines, 1)
+    return max(width(one.split) * one.replicas if one.replicas else one.chips * one.machines, 1)
 
 
-def _cost(one: Choice, per: str, missed: str) -> Figure:
+def _cost(one: Choice, per: str, missed: Reason | None) -> Figure:
     """A plan that misses the goals has no price to compare: it has no stars."""
-    if missed:
-        return Figure(None, f"USD per {one.unit}", f"{missed} ({one.machines} x {one.where}, {one.purchase})")
+    if missed is not None:
+        return Figure(None, f"USD per {one.unit}", f"{words(missed)} ({one.machines} x {one.where}, {one.purchase})")
     told = f"${one.usd:,.2f} a {per} on {one.machines} x {one.where}, {one.purchase}"
     return Figure(one.usd_per_unit, f"USD per {one.unit}", told)
 

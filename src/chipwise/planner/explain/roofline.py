@@ -27,6 +27,7 @@ from chipwise.perf.serving import in_flight
 from chipwise.perf.training import bases, flop_per_token
 from chipwise.perf.transformer import Transformers
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.split import GenerationSplit, Runs, TrainingSplit
 from chipwise.predictor.pairs import pairs_of
 from chipwise.predictor.transformer import Served, Trained, serve, train
 from chipwise.workload.kinds import Batch, Common, Finetune, Hpc, Learning, Serve
@@ -94,24 +95,25 @@ def roofline_of(known: Known, work: Common, plan: Plan) -> Roofline | None:
 def _of(known: Known, work: Common, one: Choice, part: Part) -> Roofline | None:
     if isinstance(work, Hpc):
         return _numerical(work, one, part)
-    if "tp" not in one.split or not isinstance(getattr(work, "model", None), str):
+    if not isinstance(getattr(work, "model", None), str):
         return None
-    if isinstance(work, Learning):
-        return _step(known, work, one, part)
-    return _generation(known, work, one, part) if isinstance(work, Serve | Batch) else None
+    if isinstance(work, Learning) and isinstance(one.split, TrainingSplit):
+        return _step(known, work, one, one.split, part)
+    if isinstance(work, Serve | Batch) and isinstance(one.split, GenerationSplit):
+        return _generation(known, work, one, one.split, part)
+    return None
 
 
-def _step(known: Known, work: Learning, one: Choice, part: Part) -> Roofline:
+def _step(known: Known, work: Learning, one: Choice, split: TrainingSplit, part: Part) -> Roofline:
     """The whole optimiser step, and its matrix products."""
-    split = {name: float(value) for name, value in one.split.items()}
     chips = float(one.chips * one.machines)
     pairs = pairs_of(known.find_model(str(work.model)), work.sequence_length, work.target_length)
     seq = float(work.sequence_length or 2048) if pairs is None else float(pairs.tokens[0])
     asked = work.batch_samples or (work.batch_tokens or 0.0) / seq
-    micro = split.get("micro_batch", 1.0)
-    whole = micro * split.get("dp", 1.0)  # sequences that all replicas take at once; the plan's last round may be a part of it
+    micro = float(split.micro_batch)
+    whole = micro * split.dp  # sequences that all replicas take at once; the plan's last round may be a part of it
     batch = whole * max(math.ceil(asked / whole), 1)
-    chosen: dict[str, Any] = {name: split[name] for name in ("tp", "pp", "cp", "ep", "shard", "recompute") if name in split}
+    chosen: dict[str, Any] = {name: float(getattr(split, name)) for name in ("tp", "pp", "cp", "ep", "shard", "recompute")}
     if isinstance(work, Finetune):
         chosen |= {"method": work.method.value, "rank": float(work.rank or 16)}
     chosen |= {"seq": seq} if pairs is None else {"seq": float(pairs.inputs[0]), "target": float(pairs.targets[0])}
@@ -158,11 +160,11 @@ def _trained(found: Trained, one: Choice, part: Part) -> Roofline:
     return Roofline(part.name, one.precision, Roof(peak, part.bandwidth), _above(reached, points), points)
 
 
-def _generation(known: Known, work: Serve | Batch, one: Choice, part: Part) -> Roofline | None:
+def _generation(known: Known, work: Serve | Batch, one: Choice, split: GenerationSplit, part: Part) -> Roofline | None:
     """Prefill of one prompt, and a decode step of all sequences in flight."""
     if work.input_tokens is None or work.output_tokens is None:
         return None
-    tp, pp, many = float(one.split["tp"]), float(one.split.get("pp", 1)), float(one.replicas or 1)
+    tp, pp, many = float(split.tp), float(split.pp), float(one.replicas or 1)
 
     def ask(scenario: str, batch: float, metric: str, rate: float | None = None) -> Served:
         assert work.input_tokens is not None
@@ -237,7 +239,8 @@ def _numerical(work: Hpc, one: Choice, part: Part) -> Roofline | None:
     if not work.flop_per_step or not work.bytes_per_step:
         return None
     chips = Chips.of([part], work.precision.value)
-    at_once, each = float(one.split.get("runs at once", 1)), float(one.split.get("chips a run", one.chips * one.machines))
+    split = one.split if isinstance(one.split, Runs) else Runs(1, one.chips * one.machines)
+    at_once, each = float(split.at_once), float(split.chips_each)
     rounds = np.ceil(work.runs / at_once)
     seconds = one.seconds / (work.steps * rounds)
     peak = _one(chips.matrix_rate if step_of(work).matrix else chips.rate)

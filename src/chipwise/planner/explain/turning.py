@@ -16,7 +16,9 @@ import numpy as np
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict, iso_day
 from chipwise.planner.explain.words import PORTING, RATES
 from chipwise.planner.fleet import Index
+from chipwise.planner.reasons import MissesDeadline
 from chipwise.planner.values.plan import Choice, Plan, Rows, Turn
+from chipwise.planner.values.split import DevicesPerPlace, width
 from chipwise.text import duration, usd
 
 LOOKED_AT = 400  # rows among which another precision is looked for: they are ranked, so it is near the top or far off
@@ -59,9 +61,12 @@ def _price(one: Choice, rows: Rows) -> Iterator[Turn]:
         if len(others):
             other = rows.choice(int(some[others[0]]))
             fall = 1.0 - one.usd / max(other.usd, 1e-9)
-            name, rise = f"{other.chip} ({other.where}, {other.purchase})", other.usd / max(one.usd, 1e-9) - 1
-            wins = f"wins when it gets {fall:.0%} cheaper, or this one {rise:.0%} more expensive"
-            yield Turn("price", f"{name} {wins}" if rise >= TIE else f"ties with {name}: their prices differ by less than 1%")
+            name = f"{other.chip} ({other.where}, {other.purchase})"
+            rise = other.usd / max(one.usd, 1e-9) - 1
+            if rise < 0.005:
+                yield Turn("price", f"{name} ties with this one")
+            else:
+                yield Turn("price", f"{name} wins when it gets {fall:.0%} cheaper, or this one {rise:.0%} more expensive")
             return
 
 
@@ -76,7 +81,7 @@ def _time(one: Choice, rows: Rows) -> Iterator[Turn]:
     cheaper = rest[(priced.usd[rest] < 0.98 * one.usd) & (priced.seconds[rest] > one.seconds)]
     if len(cheaper):
         other = rows.choice(int(cheaper[np.argmin(priced.usd[cheaper])]))
-        if "deadline" in rows.verdict(other) and other.usd < one.usd:
+        if isinstance(rows.verdict(other), MissesDeadline) and other.usd < one.usd:
             told = f"given {duration(other.seconds)}, {_named(other)} does it for {usd(other.usd)}"
             yield Turn("later deadline", f"{told} ({other.usd / max(one.usd, 1e-9) - 1:+.0%})")
 
@@ -91,7 +96,7 @@ class _Steps:
 
     @classmethod
     def of(cls, one: Choice) -> _Steps:
-        across = max(math.ceil(one.split.get("tp", 1) * one.split.get("pp", 1) / max(one.chips, 1)), 1)
+        across = max(math.ceil(width(one.split) / max(one.chips, 1)), 1)
         groups = max(one.machines / across, 1.0)
         return cls(one, one.usd / groups, (one.rate or 0.0) / groups)
 
@@ -101,7 +106,7 @@ class _Steps:
 
 def _load(one: Choice, choices: Sequence[Choice], unit: str) -> Iterator[Turn]:
     """The nearest higher and lower rates at which another of the best machine types is cheaper, both in whole machines."""
-    if not one.rate or one.machines < 1 or one.split.get("devices a place"):  # a place has its load, and its device
+    if not one.rate or one.machines < 1 or isinstance(one.split, DevicesPerPlace):  # a place has its load, and its device
         return
     mine = _Steps.of(one)
     others = [_Steps.of(other) for other in choices[1:] if other.rate and other.machine != one.machine]
@@ -158,10 +163,10 @@ def _risks(kind: str, one: Choice, rows: Rows) -> Iterator[Turn]:
         yield Turn("old price", f"of {one.price_of}, {age:,.0f} days before the newest of the catalog ({iso_day(newest)})")
     many = one.machines * one.chips
     if many > SCARCE and one.purchase != "owned":
-        told = f"{many:,} {one.chip.partition(' (')[0]} in one region at once are more than most accounts are given"
+        told = f"{many:,} {one.catalog_chip or one.chip} in one region at once are more than most accounts are given"
         yield Turn("capacity", f"{told}: ask the provider first, or set limits.chip_count")
     if one.purchase.startswith("reserved"):
-        yield from _promise(one, rows)
+        yield from _commitment(one, rows)
     if one.purchase == "spot":
         yield Turn("spot", "the price moves and machines are taken away: without checkpoints this plan does not hold")
     moving = PORTING.get(one.family.split()[-1]) or PORTING.get(one.family.split()[0], "")
@@ -169,8 +174,8 @@ def _risks(kind: str, one: Choice, rows: Rows) -> Iterator[Turn]:
         yield Turn("moving there", moving)
 
 
-def _promise(one: Choice, rows: Rows) -> Iterator[Turn]:
-    """From which share of the hours on a promise costs less than paying for those alone, at this place."""
+def _commitment(one: Choice, rows: Rows) -> Iterator[Turn]:
+    """From which share of the hours on a commitment costs less than paying for those alone, at this place."""
     priced, offers = rows.priced, rows.fleet.catalog.offers
     at = int(rows.ranked[0])
     machine, region = (np.frombuffer(column, dtype=np.int32) for column in (offers.machine, offers.region))

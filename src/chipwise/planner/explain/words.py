@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart
+from chipwise.planner.values.split import TrainingSplit
 from chipwise.text import count, duration, mass, number, usd
 from chipwise.text import watts as power
 
@@ -79,9 +80,8 @@ def watts(one: Choice) -> str:
 def brief(one: Choice, per: str) -> str:
     """What a ranking has no column for, in one line: purchase, split, speed or latency, cost of a unit; circuits, and the
     watts of a small device."""
-    split = ", ".join(
-        _way(name, value) for name, value in one.split.items() if value > 1 and name not in ("recompute", "replicas")
-    )
+    ways = one.split.as_dict().items()
+    split = ", ".join(_way(name, value) for name, value in ways if value > 1 and name not in ("recompute", "replicas"))
     parts = [one.purchase, split, f"${number(one.usd_per_unit)}/{one.unit.replace('million ', 'M').removesuffix('s')}"]
     if one.quantum is not None:
         parts.append(one.quantum.told)
@@ -149,9 +149,9 @@ def _way(name: str, value: object) -> str:
 
 def running(one: Choice) -> list[tuple[str, str]]:
     """How to run a choice, by name: the split, memory, time, checkpoints, where the data lies, what a unit costs."""
-    shown = {name: str(value) for name, value in one.split.items() if value not in (0, 1) or name == "tp"}
-    if "recompute" in one.split:
-        shown["recompute"] = _RECOMPUTE[one.split["recompute"]]
+    shown = {name: str(value) for name, value in one.split.as_dict().items() if value not in (0, 1) or name == "tp"}
+    if isinstance(one.split, TrainingSplit):
+        shown["recompute"] = _RECOMPUTE[one.split.recompute]
     split = ", ".join(_way(name, value) for name, value in shown.items())
     found = [("split", split)] if split else []
     if one.memory_share is not None:

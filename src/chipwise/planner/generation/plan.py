@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import Array
-from chipwise.perf.part import Part
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
@@ -20,15 +17,17 @@ from chipwise.planner import missing
 from chipwise.planner.assemble import Case, Described, assemble, family_of
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Index
 from chipwise.planner.generation import search as generation
-from chipwise.planner.generation.missing import beyond, limits_of_serving, refused_beyond
+from chipwise.planner.generation.missing import limits_of_serving, reason_of, refused_replicas, unable
 from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
-from chipwise.planner.limits import Allowed, allowed
+from chipwise.planner.limits import Allowed, Rules, allowed
 from chipwise.planner.load.budget import layered_of
 from chipwise.planner.load.plan import arrivals
 from chipwise.planner.load.regions import network_s
 from chipwise.planner.pricing import Work, price, tally
+from chipwise.planner.reasons import NoEngine, Reason
 from chipwise.planner.rules import rules_of
-from chipwise.planner.values.plan import Counts, Plan
+from chipwise.planner.values.plan import Counts, Grounds, Plan
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.units import MONTH
 from chipwise.workload.goals import Precision
@@ -38,7 +37,6 @@ from chipwise.workload.model.shape import DecoderShape
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-HOST = 1.2  # a machine's power over that of its accelerators
 _NO_ENGINE = ("fpga", "edge")  # kinds of parts that no serving engine for language models runs on
 _WEEKS = MONTH / (7 * 86400.0)
 
@@ -101,13 +99,18 @@ def _served(field: str, asked: tuple[str, ...], bits: Mapping[str, float]) -> tu
     return known
 
 
+def _offer_rules(work: Serve | Batch, known: Known) -> Rules:
+    rules = rules_of(known, work.limits)
+    if (
+        isinstance(work, Serve) and rules.interruptible is None
+    ):  # people wait for answers: machines that vanish must be asked for
+        rules = replace(rules, interruptible=False)
+    return rules
+
+
 def generation_shapes(ground: PlanGround, work: Serve | Batch, known: Known) -> tuple[Allowed, Index]:
     """Offers that may be used, and their shapes that an engine for language models runs on."""
-    rules = rules_of(known, work.limits)
-    online = isinstance(work, Serve)
-    if online and rules.interruptible is None:  # people wait for answers: machines that vanish must be asked for
-        rules = replace(rules, interruptible=False)
-    ok = allowed(ground.fleet, rules)
+    ok = allowed(ground.fleet, _offer_rules(work, known))
     shapes = shapes_offered(ground.fleet, ok.offers)
     able = np.array([ground.fleet.part(at).kind not in _NO_ENGINE for at in shapes.tolist()], dtype=bool)
     return ok, shapes[able]
@@ -123,15 +126,16 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     rows = generation.search(job, ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
     best = generation.best(rows, online)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
-    power = np.array([_drawn(ground.fleet.part(at)) for at in range(len(ground.fleet.shapes))])[rows.shape]
     if isinstance(work, Serve):
-        replicas = rows.replicas
+        replicas, loaded = rows.replicas, generation.at_load(job, ground.fleet, found.model, rows, best)
         seconds = np.full(len(best), serving_hours(work) * 3600.0)
         shape_at, many = rows.shape[best], rows.machines[best]
         low = high = seconds
-        back = best
+        back, busy_chips = best, (rows.replicas * rows.tp * rows.pp)[best]
+        working_w = loaded.chip_w
     else:
         assert isinstance(work, Batch)
+        loaded = generation.when_full(job, ground.fleet, found.model, rows, best)
         counts = np.array(COUNTS, dtype=np.float64)
         replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
         back = np.repeat(best, len(counts))
@@ -139,9 +143,12 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         across = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1))[back]  # machines of one replica
         fine = (many * chips[back] <= most) & (many % across == 0)
         back, many = back[fine], many[fine]
+        working_w = np.repeat(loaded.chip_w, len(counts))[fine]
+        busy_chips = many * np.minimum(replicas * rows.tp * rows.pp, chips)[back]
         shape_at = rows.shape[back]
         seconds = work.items / (rows.per_machine[back] * many)
         low, high = seconds / rows.spread[back], seconds * rows.spread[back]
+    idle_chips = np.maximum(chips[back] * many - busy_chips, 0.0)
     data = work.data
     way = Work(
         shape_at,
@@ -149,26 +156,23 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         seconds,
         low,
         high,
-        power[back] * chips[back] * many,
+        working_w * busy_chips + generation.at_rest_w(ground.fleet, shape_at) * idle_chips,
         apart=(rows.tp * rows.pp <= chips)[back],
         monthly=online,
     )
     priced = price(way, ok.offers, ground.market, None, data.place if data else None, data.size if data and data.place else 0.0)
 
-    @cache
-    def latencies() -> dict[str, Array]:
-        found_s = generation.at_load(job, ground.fleet, found.model, rows, best) if online else {}
-        return {
-            f"{kind} p{100 * share:g}": values + (travels if kind != "tpot" else 0.0)
-            for (kind, share), values in found_s.items()
-        }
+    latencies = {
+        f"{kind} p{100 * share:g}": values + (travels if kind != "tpot" else 0.0)
+        for (kind, share), values in loaded.seconds.items()
+    }
 
     def describe(at: int) -> Described:
         row = int(back[at])
         inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
         held = int(replicas[row]) if online else inside * int(many[at])
-        split = {"tp": int(rows.tp[row]), "pp": int(rows.pp[row]), "replicas": held}
-        latency = {name: float(values[at]) for name, values in latencies().items()}  # online, `at` counts rows of `best`
+        split = GenerationSplit(int(rows.tp[row]), int(rows.pp[row]), held)
+        latency = {name: float(values[at]) for name, values in latencies.items()}  # online, `at` counts rows of `best`
         return Described(
             rows.precision.name_at(row),
             split,
@@ -200,17 +204,17 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     considered, estimated = (tally(ground.fleet, ok.offers, over, one) for one in (each, held if online else held * each))
     counted = Counts(considered, considered - estimated, estimated)
     looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
-    lacks = missing.none_offered(ok, rules, ground.fleet) or (
-        limits_of_serving(job, rows, looked)
-        if len(rows.shape)
-        else missing.no_way(ground.fleet, looked.shapes, job.precisions, looked.chips)
-    )
-    over_many = beyond(job, rows, ground.fleet, most)
-    unable = {
-        family_of(part): "no engine for language models runs on it" for part in ground.fleet.parts if part.kind in _NO_ENGINE
-    } | missing.unable(ground.fleet, shapes, rows.shape, np.where(rows.fits > 0, 0.0, rows.short), over_many)
-    refused = (*ok.refused, *refused_beyond(ground.fleet, ok.offers, over_many, job))
-    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, unable)
+    lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, looked)
+    reasons: dict[str, Reason] = {family_of(part): NoEngine() for part in ground.fleet.parts if part.kind in _NO_ENGINE}
+    reasons |= unable(job, rows, looked)
+    refused = (*ok.refused, *refused_replicas(ground.fleet, ok.offers, rows, job))
+
+    def reason(some: Sequence[int]) -> Reason:
+        able = [at for at in some if ground.fleet.part(at).kind not in _NO_ENGINE]
+        return reason_of(job, replace(looked, shapes=able)) if able else NoEngine()
+
+    grounds = Grounds(_offer_rules(work, found), reason)
+    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, reasons, grounds)
 
 
 def _arrivals(known: Known, path: str, work: Serve | Batch) -> tuple[float, float]:
@@ -235,8 +239,3 @@ def _longest(work: Serve | Batch) -> float:
 def serving_hours(work: Serve) -> float:
     """Of a month, in which it is on."""
     return float(work.schedule.hours_per_week or 168.0) * _WEEKS
-
-
-def _drawn(part: Part) -> float:
-    """Watts of a machine for each of its chips: a processor is most of its machine."""
-    return part.power_w * (1.0 if part.kind == "cpu" else HOST)

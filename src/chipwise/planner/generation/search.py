@@ -20,9 +20,19 @@ import numpy as np
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory_serving import kv_bytes, kv_room, serving_memory
-from chipwise.perf.model import Model
+from chipwise.perf.model import Estimate, Model
 from chipwise.perf.part import Part
-from chipwise.perf.predict_serving import Generation, highest_rate, percentiles, predict, replica, slots, usual_engines
+from chipwise.perf.power import power
+from chipwise.perf.predict_serving import (
+    Generation,
+    drawn,
+    highest_rate,
+    percentiles,
+    predict,
+    replica,
+    slots,
+    usual_engines,
+)
 from chipwise.perf.setup import ServingSetup
 from chipwise.perf.transformer import Layer, Transformers
 from chipwise.planner.fleet import Fleet, Index, Shape, machines_for
@@ -80,7 +90,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         (at, precision, tp, pp)
         for at in shapes
         for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[at], float(reach[at])))
-        if _runs(fleet.part(at), precision) and max(fleet.shapes[at].chips, tp * pp) <= chip_limits[1]
+        if runs(fleet.part(at), precision) and max(fleet.shapes[at].chips, tp * pp) <= chip_limits[1]
     ]
     if not rows:
         none = np.zeros(0)
@@ -199,7 +209,7 @@ def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]
     return inside + [(tp, pp) for tp, pp in across if -(-tp * pp // chips) <= reach]
 
 
-def _runs(part: Part, precision: str) -> bool:
+def runs(part: Part, precision: str) -> bool:
     return precision in ("int8", "int4", "fp32") or part.has(precision)
 
 
@@ -299,17 +309,47 @@ def best(found: Serving, online: bool) -> Index:
 
 def lone(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> dict[tuple[str, float], Array]:
     """Seconds of every goal for a request that is alone on its replica, of some rows: no load does better."""
-    return _took(replace(_some(job, fleet, rows, at), scenario=Coded.of("closed")), model, tuple(job.goals))
+    if not job.goals:
+        return {}
+    ask = replace(_some(job, fleet, rows, at), scenario=Coded.of("closed"))
+    return _took(ask, predict(ask, model, ("ttft_ms", "tpot_ms")), tuple(job.goals))
 
 
-def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> dict[tuple[str, float], Array]:
-    """Seconds of every goal at the asked load, shared by a row's replicas; where there is no goal, medians."""
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Some rows at work: seconds of every goal, where there is none medians; watts of a chip with its share of the host."""
+
+    seconds: Mapping[tuple[str, float], Array]
+    chip_w: Array
+
+
+def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> Loaded:
+    """At the asked load, shared by a row's replicas."""
+    if not len(at):
+        return Loaded({}, np.zeros(0))
     ask, many = _some(job, fleet, rows, at), np.maximum(rows.replicas[at], 1.0)
     if job.concurrency:
         ask = replace(ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / many, 1.0)), scenario=Coded.of("closed"))
     else:
         ask = replace(ask, rate=np.maximum(job.rate / many, 1e-6), scenario=Coded.of("open"))
-    return _took(ask, model, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)))
+    found = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"))
+    took = _took(ask, found, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)))
+    return Loaded(took, np.broadcast_to(drawn(ask, found).machine, (len(ask),)))
+
+
+def when_full(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> Loaded:
+    """As many requests as it takes, for whose answers nobody waits."""
+    if not len(at):
+        return Loaded({}, np.zeros(0))
+    ask = _some(job, fleet, rows, at)
+    return Loaded({}, np.broadcast_to(drawn(ask, predict(ask, model, ("requests_per_s",))).machine, (len(ask),)))
+
+
+def at_rest_w(fleet: Fleet, shape: Index) -> Array:
+    """Watts of a chip without work, with its share of the host."""
+    parts = [fleet.part(at) for at in shape.tolist()]
+    limit = np.array([part.power_w for part in parts], dtype=np.float64)
+    return power(Coded.of([part.kind for part in parts]), limit, column(0.0), column(0.0)).machine
 
 
 def _some(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Generation:
@@ -317,9 +357,6 @@ def _some(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Generation
     return ask_of(job, fleet, rows.shape[at], precision, rows.tp[at], rows.pp[at])
 
 
-def _took(ask: Generation, model: Model, goals: Sequence[tuple[str, float]]) -> dict[tuple[str, float], Array]:
-    if not goals:
-        return {}
-    found = predict(ask, model, ("ttft_ms", "tpot_ms"))
+def _took(ask: Generation, found: Mapping[str, Estimate], goals: Sequence[tuple[str, float]]) -> dict[tuple[str, float], Array]:
     took = percentiles(found["ttft_ms"], found["tpot_ms"], ask, sorted({share for _, share in goals}))
     return {(name, share): np.broadcast_to(took[name][share], (len(ask),)) for name, share in goals}

@@ -18,18 +18,33 @@ from chipwise.money.cost import Line
 from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.work import Terms
+from chipwise.perf.part import Part
+from chipwise.perf.power import Utilisation
+from chipwise.planner.assemble import beaten
 from chipwise.planner.kinds.ways import MEMORY, Cannot, Ground, Question, Table, Way, Ways, ground_of, plan_ways, unable
 from chipwise.planner.ranking import first_of
+from chipwise.planner.reasons import (
+    Analogue,
+    Beaten,
+    CountryLeftOut,
+    FewQubits,
+    HoldsTooLittle,
+    NoDevice,
+    NoQuantumPrice,
+    Reason,
+    SellerLeftOut,
+    StateTooLarge,
+    TimeNotModelled,
+)
 from chipwise.planner.values.plan import Choice, Loss, Plan, QuantumPart
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.hybrid import quantum_device
 from chipwise.predictor.samples import able_chip
-from chipwise.text import duration, usd
-from chipwise.units import GIB
 from chipwise.workload.kinds import Hybrid
 
 OWN = "simulated on the chip"
-STATE_VECTOR = "state vector"  # in the notes of a managed simulator whose work is modelled
+READING = 0.8  # of the bandwidth, while gates pass over the state
+STATE_VECTOR = "state vector"  # what a managed simulator computes whose work is modelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +95,15 @@ def _others(plan: Plan, work: Hybrid, devices: Sequence[Device], tried: _Tried) 
         if one.quantum.device != winner.quantum.device:
             found.append(Loss(one.quantum.device, one, rows.verdict(one) or _against(winner, one)))
     seen = {winner.quantum.device, *(loss.family for loss in found)}
-    state = float(quantum.state_bytes(work.quantum.qubits)[0]) / GIB
-    told = (
-        f"the simulator cannot hold {work.quantum.qubits} qubits: the state needs {_gib(state)} GiB, and the largest machine "
-    )
-    told += f"holds {_gib(tried.largest_bytes / GIB)}"
-    return found + [Loss(one.name, None, told) for one in devices if one.name not in seen]
+    state = float(quantum.state_bytes(work.quantum.qubits)[0])
+    large = StateTooLarge(work.quantum.qubits, state, tried.largest_bytes)
+    return found + [Loss(one.name, None, large) for one in devices if one.name not in seen]
 
 
-def _gib(value: float) -> str:
-    return f"{value:,.0f}" if 1 <= value < 1e12 else f"{value:.3g}"
-
-
-def _against(winner: Choice, one: Choice) -> str:
+def _against(winner: Choice, one: Choice) -> Beaten:
     assert one.quantum is not None
     kind = "QPU" if one.quantum.kind == "qpu" else "simulator"
-    times = one.usd / max(winner.usd, 1e-9)
-    more = f"{times:,.0f} times as much" if times >= 10 else f"{times:.2g} times as much"
-    return (
-        f"{kind}: {usd(one.usd)} a job against {usd(winner.usd)}, {more} ({usd(one.quantum.usd)} for circuits), and "
-        f"{duration(one.seconds)} against {duration(winner.seconds)}"
-    )
+    return replace(beaten(winner, one, "cost", "job"), device=kind, circuits_usd=one.quantum.usd)
 
 
 def _devices(question: Question, ground: Ground, work: Hybrid) -> tuple[list[Device], list[Loss]]:
@@ -113,12 +116,12 @@ def _devices(question: Question, ground: Ground, work: Hybrid) -> tuple[list[Dev
         name = f"{row.provider} {row.device}"
         if row.kind == "note" or (named is None and row.kind == "simulator" and row.usd_per_minute is None):
             continue  # a simulator that costs nothing runs on the machine: that is `OWN`
-        why = _refused(question, ground, row, work) or (_unmodelled(row) if named is None else "")
+        why = _refused(question, ground, row, work) or (_unmodelled(row) if named is None else None)
         price = quantum.price(row, circuits, work.iterations)
         if row.kind == "simulator" and (named is not None or not why):
             able.append(Device(name, (), None, row.usd_per_minute or 0.0))
         elif why or price is None:
-            losses.append(Loss(name, None, why or "no price by task, shot or minute is known"))
+            losses.append(Loss(name, None, why or NoQuantumPrice()))
         else:
             each = quantum.run(circuits, quantum.TIMINGS[quantum.technology(row)], batches=1.0 / work.iterations)
             lines = tuple(
@@ -132,11 +135,11 @@ def _devices(question: Question, ground: Ground, work: Hybrid) -> tuple[list[Dev
     return able, losses
 
 
-def _unmodelled(row: QuantumPrice) -> str:
-    """Why nothing is known of a managed simulator's time, by which it is paid; empty where there is a model."""
-    if row.kind != "simulator" or STATE_VECTOR in row.fact.notes.lower():
-        return ""
-    return f"how long it takes is not modelled ({row.fact.notes.partition(';')[0]})"
+def _unmodelled(row: QuantumPrice) -> Reason | None:
+    """Why nothing is known of a managed simulator's time, by which it is paid; None where there is a model."""
+    if row.kind != "simulator" or row.technology == STATE_VECTOR:
+        return None
+    return TimeNotModelled(row.technology)
 
 
 def _how(name: str, row: QuantumPrice, work: Hybrid) -> str:
@@ -146,21 +149,31 @@ def _how(name: str, row: QuantumPrice, work: Hybrid) -> str:
     return f"{tasks * work.quantum.shots:,} x ${row.usd_per_shot:g}" if name == "shots" else ""
 
 
-def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid) -> str:
-    """Why a device may not be used; empty where it may."""
+def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid) -> Reason | None:
+    """Why a device may not be used; None where it may."""
     rules = question.rules
     provider = row.provider.split()[0]
     country = next((one.country for one in ground.fleet.catalog.regions if one.key == (provider, row.region)), None)
-    if "analog" in row.fact.notes.lower():
-        return "analogue only: it runs no circuits of gates"
+    if row.programs == "analogue":
+        return Analogue()
     if row.qubits is None or row.qubits < work.quantum.qubits:
-        held = "is a simulator of" if row.kind == "simulator" else "has"
-        return f"{held} {row.qubits:g} qubits, {work.quantum.qubits} needed" if row.qubits else "how many qubits is not known"
+        return FewQubits(row.qubits, work.quantum.qubits, row.kind == "simulator")
     if (rules.providers is not None and provider not in rules.providers) or provider in rules.avoided_providers:
-        return f"sold by {row.provider}, which the limits leave out"
+        return SellerLeftOut(row.provider)
     if (rules.countries is not None and country not in rules.countries) or (country and country in rules.avoided_countries):
-        return f"stands in {country or 'an unknown country'}, which the limits leave out"
-    return ""
+        return CountryLeftOut(country)
+    return None
+
+
+def _use(work: Hybrid, part: Part, terms: Terms, simulated: bool) -> Utilisation:
+    """The machine computes between circuits, and reads the state once a gate where it simulates them; else it waits."""
+    whole, reached = float(terms.total[0]), Chips.of([part], work.classical.precision.value).achieved("generic")
+    waits = float(terms["round trip"][0])
+    classical = float(terms["classical"][0]) / whole
+    return Utilisation(
+        classical * float(reached.compute[0]),
+        (1.0 - classical - waits / whole) * READING if simulated else 0.0,
+    )
 
 
 def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[Device], at: int, tried: _Tried) -> Ways:
@@ -170,11 +183,7 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
         return cannot
     needed = work.classical.memory or 0.0
     if needed > part.memory_bytes:
-        return Cannot(
-            f"{part.name} has {part.memory_bytes / GIB:.0f} GiB of the {needed / GIB:.0f} needed",
-            needed / part.memory_bytes,
-            MEMORY,
-        )
+        return Cannot(HoldsTooLittle(part.name, part.memory_bytes, needed), needed / part.memory_bytes, MEMORY)
     precision = work.classical.precision.value
     chips, rate = Chips.of([part], precision), None
     if work.classical.measured is not None:
@@ -189,10 +198,9 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
         if each is None:
             if not quantum.fits(chips, work.quantum.qubits, shape.chips)[0]:
                 state = float(quantum.state_bytes(work.quantum.qubits)[0])
-                told = f"the state of {work.quantum.qubits} qubits takes {state / GIB:,.3g} GiB"
-                too_large = Cannot(
-                    f"{told}, more than {shape.chips} {part.name} hold", state / (part.memory_bytes * shape.chips), MEMORY
-                )
+                held = part.memory_bytes * shape.chips
+                whole = f"the state of {work.quantum.qubits} qubits"
+                too_large = Cannot(HoldsTooLittle(f"{shape.chips} {part.name}", held, state, whole), state / held, MEMORY)
                 continue
             each = quantum.simulate(chips, circuits, float(shape.chips))
             minutes = float(each.total[0]) * work.iterations / 60
@@ -220,7 +228,8 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
                 precision,
                 lines=lines,
                 quantum=part_of_it,
+                use=_use(work, part, terms, device.each is None and not device.managed),
             )
         )
         tried.devices.append(device)
-    return found or too_large or Cannot("no quantum device is left, and the circuits cannot be simulated on it")
+    return found or too_large or Cannot(NoDevice())

@@ -13,6 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.errors import BadInput
+from chipwise.perf.power import Utilisation
+from chipwise.perf.predict_serving import PROMPT_SHARE, READ_SHARE
 from chipwise.planner.assemble import family_of
 from chipwise.planner.fleet import fleet_of
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
@@ -31,7 +33,9 @@ from chipwise.planner.kinds.ways import (
     plan_ways,
 )
 from chipwise.planner.limits import Allowed, allowed
+from chipwise.planner.reasons import NoPrice, NotAtTheEdge, OverPower, Reason, TooSlow, Unpredicted
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import DevicesPerPlace
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.device import answer_on_device, check_mode
@@ -62,12 +66,10 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         try:
             check_mode(Ask(known, question.path, chip.name, {}), work, chip)
         except BadInput as error:
-            return Cannot(error.message.removeprefix("limits.power_watts: ").rstrip("."))
+            return Cannot(Unpredicted(error.message.removeprefix("limits.power_watts: ")))
         least, allowed_w = joined.least_w.get(chip.name, 0.0), work.limits.power_watts or math.inf
         if least > allowed_w:
-            return Cannot(
-                f"{chip.name} and its board draw {least:g} W, and {allowed_w:g} W are allowed", least / allowed_w, FORMAT
-            )
+            return Cannot(OverPower(chip.name, least, allowed_w), least / allowed_w, FORMAT)
         found = one(at)
         if isinstance(found, Cannot):
             return found
@@ -77,8 +79,8 @@ def plan_devices(question: Question, work: Serve) -> Plan:
                 way,
                 machines=int(way.machines * places),
                 replicas=int(way.machines * places),
-                watts=watts,
-                split={"devices a place": way.machines},
+                limit_w=watts,
+                split=DevicesPerPlace(way.machines),
             )
             for way in found
         ]
@@ -109,9 +111,10 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
     if elsewhere and set(work.limits.where) - {Where.EDGE}:
         ok = allowed(fleet_of(known.catalog, known.parts, wide=True), question.rules)
     offers = np.concatenate([ok.offers, np.array(here, dtype=np.intp)])
-    reasons = {family_of(known.parts[chip]): f"the price of {chip} is not published" for chip in unpriced}
-    away = "not at the edge, which limits.where asks for"
-    other = {family_of(fleet.part(at)): away for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"}
+    reasons: dict[str, Reason] = {family_of(known.parts[chip]): NoPrice(chip) for chip in unpriced}
+    other: dict[str, Reason] = {
+        family_of(fleet.part(at)): NotAtTheEdge() for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"
+    }
     return ground_on(known, fleet, Allowed(offers, ok.refused), (other if not len(ok.offers) else {}) | reasons)
 
 
@@ -122,22 +125,27 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
     def ways_of(at: int) -> Ways:
         chip = ground.fleet.shapes[at].chip
         if ground.fleet.part(at).kind != "edge":
-            return Cannot("stands elsewhere; limits.where asks for the edge")
+            return Cannot(NotAtTheEdge())
         ask = Ask(ground.known, question.path, chip, {})
         settings, _ = load_of(ask, work)
         try:
-            view = answer_on_device(ask, work, model, settings)
+            predicted = answer_on_device(ask, work, model, settings)
         except BadInput as error:
-            return Cannot(error.message.rstrip("."))
-        if not view["fits"]:
-            return Cannot(view["notes"][-1].removeprefix("It does not fit: ").rstrip("."), passed=MEMORY)
-        late = [one for one in view.get("goals", []) if not one["met"]]
+            return Cannot(Unpredicted(error.message))
+        if not predicted.fits:
+            return Cannot(Unpredicted(predicted.misfit), passed=MEMORY)
+        took = predicted.time.value
+        late = [
+            TooSlow(str(goal.goal), goal.predicted_s or math.inf, goal.limit_s)
+            for goal in predicted.goals or ()
+            if not goal.met
+        ]
         if late:
-            worst = max(late, key=lambda one: one["predicted_s"] / one["limit_s"])
-            told = f"{worst['goal']} is {worst['predicted_s'] * 1e3:,.0f} ms, above {worst['limit_s'] * 1e3:,.0f} ms"
-            return Cannot(told, worst["predicted_s"] / worst["limit_s"], TIME)
-        took = float(view["time_s"]["value"])
+            slow = max(late, key=lambda reason: reason.seconds / reason.limit_s)
+            return Cannot(slow, slow.seconds / slow.limit_s, TIME)
         machines = max(math.ceil(rate * took / BUSY - 1e-9), 1)
-        return [Way(at, machines, month, month, month, str(view["precision"]), rate=BUSY / took, replicas=machines)]
+        prompt = predicted.first_token_s / took
+        use = Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt))
+        return [Way(at, machines, month, month, month, predicted.precision, rate=BUSY / took, replicas=machines, use=use)]
 
     return ways_of

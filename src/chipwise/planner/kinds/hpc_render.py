@@ -10,7 +10,8 @@ from chipwise.perf.arrays import Array, column
 from chipwise.perf.kernels import hpc, render
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.part import Part
-from chipwise.planner.fleet import placed
+from chipwise.perf.power import Utilisation
+from chipwise.planner.fleet import COUNTS, MOST_CHIPS, placed
 from chipwise.planner.kinds.ways import (
     COUNT,
     MEMORY,
@@ -22,6 +23,7 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_of,
     machine_counts,
+    no_count,
     plan_ways,
     reading_s,
     remarked,
@@ -29,11 +31,13 @@ from chipwise.planner.kinds.ways import (
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
+from chipwise.planner.reasons import HoldsTooLittle, NeedsChips
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.split import Frames, Runs
 from chipwise.predictor.samples import able_chip
-from chipwise.units import GIB
 from chipwise.workload.kinds import Hpc, Render
 
+TRACING = 1.0  # of the power model's compute share while rays are traced: renderers draw what the board allows
 EMULATED = 0.2  # of the FP32 rate: below it double precision is there for correctness, not for speed
 
 
@@ -50,6 +54,20 @@ def _hpc_notes(work: Hpc) -> tuple[str, ...]:
     return ("Each chip sends as much per step as the file says, whatever the number of chips.",) if sent else ()
 
 
+def _too_small(question: Question, chips: int, name: str, room: float, needed: float) -> Cannot:
+    """No allowed number of machines holds it: more chips than are allowed, or more than are ever tried."""
+    limit, many = question.work.limits.chip_count, np.array(COUNTS) * chips
+    most = min(limit.max or MOST_CHIPS, MOST_CHIPS)
+    enough = many[(many * room >= needed) & (many >= (limit.min or 1)) & (many <= MOST_CHIPS)]
+    if limit.max is not None and len(enough):
+        return Cannot(NeedsChips(int(enough[0]), limit.max), enough[0] / limit.max, COUNT)
+    tried = many[many <= most]
+    if not len(tried):
+        return no_count(question, chips)
+    held = float(tried[-1]) * room
+    return Cannot(HoldsTooLittle(f"{tried[-1]:,} {name}", held, needed), needed / held, MEMORY)
+
+
 def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
     """Over each number of machines: all chips on one run after the other, or groups of chips with a run each."""
     shape, part = ground.fleet.shapes[at], placed(ground.fleet, at)
@@ -59,11 +77,7 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
     room, needed = hpc.USABLE_MEMORY * part.memory_bytes, work.working_set or 0.0
     able = counts[counts * shape.chips * room >= needed]
     if not len(able):
-        most = float(counts[-1]) * shape.chips if len(counts) else 0.0
-        if not most:
-            return Cannot(f"no number of machines with {shape.chips} chips each is within limits.chip_count", passed=COUNT)
-        told = f"{most:g} {part.name} hold {most * room / GIB:,.0f} GiB of the {needed / GIB:,.0f} GiB"
-        return Cannot(told, needed / (most * room), MEMORY)
+        return _too_small(question, shape.chips, part.name, room, needed)
     chips = able * shape.chips
     best, low, high, groups = _fastest(work, part, chips, room)
     reading = reading_s(question, ground, at, able)  # behind the work, so the longer of the two counts
@@ -78,11 +92,20 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
             float(low[row]),
             float(high[row]),
             work.precision.value,
-            {"runs at once": int(groups[row]), "chips a run": int(chips[row] // groups[row])},
+            Runs(int(groups[row]), int(chips[row] // groups[row])),
             None if share is None else float(share[row]),
+            use=_use(work, part, float(best[row] * chips[row])),
         )
         for row in range(kept)
     ]
+
+
+def _use(work: Hpc, part: Part, chip_seconds: float) -> Utilisation:
+    """Of the arithmetic that the steps are done with, and of the memory's bandwidth."""
+    chips, step = Chips.of([part], work.precision.value), hpc.step_of(work)
+    rate = chips.matrix_rate if step.matrix else chips.rate
+    done, moved = (float(np.sum(each * step.repeats)) * work.runs for each in (step.flop, step.moved))
+    return Utilisation(done / (chip_seconds * float(rate[0])), moved / (chip_seconds * part.bandwidth))
 
 
 def _fastest(work: Hpc, part: Part, chips: Array, room: float) -> tuple[Array, Array, Array, Array]:
@@ -131,13 +154,11 @@ def plan_render(question: Question, work: Render) -> Plan:
         on = render.Renderers.of([ground.fleet.catalog.chips[shape.chip]], [part])
         if not render.fits(on, scene, engine)[0]:
             room = render.USABLE_MEMORY * part.memory_bytes
-            told = (
-                f"the scene takes {scene / GIB:.0f} GiB, {part.name} has room for {room / GIB:.0f}, and {engine} does not page"
-            )
-            return Cannot(told, scene / room, MEMORY)
+            needed_by = f"the scene, which {engine} does not page"
+            return Cannot(HoldsTooLittle(part.name, room, scene, needed_by), scene / room, MEMORY)
         counts = machine_counts(question, shape.chips)
         if not len(counts):
-            return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+            return no_count(question, shape.chips)
         counts = counts[counts * shape.chips <= work.frames] if work.frames >= counts[0] * shape.chips else counts[:1]
         terms = render.job(work, on, counts * shape.chips, timed)
         share = min(scene / part.memory_bytes, 1.0) if scene else None
@@ -149,8 +170,9 @@ def plan_render(question: Question, work: Render) -> Plan:
                 float(terms.low[row]),
                 float(terms.high[row]),
                 "fp32",
-                {"frames at once": int(counts[row]) * shape.chips},
+                Frames(int(counts[row]) * shape.chips),
                 share,
+                use=Utilisation(TRACING * float(terms["tracing"][row] / terms.total[row]), 0.0),
             )
             for row in range(worthwhile(question, terms.total))
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from chipwise.catalog.sharing import mig_profiles
+from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.ways import (
     COUNT,
     MEMORY,
@@ -18,9 +19,13 @@ from chipwise.planner.kinds.ways import (
     plan_ways,
     unable,
 )
+from chipwise.planner.reasons import HoldsTooLittle, NeedsChips, SharedSlice
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import Seats
 from chipwise.units import GIB, HOUR
 from chipwise.workload.kinds import Interactive, Sharing
+
+AT_WORK = 0.5  # of a chip's peaks, while somebody's program runs on it
 
 
 def plan_interactive(question: Question, work: Interactive) -> Plan:
@@ -38,12 +43,12 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
     if (cannot := unable(part, "interactive")) is not None:
         return cannot
     if shape.share < 1 and work.sharing is Sharing.NONE:
-        return Cannot(f"{part.name} is a slice, and sharing is not allowed")
+        return Cannot(SharedSlice(part.name))
     each = max(math.ceil(work.memory / part.memory_bytes - 1e-9), 1)  # chips of one person
     if each > 1 and (shape.share < 1 or each > shape.chips):
-        told = f"{shape.chips} {part.name} give {shape.chips * part.memory_bytes / GIB:.0f} GiB"
+        room = shape.chips * part.memory_bytes
         return Cannot(
-            f"{told}, and each needs {work.memory / GIB:.0f}", work.memory / (shape.chips * part.memory_bytes), MEMORY
+            HoldsTooLittle(f"{shape.chips} {part.name}", room, work.memory, "each person"), work.memory / room, MEMORY
         )
     held, profile = 1, ""
     if each == 1 and shape.share == 1 and work.sharing is Sharing.SLICES:
@@ -56,14 +61,13 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
     limit = question.work.limits.chip_count.max
     if limit is not None and machines * shape.chips > limit:
         return Cannot(
-            f"{seats:g} seats take {machines * shape.chips} chips, above the {limit} allowed",
+            NeedsChips(machines * shape.chips, limit),
             machines * shape.chips / limit,
             COUNT,
         )
     slower = 1.0 + (held - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
-    split = {"seats a chip": held} if each == 1 else {"chips a seat": each}
-    if slower > 1:
-        split["slower by percent"] = round((slower - 1) * 100)
+    split = Seats(held, each, round((slower - 1) * 100))
+    busy = min(work.busy * seats * each / (machines * shape.chips), 1.0)  # of a chip's time, over all seats on it
     month = question.month_s
     return [
         Way(
@@ -76,6 +80,7 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
             split,
             min(work.memory * held / (part.memory_bytes * each), 1.0),
             replicas=None,
+            use=Utilisation(AT_WORK * busy, AT_WORK * busy),
         )
     ]
 

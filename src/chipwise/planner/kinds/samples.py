@@ -20,9 +20,10 @@ from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
 from chipwise.perf.model import FORMULA, Estimate
+from chipwise.perf.power import Utilisation
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
-from chipwise.planner.kinds.tables import held, noted, split_of, trained
+from chipwise.planner.kinds.tables import held, noted, trained
 from chipwise.planner.kinds.ways import (
     COUNT,
     FORMAT,
@@ -35,13 +36,17 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_of,
     machine_counts,
+    no_count,
     plan_ways,
     reading_s,
     unable,
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
+from chipwise.planner.reasons import NeedsChips, NeedsReplicas, NoPrecision, TooSlow, Unpredicted
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import Copies, SampleTrainingSplit
+from chipwise.predictor.batching import Curve
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import wanted_goals
@@ -67,11 +72,11 @@ def asked(question: Question, ground: Ground, model: str, settings: Mapping[str,
         if (cannot := unable(part, settings["task"])) is not None:
             return cannot
         if wanted != "fp32" and not part.has(wanted):
-            return Cannot(f"no {wanted} arithmetic is stated for {chip}; {', '.join(part.rates)} are", passed=FORMAT)
+            return Cannot(NoPrecision((wanted,), tuple(part.rates), chip), passed=FORMAT)
         try:
             return resolve(ground.known, model, chip, settings)
         except BadInput as error:
-            return Cannot(error.message.rstrip("."))
+            return Cannot(Unpredicted(error.message))
 
     def of_shape(at: int) -> Sampled | Cannot:
         found = of_chip(ground.fleet.shapes[at].chip)
@@ -123,6 +128,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
     burst, month, least = work.arrival.burstiness, question.month_s, work.replicas.min or 1
     speeds: dict[tuple[str, float], tuple[float, float]] = {}
+    curves: dict[tuple[str, float], Curve] = {}
 
     def ways_of(at: int) -> Ways:
         shape = ground.fleet.shapes[at]
@@ -131,23 +137,24 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
             return ask
         place = (ask.part.name, ask.together)
         if place not in speeds:
-            curve = sample_curve(ask)
+            curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
             speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.most, fastest)
         each, fastest = speeds[place]
         if goals and each <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
-            return Cannot(
-                f"a single sample takes {fastest * 1e3:.3g} ms, and {limit * 1e3:g} ms are allowed", fastest / limit, TIME
-            )
+            return Cannot(TooSlow("latency of a single sample", fastest, limit), fastest / limit, TIME)
         copies = max(math.ceil(rate / each - 1e-9), least)
         if work.replicas.max is not None and copies > work.replicas.max:
-            return Cannot(f"{copies} replicas are needed, {work.replicas.max} allowed", copies / work.replicas.max, COUNT)
-        chips, most_copies = copies * int(ask.together), shape.chips // int(ask.together)  # copies on one machine
+            return Cannot(NeedsReplicas(copies, work.replicas.max), copies / work.replicas.max, COUNT)
+        most_copies = shape.chips // int(ask.together)  # on one machine
         machines = math.ceil(copies / most_copies)
+        curve = curves[place]
+        settled = curve.settled(rate / (machines * most_copies) * curve.copies)
+        batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
         if question.work.limits.chip_count.max is not None and machines * shape.chips > question.work.limits.chip_count.max:
             most = question.work.limits.chip_count.max
-            return Cannot(f"{chips} {ask.part.name} are needed, {most} allowed", chips / most, COUNT)
+            return Cannot(NeedsChips(machines * shape.chips, most), machines * shape.chips / most, COUNT)
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         return [
             Way(
@@ -157,15 +164,21 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 month,
                 month,
                 ask.precision,
-                {"replicas": machines * most_copies} | split_of(ask),
+                Copies(machines * most_copies, int(ask.table_ways)),
                 share,
                 _provenance(ask),
                 rate=each,
                 replicas=machines * most_copies,
+                use=_use(ask, batch / ask.together),
             )
         ]
 
     return ways_of
+
+
+def _use(ask: Sampled, batch: float) -> Utilisation:
+    """Of each chip in passes of `batch` samples a chip."""
+    return ask.utilisation(batch, float(ask.passes([batch], "samples_per_s").value[0]))
 
 
 def _provenance(ask: Sampled) -> str:
@@ -180,6 +193,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
     of_shape = asked(question, ground, model, settings | {"task": "serve"})
     speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
+    uses: dict[tuple[str, float], Utilisation] = {}
 
     def ways_of(at: int) -> Ways:
         shape = ground.fleet.shapes[at]
@@ -188,13 +202,14 @@ def plan_batch(question: Question, work: Batch) -> Plan:
             return ask
         counts = machine_counts(question, shape.chips)
         if not len(counts):
-            return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+            return no_count(question, shape.chips)
         place = (ask.part.name, ask.together)
         if place not in speeds:
             curve = sample_curve(ask)
             batch = float(curve.batches[int(np.argmax(curve.batches / curve.seconds))])
             rate = ask.passes([batch / ask.together], "samples_per_s")
             speeds[place] = (float(rate.value[0]), float(rate.low[0]), float(rate.high[0]))
+            uses[place] = ask.utilisation(batch / ask.together, float(rate.value[0]))
         value, low, high = speeds[place]
         copies = shape.chips // int(ask.together)  # on one machine
         each_s, reading = work.items / (copies * counts), reading_s(question, ground, at, counts)
@@ -207,11 +222,12 @@ def plan_batch(question: Question, work: Batch) -> Plan:
                 float(least[row]),
                 float(most[row]),
                 ask.precision,
-                {"replicas": int(counts[row]) * copies} | split_of(ask),
+                Copies(int(counts[row]) * copies, int(ask.table_ways)),
                 None,
                 _provenance(ask),
                 rate=value,
                 replicas=int(counts[row]) * copies,
+                use=uses[place],
             )
             for row in range(worthwhile(question, seconds))
         ]
@@ -261,9 +277,10 @@ def plan_learning(question: Question, work: Learning) -> Plan:
                 float(total / high[row] * slower[row]),
                 float(total / low[row] * slower[row]),
                 one.precision,
-                {"dp": int(one.chips), "batch": int(size)} | split_of(one),
+                SampleTrainingSplit(int(one.chips), int(size), int(one.table_ways)),
                 sum(one.memory(size).values()) / one.part.memory_bytes,
                 found.provenance.name_at(first[at] + row) if one.alike else FORMULA,
+                use=one.utilisation(size, float(value[row])),
             )
             for row, (one, size) in enumerate(mine[: worthwhile(question, seconds)])
         ]
@@ -293,7 +310,7 @@ def _passes(
     if work.batch_samples is not None:
         counts = counts[counts * shape.chips * cores <= work.batch_samples]
     if not len(counts):
-        return Cannot(f"{shape.chips} chips a machine leave no number within limits.chip_count and the batch", passed=COUNT)
+        return no_count(question, shape.chips, work.batch_samples)
     asks = trained(ask, shape, counts.tolist())
     if isinstance(asks, Cannot):
         return asks

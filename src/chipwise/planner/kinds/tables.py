@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from chipwise.planner.fleet import Shape, linked
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
+from chipwise.planner.reasons import HoldsTooLittle, NeedsNetwork
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.samples import ROOM, Sampled, shared_tables
-from chipwise.units import GIB
 
 STATES = (
     "Adam's 16 bytes are counted for every entry of the tables in training; row-wise optimisers, as many recommenders have, "
@@ -28,9 +29,7 @@ def lacking(ask: Sampled) -> Cannot | None:
     if needed <= room:
         return None
     over = f" a chip with its tables over {ask.table_ways:g}" if ask.table_ways > 1 else ""
-    return Cannot(
-        f"{ask.model} takes {needed / GIB:.3g} GiB{over}, {ask.part.name} has room for {room / GIB:.3g}", needed / room, MEMORY
-    )
+    return Cannot(HoldsTooLittle(ask.part.name, room, needed, f"{ask.model}{over}"), needed / room, MEMORY)
 
 
 def held(ask: Sampled, chips: int) -> Sampled | Cannot:
@@ -56,7 +55,7 @@ def trained(ask: Sampled, shape: Shape, machines: Sequence[float]) -> list[Sampl
         if not ask.tables or many == 1 or _joined(ask, shape, many)
     ]
     if not spread:
-        return Cannot("its tables are split over all chips, and the network between its machines is not stated", passed=COUNT)
+        return Cannot(NeedsNetwork(), passed=COUNT)
     fitting = [one for one in spread if one.fits(1.0)]
     if fitting:
         return fitting
@@ -69,15 +68,12 @@ def _joined(ask: Sampled, shape: Shape, machines: float) -> bool:
     return shape.fabric > 0 or linked(ask.part, shape.chips) >= machines * shape.chips
 
 
-def split_of(ask: Sampled) -> dict[str, int]:
-    return {"tables": int(ask.table_ways)} if ask.table_ways > 1 else {}
-
-
 def noted(plan: Plan) -> Plan:
     """A plan that tells where its tables lie, and that nobody measured their exchange."""
-    ways = plan.winner.split.get("tables", 1) if plan.winner is not None else 1
-    if ways < 2:
+    split = plan.winner.split if plan.winner is not None else None
+    if not isinstance(split, Copies | SampleTrainingSplit) or split.tables < 2:
         return plan
     return replace(
-        plan, notes=(*plan.notes, shared_tables(ways), *((STATES,) if plan.per == "job" and plan.kind != "batch" else ()))
+        plan,
+        notes=(*plan.notes, shared_tables(split.tables), *((STATES,) if plan.per == "job" and plan.kind != "batch" else ())),
     )

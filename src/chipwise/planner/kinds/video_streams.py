@@ -11,6 +11,7 @@ import numpy as np
 from chipwise.perf.kernels import fpga, transcode
 from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
+from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.ways import (
     COUNT,
     FORMAT,
@@ -24,12 +25,17 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_of,
     machine_counts,
+    no_count,
     plan_ways,
     worthwhile,
 )
+from chipwise.planner.reasons import LacksFabric, NeedsChips, NoCodec, NoFabric, TooSlow
 from chipwise.planner.values.plan import Plan
+from chipwise.planner.values.split import CircuitSplit, Streams
 from chipwise.units import HOUR
 from chipwise.workload.kinds import Stream, Transcode
+
+ENGINES = 0.1  # of a chip's peaks, while its video engines are busy: cards with nothing else to do draw about half their limit
 
 
 def plan_transcode(question: Question, work: Transcode) -> Plan:
@@ -59,7 +65,7 @@ def _busy(ground: Ground, work: Transcode, at: int) -> Terms | Cannot:
     if not np.isfinite(each.total[0]):
         formats = f"{source.codec} to {', '.join(dict.fromkeys(out.codec for out in outputs))}"
         have = f"encoders: {media.encoders[0]:g}, decoders: {media.decoders[0]:g}"
-        return Cannot(f"{chip.name} has no engines for {formats} ({have})", passed=FORMAT)
+        return Cannot(NoCodec(chip.name, formats, have), passed=FORMAT)
     return each if part.kind == "cpu" else each.times(1.0 / shape.share)  # a slice has its share of the engines' time
 
 
@@ -72,12 +78,29 @@ def _live(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
     machines = math.ceil(chips / shape.chips)
     limit = question.work.limits.chip_count.max
     if limit is not None and machines * shape.chips > limit:
-        return Cannot(f"{streams:g} streams keep {chips:g} {shape.part} busy, above the {limit} allowed", chips / limit, COUNT)
+        return Cannot(NeedsChips(machines * shape.chips, limit), machines * shape.chips / limit, COUNT)
     month = question.month_s
     carried = float(transcode.streams_per_chip(each)[0])
     return [
-        Way(at, machines, month, month, month, "", {"streams a chip": int(carried)}, rate=streams / machines, replicas=machines)
+        Way(
+            at,
+            machines,
+            month,
+            month,
+            month,
+            "",
+            Streams(int(carried)),
+            rate=streams / machines,
+            replicas=machines,
+            use=_use(ground, at, float(each.total[0]) * streams / (machines * shape.chips)),
+        )
     ]
+
+
+def _use(ground: Ground, at: int, busy: float) -> Utilisation:
+    """Processors encode with their cores; elsewhere engines beside the others do, for which the rest of the chip rests."""
+    part = ground.fleet.part(at)
+    return Utilisation(busy if part.kind == "cpu" else ENGINES * busy, ENGINES * busy)
 
 
 def _archive(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
@@ -87,10 +110,17 @@ def _archive(question: Question, ground: Ground, work: Transcode, at: int) -> Wa
     chips = ground.fleet.shapes[at].chips
     counts = machine_counts(question, chips)
     if not len(counts):
-        return Cannot("no number of machines is within limits.chip_count", passed=COUNT)
+        return no_count(question, chips)
     terms = transcode.archive(each, work.duration or 1.0, counts * chips)
     return [
-        Way(at, int(counts[row]), float(terms.total[row]), float(terms.low[row]), float(terms.high[row]))
+        Way(
+            at,
+            int(counts[row]),
+            float(terms.total[row]),
+            float(terms.low[row]),
+            float(terms.high[row]),
+            use=_use(ground, at, 1.0),
+        )
         for row in range(worthwhile(question, terms.total))
     ]
 
@@ -111,30 +141,31 @@ def plan_stream(question: Question, work: Stream) -> Plan:
     def ways_of(at: int) -> Ways:
         shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
         if shape.chip not in rows:
-            return Cannot(f"holds no chain of circuits; FPGAs do: {', '.join(rows)}")
+            return Cannot(NoFabric(tuple(rows)))
         flow = fpga.flow(work, fpga.Fabric.of([rows[shape.chip]]), operators)
         shares = {name: float(getattr(flow.fit, name)[0]) for name in ("luts", "dsps", "memory")}
         fullest = max(shares, key=lambda name: shares[name])
         if shares[fullest] > 1:
-            told = f"takes {shares[fullest]:.0%} of the {fullest} that the shell and routing leave of {part.name}"
-            return Cannot(f"the design does not fit: it {told}", shares[fullest], MEMORY)
+            return Cannot(LacksFabric(part.name, fullest, shares[fullest]), shares[fullest], MEMORY)
         took, least = float(flow.latency.total[0]), float(flow.latency.low[0])
         late = [(percentile, limit) for percentile, limit in stated if least > limit]
         if late:
-            told = f"a message takes {took * 1e6:.1f} us ({least * 1e6:.1f} at best)"
-            return Cannot(f"{told}, above p{late[0][0]:g} of {late[0][1] * 1e6:g} us", least / late[0][1], TIME)
+            percentile, limit = late[0]
+            return Cannot(TooSlow(f"latency p{percentile:g}", least, limit), least / limit, TIME)
         needed = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
         machines = math.ceil(needed / shape.chips)
         rate = 1.0 / float(flow.message.total[0]) * shape.chips
-        split = {"devices": int(needed), "latency ns": round(took * 1e9)}
-        return [Way(at, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines)]
+        split = CircuitSplit(int(needed), round(took * 1e9))
+        use = Utilisation(shares["luts"] * needed / (machines * shape.chips), shares["memory"])
+        return [Way(at, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines, use=use)]
 
     return _doubted(plan_ways(question, ground, table, ways_of), stated)
 
 
 def _doubted(plan: Plan, stated: Sequence[tuple[float, float]]) -> Plan:
     """A goal that the winner's estimate misses and its interval may still keep: depths differ from design to design."""
-    took = plan.winner.split["latency ns"] / 1e9 if plan.winner is not None else 0.0
+    split = plan.winner.split if plan.winner is not None else None
+    took = split.latency_s if isinstance(split, CircuitSplit) else 0.0
     late = [(percentile, limit) for percentile, limit in stated if took > limit]
     if not late:
         return plan

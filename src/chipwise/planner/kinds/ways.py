@@ -15,14 +15,19 @@ import numpy as np
 
 from chipwise.money.cost import Line
 from chipwise.money.storage import Tiers
-from chipwise.perf.arrays import Array
+from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.part import Part
+from chipwise.perf.power import Utilisation, power
 from chipwise.planner.assemble import Case, Described, assemble, family_of
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, SLOWEST_FABRIC, Fleet, fleet_of
 from chipwise.planner.ground import goals_of, market_of, slowest_s, stored, tiers_of
-from chipwise.planner.limits import Allowed, Rules, allowed, easing
+from chipwise.planner.limits import Allowed, Rules, allowed, lacks_own_machines
+from chipwise.planner.missing import no_offer_left
 from chipwise.planner.pricing import Checkpoint, Market, Work, price
-from chipwise.planner.values.plan import Choice, Counts, Missing, Plan, QuantumPart, Rows
+from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoCount, Reason, WrongKind
+from chipwise.planner.remedies import Advice, OwnMachines
+from chipwise.planner.values.plan import Choice, Counts, Grounds, Missing, Obstacle, Plan, QuantumPart, Rows
+from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import stretch, time_limits
 from chipwise.predictor.samples import ABLE
@@ -33,7 +38,6 @@ from chipwise.workload.kinds import Common
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-HOST = 1.2  # a machine's power over that of its accelerators
 LESS = 0.9  # of the time of the count before: from there on more machines are not worth a row
 FASTEST_READ = 12.5e9  # bytes/s of one machine from storage: 100 Gbit/s, whatever joins the chips
 BEYOND = 2  # counts that are kept after the first that is in time: spot machines need longer
@@ -49,12 +53,13 @@ class Way:
     low: float
     high: float
     precision: str = ""
-    split: Mapping[str, int] = field(default_factory=dict)
+    split: Split = UNSPLIT
     memory_share: float | None = None
     provenance: str = "formula"
     rate: float | None = None  # of one replica
     replicas: int | None = None
-    watts: float | None = None  # of one chip; None: what its sheet says
+    use: Utilisation = field(kw_only=True)  # of every chip while it works
+    limit_w: float | None = None  # that one chip may draw; None: what its sheet says
     lines: tuple[Line, ...] = ()  # bought besides machines
     quantum: QuantumPart | None = None
 
@@ -63,7 +68,7 @@ class Way:
 class Cannot:
     """Why a shape has no way: how many tests it passed before, and how far it misses this one, as a factor above 1."""
 
-    why: str
+    why: Reason
     off: float = math.inf
     passed: int = 0  # KIND, FORMAT, MEMORY, TIME or COUNT
 
@@ -86,7 +91,7 @@ class Ground:
     market: Market
     tiers: Tiers
     ok: Allowed
-    unable: Mapping[str, str] = field(default_factory=dict)  # families without an offer, where more is known than that
+    unable: Mapping[str, Reason] = field(default_factory=dict)  # families without an offer, where more is known than that
 
     @property
     def shapes(self) -> list[int]:
@@ -139,7 +144,7 @@ def ground_of(known: Known, rules: Rules) -> Ground:
     return ground_on(known, fleet, allowed(fleet, rules))
 
 
-def ground_on(known: Known, fleet: Fleet, ok: Allowed, unable: Mapping[str, str] | None = None) -> Ground:
+def ground_on(known: Known, fleet: Fleet, ok: Allowed, unable: Mapping[str, Reason] | None = None) -> Ground:
     return Ground(known, fleet, market_of(fleet), tiers_of(fleet.catalog), ok, unable or {})
 
 
@@ -148,7 +153,7 @@ def unable(part: Part, work: str) -> Cannot | None:
     kinds = ABLE[work]
     if part.kind in kinds and (part.trains or work not in ("train", "hpc")):
         return None
-    return Cannot(f"{part.kind} chips do none of it; {', '.join(kinds)} do")
+    return Cannot(WrongKind(part.kind, tuple(kinds)))
 
 
 def machine_counts(question: Question, chips: int) -> Array:
@@ -157,6 +162,16 @@ def machine_counts(question: Question, chips: int) -> Array:
     many = np.array(COUNTS, dtype=np.float64)
     fine = (many * chips >= (limit.min or 1)) & (many * chips <= min(limit.max or MOST_CHIPS, MOST_CHIPS))
     return many[fine]
+
+
+def no_count(question: Question, chips: int, batch: float | None = None) -> Cannot:
+    """No number of machines with `chips` chips each is within the limits: the fewest chips that would be, or none."""
+    limit = question.work.limits.chip_count
+    most = min(limit.max or MOST_CHIPS, MOST_CHIPS)
+    many = [one * chips for one in COUNTS if (limit.min or 1) <= one * chips <= min(batch or MOST_CHIPS, MOST_CHIPS)]
+    if limit.max is not None and many and many[0] > limit.max:
+        return Cannot(NeedsChips(many[0], limit.max), many[0] / limit.max, COUNT)
+    return Cannot(NoCount(chips, limit.min or 1, most), passed=COUNT)
 
 
 def worthwhile(question: Question, seconds: Array) -> int:
@@ -192,24 +207,36 @@ def plan_ways(question: Question, ground: Ground, table: Table, ways_of: Callabl
                 missed[family] = found
         else:
             ways += found
-    return _assembled(question, ground, table, ways, missed, tried)
+
+    def reason(shapes: Sequence[int]) -> Reason | None:
+        lacks = [found for at in shapes if isinstance(found := ways_of(at), Cannot)]
+        return min(lacks, key=lambda one: one.distance).why if lacks else NeedsNetwork()
+
+    return _assembled(question, ground, table, ways, missed, tried, Grounds(question.rules, reason))
 
 
 def _assembled(
-    question: Question, ground: Ground, table: Table, ways: Sequence[Way], missed: Mapping[str, Cannot], tried: int
+    question: Question,
+    ground: Ground,
+    table: Table,
+    ways: Sequence[Way],
+    missed: Mapping[str, Cannot],
+    tried: int,
+    grounds: Grounds,
 ) -> Plan:
     fleet, data = ground.fleet, question.work.data
     parts = [fleet.part(way.shape) for way in ways]
-    power = [
-        (way.watts or part.power_w)
-        * fleet.shapes[way.shape].chips
-        * way.machines
-        * (1.0 if part.kind in ("cpu", "edge") else HOST)
-        for way, part in zip(ways, parts, strict=True)
-    ]
 
     def column(name: str) -> Array:
         return np.array([getattr(way, name) for way in ways], dtype=np.float64)
+
+    drawn = power(
+        Coded.of([part.kind for part in parts]),
+        np.array([way.limit_w or part.power_w for way, part in zip(ways, parts, strict=True)], dtype=np.float64),
+        np.array([way.use.compute for way in ways], dtype=np.float64),
+        np.array([way.use.memory for way in ways], dtype=np.float64),
+    )
+    chips = np.array([fleet.shapes[way.shape].chips for way in ways], dtype=np.float64)
 
     work = Work(
         np.array([way.shape for way in ways], dtype=np.intp),
@@ -217,7 +244,7 @@ def _assembled(
         column("seconds"),
         column("low"),
         column("high"),
-        np.array(power),
+        drawn.machine * chips * column("machines"),
         table.apart,
         np.array([math.fsum(line.usd for line in way.lines) for way in ways], dtype=np.float64),
         monthly=table.per == "month",
@@ -229,7 +256,7 @@ def _assembled(
         way = ways[at]
         return Described(
             way.precision,
-            dict(way.split),
+            way.split,
             way.memory_share,
             way.provenance,
             way.rate,
@@ -254,19 +281,18 @@ def _assembled(
     counts = Counts(len(priced) + tried, tried - len({way.shape for way in ways}), len(ways))
     reasons = {**_apart(ground, ways), **ground.unable, **{family: one.why for family, one in missed.items()}}
     made = assemble(
-        case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons
+        case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons, grounds
     )
     return replace(made, objective=question.aim, notes=(*made.notes, *_notes(question, table, aim)))
 
 
-def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, str]:
+def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, Reason]:
     """Families that do it on several machines at once only; told where no offer of them can be joined."""
     fewest: dict[str, int] = {}
     for way in ways:
         family = family_of(ground.fleet.part(way.shape))
         fewest[family] = min(way.machines, fewest.get(family, way.machines))
-    told = "machines at least, and the network between them is not stated or too slow"
-    return {family: f"{many} {told}" for family, many in fewest.items() if many > 1}
+    return {family: NeedsNetwork(many) for family, many in fewest.items() if many > 1}
 
 
 def _layered(question: Question) -> Callable[[Rows], Array] | None:
@@ -276,11 +302,11 @@ def _layered(question: Question) -> Callable[[Rows], Array] | None:
 
 
 _LACKS = {
-    KIND: ("a chip that can", "other chips, or none named in limits.chips"),
-    FORMAT: ("precision", "another precision or format, or other chips"),
-    MEMORY: ("memory", "a larger chip, more chips, or a smaller precision or problem"),
-    TIME: ("latency", "a looser goal, a faster chip or a smaller precision"),
-    COUNT: ("chips", "a higher limit, or less to do at once"),
+    KIND: (Obstacle.KIND, "other chips, or none named in limits.chips"),
+    FORMAT: (Obstacle.PRECISION, "another precision or format, or other chips"),
+    MEMORY: (Obstacle.MEMORY, "a larger chip, more chips, or a smaller precision or problem"),
+    TIME: (Obstacle.LATENCY, "a looser goal, a faster chip or a smaller precision"),
+    COUNT: (Obstacle.CHIPS, "a higher limit, or less to do at once"),
 }
 
 
@@ -289,17 +315,11 @@ def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) 
         return []
     if not missed:
         last = ground.ok.refused[-1] if ground.ok.refused else None
-        told = f"the last {last.offers:,} were refused as {last.rule!r}" if last else "the catalog has none"
-        return [
-            Missing(
-                "offers",
-                f"no offer is left: {told}",
-                f"{own}, or no limits.where" if (own := easing(last)) else "a looser limit",
-            )
-        ]
+        own = (OwnMachines(), Advice("no limits.where"))
+        return [Missing(Obstacle.OFFERS, no_offer_left(last), own if lacks_own_machines(last) else (Advice("a looser limit"),))]
     family, nearest = min(missed.items(), key=lambda item: item[1].distance)
     what, remedy = _LACKS[nearest.passed]
-    return [Missing(what, f"the nearest is {family}: {nearest.why}", remedy)]
+    return [Missing(what, nearest.why, (Advice(remedy),), family)]
 
 
 def _notes(question: Question, table: Table, aim: str) -> tuple[str, ...]:
@@ -319,8 +339,5 @@ def remarked(plan: Plan, remark: Callable[[Choice], str]) -> Plan:
     """Losses with a remark on the chip that lost; an empty one adds nothing."""
     return replace(
         plan,
-        losses=tuple(
-            replace(loss, why=f"{loss.why}; {told}") if loss.choice is not None and (told := remark(loss.choice)) else loss
-            for loss in plan.losses
-        ),
+        losses=tuple(replace(loss, remark=remark(loss.choice)) if loss.choice is not None else loss for loss in plan.losses),
     )

@@ -248,7 +248,7 @@ def carry(curve: LoadCurve, kind: Kind, base: Base | None = None) -> Carried:
         share = np.minimum(curve.rate / held, 1.0)
         used = float(share @ curve.hours) * WEEKS * count
         paid = count * month
-        owned = Layer(f"owned: {base.where}", count, used, paid, paid * base.usd_per_hour)
+        owned = Layer(f"owned: {base.where}", count, used, paid, paid * base.usd_per_hour, owned=base.where)
         if owned.usd >= best.usd:
             break
         found = Carried(kind, above, layer(above, kind.options), owned)

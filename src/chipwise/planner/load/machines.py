@@ -16,6 +16,7 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.load.curve import Answering, Base, Kind, LoadCurve
 from chipwise.planner.pricing import COMMITTED_H
 from chipwise.planner.values.plan import Choice, Rows
+from chipwise.planner.values.split import Seats, width
 from chipwise.workload.goals import Buying
 from chipwise.workload.kinds import Interactive, Serve
 
@@ -29,13 +30,12 @@ _TERMS = {"1y": Purchase.RESERVED_1Y, "3y": Purchase.RESERVED_3Y}
 
 def answering_of(choice: Choice, work: Serve | Interactive, curve: LoadCurve) -> Answering:
     if isinstance(work, Interactive):
-        inside = choice.chips * choice.split.get("seats a chip", 1) // choice.split.get("chips a seat", 1)
+        inside = choice.split.of_machine(choice.chips) if isinstance(choice.split, Seats) else choice.chips
         return Answering(1.0, max(inside, 1), 1)
     replicas = choice.replicas or choice.machines
-    width = choice.split.get("tp", 1) * choice.split.get("pp", 1) * choice.split.get("tables", 1)
     each = (choice.rate or curve.peak) / replicas if curve.unit == "requests/s" else curve.peak / replicas
     least = max(work.replicas.min or 1, 1)
-    found = Answering(each, choice.chips, width, least)
+    found = Answering(each, choice.chips, width(choice.split), least)
     if int(found.machines(np.array([each * replicas]))[0]) == choice.machines:
         return found
     return Answering(each * replicas / choice.machines, 1, 1)

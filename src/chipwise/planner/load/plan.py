@@ -184,7 +184,7 @@ def _finished(
         other = hours_of(sessions(int(work.at_once or work.people), work.busy, USUAL_IDLE_S, work.schedule), answering)
         told += f" With idle_after: 30min about {other.autoscaled:,.0f} machine-hours would do."
     assumed = _assumed(work, curve, kinds.span_s)
-    if any(name.startswith(("reserved", "Standard", "Compute", "EC2", "Savings", "Committed")) for name in _names(best)):
+    if any(one.committed for one in best.layering.layers):
         assumed.append("commitments are paid for their whole term: the load must last as long")
     return LoadPlan(
         pattern=pattern,
@@ -212,10 +212,6 @@ def _finished(
         tried=tried,
         assumed=tuple(assumed),
     )
-
-
-def _names(best: Carried) -> list[str]:
-    return [one.name for one in best.layering.layers]
 
 
 def _assumed(work: Serve | Interactive, curve: LoadCurve, span_s: float | None) -> list[str]:

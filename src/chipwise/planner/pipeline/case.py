@@ -24,7 +24,9 @@ from chipwise.planner.pipeline.quotas import shared_quotas
 from chipwise.planner.pipeline.services import Offered
 from chipwise.planner.pipeline.value import Alternative, Lack, Moved, Placed, Totals, by_use, what
 from chipwise.planner.quotas import Held
-from chipwise.planner.values.plan import Missing, Plan
+from chipwise.planner.reasons import DeadlineAndBudget, MissesDeadline, OverBudget, Reason, StageOverBudget, StagesOverQuota
+from chipwise.planner.remedies import Advice, Ease
+from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.text import duration, usd
 from chipwise.units import DAY, HOUR, MONTH
 from chipwise.workload.goals import Budget, Period
@@ -165,9 +167,7 @@ class Case:
 
     def lacks(self) -> list[Lack]:
         """Which goal of the whole cannot be kept, and by how much."""
-        dear = Missing(
-            "budget", "its data's storage takes every candidate above the stage's own budget", "a higher budget of the stage"
-        )
+        dear = Missing(Obstacle.BUDGET, StageOverBudget(), (Advice("a higher budget of the stage"),))
         if spent := [
             Lack(stage.name, dear) for stage, one in zip(self.order, self.candidates, strict=True) if not one.fine.any()
         ]:
@@ -182,34 +182,32 @@ class Case:
         if goals.deadline_s is not None:
             fastest = self.settled(solve, Wanted("time", quotas=goals.quotas))
             if fastest is not None and fastest.seconds > goals.deadline_s:
-                told, later = duration(fastest.seconds), duration(fastest.seconds - goals.deadline_s)
-                found.append(Missing("deadline", f"the fastest of the whole takes {told}", f"deadline {later} later"))
+                late = MissesDeadline(fastest.seconds, goals.deadline_s)
+                found.append(Missing(Obstacle.DEADLINE, late, (Ease(),), "the fastest of the whole"))
         if goals.budget_usd is not None:
             cheapest = self.settled(_by_charge, Wanted(quotas=goals.quotas))
             if cheapest is not None and cheapest.charged > goals.budget_usd:
-                told, more = usd(cheapest.charged), usd(cheapest.charged - goals.budget_usd)
-                found.append(Missing("budget", f"the cheapest of the whole costs {told}", f"budget {more} higher"))
+                over = OverBudget(cheapest.charged, goals.budget_usd)
+                found.append(Missing(Obstacle.BUDGET, over, (Ease(),), "the cheapest of the whole"))
         if not found:
-            found.append(Missing("budget and deadline", "each can be kept, not both at once", "a later deadline"))
+            found.append(Missing(Obstacle.DEADLINE_AND_BUDGET, DeadlineAndBudget(), (Advice("a later deadline"),)))
         return [Lack("", one) for one in found]
 
     @property
     def stages(self) -> list[Stage]:
         return [self._stage(at) for at in range(len(self.candidates))]
 
-    def excess(self, joint: Joint) -> str:
-        """Which quota of the whole a combination exceeds, with the numbers; empty: none."""
-        return next((self._crowded(one, one.needed) for one in beyond(self.stages, self.wanted, joint)), "")
+    def excess(self, joint: Joint) -> StagesOverQuota | None:
+        """Which quota of the whole a combination exceeds; None: none."""
+        return next((self._crowded(one, one.needed) for one in beyond(self.stages, self.wanted, joint)), None)
 
     def _held(self, one: Excess) -> Held:
         quota = self.wanted.quotas[one.cap.quota]
         where = "" if one.cap.region is None else f" in {self.places[one.cap.region][1]}"
         return Held(f"{quota.told}{where}", quota.unit, quota.most, np.zeros(0), quota.own)
 
-    def _crowded(self, one: Excess, needed: float) -> str:
-        names = " and ".join(self.order[at].name for at, _ in one.by_stage)
-        each = ", ".join(f"{self.order[at].name} {need:,g}" for at, need in one.by_stage)
-        return f"{names} can run at the same time, which {self._held(one).miss(needed)} ({each})"
+    def _crowded(self, one: Excess, needed: float) -> StagesOverQuota:
+        return StagesOverQuota(tuple((self.order[at].name, need) for at, need in one.by_stage), self._held(one).miss(needed))
 
     def _too_much(self, one: Excess) -> Missing:
         """With the least that any combination within the other goals needs of it."""
@@ -228,7 +226,7 @@ class Case:
             each = [float(cap.needed(at, *pair)[0]) for at, pair in enumerate(zip(draws, regions, strict=True))]
             needed = max(sum(each), min(needed, self._held(one).most))
             one = replace(one, needed=needed, by_stage=tuple((at, need) for at, need in enumerate(each) if need))
-        return Missing("quota", self._crowded(one, needed), self._held(one).remedy(needed))
+        return Missing(Obstacle.QUOTA, self._crowded(one, needed), (Ease(),))
 
     def placed(self, joint: Joint, alone: Joint) -> tuple[Placed, ...]:
         after = [
@@ -300,16 +298,16 @@ class Case:
             (stage.name, one.choice(pick).where)
             for stage, one, pick in zip(self.order, self.candidates, joint.picks, strict=True)
         )
-        return Alternative(self.totals(joint), where, self.misses(joint))
+        region = self.candidates[0].choice(joint.picks[0]).place
+        return Alternative(self.totals(joint), where, self.misses(joint), region)
 
-    def misses(self, joint: Joint) -> str:
-        """Which goal or quota of the whole a combination misses; empty: none."""
+    def misses(self, joint: Joint) -> Reason | None:
+        """Which goal or quota of the whole a combination misses; None: none."""
         if self.wanted.deadline_s is not None and not joint.keeps(Wanted(deadline_s=self.wanted.deadline_s)):
-            return f"misses the deadline of {duration(self.wanted.deadline_s)}: {duration(joint.seconds)}"
+            return MissesDeadline(joint.seconds, self.wanted.deadline_s)
         if self.wanted.budget_usd is not None and not joint.keeps(Wanted(budget_usd=self.wanted.budget_usd)):
-            return f"exceeds the budget of {usd(self.wanted.budget_usd)}: {usd(joint.charged)}"
-        above = self.excess(joint)
-        return f"exceeds a quota: {above}" if above else ""
+            return OverBudget(joint.charged, self.wanted.budget_usd)
+        return self.excess(joint)
 
 
 def _some(stage: Stage, rows: Index) -> Stage:

@@ -18,7 +18,7 @@ from chipwise.planner.pipeline.hand_offs import flows_of
 from chipwise.planner.pipeline.joint import Wanted, single_region, solve
 from chipwise.planner.pipeline.limits import joined_limits
 from chipwise.planner.pipeline.services import services_of
-from chipwise.planner.pipeline.value import Lack, PipelinePlan
+from chipwise.planner.pipeline.value import Excluded, Lack, PipelinePlan
 from chipwise.planner.single import plan_work
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.kinds import Common
@@ -51,7 +51,7 @@ def plan_pipeline(
     wanted = Wanted(aim, running_s(known, work), None if budget is None else budget.usd)
     case = None if lacks else Case.of(known, work, plans, order, flows, offered, wanted, every=reported)
     free = None if case is None else case.settled(solve, replace(case.wanted, quotas=()))
-    crowded = case.excess(free) if case is not None and free is not None else ""
+    crowded = case.excess(free) if case is not None and free is not None else None
     joint = case.settled(solve) if case is not None and crowded else free
     if case is None or joint is None:
         return PipelinePlan(
@@ -59,7 +59,7 @@ def plan_pipeline(
         )
     alone, together = case.each_alone(), case.settled(single_region)
     told += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
-    refused = (f"{case.told(free)}: {crowded}",) if crowded and free is not None else ()
+    refused = (Excluded(case.told(free), crowded),) if crowded is not None and free is not None else ()
     found = PipelinePlan(
         work.name,
         aim,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from chipwise.planner.ground import budget_usd
 from chipwise.planner.pipeline.hand_offs import Flow, Place
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.split import UNSPLIT
 from chipwise.units import MONTH
 from chipwise.workload.kinds import Common, Learning, Serve
 
@@ -90,7 +91,7 @@ def _as_choice(one: ServiceOffer, plan: Plan) -> Offered:
         machines=1,
         purchase=one.kind,
         precision=one.precision or "",
-        split={},
+        split=UNSPLIT,
         seconds=MONTH,
         low_s=MONTH,
         high_s=MONTH,

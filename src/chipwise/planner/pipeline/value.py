@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chipwise.money.cost import Cost
+from chipwise.planner.explain.reason_words import words
+from chipwise.planner.reasons import Reason
 from chipwise.planner.values.plan import Choice, Missing, Plan
 from chipwise.text import duration, usd
 
@@ -21,7 +23,7 @@ class Rival:
     usd: float
     seconds: float
     kg: float
-    misses: str  # goal or quota of the whole; empty: none
+    misses: Reason | None  # goal or quota of the whole; None: none
 
 
 BY_USE = frozenset({"serverless", "per token"})  # ways to buy that are no machine's
@@ -94,11 +96,12 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another way to plan the whole, and which goal of the whole it misses; empty: none."""
+    """Another way to plan the whole, and which goal of the whole it misses; None: none."""
 
     totals: Totals
     where: tuple[tuple[str, str], ...]  # stage, and what it runs on
-    misses: str
+    misses: Reason | None
+    region: str = ""  # of the first stage, to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,14 @@ class Lack:
 
     stage: str
     missing: Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A better combination that may not be used, and why."""
+
+    combination: str
+    why: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +133,7 @@ class PipelinePlan:
     considered: int  # candidates of all stages
     notes: tuple[str, ...] = ()
     front: tuple[tuple[str, Alternative], ...] = ()  # what each is best at; only where a report is asked for
-    refused: tuple[str, ...] = ()  # better combinations that exceed a quota which stages share, with the numbers
+    refused: tuple[Excluded, ...] = ()  # better combinations that exceed a quota which stages share
 
     @property
     def fits(self) -> bool:
@@ -156,7 +167,7 @@ def why(plan: PipelinePlan) -> str:
     ):
         told.append("It stays in one region: no other region is worth the transfer.")
     else:
-        where = plan.one_region.where[0][1].rpartition(" in ")[2]
+        where = plan.one_region.region
         told.append(f"All in one region, at best {where}: {_against(plan, plan.one_region)}.")
     return " ".join(told)
 
@@ -179,4 +190,4 @@ def _against(plan: PipelinePlan, other: Alternative) -> str:
     more = its / max(ours, 1e-9) - 1
     name = "" if plan.objective in values else " by the mean of the three"
     worse = f"{more:.1%} worse{name}" if more > 0.0005 else f"better{name}" if more < -0.0005 else f"no better{name}"
-    return f"{told} ({worse}{f'; it {other.misses}' if other.misses else ''})"
+    return f"{told} ({worse}{f'; it {words(other.misses)}' if other.misses is not None else ''})"

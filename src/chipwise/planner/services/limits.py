@@ -1,24 +1,22 @@
 """Which limits of a workload a service breaks, or cannot be shown to keep.
 
-A service's region is what the notes of its price name. Where they name none it may run in any region of its provider: it
+A service's region is that of its price (`regions`). Where none is stated it may run in any region of its provider: it
 keeps a limit on the place only if all of them do, and a provider whose regions nobody lists keeps none.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chipwise.catalog.offer import Purchase
-from chipwise.catalog.region import Region
 from chipwise.planner.limits import Rules
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
 
-def barred(known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | None, notes: str) -> list[str]:
+def barred(known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | None, regions: Sequence[str]) -> list[str]:
     """Limits that a service breaks or cannot be shown to keep; `chips` None: nobody states them."""
     told = []
     if not rules.rented:
@@ -40,14 +38,14 @@ def barred(known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | N
         told.append(f"{mine}; asked for {asked}")
     if chips and rules.avoided_chips.intersection(chips):
         told.append(f"may run on {' or '.join(sorted(rules.avoided_chips.intersection(chips)))}, which is to be avoided")
-    return told + _misplaced(known, rules, provider, notes)
+    return told + _misplaced(known, rules, provider, regions)
 
 
-def _misplaced(known: Known, rules: Rules, provider: str, notes: str) -> list[str]:
+def _misplaced(known: Known, rules: Rules, provider: str, regions: Sequence[str]) -> list[str]:
     if rules.countries is None and rules.regions is None and not rules.avoided_countries and not rules.avoided_regions:
         return []
     mine = [region for region in known.catalog.regions if region.provider == provider]
-    named = _named(mine, notes)
+    named = [region for region in mine if region.name in regions]
     places = named or mine  # where no region is named, it may run in any of them
     countries = {region.country for region in places}
     shown = ", ".join(sorted(str(one) for one in countries if one)[:4])
@@ -66,14 +64,9 @@ def _misplaced(known: Known, rules: Rules, provider: str, notes: str) -> list[st
     return told
 
 
-def region_of(known: Known, provider: str, notes: str) -> str:
-    """The one region that the notes of a price name; empty: none, or several."""
-    named = _named([region for region in known.catalog.regions if region.provider == provider], notes)
-    return named[0].name if len(named) == 1 else ""
-
-
-def _named(regions: Sequence[Region], notes: str) -> list[Region]:
-    return [one for one in regions if re.search(rf"(?<![\w-]){re.escape(one.name)}(?![\w-])", notes)]
+def region_of(regions: Sequence[str]) -> str:
+    """The one region that a price is of; empty: none is stated, or several."""
+    return regions[0] if len(regions) == 1 else ""
 
 
 def scope(rules: Rules, provider: str, service: str) -> list[str]:

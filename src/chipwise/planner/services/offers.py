@@ -228,7 +228,7 @@ def _fleets(work: Serve, dedicated: Dedicated, hours: float) -> tuple[ReplicaSet
 
 def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> tuple[ServiceOffer, Way | None]:
     provider = known.names.provider_or_none(service.provider) or service.provider
-    refused = barred(known, demand.rules, provider, service.chips, f"{service.hardware} {service.fact.notes}")
+    refused = barred(known, demand.rules, provider, service.chips, service.regions)
     if service.gpus > demand.most_chips:
         refused.append(f"takes {service.gpus:g} chips; at most {demand.most_chips:g} are asked for")
     way = best_way(demand, service, fast) if not isinstance(fast, str) else fast
@@ -248,7 +248,7 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
         (*service.assumed, *scope(demand.rules, provider, service.name)),
         service.certain,
         service.fact.as_of,
-        region=region_of(known, provider, f"{service.hardware} {service.fact.notes}"),
+        region=region_of(service.regions),
     )
     if isinstance(way, str):
         return replace(blank, refused=(*refused, way)), None
@@ -304,7 +304,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
     provider = names.provider_or_none(service.provider) or names.provider_or_none(service.provider.partition(" ")[0])
     need = demand.need
     request = Request(need.input_tokens, need.output_tokens, min(need.prefix_tokens, need.input_tokens))
-    refused = barred(known, demand.rules, provider or service.provider, None, service.fact.notes)
+    refused = barred(known, demand.rules, provider or service.provider, None, service.regions)
     if not service.same_weights:
         refused.append(f"is another training of the shape of {service.model}")
     if service.gone or (service.retires is not None and service.retires <= known.today.isoformat()):
@@ -339,7 +339,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
         "usd" not in " ".join(service.fact.inferred),
         service.fact.as_of,
         break_even=_least(managed.break_even(service, request, _for_peak(fleet, demand.peak)) for fleet in demand.fleets),
-        region=region_of(known, provider or service.provider, service.fact.notes),
+        region=region_of(service.regions),
     )
 
 

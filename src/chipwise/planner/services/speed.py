@@ -27,6 +27,7 @@ from chipwise.perf.setup import WEIGHT_BITS, ServingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.predictor.samples import predict_samples
 from chipwise.predictor.transformer import serve
+from chipwise.predictor.values import SamplePrediction
 from chipwise.units import GIB, MIB
 from chipwise.workload.model.shape import DecoderShape, Shape
 
@@ -178,23 +179,23 @@ def _samples(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence
     found: dict[Kind, Found] = {}
 
     @cache  # a chip comes alone and beside others, one at a time and by eight
-    def view_of(chip: str) -> dict[str, Any]:
+    def predicted_on(chip: str) -> SamplePrediction:
         return predict_samples(known, model, chip, _sample_settings(need))
 
     for chips, gpus in kinds:
         try:
-            views = [view_of(chip) for chip in chips]
+            predicted = [predicted_on(chip) for chip in chips]
         except BadInput as error:
             found[chips, gpus] = error.message
             continue
-        told = [one for one in views if not one["fit"]["fits"]]
-        if told:
-            found[chips, gpus] = f"{model} does not fit {told[0]['chip']}"
+        too_large = [one.chip for one in predicted if not one.fit.fits]
+        if too_large:
+            found[chips, gpus] = f"{model} does not fit {too_large[0]}"
             continue
-        slow = max(views, key=lambda one: one["latency_ms"]["value"])
-        seconds, weights = slow["latency_ms"]["value"] / 1e3, slow["memory"]["lines_bytes"].get("weights", 0.0)
+        slow = max(predicted, key=lambda one: one.latency_ms.value)
+        seconds, weights = slow.latency_ms.value / 1e3, slow.memory.lines_bytes.get("weights", 0.0)
         flat = {name: dict.fromkeys(need.shares, seconds) for name in ("ttft", "latency")}
-        found[chips, gpus] = (Speed(slow["precision"], max(int(gpus), 1), seconds, flat, weights, weights),)
+        found[chips, gpus] = (Speed(slow.precision, max(int(gpus), 1), seconds, flat, weights, weights),)
     return found
 
 
@@ -277,8 +278,8 @@ def _processor_work(known: Known, model: str, shape: Shape, need: Need, part: Pa
         weights = layer.parameters * BYTES[precision]
         return _ProcessorWork(socket, precision, flop, active, cache, layer.layers, weights, weights + cache + RUNTIME_BYTES)
     chosen = {} if precision is None else {"precision": precision}
-    view = predict_samples(known, model, part.name, _sample_settings(need) | chosen)
-    socket = processor.Processors.of([part], view["precision"], rows)
-    weights = float(view["memory"]["lines_bytes"].get("weights", 0.0))
-    memory = float(view["memory"]["total_bytes"]) + RUNTIME_BYTES
-    return _ProcessorWork(socket, view["precision"], float(view["flop_per_sample"]), 1.0, 0.0, 1.0, weights, memory)
+    predicted = predict_samples(known, model, part.name, _sample_settings(need) | chosen)
+    socket = processor.Processors.of([part], predicted.precision, rows)
+    weights = predicted.memory.lines_bytes.get("weights", 0.0)
+    memory = predicted.memory.total_bytes + RUNTIME_BYTES
+    return _ProcessorWork(socket, predicted.precision, predicted.flop_per_sample, 1.0, 0.0, 1.0, weights, memory)

@@ -67,6 +67,7 @@ class Way:
     bill: Bill
     goals: tuple[Held, ...]
     missed: tuple[str, ...]
+    meets_cold: bool  # misses a goal by cold starts
 
 
 def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | str:
@@ -88,7 +89,7 @@ def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | s
                 break
             if best is None or _order(found) < _order(best):
                 best = found
-            if not any("cold start" in one for one in found.missed):
+            if not found.meets_cold:
                 break
     return best or why or "no way to run it"
 
@@ -134,13 +135,13 @@ def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | str
         bill = cost(service, traffic, container)
     except BadInput as error:
         return error.message
-    goals, missed = _against_goals(demand, speed, bill)
-    return Way(service, speed, traffic, container, bill, goals, missed)
+    goals, missed, meets_cold = _against_goals(demand, speed, bill)
+    return Way(service, speed, traffic, container, bill, goals, missed, meets_cold)
 
 
-def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[str, ...]]:
+def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[str, ...], bool]:
     """Of all requests a share starts cold: a goal for more than the others is a goal for cold ones."""
-    held, missed = [], []
+    held, missed, by_cold = [], [], False
     cold, start = bill.cold_share, bill.cold_start_s
     for metric, share, limit in demand.goals:
         by_share = speed.warm.get(metric)
@@ -161,10 +162,11 @@ def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held
             continue
         told = f"{metric} p{share * 100:g} is {duration(predicted)}, the goal {duration(limit)}"
         if meets_cold and warm <= limit:
+            by_cold = True
             spread = f"{duration(start.low)} to {duration(start.high)}"
             told = f"{cold:.0%} of the requests meet a cold start of {duration(start.middle)} ({spread}): {told}"
         missed.append(told)
-    return tuple(held), tuple(missed)
+    return tuple(held), tuple(missed), by_cold
 
 
 def image_bytes(service: Service) -> float:

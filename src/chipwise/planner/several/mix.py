@@ -19,6 +19,7 @@ from chipwise.planner.pricing import Priced, Work, price
 from chipwise.planner.several import mixing
 from chipwise.planner.several.mixing import Needs, Solution, Types, Ways
 from chipwise.planner.values.mix import Bucket, Member, Mix, Share
+from chipwise.planner.values.split import GenerationSplit
 from chipwise.workload.kinds import Serve
 from chipwise.workload.pipeline import Workload
 
@@ -101,7 +102,7 @@ class _Prices:
             Share(bucket, float(found.parts[at, bucket]), float(found.parts[at, bucket] * load[bucket]))
             for bucket in np.flatnonzero(found.parts[at] > _LEAST_PART).tolist()
         )
-        split = {"tp": int(ways.tp[at]), "pp": int(ways.pp[at]), "replicas": int(ways.replicas[at]) * many}
+        split = GenerationSplit(int(ways.tp[at]), int(ways.pp[at]), int(ways.replicas[at]) * many)
         return Member(
             machine.provider,
             machine.name,

@@ -1,4 +1,4 @@
-"""What stood in the way of training where nothing fits, and the smallest changes that would help."""
+"""What stood in the way of training where nothing fits or a family has no way, and the smallest changes that would help."""
 
 from __future__ import annotations
 
@@ -7,10 +7,54 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.planner.missing import UNSTATED, Searched
-from chipwise.planner.training.search import Ways, search
+from chipwise.planner.assemble import family_of
+from chipwise.planner.missing import Searched
+from chipwise.planner.reasons import LacksMemory, NeedsChips, NeedsNetwork, NoPrecision, NoSplit, Reason, ServesOnly
+from chipwise.planner.remedies import Advice, Lighter, MoreChips, Remedy, StateNetwork
+from chipwise.planner.training.search import Ways, has, search
 from chipwise.planner.training.splits import LearningJob
-from chipwise.planner.values.plan import Missing
+from chipwise.planner.values.plan import Missing, Obstacle
+
+
+def unable(job: LearningJob, ways: Ways, looked: Searched) -> dict[str, Reason]:
+    """Why families that are on offer have no way within the limits, each by the way that comes nearest."""
+    family = {at: family_of(looked.fleet.part(at)) for at in looked.shapes}
+    able = {family[at] for at in ways.shape[np.isfinite(ways.seconds)].tolist()}
+    closed = [at for at in looked.shapes if family[at] not in able]
+    wide = ways
+    if looked.bound and closed:  # rows of more chips than are allowed were not searched
+        wide = search(job, looked.fleet, looked.model, closed, looked.wider().chips)
+    found: dict[str, Reason] = {}
+    for name in dict.fromkeys(family[at] for at in closed):
+        mine = [at for at in closed if family[at] == name]
+        found[name] = _nearest(job, wide, looked, mine)
+    return found
+
+
+def reason_of(job: LearningJob, looked: Searched) -> Reason:
+    """Why the shapes of `looked` have no candidate, by the way that comes nearest."""
+    wide = search(job, looked.fleet, looked.model, looked.shapes, looked.wider().chips)
+    fine = np.isfinite(wide.seconds)
+    chips = np.array([one.chips for one in looked.fleet.shapes])[wide.shape] * wide.machines
+    within = fine & (chips >= looked.chips[0]) & (chips <= looked.chips[1])
+    if within.any():  # it would do, were its machines joined
+        return NeedsNetwork(int(wide.machines[within].min()))
+    return _nearest(job, wide, looked, list(looked.shapes))
+
+
+def _nearest(job: LearningJob, ways: Ways, looked: Searched, shapes: list[int]) -> Reason:
+    rows = np.flatnonzero(np.isin(ways.shape, shapes))
+    fine = rows[np.isfinite(ways.seconds[rows])]
+    if len(fine):
+        chips = np.array([one.chips for one in looked.fleet.shapes])[ways.shape[fine]] * ways.machines[fine]
+        return NeedsChips(int(chips.min()), looked.chips[1])
+    if len(rows):
+        return LacksMemory(float(ways.short[rows].min()))
+    parts = [looked.fleet.part(at) for at in shapes]
+    if not any(part.trains for part in parts):
+        return ServesOnly()
+    able = any(has(part, one, job.method) for part in parts for one in job.precisions)
+    return NoSplit(*looked.chips) if able else NoPrecision(job.precisions)
 
 
 def memory_of_learning(job: LearningJob, ways: Ways, looked: Searched) -> list[Missing]:
@@ -19,17 +63,17 @@ def memory_of_learning(job: LearningJob, ways: Ways, looked: Searched) -> list[M
     if not len(lacking) or np.isfinite(ways.seconds).any():
         return []
     at = int(lacking[np.argmin(ways.short[lacking])])
-    name = looked.name(int(ways.shape[at]), float(ways.machines[at]))
-    told = f"{name} lack {ways.short[at] / 1e9:.1f} GB a chip, the least of all"
-    helps = []
+    helps: list[Remedy] = []
     if looked.bound and (more := _fewest(job, looked.wider())):
-        helps.append(f"{more} instead of {looked.chips[1]}")
+        helps.append(MoreChips(more, looked.chips[1]))
     elif more := _fewest(job, looked.joined()):
-        helps.append(f"{more}, {UNSTATED}")
+        helps.append(StateNetwork(more))
     for name, lighter in _lighter(job):
         if fewest := _fewest(lighter, looked):
-            helps.append(f"{name} ({fewest})")
-    return [Missing("memory", told, " or ".join(helps) or "a smaller model: more chips and lighter methods were tried")]
+            helps.append(Lighter(name, fewest))
+    remedies = tuple(helps) or (Advice("a smaller model: more chips and lighter methods were tried"),)
+    nearest = looked.name(int(ways.shape[at]), float(ways.machines[at]))
+    return [Missing(Obstacle.MEMORY, LacksMemory(float(ways.short[at])), remedies, nearest)]
 
 
 def _fewest(job: LearningJob, looked: Searched) -> str:

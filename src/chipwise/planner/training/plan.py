@@ -18,9 +18,10 @@ from chipwise.planner.limits import allowed
 from chipwise.planner.pricing import Checkpoint, Work, price, tally
 from chipwise.planner.rules import rules_of
 from chipwise.planner.training import search as learning
-from chipwise.planner.training.missing import memory_of_learning
+from chipwise.planner.training.missing import memory_of_learning, reason_of, unable
 from chipwise.planner.training.splits import LearningJob
-from chipwise.planner.values.plan import Counts, Plan
+from chipwise.planner.values.plan import Counts, Grounds, Plan
+from chipwise.planner.values.split import UNSPLIT
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.pairs import pairs_of
 from chipwise.workload.kinds import Finetune, Learning
@@ -69,9 +70,8 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     priced = price(work_of, ok.offers, ground.market, checkpoint, data.place if data else None, moved)
 
     def describe(at: int) -> Described:
-        split = ways.split[at]
         share = float(ways.memory[at]) / ground.fleet.shapes[ways.shape[at]].memory_bytes
-        return Described(ways.precision.name_at(at), split._asdict() if split else {}, share, ways.provenance[at])
+        return Described(ways.precision.name_at(at), ways.split[at] or UNSPLIT, share, ways.provenance[at])
 
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
     units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")
@@ -90,12 +90,11 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     notes = notes if pairs is None else (*notes, *pairs.notes)
     looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), limits)
     lacks = missing.none_offered(ok, rules, ground.fleet) or (
-        memory_of_learning(job, ways, looked)
-        if len(ways.shape)
-        else missing.no_way(ground.fleet, looked.shapes, job.precisions, limits)
+        memory_of_learning(job, ways, looked) if len(ways.shape) else missing.no_way(looked, job.precisions)
     )
-    unable = missing.unable(ground.fleet, shapes, ways.shape, ways.short, trains=True)
-    made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, unable)
+    grounds = Grounds(rules, lambda some: reason_of(job, replace(looked, shapes=some)))
+    reasons = unable(job, ways, looked)
+    made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, reasons, grounds)
     return replace(made, notes=(*made.notes, *notes))
 
 

@@ -41,11 +41,11 @@ from chipwise.planner.training.splits import (
     Chosen,
     Found,
     LearningJob,
-    Split,
     Splits,
     setup_of,
     slopes,
 )
+from chipwise.planner.values.split import TrainingSplit
 
 _MANY = 2.0**30  # micro-batches beside which an optimiser step is nothing
 _MARGIN = 1e-6  # by which a bound must be passed: more than rounding and that optimiser step
@@ -58,7 +58,7 @@ class Ways:
     shape: Index
     machines: Array
     precision: Coded
-    split: Sequence[Split | None]
+    split: Sequence[TrainingSplit | None]
     seconds: Array  # of the whole job; infinite where nothing fits
     low: Array
     high: Array

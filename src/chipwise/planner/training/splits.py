@@ -4,7 +4,7 @@ recomputation and micro-batch, with their memory; of every split only micro-batc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import NamedTuple, overload
 
@@ -17,6 +17,7 @@ from chipwise.perf.model import Model
 from chipwise.perf.setup import FULL, NONE, SELECTIVE, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers
 from chipwise.planner.fleet import Index
+from chipwise.planner.values.split import TrainingSplit
 
 WIDEST_TENSOR, DEEPEST_PIPELINE = 8, 16
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -37,22 +38,11 @@ class LearningJob:
     recompute: tuple[int, ...] = (NONE, SELECTIVE, FULL)
 
 
-class Split(NamedTuple):
-    tp: int
-    pp: int
-    cp: int
-    ep: int
-    dp: int
-    shard: int
-    recompute: int
-    micro_batch: int
-
-
-COLUMNS = Split._fields
+COLUMNS = tuple(column.name for column in fields(TrainingSplit))
 TP, PP, CP, EP, DP, SHARD, RECOMPUTE, MICRO = range(len(COLUMNS))
 
 
-class Chosen(Sequence[Split | None]):
+class Chosen(Sequence[TrainingSplit | None]):
     """Rows of a table of splits by place, made when they are asked for; -1 is none."""
 
     def __init__(self, table: Array, at: Index) -> None:
@@ -62,14 +52,14 @@ class Chosen(Sequence[Split | None]):
         return len(self._at)
 
     @overload
-    def __getitem__(self, row: int) -> Split | None: ...
+    def __getitem__(self, row: int) -> TrainingSplit | None: ...
     @overload
     def __getitem__(self, row: slice) -> Chosen: ...
-    def __getitem__(self, row: int | slice) -> Split | Chosen | None:
+    def __getitem__(self, row: int | slice) -> TrainingSplit | Chosen | None:
         if isinstance(row, slice):
             return Chosen(self._table, self._at[row])
         at = int(self._at[row])
-        return None if at < 0 else Split(*map(int, self._table[at]))
+        return None if at < 0 else TrainingSplit(*map(int, self._table[at]))
 
 
 class Found(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+
+from chipwise.planner.values.split import GenerationSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Member:
     chips: int  # of one machine
     purchase: str
     precision: str
-    split: Mapping[str, int]
+    split: GenerationSplit
     machines: int
     usd: float  # all of them, a month
     busy: float  # share of what they can answer

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,11 @@ from chipwise.catalog.region import readable
 from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
 from chipwise.planner.fleet import Fleet, Index
-from chipwise.planner.limits import Refused
+from chipwise.planner.limits import Refused, Rules
 from chipwise.planner.pricing import Priced
+from chipwise.planner.reasons import Reason
+from chipwise.planner.remedies import Remedy
+from chipwise.planner.values.split import Seats, Split
 
 if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load where they are made
     from chipwise.planner.values.load import LoadPlan
@@ -67,7 +71,7 @@ class Choice:
     machines: int
     purchase: str
     precision: str
-    split: Mapping[str, int]
+    split: Split
     seconds: float
     low_s: float
     high_s: float
@@ -91,6 +95,7 @@ class Choice:
     watts_stated: bool = True  # False: nobody states the chip's power, and what is usual for its kind counts
     quantum: QuantumPart | None = None  # of a hybrid workload
     layered_usd: float | None = None  # a month of the load in layers, at most; only where a budget is held against it
+    catalog_chip: str = ""  # the chip that `chip` is, or is a slice of, by the catalog's name
 
     @property
     def usd(self) -> float:
@@ -112,9 +117,7 @@ class Choice:
     @property
     def seats(self) -> int | None:
         """People whom the machines hold at once; None of work that is not for people at notebooks."""
-        if "seats a chip" not in self.split and "chips a seat" not in self.split:
-            return None
-        return self.machines * (self.chips * self.split.get("seats a chip", 1) // self.split.get("chips a seat", 1))
+        return self.machines * self.split.of_machine(self.chips) if isinstance(self.split, Seats) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,8 @@ class Loss:
 
     family: str
     choice: Choice | None  # None: nothing of the family can do it at all
-    why: str
+    why: Reason
+    remark: str = ""  # on the chip that lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +139,35 @@ class Counts:
     estimated: int
 
 
+class Obstacle(StrEnum):
+    """What stood in the way."""
+
+    OFFERS = "offers"
+    KIND = "a chip that can"
+    PRECISION = "precision"
+    SPLIT = "split"
+    MEMORY = "memory"
+    CHIPS = "chips"
+    REPLICAS = "replicas"
+    REPLICAS_AND_CHIPS = "replicas and chips"
+    NETWORK = "network"
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+    DEADLINE = "deadline"
+    BUDGET = "budget"
+    DEADLINE_AND_BUDGET = "budget and deadline"
+    QUOTA = "quota"
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What stood in the way of everything, and the smallest change that would help."""
+    """What stood in the way of everything, how much was missing, and the smallest changes that would help."""
 
-    what: str
-    how_much: str
-    remedy: str
+    what: Obstacle
+    reason: Reason
+    remedies: tuple[Remedy, ...] = ()  # any of them
+    nearest: str = ""  # the candidate that comes nearest, or the stages of a pipeline
+    together: bool = False  # only with the changes of all others at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +200,18 @@ class Answer:
     told: str
 
 
+def _no_reason(shapes: Sequence[int]) -> Reason | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What tells why something has no candidate: the rules for offers, and of shapes that are allowed why they have no way."""
+
+    rules: Rules = field(default_factory=Rules)
+    reason: Callable[[Sequence[int]], Reason | None] = _no_reason
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Every candidate that has a price, as columns: for those who set more side by side than the best."""
@@ -184,10 +222,11 @@ class Rows:
     kept: int  # how many of `ranked` keep the goals
     units: float  # of work in a job or month
     choice: Callable[[int], Choice]  # a position in full, with storage
-    verdict: Callable[[Choice], str]  # which goal a choice misses; empty: none
+    verdict: Callable[[Choice], Reason | None]  # which goal a choice misses; None: none
     precision: Callable[[int], str]  # of a position
     quantum: Callable[[int], str]  # of a position: the device that runs its circuits; empty: it has none
     storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
+    grounds: Grounds = field(default_factory=Grounds)
 
 
 def unstated(rows: Rows) -> int:

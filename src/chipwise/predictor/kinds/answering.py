@@ -13,31 +13,34 @@ from chipwise.predictor.kinds.goals import stretch, time_limits, whole_job
 from chipwise.predictor.kinds.latencies import serve_samples, serve_tokens, wanted_goals
 from chipwise.predictor.options import LOADS
 from chipwise.predictor.samples import able_chip
-from chipwise.predictor.views import View
+from chipwise.predictor.values import DevicePrediction, GenerationPrediction, SamplePrediction
 from chipwise.workload.kinds import Batch, Serve
 from chipwise.workload.trace import read_trace
 
 
-def predict_answers(ask: Ask, work: Serve | Batch) -> View:
+def predict_answers(ask: Ask, work: Serve | Batch) -> GenerationPrediction | SamplePrediction | DevicePrediction:
     known, model, shape = known_model(ask, work)
     chip = able_chip(known, ask.on, "serve")
     asked = replace(ask, known=known)
     settings, notes = load_of(ask, work)
     if chip.kind.value == "edge":
         check_mode(asked, work, chip)
+    predicted: GenerationPrediction | SamplePrediction
     if by_samples(shape, "serve"):
-        view = _answer_samples(asked, work, model, settings)
+        predicted = _answer_samples(asked, work, model, settings)
     elif chip.kind.value == "edge" and isinstance(work, Serve):
-        view = answer_on_device(asked, work, model, settings)
+        device = answer_on_device(asked, work, model, settings)
+        return replace(device, notes=(*device.notes, *notes))
     else:
-        view = _answer_tokens(asked, work, model, settings)
-    view["notes"] += notes
-    if isinstance(work, Batch):
-        rate = view["samples_per_s"] if view["task"] == "samples" else view["requests_per_s"]
-        view |= whole_job(view, None, work.items, rate)
-        late = [view["job_time_s"]["value"] * stretch(work) / limit for _, limit in time_limits(ask, work) if limit > 0]
-        view["needs"] = {"chips_for_deadline": math.ceil(max(late) - 1e-9) * view["chips"] if late else None}
-    return view
+        predicted = _answer_tokens(asked, work, model, settings)
+    predicted = replace(predicted, notes=(*predicted.notes, *notes))
+    if isinstance(work, Serve):
+        return predicted
+    rate = predicted.samples_per_s if isinstance(predicted, SamplePrediction) else predicted.metrics["requests_per_s"]
+    job = whole_job(predicted.power, predicted.chips, None, work.items, rate)
+    late = [job.time.value * stretch(work) / limit for _, limit in time_limits(ask, work) if limit > 0]
+    needed = math.ceil(max(late) - 1e-9) * predicted.chips if late else None
+    return replace(predicted, job=job, needs={"chips_for_deadline": needed})
 
 
 def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
@@ -71,20 +74,20 @@ def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
     return settings | dict(ask.given), notes
 
 
-def _answer_tokens(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> View:
+def _answer_tokens(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> GenerationPrediction:
     silent = {} if "output_tokens" in settings or "input_tokens" not in settings else {"output_tokens": 1.0}  # as in embedding
     return serve_tokens(ask.known, model, ask.on, {**settings, **silent}, wanted_goals(work.goals, ask.given))
 
 
-def _answer_samples(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> View:
+def _answer_samples(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> SamplePrediction:
     asked = {name: value for name, value in settings.items() if name not in ("prefix", "kv") or name in ask.given} | {
         "task": "serve"
     }
     burst = work.arrival.burstiness if isinstance(work, Serve) else 1.0
     asked |= {"burstiness": burst, "power_watts": work.limits.power_watts}
     wanted = wanted_goals(work.goals, ask.given) if isinstance(work, Serve) else []
-    view = serve_samples(ask.known, model, ask.on, asked, wanted)
-    view["devices"] = work.devices if isinstance(work, Serve) else None
-    if view["devices"]:
-        view["needs"] = {"devices": float(view["devices"]) * (view.get("needs", {}).get("replicas") or 1.0)}
-    return view
+    predicted = replace(serve_samples(ask.known, model, ask.on, asked, wanted), from_file=True)
+    if not isinstance(work, Serve) or not work.devices:
+        return predicted
+    each = (predicted.needs or {}).get("replicas") or 1.0
+    return replace(predicted, devices=work.devices, needs={"devices": float(work.devices) * each})

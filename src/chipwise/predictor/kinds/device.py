@@ -10,11 +10,10 @@ from chipwise.errors import BadInput
 from chipwise.perf.kernels import edge
 from chipwise.perf.kernels.work import Terms
 from chipwise.predictor.kinds.ask import Ask
-from chipwise.predictor.kinds.goals import goal_view
-from chipwise.predictor.kinds.kernels import kernel_view
+from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.kinds.latencies import wanted_goals
 from chipwise.predictor.samples import able_chip
-from chipwise.predictor.views import View
+from chipwise.predictor.values import DevicePrediction, Goal
 from chipwise.workload.kinds import Common, Serve
 from chipwise.workload.model.shape import DecoderShape
 
@@ -29,7 +28,7 @@ def check_mode(ask: Ask, work: Common, chip: Chip) -> None:
         )
 
 
-def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, Any]) -> View:
+def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, Any]) -> DevicePrediction:
     """A language model on a small device: one answer at a time."""
     part = ask.known.parts[able_chip(ask.known, ask.on, "serve").name]
     entry = ask.known.find_model(model)
@@ -45,23 +44,27 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
         {"prompt": (prompt.total, prompt.relative)}
         | {name: (written * seconds, token.relative) for name, seconds in zip(token.names, token.seconds, strict=True)}
     )
-    view = kernel_view("edge", ask, 1.0, terms, "one answer") | {
-        "model": entry.name,
-        "precision": device.precision,
-        "input_tokens": read,
-        "output_tokens": written,
-        "first_token_s": float(prompt.total[0]),
-        "tokens_per_s": 1.0 / float(token.total[0]),
-        "devices": work.devices,
-        "fits": bool(edge.fits(device, shape.parameters, cache)[0]),
-        "needs": {"devices": float(work.devices or 1)},
-    }
-    if not view["fits"]:
-        view["notes"].append(f"It does not fit: {entry.name} in {device.precision} needs more than 70% of the device's memory.")
-    seconds = {"latency": view["time_s"]["value"], "ttft": view["first_token_s"], "tpot": float(token.total[0])}
+    took, first, each = float(terms.total[0]), float(prompt.total[0]), float(token.total[0])
+    misfit = ""
+    if not edge.fits(device, shape.parameters, cache)[0]:
+        misfit = f"{entry.name} in {device.precision} needs more than 70% of the device's memory"
+    notes = [f"It does not fit: {misfit}."] if misfit else []
+    if (rate := settings.get("rate")) is not None and rate * took > 1:
+        notes.append("Requests come faster than one device answers them, one after the other.")
+    seconds = {"latency": took, "ttft": first, "tpot": each}
     wanted = wanted_goals(work.goals, ask.given)
-    view["goals"] = [goal_view(name, limit, seconds[name], percentile) for name, percentile, limit in wanted]
-    rate = settings.get("rate")
-    if rate is not None and rate * view["time_s"]["value"] > 1:
-        view["notes"].append("Requests come faster than one device answers them, one after the other.")
-    return view
+    return DevicePrediction(
+        **kernel(ask, 1.0, terms, "one answer"),
+        model=entry.name,
+        precision=device.precision,
+        input_tokens=read,
+        output_tokens=written,
+        first_token_s=first,
+        tokens_per_s=1.0 / each,
+        devices=work.devices,
+        fits=not misfit,
+        misfit=misfit,
+        needs={"devices": float(work.devices or 1)},
+        goals=tuple(Goal(name, limit, seconds[name], percentile) for name, percentile, limit in wanted),
+        notes=tuple(notes),
+    )

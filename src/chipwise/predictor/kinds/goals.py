@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.predictor.kinds.ask import Ask
+from chipwise.predictor.values import ChipPower, DataFeed, Goal, Interval, WholeJob
 from chipwise.workload.kinds import Common
 from chipwise.workload.schedule import HOURS_PER_WEEK, BusinessHours, MarketHours
 
 if TYPE_CHECKING:
     from chipwise.perf.kernels.work import Terms
-    from chipwise.predictor.views import View
 
 _MANY = 4096  # chips that are tried to meet a deadline
-
-
-def goal_view(goal: str, limit: float, predicted: float | None, percentile: float | None = None) -> View:
-    met = predicted is not None and predicted <= limit
-    return {"goal": goal, "percentile": percentile, "limit_s": limit, "predicted_s": predicted, "met": met}
 
 
 def time_limits(ask: Ask, work: Common) -> Iterator[tuple[str, float]]:
@@ -38,8 +33,8 @@ def stretch(work: Common) -> float:
     return HOURS_PER_WEEK / schedule.hours_per_week if isinstance(schedule, BusinessHours | MarketHours) else 1.0
 
 
-def deadlines(ask: Ask, work: Common, seconds: float) -> list[View]:
-    return [goal_view(name, limit, seconds * stretch(work)) for name, limit in time_limits(ask, work)]
+def deadlines(ask: Ask, work: Common, seconds: float) -> tuple[Goal, ...]:
+    return tuple(Goal(name, limit, seconds * stretch(work)) for name, limit in time_limits(ask, work))
 
 
 def fewest_chips(ask: Ask, work: Common, seconds_of: Callable[[np.ndarray[Any, np.dtype[np.float64]]], Terms]) -> float | None:
@@ -52,10 +47,7 @@ def fewest_chips(ask: Ask, work: Common, seconds_of: Callable[[np.ndarray[Any, n
     return float(counts[fine[0]]) if len(fine) else None
 
 
-def whole_job(view: View, fed: View | None, amount: float, rate: View) -> View:
+def whole_job(power: ChipPower, chips: float, fed: DataFeed | None, amount: float, rate: Interval) -> WholeJob:
     """Time and energy of the whole job, waiting for data with it."""
-    slower = 1.0 if fed is None else fed["job_step_s"] / fed["terms_s"]["compute"]
-    times = {"value": amount / rate["value"], "low": amount / rate["high"], "high": amount / rate["low"]}
-    times = {name: seconds * slower for name, seconds in times.items()}
-    watts = view["power_per_chip"]["with_cooling_w"] * view["chips"]
-    return {"job_time_s": times, "energy_kwh": watts * times["value"] / 3.6e6, "feeding": fed}
+    time = rate.of(amount).times(1.0 if fed is None else fed.slower)
+    return WholeJob(time, power.with_cooling_w * chips * time.value / 3.6e6, fed)

@@ -10,14 +10,14 @@ from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.part import Part
 from chipwise.predictor.kinds.ask import Ask
-from chipwise.predictor.kinds.kernels import kernel_view
+from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.samples import able_chip
-from chipwise.predictor.views import View
+from chipwise.predictor.values import HybridPrediction, WholeJob
 from chipwise.spelling import fold, nearest
 from chipwise.workload.kinds import Hybrid
 
 
-def predict_hybrid(ask: Ask, work: Hybrid) -> View:
+def predict_hybrid(ask: Ask, work: Hybrid) -> HybridPrediction:
     part = ask.known.parts[able_chip(ask.known, ask.on, "hybrid").name]
     chips, circuits = Chips.of([part], work.classical.precision.value), quantum.Circuits.from_quantum(work.quantum)
     row, count, measured = quantum_device(ask, work), ask.chips or 1.0, work.classical.measured
@@ -25,9 +25,12 @@ def predict_hybrid(ask: Ask, work: Hybrid) -> View:
     if measured is not None:
         timed_on = ask.known.parts[able_chip(ask.known, measured.on, "hybrid").name]
         rate = float(Chips.of([timed_on], work.classical.precision.value).rate[0])
-    notes, needs, metered = [], {}, 0.0
+    notes: list[str] = []
+    needs: dict[str, float | None] = {}
+    metered = 0.0
     if row is None or row.kind == "simulator":
-        needs["chips_for_state"] = held = _chips_for_state(work.quantum.qubits, part)
+        held = _chips_for_state(work.quantum.qubits, part)
+        needs = {"chips_for_state": held}
         each = quantum.simulate(chips, circuits, count)
         metered = float(each.total[0]) * work.iterations
         if count < held:
@@ -36,21 +39,22 @@ def predict_hybrid(ask: Ask, work: Hybrid) -> View:
     else:
         each = quantum.run(circuits, quantum.TIMINGS[quantum.technology(row)], batches=1.0 / work.iterations)
         notes.append("The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.")
-    view = kernel_view("hybrid", ask, count, quantum.hybrid(work, each, chips, rate), "the whole job")
+    shared = kernel(ask, count, quantum.hybrid(work, each, chips, rate), "the whole job")
     price = None if row is None else quantum.price(row, circuits, work.iterations, metered)
     lines = {} if price is None else {name: float(usd[0]) for name, usd in zip(price.names, price.usd, strict=True) if usd[0]}
-    return view | {
-        "device": None if row is None else row.device,
-        "technology": "simulator" if row is None else quantum.technology(row),
-        "iterations": float(work.iterations),
-        "circuits": float(work.quantum.circuits),
-        "shots": float(work.quantum.shots),
-        "price_usd": None if price is None else float(price.total[0]),
-        "price_lines_usd": lines,
-        "needs": needs,
-        "job_time_s": view["time_s"],
-        "notes": notes,
-    }
+    return HybridPrediction(
+        **shared,
+        device=None if row is None else row.device,
+        technology="simulator" if row is None else quantum.technology(row),
+        iterations=float(work.iterations),
+        circuits=float(work.quantum.circuits),
+        shots=float(work.quantum.shots),
+        price_usd=None if price is None else float(price.total[0]),
+        price_lines_usd=lines,
+        needs=needs,
+        job=WholeJob(shared["time"]),
+        notes=tuple(notes),
+    )
 
 
 def quantum_device(ask: Ask, work: Hybrid) -> QuantumPrice | None:

@@ -8,12 +8,12 @@ from chipwise.catalog.sharing import mig_profiles
 from chipwise.errors import BadInput
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.samples import able_chip
-from chipwise.predictor.views import View
+from chipwise.predictor.values import InteractivePrediction
 from chipwise.units import GIB
 from chipwise.workload.kinds import Interactive, Sharing
 
 
-def predict_interactive(ask: Ask, work: Interactive) -> View:
+def predict_interactive(ask: Ask, work: Interactive) -> InteractivePrediction:
     chip = able_chip(ask.known, ask.on, "interactive")
     part = ask.known.parts[chip.name]
     people = float(work.at_once or work.people)
@@ -42,23 +42,17 @@ def predict_interactive(ask: Ask, work: Interactive) -> View:
     )
     slower = 1.0 + (held - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
     chips = math.ceil(people / held) * max(alone, 1)
-    return {
-        "task": "interactive",
-        "chip": chip.name,
-        "chips": float(chips),
-        "time_s": None,
-        "time_of": "",
-        "terms_s": {},
-        "bottleneck": "memory",
-        "people": float(work.people),
-        "at_once": people,
-        "people_per_chip": held,
-        "profile": profile.profile if profile else None,
-        "sharing": work.sharing.value,
-        "slower_by": slower,
-        "busy_share": work.busy,
-        "memory_bytes": work.memory,
-        "needs": {"chips": float(chips)},
-        "provenance": "formula",
-        "notes": ["Counted by memory; how fast a notebook is depends on what people run."],
-    }
+    return InteractivePrediction(
+        chip=chip.name,
+        chips=float(chips),
+        people=float(work.people),
+        at_once=people,
+        people_per_chip=held,
+        profile=profile.profile if profile else None,
+        sharing=work.sharing.value,
+        slower_by=slower,
+        busy_share=work.busy,
+        memory_bytes=work.memory,
+        needs={"chips": float(chips)},
+        notes=("Counted by memory; how fast a notebook is depends on what people run.",),
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import TypedDict
 
 import numpy as np
 
@@ -12,55 +14,74 @@ from chipwise.perf.arrays import column
 from chipwise.perf.kernels import fpga, hpc, render, transcode
 from chipwise.perf.kernels.work import Terms
 from chipwise.predictor.kinds.ask import Ask
-from chipwise.predictor.kinds.goals import fewest_chips, goal_view
+from chipwise.predictor.kinds.goals import fewest_chips
 from chipwise.predictor.samples import able_chip
-from chipwise.predictor.views import View
+from chipwise.predictor.values import (
+    ArchivePrediction,
+    CircuitOperation,
+    Goal,
+    HpcPrediction,
+    Interval,
+    LivePrediction,
+    RenderPrediction,
+    StreamPrediction,
+    WholeJob,
+)
 from chipwise.units import GIB
 from chipwise.workload.kinds import Hpc, Render, Stream, Transcode
 
 
-def kernel_view(task: str, ask: Ask, chips: float, terms: Terms, of: str) -> View:
+class Kernel(TypedDict):
+    """The fields of `KernelPrediction` that follow from terms."""
+
+    chip: str
+    chips: float
+    time: Interval
+    time_of: str
+    terms_s: Mapping[str, float]
+    bottleneck: str
+
+
+def kernel(ask: Ask, chips: float, terms: Terms, of: str, bottleneck: str | None = None) -> Kernel:
     seconds = {name: float(values[0]) for name, values in zip(terms.names, terms.seconds, strict=True)}
     total = sum(seconds.values())
-    return {
-        "task": task,
-        "chip": ask.known.names.one_chip(ask.on).chip.name,
-        "chips": chips,
-        "time_s": {"value": float(terms.total[0]), "low": float(terms.low[0]), "high": float(terms.high[0])},
-        "time_of": of,
-        "terms_s": {name: value for name, value in seconds.items() if value > 1e-6 * total},
-        "bottleneck": terms.bottleneck().texts()[0],
-        "needs": {},
-        "provenance": "formula",
-        "notes": [],
-    }
+    return Kernel(
+        chip=ask.known.names.one_chip(ask.on).chip.name,
+        chips=chips,
+        time=Interval(float(terms.total[0]), float(terms.low[0]), float(terms.high[0])),
+        time_of=of,
+        terms_s={name: value for name, value in seconds.items() if value > 1e-6 * total},
+        bottleneck=bottleneck or terms.bottleneck().texts()[0],
+    )
 
 
-def predict_hpc(ask: Ask, work: Hpc) -> View:
+def predict_hpc(ask: Ask, work: Hpc) -> HpcPrediction:
     part = ask.known.parts[able_chip(ask.known, ask.on, "hpc").name]
     held = float(math.ceil((work.working_set or 0.0) / (hpc.USABLE_MEMORY * part.memory_bytes))) or 1.0
     chips = ask.chips or max(held, float(work.limits.chip_count.min or 1))
-    view = kernel_view("hpc", ask, chips, hpc.job(work, [part], chips), "the whole job")
+    shared = kernel(ask, chips, hpc.job(work, [part], chips), "the whole job")
     in_time = fewest_chips(ask, work, lambda many: hpc.job(work, [part], many))
-    view |= {
-        "precision": work.precision.value,
-        "steps": work.steps,
-        "runs": float(work.runs),
-        "working_set_bytes": work.working_set,
-        "fits": chips >= held,
-        "job_time_s": view["time_s"],
-        "needs": {"chips_for_memory": held, "chips_for_deadline": None if in_time is None else max(in_time, held)},
-    }
+    notes = []
     if chips < held:
-        view["notes"].append(f"It does not fit: the working set needs {held:g} chips.")
+        notes.append(f"It does not fit: the working set needs {held:g} chips.")
     elif ask.chips is None and chips > 1:
-        view["notes"].append(f"Chips: {chips:g}, the fewest that the memory and the file's limits allow; --chips for others.")
+        notes.append(f"Chips: {chips:g}, the fewest that the memory and the file's limits allow; --chips for others.")
     if work.communication.bytes_per_step:
-        view["notes"].append("Each chip sends as much per step as the file says, whatever the number of chips.")
-    return view
+        notes.append("Each chip sends as much per step as the file says, whatever the number of chips.")
+    return HpcPrediction(
+        **shared,
+        precision=work.precision.value,
+        steps=work.steps,
+        runs=float(work.runs),
+        working_set_bytes=work.working_set,
+        fits=chips >= held,
+        job=WholeJob(shared["time"]),
+        needs={"chips_for_memory": held, "chips_for_deadline": None if in_time is None else max(in_time, held)},
+        notes=tuple(notes),
+    )
 
 
-def predict_render(ask: Ask, work: Render) -> View:
+def predict_render(ask: Ask, work: Render) -> RenderPrediction:
     chip, parts = able_chip(ask.known, ask.on, "render"), ask.known.parts
     on = render.Renderers.of([chip], [parts[chip.name]])
     timed = None
@@ -68,27 +89,30 @@ def predict_render(ask: Ask, work: Render) -> View:
         timed_on = able_chip(ask.known, work.measured.on, "render")
         timed = render.Timed(render.Renderers.of([timed_on], [parts[timed_on.name]]), column(work.measured.takes))
     chips = ask.chips or 1.0
-    view = kernel_view("render", ask, chips, render.job(work, on, chips, timed), "the whole job")
+    shared = kernel(ask, chips, render.job(work, on, chips, timed), "the whole job")
     each = render.film(render.job(work, on, work.frames, timed), 1, 1)
-    view |= {
-        "frames": work.frames,
-        "engine": render.engine_of(work),
-        "frame_s": float(each.total[0]),
-        "scene_bytes": work.scene,
-        "measured_on": None if work.measured is None else work.measured.on,
-        "job_time_s": view["time_s"],
-        "fits": bool(render.fits(on, work.scene or 0.0, render.engine_of(work))[0]),
-        "needs": {"chips_for_deadline": fewest_chips(ask, work, lambda many: render.job(work, on, many, timed))},
-    }
-    if not view["fits"]:
+    fits = bool(render.fits(on, work.scene or 0.0, render.engine_of(work))[0])
+    notes = []
+    if not fits:
         least = (work.scene or 0.0) / render.USABLE_MEMORY / GIB
-        view["notes"].append(f"It does not fit: this engine does not page, and the scene needs a chip of {least:.0f} GiB.")
+        notes.append(f"It does not fit: this engine does not page, and the scene needs a chip of {least:.0f} GiB.")
     if timed is None:
-        view["notes"].append("No frame was timed: the cost of a sample is a guess; give measured: {on: CHIP, takes: SECONDS}.")
-    return view
+        notes.append("No frame was timed: the cost of a sample is a guess; give measured: {on: CHIP, takes: SECONDS}.")
+    return RenderPrediction(
+        **shared,
+        frames=work.frames,
+        engine=render.engine_of(work),
+        frame_s=float(each.total[0]),
+        scene_bytes=work.scene,
+        measured_on=None if work.measured is None else work.measured.on,
+        job=WholeJob(shared["time"]),
+        fits=fits,
+        needs={"chips_for_deadline": fewest_chips(ask, work, lambda many: render.job(work, on, many, timed))},
+        notes=tuple(notes),
+    )
 
 
-def predict_transcode(ask: Ask, work: Transcode) -> View:
+def predict_transcode(ask: Ask, work: Transcode) -> ArchivePrediction | LivePrediction:
     known = ask.known
     chip = known.names.one_chip(ask.on).chip
     source, outputs = transcode.ladder_of(work)
@@ -108,31 +132,30 @@ def predict_transcode(ask: Ask, work: Transcode) -> View:
         raise BadInput(f"{chip.name} has no engines for {formats}.", remedy=shown if names else "No chip that we know has.")
     if work.duration is not None:
         chips = ask.chips or 1.0
-        view = kernel_view("transcode", ask, chips, transcode.job(work, media([chip]), chips), "the whole archive")
+        shared = kernel(ask, chips, transcode.job(work, media([chip]), chips), "the whole archive")
         needs = fewest_chips(ask, work, lambda many: transcode.archive(each, work.duration or 1.0, many))
-        return view | {
-            "job_time_s": view["time_s"],
-            "duration_s": work.duration,
-            "streams": None,
-            "needs": {"chips_for_deadline": needs},
-        }
+        return ArchivePrediction(
+            **shared,
+            job=WholeJob(shared["time"]),
+            duration_s=work.duration,
+            needs={"chips_for_deadline": needs},
+            notes=(),
+        )
     streams = float(work.streams or 1)
     needed = float(transcode.chips_needed(each, streams)[0])
     chips = ask.chips or needed
-    view = kernel_view("transcode", ask, chips, each, "a second of one stream") | {
-        "streams": streams,
-        "streams_per_chip": float(transcode.streams_per_chip(each)[0]),
-        "duration_s": None,
-        "busy_share": float(each.total[0]) * streams / chips,
-        "needs": {"chips": needed, "encoders": float(transcode.encoders_needed(media([chip]), outputs, streams)[0])},
-    }
-    if chips < needed:
-        view["notes"].append(f"{chips:g} chips are too few for {streams:g} live streams.")
-    view["notes"].append(f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset.")
-    return view
+    few = (f"{chips:g} chips are too few for {streams:g} live streams.",) if chips < needed else ()
+    return LivePrediction(
+        **kernel(ask, chips, each, "a second of one stream"),
+        streams=streams,
+        streams_per_chip=float(transcode.streams_per_chip(each)[0]),
+        busy_share=float(each.total[0]) * streams / chips,
+        needs={"chips": needed, "encoders": float(transcode.encoders_needed(media([chip]), outputs, streams)[0])},
+        notes=(*few, f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."),
+    )
 
 
-def predict_stream(ask: Ask, work: Stream) -> View:
+def predict_stream(ask: Ask, work: Stream) -> StreamPrediction:
     known = ask.known
     chip = known.names.one_chip(ask.on).chip
     rows = {row.name: row for row in known.catalog.rows("fpgas")}
@@ -141,24 +164,31 @@ def predict_stream(ask: Ask, work: Stream) -> View:
     flow = fpga.flow(work, fpga.Fabric.of([rows[chip.name]]), known.catalog.rows("fpga_throughput"))
     needed = float(fpga.devices_needed(work, flow)[0])
     fit = {name: float(getattr(flow.fit, name)[0]) for name in ("luts", "dsps", "memory")}
-    rate = {
-        name: 1.0 / float(getattr(flow.message, end)[0]) for name, end in (("value", "total"), ("low", "high"), ("high", "low"))
-    }
-    view = kernel_view("stream", ask, ask.chips or max(needed, 1.0), flow.latency, "one message, from wire to wire") | {
-        "bottleneck": flow.message.bottleneck().texts()[0],
-        "messages_per_s": rate,
-        "fits": bool(flow.fit.ok[0]),
-        "share_of_device": {name: share if math.isfinite(share) else None for name, share in fit.items()},
-        "operations": [{"name": one.name, "published": one.known.workload if one.known else None} for one in flow.operations],
-        "needs": {"devices": max(needed, 1.0)},
-    }
+    shared = kernel(
+        ask,
+        ask.chips or max(needed, 1.0),
+        flow.latency,
+        "one message, from wire to wire",
+        flow.message.bottleneck().texts()[0],
+    )
+    notes, goals = [], None
     guessed = [one.name for one in flow.operations if one.known is None]
     if guessed:
-        view["notes"].append(f"No published design for {', '.join(guessed)}: one beat of 64 bytes per clock is assumed.")
-    if not view["fits"]:
-        view["notes"].append("It does not fit: the design needs more than the shell leaves of the device.")
+        notes.append(f"No published design for {', '.join(guessed)}: one beat of 64 bytes per clock is assumed.")
+    if not flow.fit.ok[0]:
+        notes.append("It does not fit: the design needs more than the shell leaves of the device.")
     if work.goals.latency is not None:
-        took = view["time_s"]["value"]
-        view["goals"] = [goal_view("latency", limit, took, percentile) for percentile, limit in work.goals.latency.limits]
-        view["notes"].append("A pipeline below its full rate has no queue: all percentiles are the same.")
-    return view
+        took = shared["time"].value
+        goals = tuple(Goal("latency", limit, took, percentile) for percentile, limit in work.goals.latency.limits)
+        notes.append("A pipeline below its full rate has no queue: all percentiles are the same.")
+    message = flow.message
+    return StreamPrediction(
+        **shared,
+        messages_per_s=Interval(1.0 / float(message.total[0]), 1.0 / float(message.high[0]), 1.0 / float(message.low[0])),
+        fits=bool(flow.fit.ok[0]),
+        share_of_device={name: share if math.isfinite(share) else None for name, share in fit.items()},
+        operations=tuple(CircuitOperation(one.name, one.known.workload if one.known else None) for one in flow.operations),
+        needs={"devices": max(needed, 1.0)},
+        goals=goals,
+        notes=tuple(notes),
+    )

@@ -20,9 +20,10 @@ from chipwise.predictor.kinds.goals import whole_job
 from chipwise.predictor.known import Known
 from chipwise.predictor.options import LEARNING_OPTIONS
 from chipwise.predictor.pairs import pairs_of
+from chipwise.predictor.results import training_prediction
 from chipwise.predictor.samples import able_chip, predict_samples
 from chipwise.predictor.transformer import train
-from chipwise.predictor.views import View, trained_view
+from chipwise.predictor.values import DataFeed, SamplePrediction, TrainingPrediction
 from chipwise.workload.data import Access
 from chipwise.workload.kinds import Finetune, Learning
 from chipwise.workload.model.shape import ConvShape, EncoderDecoderShape, RecommenderShape, Shape, VisionShape
@@ -33,7 +34,7 @@ WORKERS = 8.0  # vCPUs per chip that prepare data, and reads that each has under
 LOCAL_DISK = 2e12  # bytes per machine that hold data from one epoch to the next; rule of thumb
 
 
-def predict_learning(ask: Ask, work: Learning) -> View:
+def predict_learning(ask: Ask, work: Learning) -> TrainingPrediction | SamplePrediction:
     known, model, shape = known_model(ask, work)
     part = known.parts[able_chip(known, ask.on, "train").name]
     precision = work.precision.value if "precision" in work.model_fields_set or part.has("bf16") else "fp16"
@@ -74,13 +75,13 @@ def predict_learning(ask: Ask, work: Learning) -> View:
         chosen["micro_batch"] = micro
         notes.append(f"Micro-batch: {micro:g} sequences, the fastest that fits; --micro-batch for others.")
     found = train(known, model, **run, **chosen)
-    view = trained_view(found)
+    predicted = training_prediction(found, notes=(*notes, *(pairs.assumed if pairs is not None else ())))
     tokens = work.tokens if work.tokens is not None else (work.samples or 0.0) * seq
     fed = _fed(
-        ask, work, found.part, view["step_time"]["value"], view["setup"]["global_batch"], chips, tokens / seq, 8.0 * seq, shape
+        ask, work, found.part, predicted.step_time.value, predicted.setup.global_batch, chips, tokens / seq, 8.0 * seq, shape
     )
-    view["notes"] += [*notes, *(pairs.assumed if pairs is not None else ())]
-    return view | whole_job(view, fed, tokens * work.epochs, view["tokens_per_s"])
+    job = whole_job(predicted.power, predicted.chips, fed, tokens * work.epochs, predicted.tokens_per_s)
+    return replace(predicted, job=job)
 
 
 def _micro_batch(known: Known, model: str, run: Mapping[str, Any], chosen: Mapping[str, Any], copies: float) -> float:
@@ -95,19 +96,20 @@ def _micro_batch(known: Known, model: str, run: Mapping[str, Any], chosen: Mappi
     return sizes[int(np.argmin(each_s))] if np.isfinite(each_s).any() else 1.0
 
 
-def _learn_samples(ask: Ask, work: Learning, model: str, shape: Shape, precision: str) -> View:
+def _learn_samples(ask: Ask, work: Learning, model: str, shape: Shape, precision: str) -> SamplePrediction:
     if work.samples is None:
         raise BadInput(f"tokens: {model} learns from samples.", remedy="Write samples: and their number instead of tokens:.")
     pairs_of(ask.known.find_model(model), None, work.target_length)  # refuses a length that would change nothing
     settings: dict[str, Any] = {"precision": precision, "task": "train"}
     if work.batch_samples is not None:
         settings["global_batch"] = work.batch_samples
-    view = predict_samples(ask.known, model, ask.on, settings | dict(ask.given))
-    part, side = ask.known.parts[view["chip"]], view["sample"].get("side", 0.0)
-    step, many = view["latency_ms"]["value"] / 1e3, view["batch"] * view["copies"]
-    moved = 6.0 * side * side or 4.0 * view["sample"].get("rows_read", 256.0)
-    fed = _fed(ask, work, part, step, many, view["chips"], work.samples, moved, shape)
-    return view | whole_job(view, fed, work.samples * work.epochs, view["samples_per_s"])
+    predicted = predict_samples(ask.known, model, ask.on, settings | dict(ask.given))
+    part, side = ask.known.parts[predicted.chip], predicted.sample.get("side", 0.0)
+    step, many = predicted.latency_ms.value / 1e3, predicted.batch * predicted.copies
+    moved = 6.0 * side * side or 4.0 * predicted.sample.get("rows_read", 256.0)
+    fed = _fed(ask, work, part, step, many, predicted.chips, work.samples, moved, shape)
+    job = whole_job(predicted.power, predicted.chips, fed, work.samples * work.epochs, predicted.samples_per_s)
+    return replace(predicted, job=job)
 
 
 def _tier(place: str) -> str:
@@ -124,7 +126,7 @@ def _tier(place: str) -> str:
 
 def _fed(
     ask: Ask, work: Learning, part: Part, step_s: float, batch: float, chips: float, samples: float, moved: float, shape: Shape
-) -> View | None:
+) -> DataFeed | None:
     """Whether data comes as fast as it is taken; None where the file does not say where it lies."""
     data = work.data
     if data is None or data.place is None or samples <= 0:
@@ -165,19 +167,19 @@ def _fed(
     first, later = feed(asked), feed(asked, later=True)
     most = later if again else first  # what most epochs are like
     steps = float(first.step_s[0]) + (max(work.epochs, 1.0) - 1.0) * float(most.step_s[0])
-    return {
-        "tier": _tier(data.place),
-        "place_of_later_epochs": later.place.texts()[0] if again else None,
-        "kind": kind,
-        "sample_bytes": each,
-        "bottleneck": most.bottleneck.texts()[0],
-        "bottleneck_of_first_epoch": first.bottleneck.texts()[0],
-        "terms_s": {name: float(values[0]) for name, values in most.terms.items()},
-        "step_s": float(most.step_s[0]),
-        "first_epoch_step_s": float(first.step_s[0]),
-        "job_step_s": steps / max(work.epochs, 1.0),
-        "waiting_share": float(most.waiting_share[0]),
-        "workers_per_machine": WORKERS * node,
-        "workers_needed": float(most.workers_needed[0]),
-        "read_needed_bytes_per_s": float(most.bandwidth_needed[0]),
-    }
+    return DataFeed(
+        tier=_tier(data.place),
+        place_of_later_epochs=later.place.texts()[0] if again else None,
+        kind=kind,
+        sample_bytes=each,
+        bottleneck=most.bottleneck.texts()[0],
+        bottleneck_of_first_epoch=first.bottleneck.texts()[0],
+        terms_s={name: float(values[0]) for name, values in most.terms.items()},
+        step_s=float(most.step_s[0]),
+        first_epoch_step_s=float(first.step_s[0]),
+        job_step_s=steps / max(work.epochs, 1.0),
+        waiting_share=float(most.waiting_share[0]),
+        workers_per_machine=WORKERS * node,
+        workers_needed=float(most.workers_needed[0]),
+        read_needed_bytes_per_s=float(most.bandwidth_needed[0]),
+    )

@@ -45,6 +45,7 @@ class Model:
     source: str
     as_of: str
     year: int | None = None
+    local: bool = False  # read from a directory on this machine
 
 
 class Registry:

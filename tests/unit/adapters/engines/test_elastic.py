@@ -10,9 +10,9 @@ from chipwise.adapters.engines.ec2.seeing import Machine, sight
 from chipwise.adapters.engines.ec2.user_data import user_data
 from chipwise.adapters.engines.kubernetes.objects import attempt_objects
 from chipwise.catalog.offer import Purchase
-from chipwise.run.engine import State
-from chipwise.run.events import Placed
-from chipwise.run.job import Job, Needs, Where
+from chipwise.runner.engine import State
+from chipwise.runner.events import Placed
+from chipwise.runner.job import Job, Needs, Where
 from engines.kubernetes import job_object
 from run_jobs import added, queued, spec
 

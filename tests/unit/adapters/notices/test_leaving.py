@@ -18,10 +18,10 @@ import pytest
 from chipwise.adapters.engines.local import folder, processes
 from chipwise.adapters.engines.local.engine import Config, Local, connect
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.run.engine import Start, State
-from chipwise.run.events import Leaving
-from chipwise.run.job import Job, Outcome, Phase, Spec, Why
-from chipwise.run.loop import Controller
+from chipwise.runner.engine import Start, State
+from chipwise.runner.events import Leaving
+from chipwise.runner.job import Job, Outcome, Phase, Spec, Why
+from chipwise.runner.loop import Controller
 from metadata_stand_ins import StandIn, serving
 from run_jobs import queued, starting
 

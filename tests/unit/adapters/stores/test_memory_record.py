@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.errors import BadInput
-from chipwise.run.events import Begun, Ended, Impossible, Over, Placed, Waiting, after
-from chipwise.run.job import Job, Outcome, Phase, Spec, Where
-from chipwise.run.record import Change, Deposed, Lease, Record, Stale, Wanted
+from chipwise.runner.events import Begun, Ended, Impossible, Over, Placed, Waiting, after
+from chipwise.runner.job import Job, Outcome, Phase, Spec, Where
+from chipwise.runner.record import Change, Deposed, Lease, Record, Stale, Wanted
 from run_jobs import STAYS, queued, spec
 
 

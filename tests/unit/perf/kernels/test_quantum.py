@@ -141,4 +141,4 @@ def test_bad_input_names_the_field_and_what_is_allowed(field: str, call: object)
 
 
 def _row() -> QuantumPrice:
-    return QuantumPrice("p", "d", "qpu", "", 10, 0.3, 0.01, None, None, UNKNOWN)
+    return QuantumPrice("p", "d", "qpu", "", 10, 0.3, 0.01, None, None, "superconducting", "gates", UNKNOWN)

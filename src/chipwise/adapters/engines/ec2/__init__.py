@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.run.abilities import Home, Market, Prepared, Traits
+from chipwise.runner.abilities import Home, Market, Prepared, Traits
 
 if TYPE_CHECKING:
     from .config import Config

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from chipwise.errors import InvalidSettings, Problem
-from chipwise.render.quoting import tag_value
+from chipwise.renderer.quoting import tag_value
 
 from . import NAME
 

@@ -23,9 +23,9 @@ from typing import NoReturn
 
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed, NotFound, OutsideFailed, TryLater
-from chipwise.run.abilities import Leftover
-from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.run.job import Job, Where
+from chipwise.runner.abilities import Leftover
+from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
+from chipwise.runner.job import Job, Where
 
 from . import NAME, bringing, notices, request, seeing
 from .cloud import Cloud, Image, Key, Told, key_of

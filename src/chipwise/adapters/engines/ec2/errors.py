@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from chipwise.errors import ChipwiseError, MissingExtra, NotAllowed, NotFound, OutsideFailed, TryLater
-from chipwise.render.aws.machine import NO_CAPACITY
+from chipwise.renderer.aws.machine import NO_CAPACITY
 
 POLICY = "The rights that the engine needs are in docs/running/ec2-policy.json."
 KEYS = "Check the credentials, for example with: aws sts get-caller-identity"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from chipwise.run.abilities import Prepared
+from chipwise.runner.abilities import Prepared
 
 from . import setup
 from .config import Config, There

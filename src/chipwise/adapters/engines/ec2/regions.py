@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chipwise.errors import OutsideFailed
-from chipwise.run.job import Job
+from chipwise.runner.job import Job
 
 from . import seeing
 from .cloud import Cloud, Key, key_of

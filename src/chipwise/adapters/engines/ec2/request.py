@@ -16,9 +16,9 @@ from typing import Any
 
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed
-from chipwise.render.aws.machine import disk, shared_request, tag_specifications
-from chipwise.render.quoting import tag_value
-from chipwise.run.job import Job, Move, Where
+from chipwise.renderer.aws.machine import disk, shared_request, tag_specifications
+from chipwise.renderer.quoting import tag_value
+from chipwise.runner.job import Job, Move, Where
 
 from .cloud import (
     ATTEMPT,

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from chipwise.catalog.offer import Purchase
-from chipwise.run.engine import Sight, State
-from chipwise.run.job import Job, Where
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.job import Job, Where
 
 from .cloud import Key, Told
 

@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 
 from chipwise.errors import BadInput
-from chipwise.render.launch.boot import booting
-from chipwise.render.launch.starting import RENDEZVOUS_PORT
-from chipwise.render.program_files import ShellSetting, body, variables
-from chipwise.run.hand_off import by_engine
-from chipwise.run.job import Job
+from chipwise.renderer.launch.boot import booting
+from chipwise.renderer.launch.starting import RENDEZVOUS_PORT
+from chipwise.renderer.program_files import ShellSetting, body, variables
+from chipwise.runner.hand_off import by_engine
+from chipwise.runner.job import Job
 
 from . import TRAITS
 from .config import Config

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chipwise.run.abilities import Home, Market, Traits
+from chipwise.runner.abilities import Home, Market, Traits
 
 if TYPE_CHECKING:
-    from chipwise.run.job import Job, Spec
+    from chipwise.runner.job import Job, Spec
 
     from .engine import Config, Kubernetes
     from .settings import Settings

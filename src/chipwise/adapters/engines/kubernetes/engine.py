@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chipwise.errors import OutsideFailed, TryLater
-from chipwise.run.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
-from chipwise.run.job import Job, Phase
+from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
+from chipwise.runner.job import Job, Phase
 
 from . import NAME, gate, trying
 from .connection import Connection, Exists, opened

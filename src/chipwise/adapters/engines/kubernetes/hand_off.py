@@ -14,10 +14,10 @@ from posixpath import join, normpath
 from typing import Any
 
 from chipwise.errors import BadInput
-from chipwise.render.program_files import inline
-from chipwise.render.quoting import kubernetes
-from chipwise.run.hand_off import CODE, by_engine, told
-from chipwise.run.job import Spec
+from chipwise.renderer.program_files import inline
+from chipwise.renderer.quoting import kubernetes
+from chipwise.runner.hand_off import CODE, by_engine, told
+from chipwise.runner.job import Spec
 
 from .kinds import JOB, Object, each_alone
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.offer import Purchase
-from chipwise.run.job import Where
+from chipwise.runner.job import Where
 
 from .kinds import NODE, Object
 from .picture import Picture, condition, seconds

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chipwise.errors import BadInput
-from chipwise.render.quoting import dns_name, kubernetes, label_value
-from chipwise.run.hand_off import CODE, by_engine
-from chipwise.run.job import Job
+from chipwise.renderer.quoting import dns_name, kubernetes, label_value
+from chipwise.runner.hand_off import CODE, by_engine
+from chipwise.runner.job import Job
 
 from . import hand_off
 from .kinds import JOB, KEPT, MAIN, MINE, OWNED, Kind, Object, each_alone

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from chipwise.errors import BadInput
-from chipwise.render.cluster.jobs import INDEX
-from chipwise.render.cluster.pod import RENDEZVOUS_PORT
-from chipwise.render.quoting import dns_name, kubernetes
-from chipwise.run.job import Needs, Spec
+from chipwise.renderer.cluster.jobs import INDEX
+from chipwise.renderer.cluster.pod import RENDEZVOUS_PORT
+from chipwise.renderer.quoting import dns_name, kubernetes
+from chipwise.runner.job import Needs, Spec
 
 from .kinds import Object
 from .objects import NAME, QUEUE

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chipwise.run.engine import Sight, State
-from chipwise.run.job import Job, Phase, Where
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.job import Job, Phase, Where
 
 from . import hand_off
 from .kinds import JOB, NODE, Kind, Object, each_alone

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from chipwise.errors import BadInput, NotAllowed, NotFound
-from chipwise.render.quoting import dns_name
+from chipwise.renderer.quoting import dns_name
 from chipwise.spelling import nearest
 
 from .connection import Connection, Exists

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.run.abilities import Machine, Traits
+from chipwise.runner.abilities import Machine, Traits
 
 if TYPE_CHECKING:
     from .engine import Config, Local

@@ -22,10 +22,10 @@ from typing import Any
 import psutil
 
 from chipwise.errors import NotFound, TryLater
-from chipwise.run import hand_off
-from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.run.job import Job
-from chipwise.run.story import UNANSWERED
+from chipwise.runner import hand_off
+from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
+from chipwise.runner.job import Job
+from chipwise.runner.story import UNANSWERED
 
 from . import NAME, folder, processes
 

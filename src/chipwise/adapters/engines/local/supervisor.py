@@ -19,7 +19,7 @@ from typing import Any
 from chipwise.adapters.environment import of_supervisor
 from chipwise.adapters.notices.watching import Watch
 from chipwise.adapters.waking import Waker
-from chipwise.run import hand_off
+from chipwise.runner import hand_off
 
 from . import folder, processes
 from .health import EVERY_S, Health

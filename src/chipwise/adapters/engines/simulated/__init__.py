@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.run.abilities import Traits
+from chipwise.runner.abilities import Traits
 
 if TYPE_CHECKING:
     from .engine import Simulated

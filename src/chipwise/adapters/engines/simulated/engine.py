@@ -16,8 +16,8 @@ from math import inf
 from random import Random
 
 from chipwise.errors import NotAllowed, TryLater
-from chipwise.run.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.run.job import Job, Where
+from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
+from chipwise.runner.job import Job, Where
 
 from . import NAME
 from .stay import KILLED, Stay

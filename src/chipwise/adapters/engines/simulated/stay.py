@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
-from chipwise.run.engine import Sight, State
-from chipwise.run.job import Attempt
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.job import Attempt
 
 from .world import Pool, Program
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import floor, inf
 
-from chipwise.run.job import Where
+from chipwise.runner.job import Where
 
 from . import NAME
 

@@ -6,7 +6,7 @@ Both run the same SQL over the same tables; what differs is a transaction, a han
 from __future__ import annotations
 
 from chipwise.adapters.stores.record.address import File, read_address
-from chipwise.run.record import Record
+from chipwise.runner.record import Record
 
 
 def connect(url: str) -> Record:

@@ -12,10 +12,10 @@ from typing import Any
 
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Transaction
-from chipwise.run.events import Event, Submitted, Told, after, first
-from chipwise.run.job import Attempt, Job, Needs, Phase, Spec, Where
-from chipwise.run.record import Damaged, Row
-from chipwise.run.writing import Unreadable, event_of, job_of
+from chipwise.runner.events import Event, Submitted, Told, after, first
+from chipwise.runner.job import Attempt, Job, Needs, Phase, Spec, Where
+from chipwise.runner.record import Damaged, Row
+from chipwise.runner.writing import Unreadable, event_of, job_of
 
 _MOST_ATTEMPTS = 10_000  # of one job; a machine that is lost every minute takes a week for them
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import psycopg
 
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
-from chipwise.run.record import Stale
+from chipwise.runner.record import Stale
 
 _ASK = "Ask an admin of the record; `chipwise.members` in the database says who may do what."
 _LOGIN = "Check the login, and its password in PGPASSWORD, ~/.pgpass or the service file."

@@ -10,10 +10,10 @@ from typing import Any
 
 from chipwise.adapters.stores.record.schema import LIVE
 from chipwise.errors import BadInput
-from chipwise.run.events import Event
-from chipwise.run.job import Job, Phase
-from chipwise.run.record import Row, Wanted
-from chipwise.run.writing import event_text, job_text
+from chipwise.runner.events import Event
+from chipwise.runner.job import Job, Phase
+from chipwise.runner.record import Row, Wanted
+from chipwise.runner.writing import event_text, job_text
 
 LISTED = (
     "id, name, phase, engine, place, owner, team, project, priority, gpus, cpus, machines, attempts, submitted, begun, ended, "

@@ -1,4 +1,4 @@
-"""The record of jobs over a database: `chipwise.run.record.Record`. Its rules are here; a database carries them out.
+"""The record of jobs over a database: `chipwise.runner.record.Record`. Its rules are here; a database carries them out.
 
 A job lies whole in one row beside the columns that lists need; its events lie one by one, and adding them up gives that job.
 Every writing transaction first raises the one counter of changes, which puts writers in a line: what has a mark is committed
@@ -15,10 +15,10 @@ from chipwise.adapters.stores.record import mending
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Database, Transaction
 from chipwise.errors import BadInput, OutsideFailed
-from chipwise.run.events import Event, Over, Submitted, after, first
-from chipwise.run.job import Job, Phase, Spec
-from chipwise.run.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Unread, Use, Wanted
-from chipwise.run.writing import Unreadable
+from chipwise.runner.events import Event, Over, Submitted, after, first
+from chipwise.runner.job import Job, Phase, Spec
+from chipwise.runner.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Unread, Use, Wanted
+from chipwise.runner.writing import Unreadable
 
 _CHUNK = 500  # ids in one question: SQLite takes 999 values in its older versions
 _FIRST_READING = 62  # bits: see `changed`

@@ -21,8 +21,8 @@ from chipwise.adapters.engines.ec2.user_data import MOST_BYTES, packed, user_dat
 from chipwise.catalog.load import load
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed, TryLater
-from chipwise.run.events import Placed, Submitted, after, first
-from chipwise.run.job import Job, Needs, Spec, Where
+from chipwise.runner.events import Placed, Submitted, after, first
+from chipwise.runner.job import Job, Needs, Spec, Where
 
 CONFIG = Config("eu-west-1", "s3://kept/team")
 SPOT = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.5)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.engines.ec2.seeing import Machine, handle, key_of_handle, machine, sight
 from chipwise.catalog.offer import Purchase
-from chipwise.run.engine import Sight, State
-from chipwise.run.events import Placed, Submitted, after, first
-from chipwise.run.job import Job, Needs, Spec, Where
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.events import Placed, Submitted, after, first
+from chipwise.runner.job import Job, Needs, Spec, Where
 
 NOW = 10_000.0
 SPOT = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.3)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chipwise.adapters.engines.kubernetes import hand_off
 from chipwise.adapters.engines.kubernetes.telling import MESSAGE, told
 from chipwise.errors import BadInput
-from chipwise.run.job import Spec
+from chipwise.runner.job import Spec
 
 SHELLS = [
     pytest.param(

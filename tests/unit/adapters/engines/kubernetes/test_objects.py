@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from chipwise.adapters.engines.kubernetes.kinds import DEPLOYMENT, JOB
 from chipwise.adapters.engines.kubernetes.objects import HANDLE, Made, attempt_objects, key_of_job, name_of, slug
 from chipwise.errors import BadInput
-from chipwise.render.targets import kubernetes as target
-from chipwise.run.events import Placed, Submitted, after, first
-from chipwise.run.job import Job, Spec, Where
+from chipwise.renderer.targets import kubernetes as target
+from chipwise.runner.events import Placed, Submitted, after, first
+from chipwise.runner.job import Job, Spec, Where
 from deployments import deployment
 from engines.kubernetes import job_object
 
@@ -28,8 +28,8 @@ def _job(*objects: Any, id: str = "train-k3x9q", attempts: int = 1, **asked: Any
     job = first(id, Submitted(Spec(("python", "train.py"), "train", "kubernetes", objects=objects, **asked)), 0.0)
     job = after(job, Placed(1, Where()), 0.0)
     for number in range(2, attempts + 1):
-        from chipwise.run.events import Again, Ended
-        from chipwise.run.job import Outcome
+        from chipwise.runner.events import Again, Ended
+        from chipwise.runner.job import Outcome
 
         job = after(after(job, Ended(number - 1, Outcome.LOST), 0.0), Again(0.0, ""), 0.0)
         job = after(job, Placed(number, Where()), 0.0)

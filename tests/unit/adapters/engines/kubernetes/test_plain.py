@@ -12,10 +12,10 @@ from chipwise.adapters.engines.kubernetes.kinds import DEPLOYMENT, JOB, SERVICE
 from chipwise.adapters.engines.kubernetes.objects import Made, attempt_objects
 from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.errors import BadInput
-from chipwise.render.cluster.work import work
-from chipwise.render.file import CannotRender
-from chipwise.run.events import Placed, Submitted, after, first
-from chipwise.run.job import Needs, Spec, Where
+from chipwise.renderer.cluster.work import work
+from chipwise.renderer.file import CannotRender
+from chipwise.runner.events import Placed, Submitted, after, first
+from chipwise.runner.job import Needs, Spec, Where
 from deployments import deployment
 
 IMAGE = "team/trainer:1.4"

@@ -15,9 +15,9 @@ from chipwise.adapters.engines.kubernetes.picture import Picture, seconds
 from chipwise.adapters.engines.kubernetes.reading import LEAVE, Times, lacks_image, part_of, sight
 from chipwise.adapters.engines.kubernetes.story import amount, said, why_waiting
 from chipwise.catalog.offer import Purchase
-from chipwise.run.engine import Sight, State
-from chipwise.run.events import Placed, Submitted, after, first
-from chipwise.run.job import Job, Spec, Where
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.events import Placed, Submitted, after, first
+from chipwise.runner.job import Job, Spec, Where
 
 AT = "2026-11-01T10:00:0{}Z"
 NOW = seconds("2026-11-01T10:00:30Z") or 0.0

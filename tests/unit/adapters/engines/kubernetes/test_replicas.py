@@ -9,9 +9,9 @@ from chipwise.adapters.engines.kubernetes.logs import of_rank
 from chipwise.adapters.engines.kubernetes.objects import QUEUE
 from chipwise.adapters.engines.kubernetes.picture import Picture
 from chipwise.adapters.engines.kubernetes.reading import Times, part_of, sight
-from chipwise.run.engine import Sight, State
-from chipwise.run.events import Begun, Placed, Submitted, after, first
-from chipwise.run.job import Job, Needs, Spec, Where
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.events import Begun, Placed, Submitted, after, first
+from chipwise.runner.job import Job, Needs, Spec, Where
 
 OWN = {"chipwise.dev/job": "j", "chipwise.dev/attempt": "1"}
 BEGAN = {"running": {"startedAt": "2026-11-01T10:00:02Z"}}

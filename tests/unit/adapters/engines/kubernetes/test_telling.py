@@ -16,10 +16,10 @@ from chipwise.adapters.engines.kubernetes.picture import Picture
 from chipwise.adapters.engines.kubernetes.reading import LEAVE, Times, part_of, sight, with_steps
 from chipwise.adapters.engines.kubernetes.telling import Told, told, told_by
 from chipwise.job.progress import Progress
-from chipwise.run.engine import Sight, State
-from chipwise.run.events import Leaving, Placed, Submitted, after, first
-from chipwise.run.job import Job, Outcome, Spec, Where, Why
-from chipwise.run.recovery import outcome_of
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.events import Leaving, Placed, Submitted, after, first
+from chipwise.runner.job import Job, Outcome, Spec, Where, Why
+from chipwise.runner.recovery import outcome_of
 
 AT = "2026-11-01T10:00:0{}Z"
 OWN = {"chipwise.dev/job": "j", "chipwise.dev/attempt": "1"}

@@ -12,8 +12,8 @@ from chipwise.adapters.engines.kubernetes.objects import attempt_objects
 from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.adapters.engines.kubernetes.trying import queue_for, try_out
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound
-from chipwise.run.events import Placed, Submitted, after, first
-from chipwise.run.job import Needs, Spec, Where
+from chipwise.runner.events import Placed, Submitted, after, first
+from chipwise.runner.job import Needs, Spec, Where
 
 
 class Queues:

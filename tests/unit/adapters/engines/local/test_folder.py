@@ -9,8 +9,8 @@ import pytest
 
 from chipwise.adapters.engines.local import engine as local
 from chipwise.adapters.engines.local import folder
-from chipwise.run.engine import Clear, State
-from chipwise.run.job import Attempt, Job, Phase, Spec, Where
+from chipwise.runner.engine import Clear, State
+from chipwise.runner.job import Attempt, Job, Phase, Spec, Where
 
 NOT_OURS = (
     "",

@@ -10,8 +10,8 @@ import pytest
 
 from chipwise.adapters.engines.local import engine as local
 from chipwise.adapters.engines.local import folder, health, processes
-from chipwise.run.engine import Sight
-from chipwise.run.job import Attempt, Job, Phase, Spec, Where
+from chipwise.runner.engine import Sight
+from chipwise.runner.job import Attempt, Job, Phase, Spec, Where
 
 URL = "http://127.0.0.1:8000/health"
 

@@ -21,8 +21,8 @@ from chipwise.adapters.stores.record.sqlite import SqliteDatabase
 from chipwise.adapters.stores.record.sqlite_troubles import refuse_network
 from chipwise.adapters.stores.record.store import Store
 from chipwise.errors import BadInput, ChipwiseError, NotFound, OutsideFailed, TryLater
-from chipwise.run.job import Needs, Spec
-from chipwise.run.record import Wanted
+from chipwise.runner.job import Needs, Spec
+from chipwise.runner.record import Wanted
 
 SPEC = Spec(("true",), "a", place="here")
 
@@ -199,7 +199,7 @@ PROGRAM = """
 import sys
 from chipwise.adapters.stores.record import connect
 from chipwise.errors import ChipwiseError
-from chipwise.run.job import Spec
+from chipwise.runner.job import Spec
 try:
     record = connect(sys.argv[1])
     for number in range(10_000):

@@ -1,0 +1,85 @@
+"""Accelerators that are asked for and not used cost as much as those that are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.pods import Pod, pods_of, words_of
+from chipwise.auditor.source import Sources, line_of, whole_number
+
+ABOUT = "what is asked for is used"
+_FLAGS = {
+    "--tensor-parallel-size": 1,
+    "-tp": 1,
+    "--tp": 1,
+    "--num-shard": 1,
+    "--pipeline-parallel-size": 1,
+    "-pp": 1,
+    "--data-parallel-size": 1,
+    "--nproc-per-node": 1,
+    "--nproc_per_node": 1,
+}
+_SERVERS = ("vllm", "text-generation-launcher", "sglang.launch_server")
+_SHELLS = ("sh", "bash", "-c", "exec", "while", "true", "do")
+_LONG = re.compile(r"infinity|inf|\d+d|\d{2,}h|\d{5,}s?")  # half a day and more
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources):
+        chips = sum(pod.chips.values())
+        if not chips or pod.owner.kind == "DaemonSet":
+            continue
+        words = _words(pod)
+        if _sleeps(words):
+            yield _finding(
+                pod,
+                f"{pod.owner.title} holds {chips} accelerators and sleeps",
+                "Start it when there is work: a Job, or a notebook hub with culling.",
+            )
+            continue
+        used = _used(words)
+        server = any(sign in words for sign in _SERVERS)
+        if (server and used < chips) or (used > 1 and used != chips and used < chips):
+            yield _finding(
+                pod,
+                f"{pod.owner.title} asks for {chips} accelerators and its command uses {used}",
+                f"Ask for {used}, or raise the split to {chips}.",
+            )
+
+
+def _words(pod: Pod) -> Sequence[str]:
+    return [word for container in pod.containers for word in words_of(container)]
+
+
+def _sleeps(words: Sequence[str]) -> bool:
+    """Nothing but waiting, perhaps inside a shell: `sleep infinity`, `tail -f /dev/null`, `while true; do sleep 3600; done`."""
+    bare = [name for word in words if (name := word.rpartition("/")[2].strip(";")) and not re.fullmatch(r"-[a-z]*c", name)]
+    looped = "while" in bare[:3]
+    rest = [word for word in bare if word not in _SHELLS]
+    if rest[:1] == ["tail"]:
+        return "-f" in rest and "null" in rest
+    return rest[:1] == ["sleep"] and (looped or len(rest) == 1 or _LONG.fullmatch(rest[1]) is not None)
+
+
+def _used(words: Sequence[str]) -> int:
+    """The product of the splits that a command names."""
+    total = 1
+    for index, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if flag in _FLAGS:
+            number = value if equals else words[index + 1] if index + 1 < len(words) else ""
+            total *= whole_number(number) if 0 < whole_number(number) < 10_000 else 1
+    return total
+
+
+def _finding(pod: Pod, message: str, fix: str) -> Finding:
+    return Finding(
+        rule="idle-accelerators",
+        weight=Weight.MEDIUM,
+        path=pod.owner.path,
+        line=line_of(pod.spec, "containers"),
+        what=message,
+        fix=fix,
+    )

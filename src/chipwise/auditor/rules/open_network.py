@@ -1,0 +1,117 @@
+"""A port that is open to the world is found within minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.source import Block, Sources, line_of, listed, look
+from chipwise.auditor.terraform import inner, text_of
+
+ABOUT = "nothing is open to the whole internet by accident"
+_WORLD = ("0.0.0.0/0", "::/0", "*", "Internet", "any")
+_RULE = "open-network"
+_FIX = "Name the networks that may come in, or put a gateway with sign-in before it."
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for manifest in sources.manifests:
+        spec = manifest.body.get("spec")
+        if manifest.kind == "Service" and look(spec, "type") == "LoadBalancer" and not look(spec, "loadBalancerSourceRanges"):
+            notes = str(look(manifest.body, "metadata", "annotations") or "")
+            if "internal" not in notes.lower():
+                yield Finding(
+                    rule=_RULE,
+                    weight=Weight.HIGH,
+                    path=manifest.path,
+                    line=line_of(spec, "type"),
+                    what=f"{manifest.title} is open to the internet",
+                    fix=_FIX,
+                )
+        if manifest.kind in ("RayCluster", "RayService", "RayJob"):
+            for head in _heads(manifest.body.get("spec")):
+                if look(head, "serviceType") in ("LoadBalancer", "NodePort"):
+                    yield Finding(
+                        rule=_RULE,
+                        weight=Weight.HIGH,
+                        path=manifest.path,
+                        line=line_of(head, "serviceType"),
+                        what=f"{manifest.title} opens Ray's head, which runs whatever code it is sent",
+                        fix="Use ClusterIP, and kubectl port-forward for those who may.",
+                    )
+        if manifest.kind == "Ingress" and look(spec, "rules") and not look(spec, "tls"):
+            notes = str(look(manifest.body, "metadata", "annotations") or "").lower()
+            if not any(sign in notes for sign in ("certificate", "ssl", "tls", "internal")):
+                yield Finding(
+                    rule=_RULE,
+                    weight=Weight.MEDIUM,
+                    path=manifest.path,
+                    line=line_of(spec),
+                    what=f"{manifest.title} answers without encryption",
+                    fix="Add tls with a certificate, or the annotation that names one.",
+                )
+    for compose in sources.compose:
+        services = compose.body.get("services")
+        for name, service in services.items() if isinstance(services, dict) else ():
+            if everywhere := [str(port) for port in listed(look(service, "ports")) if _everywhere(port)]:
+                yield Finding(
+                    rule=_RULE,
+                    weight=Weight.LOW,
+                    path=compose.path,
+                    line=line_of(service, "ports"),
+                    what=f"service {name} listens on every interface of the machine ({', '.join(everywhere)[:80]})",
+                    fix="Write 127.0.0.1: before the port, unless other machines need to reach it.",
+                )
+    for block in sources.blocks:
+        yield from _block(block)
+
+
+def _heads(spec: Any) -> Iterator[Any]:
+    yield look(spec, "headGroupSpec")
+    for key in ("rayClusterConfig", "rayClusterSpec"):
+        yield look(spec, key, "headGroupSpec")
+
+
+def _everywhere(port: Any) -> bool:
+    """`8000:8000` without an address before it, or published so at length."""
+    if isinstance(port, Mapping):
+        return bool(port.get("published")) and not port.get("host_ip")
+    return str(port).count(":") == 1
+
+
+def _block(block: Block) -> Iterator[Finding]:
+    kind = block.labels[0] if block.labels else ""
+    if block.type != "resource":
+        return
+    opened = []
+    if kind == "aws_security_group":
+        opened = [
+            rule
+            for rule in inner(block.body, "ingress")
+            if _world([*listed(rule.get("cidr_blocks")), *listed(rule.get("ipv6_cidr_blocks"))])
+        ]
+    elif kind in ("aws_vpc_security_group_ingress_rule",):
+        opened = [block.body] if _world([block.body.get("cidr_ipv4"), block.body.get("cidr_ipv6")]) else []
+    elif kind == "aws_security_group_rule" and text_of(block.body.get("type")) == "ingress":
+        opened = [block.body] if _world(listed(block.body.get("cidr_blocks"))) else []
+    elif kind == "google_compute_firewall" and text_of(block.body.get("direction")) != "EGRESS":
+        opened = [block.body] if _world(listed(block.body.get("source_ranges"))) else []
+    elif kind == "azurerm_network_security_rule":
+        inbound = text_of(block.body.get("direction")) == "Inbound" and text_of(block.body.get("access")) == "Allow"
+        opened = [block.body] if inbound and _world([block.body.get("source_address_prefix")]) else []
+    elif kind in ("aws_s3_bucket", "aws_s3_bucket_acl"):
+        opened = [block.body] if text_of(block.body.get("acl")).startswith("public-") else []
+    if opened:
+        yield Finding(
+            rule=_RULE,
+            weight=Weight.HIGH,
+            path=block.path,
+            line=block.line,
+            what=f"{block.title} lets the whole internet in",
+            fix=_FIX,
+        )
+
+
+def _world(values: list[object] | tuple[object, ...] | object) -> bool:
+    return any(text_of(one) in _WORLD for one in (values if isinstance(values, list | tuple) else [values]) if one is not None)

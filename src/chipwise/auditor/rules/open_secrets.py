@@ -1,0 +1,154 @@
+"""A secret in a file is in every clone of the repository for ever."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.pods import pods_of, words_of
+from chipwise.auditor.source import Sources, line_of, listed, look
+
+_TYPES = ("resource", "variable", "provider", "module", "locals")
+ABOUT = "no secret stands in a file"
+_RULE = "open-secrets"
+_NAMES = re.compile(
+    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)(?:$|_)", re.IGNORECASE
+)
+_SIGNS = (
+    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), "an AWS access key"),
+    (re.compile(r"-----BEGIN (?:RSA |EC |OPENSSH )?PRIVATE KEY-----"), "a private key"),
+    (re.compile(r"\bhf_[A-Za-z0-9]{30,}\b"), "a Hugging Face token"),
+    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"), "a GitHub token"),
+    (re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"), "a Google API key"),
+    (re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"), "a key of a model provider"),
+    (re.compile(r"\bnvapi-[A-Za-z0-9_-]{40,}"), "an NVIDIA API key"),
+)
+_EXPORTED = re.compile(r"""(?:^|[\s;&])(?:export\s+|-e\s+|--env[= ])?([A-Za-z_][A-Za-z0-9_]*)=["']?([^\s"';&|)]+)""")
+_SCRIPTS = ("user_data", "user_data_base64", "custom_data", "metadata_startup_script", "startup_script")
+_PLACEHOLDER = re.compile(r"replace|change.?me|your[-_ ]|example|placeholder|todo|x{4,}|\*{3,}|\.{3}", re.IGNORECASE)
+_REFERENCE = re.compile(r"^\s*$|^\$|\{\{|^<.*>$|^/run/secrets/|^/|^(?:true|false|\d+)$", re.IGNORECASE)
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for path, text in sources.texts:
+        for sign, secret in _SIGNS:
+            for match in sign.finditer(text):
+                line = text.count("\n", 0, match.start()) + 1
+                yield _finding(
+                    path,
+                    line,
+                    f"{secret} stands in the file",
+                    "Take it out, make it worthless (rotate it), and refer to a stored secret.",
+                )
+    for pod in pods_of(sources):
+        for container in pod.containers:
+            for variable in listed(container.get("env")):
+                if _is_open(look(variable, "name"), look(variable, "value")):
+                    message = f"{pod.owner.title}: {look(variable, 'name')} has its value in the manifest"
+                    yield _finding(pod.owner.path, line_of(variable, "value"), message, "Use valueFrom.secretKeyRef.")
+            for name in _exported(" ".join(words_of(container))):
+                message = f"{pod.owner.title}: {name} has its value in the command"
+                yield _finding(
+                    pod.owner.path,
+                    line_of(container, "args" if "args" in container else "command"),
+                    message,
+                    "Take it from a Secret by valueFrom.secretKeyRef.",
+                )
+    for manifest in sources.manifests:
+        key = "stringData" if manifest.body.get("stringData") else "data"
+        if manifest.kind == "Secret" and _filled(manifest.body.get(key)):
+            yield _finding(
+                manifest.path,
+                line_of(manifest.body, key),
+                f"{manifest.title} carries its values",
+                "Make it outside of files: kubectl create secret, External Secrets or Sealed Secrets.",
+            )
+        for generator in listed(manifest.body.get("secretGenerator")) if manifest.kind == "Kustomization" else ():
+            literals = [one for one in listed(look(generator, "literals")) if _is_literal(str(one).partition("=")[2])]
+            if literals:
+                yield _finding(
+                    manifest.path,
+                    line_of(generator, "literals"),
+                    f"the secret {look(generator, 'name')} has its values in the file",
+                    "Take them from a file that is not committed, or from External Secrets.",
+                )
+    for compose in sources.compose:
+        services = compose.body.get("services")
+        for name, service in services.items() if isinstance(services, dict) else ():
+            env = look(service, "environment")
+            for key, value in _pairs(env):
+                if _is_open(key, value):
+                    yield _finding(
+                        compose.path,
+                        line_of(service, "environment") if isinstance(env, list) else line_of(env, key),
+                        f"service {name}: {key} has its value in the file",
+                        "Use secrets: or an env_file that is not committed.",
+                    )
+    for file in sources.dockerfiles:
+        for instruction in file:
+            if instruction.word in ("ENV", "ARG"):
+                key, _, value = re.sub(r"^(\w+)\s+", r"\1=", instruction.rest).partition("=")
+                if instruction.word == "ENV" and _is_open(key.strip(), value.strip().strip("\"'")):
+                    yield _finding(
+                        instruction.path,
+                        instruction.line,
+                        f"{key.strip()} is baked into the image",
+                        "Use RUN --mount=type=secret, or give it at run time.",
+                    )
+    for block in sources.blocks:
+        for key, value in block.body.items():
+            if key in _SCRIPTS and isinstance(value, str):
+                for name in _exported(value):
+                    yield _finding(
+                        block.path,
+                        block.line,
+                        f"{block.title}: {name} has its value in {key}",
+                        "Let the machine read it from a secret store by its role.",
+                    )
+            if block.type in _TYPES and isinstance(value, str) and _is_open(key, value.strip('"')):
+                yield _finding(
+                    block.path,
+                    block.line,
+                    f"{block.title}: {key} has its value in the file",
+                    "Take it from a variable marked sensitive, or a secret store.",
+                )
+
+
+def _pairs(env: object) -> list[tuple[str, object]]:
+    """Settings of Compose, as a mapping or as `NAME=value` in a list."""
+    if isinstance(env, dict):
+        return list(env.items())
+    pairs = [str(one).partition("=") for one in listed(env)]
+    return [(name, value) for name, equals, value in pairs if equals]
+
+
+def _exported(text: str) -> list[str]:
+    """Names that a script gives a secret's value."""
+    return list(dict.fromkeys(name for name, value in _EXPORTED.findall(text[:100_000]) if _is_open(name, value)))
+
+
+def _filled(values: object) -> bool:
+    """Whether a Secret has a value that is one, and not the place for it."""
+    return isinstance(values, dict) and any(_is_literal(value) for value in values.values())
+
+
+def _is_literal(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and not _REFERENCE.search(value) and not _PLACEHOLDER.search(value)
+
+
+def _is_open(name: object, value: object) -> bool:
+    """A literal under a name that speaks of a secret; names of files, references and switches are none."""
+    return bool(
+        isinstance(name, str)
+        and _NAMES.search(name)
+        and isinstance(value, str)
+        and value
+        and _is_literal(value)
+        and "${" not in value
+        and "$(" not in value
+    )
+
+
+def _finding(path: str, line: int, message: str, fix: str) -> Finding:
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)

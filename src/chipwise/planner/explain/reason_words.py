@@ -1,0 +1,303 @@
+"""Reasons in words: the one place where a reason becomes a sentence, and what would help against it."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from chipwise.planner import reasons as r
+from chipwise.planner import remedies
+from chipwise.planner.limits import Refused
+from chipwise.planner.values.plan import Loss, Missing
+from chipwise.text import duration, mass, usd
+from chipwise.units import GIB
+
+
+def words(reason: r.Reason) -> str:
+    """Without a capital letter or a full stop: it stands behind a name and a colon."""
+    if isinstance(reason, r.Beaten):
+        return _with_circuits(reason) if reason.device else _beaten(reason)
+    if isinstance(reason, r.Limit):
+        return _limit(reason)
+    if isinstance(reason, r.Ability):
+        return _ability(reason)
+    if isinstance(reason, r.Size):
+        return _size(reason)
+    return _goal(reason) if isinstance(reason, r.Goal) else _quantum(reason)
+
+
+def rule_words(rule: r.Rule) -> str:
+    """A limit as what it says of the offers that it refuses."""
+    match rule.kind:
+        case r.RuleKind.PROGRAMME:
+            return f"not known to take part in {rule.name}"
+        case r.RuleKind.POWER:
+            return f"draws more than {rule.limit:g} W"
+        case r.RuleKind.REQUIRED:
+            return rule.name
+        case r.RuleKind.QUOTA | r.RuleKind.QUOTA_MORE:
+            more = " with more machines" if rule.kind is r.RuleKind.QUOTA_MORE else ""
+            return f"above {_whose(rule.own)} of {rule.limit:,g} {rule.name}{more}"
+        case r.RuleKind.PURCHASE:
+            return f"not bought as {rule.name}"
+        case r.RuleKind.REPLICAS:
+            return f"needs more than {rule.limit:g} replicas"
+        case _:
+            return _RULES[rule.kind]
+
+
+_RULES = {
+    r.RuleKind.UNREAL: "not a real offer",
+    r.RuleKind.RETIRED: "retired",
+    r.RuleKind.UNKNOWN_SPEED: "no speed known",
+    r.RuleKind.CLOUD: "cloud not asked for",
+    r.RuleKind.AVOIDED_CLOUD: "cloud avoided",
+    r.RuleKind.CHIP: "chip not asked for",
+    r.RuleKind.AVOIDED_CHIP: "chip avoided",
+    r.RuleKind.REGION: "region not asked for",
+    r.RuleKind.AVOIDED_REGION: "region avoided",
+    r.RuleKind.COUNTRY: "country not allowed, or not known",
+    r.RuleKind.AVOIDED_COUNTRY: "country avoided",
+    r.RuleKind.INTERRUPTIBLE: "may be interrupted",
+    r.RuleKind.OWNED: "owned",
+    r.RuleKind.RENTED: "rented",
+}
+
+
+def example_words(refused: Refused) -> str:
+    """One of the offers that a rule refused, and why where the rule alone does not say it."""
+    return refused.example if refused.why is None else f"{refused.example}: {words(refused.why)}"
+
+
+def missing_words(missing: Missing) -> str:
+    """How much was missing, and of what."""
+    told = words(missing.reason)
+    return f"the nearest is {missing.nearest}: {told}" if missing.nearest else told
+
+
+def remedy_words(missing: Missing) -> str:
+    """The changes that would help."""
+    told = " or ".join(_remedy(one, missing.reason) for one in missing.remedies)
+    return f"{told}, with all of these changes at once" if missing.together else told
+
+
+def lost(loss: Loss) -> str:
+    """Why a family lost, with the remark on its chip."""
+    return "; ".join(filter(None, (words(loss.why), loss.remark)))
+
+
+def _limit(reason: r.Limit) -> str:
+    match reason:
+        case r.NotOffered():
+            return "no offer within the limits"
+        case r.NoOfferLeft(rule, offers):
+            if rule is None:
+                return "no offer is left: the catalog has none"
+            return f"no offer is left: the last {offers:,} were refused as {rule_words(rule)!r}"
+        case r.DoesNotRun(finding):
+            return finding
+        case r.StagesOverQuota(stages, quota):
+            each = ", ".join(f"{name} {need:,g}" for name, need in stages)
+            names = " and ".join(name for name, _ in stages)
+            return f"{names} can run at the same time, which {words(quota)} ({each})"
+        case r.NoPrice(name):
+            return f"the price of {name} is not published"
+        case r.NotAtTheEdge():
+            return "stands elsewhere; limits.where asks for the edge"
+        case r.OverPower(name, watts, limit_w):
+            return f"{name} and its board draw {watts:g} W; {limit_w:g} W are allowed"
+        case r.OverQuota(name, unit, needed, limit, own):
+            what = name if own else f"{unit} of {name}"
+            return f"needs {needed:,.4g} {what}, {_whose(own)} is {limit:,g}"
+    assert_never(reason)
+
+
+def _whose(own: bool) -> str:
+    return "your quota" if own else "the default quota"
+
+
+def _ability(reason: r.Ability) -> str:
+    match reason:
+        case r.NoEngine():
+            return "no engine for language models runs on it"
+        case r.ServesOnly():
+            return "its software serves models and does not train them"
+        case r.WrongKind(kind, able):
+            return f"{kind} chips cannot do this work; {', '.join(able)} can"
+        case r.NoPrecision(asked, known, chip):
+            has = f"; {', '.join(known)} are" if known else ""
+            return f"no {' or '.join(asked)} arithmetic is stated for {chip or 'it'}{has}"
+        case r.NoCodec(chip, formats, known):
+            return f"{chip} has no engines for {formats} ({known})"
+        case r.NoFabric(able):
+            return f"holds no chain of circuits; FPGAs do: {', '.join(able)}"
+        case r.LacksFabric(chip, resource, share):
+            return f"the design needs {share:.0%} of the {resource} that the shell and routing leave of {chip}"
+        case r.SharedSlice(chip):
+            return f"{chip} is a slice, and sharing is not allowed"
+        case r.Unpredicted(message):
+            return message.rstrip(".")
+    assert_never(reason)
+
+
+def _size(reason: r.Size) -> str:
+    match reason:
+        case r.LacksMemory(short):
+            return f"lacks {short / 1e9:.1f} GB of memory a chip at best"
+        case r.HoldsTooLittle(holder, has, needed, needed_by):
+            by = f" for {needed_by}" if needed_by else ""
+            return f"{holder} can hold {_gib(has)} of the {_gib(needed)} GiB needed{by}"
+        case r.NoSplit(least, most):
+            return f"no split of {least:,} to {most:,} chips suits the model's heads, layers and batch"
+        case r.NoCount(chips, least, most):
+            return f"no number of machines with {chips} chips each gives {least:,} to {most:,} chips (limits.chip_count)"
+        case r.NeedsChips(needed, allowed):
+            return f"needs {needed:,} chips, {allowed:,} are allowed"
+        case r.NeedsReplicas(needed, allowed):
+            return f"needs {needed:,} replicas, {allowed:,} are allowed"
+        case r.NeedsReplicasAndChips():
+            allowed_ = f"{reason.allowed_replicas:,} and {reason.allowed_chips:,} are allowed"
+            return f"needs {reason.replicas:,} replicas on {reason.chips:,} chips, {allowed_}"
+        case r.NeedsNetwork(machines):
+            many = f"{machines:,} machines at least" if machines else "several machines at once"
+            return f"needs {many}, and the network between them is not stated or too slow"
+    assert_never(reason)
+
+
+def _goal(reason: r.Goal) -> str:
+    match reason:
+        case r.TooSlow(goal, seconds, limit_s):
+            if not goal:
+                return "keeps no latency goal at any rate"
+            return f"{goal} is {duration(seconds)} at best, above {duration(limit_s)}"
+        case r.MissesDeadline(seconds, limit_s):
+            return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}"
+        case r.MissesThroughput(rate, limit, item):
+            return f"misses the throughput of {limit:,.4g} {item}s/s: {rate:,.4g}"
+        case r.OverBudget():
+            how = " over the load's curve" if reason.layered else " with storage" if reason.stored else ""
+            return f"exceeds the budget of {usd(reason.limit_usd)}{reason.period}: {usd(reason.usd)}{how}"
+        case r.StageOverBudget():
+            return "the storage of its data takes every candidate above the stage's own budget"
+        case r.DeadlineAndBudget():
+            return "each can be kept, not both at once"
+        case r.OneAtATime(goals):
+            return f"keeps {', '.join(f'{goal} {duration(limit)}' for goal, limit in goals)} for one request at a time only"
+        case r.NoRate():
+            return "no machine answers at all"
+        case r.MissesGoals():
+            return "misses the goals"
+    assert_never(reason)
+
+
+def _quantum(reason: r.Quantum) -> str:
+    match reason:
+        case r.Analogue():
+            return "analogue only: it runs no circuits of gates"
+        case r.FewQubits(qubits, needed, simulator):
+            if not qubits:
+                return "how many qubits it has is not known"
+            return f"{'is a simulator of' if simulator else 'has'} {qubits:g} qubits, {needed} needed"
+        case r.SellerLeftOut(provider):
+            return f"sold by {provider}, which the limits leave out"
+        case r.CountryLeftOut(country):
+            return f"stands in {country or 'an unknown country'}, which the limits leave out"
+        case r.NoQuantumPrice():
+            return "no price by task, shot or minute is known"
+        case r.TimeNotModelled(device):
+            return f"how long it takes is not modelled ({device})"
+        case r.StateTooLarge(qubits, state, largest):
+            held = f"the state needs {_gib(state)} GiB, and the largest machine holds {_gib(largest)}"
+            return f"the simulator cannot hold {qubits} qubits: {held}"
+        case r.NoDevice():
+            return "no quantum device is left, and the circuits cannot be simulated on it"
+    assert_never(reason)
+
+
+def _beaten(lost: r.Beaten) -> str:
+    """Against the winner, by what was asked for first."""
+    slower = lost.seconds / max(lost.best_s, 1e-9) - 1
+    costs = _more(lost.usd / max(lost.best_usd, 1e-9) - 1, "more expensive", "cheaper", "as expensive")
+    takes = _more(slower, "slower", "faster", "as fast")
+    emits = _more(lost.kg / max(lost.best_kg, 1e-9) - 1, "more CO2e", "less CO2e", "as much CO2e")
+    cost = f"{costs} ({usd(lost.usd)} a {lost.per} against {usd(lost.best_usd)})"
+    time = f"{takes} ({duration(lost.seconds)} against {duration(lost.best_s)})"
+    carbon = f"{emits} ({mass(lost.kg)} against {mass(lost.best_kg)})"
+    ranked = {"cost": (cost, time), "time": (time, cost), "carbon": (carbon, cost)}.get(lost.objective, (cost, time, carbon))
+    first, *rest = ranked
+    if lost.per == "month":  # all rows last the month
+        rest = [text for text in rest if text is not time]
+        first = cost if first is time else first
+    return f"{first}, {rest[0]}" if rest and (abs(slower) > 0.05 or lost.per == "month") and rest[0] != first else first
+
+
+def _more(share: float, above: str, below: str, equal: str) -> str:
+    if abs(share) < 0.005:
+        return equal
+    if share > 1.5:
+        return f"{share + 1:.1f}x as expensive" if above == "more expensive" else f"{share + 1:.1f}x {above}"
+    return f"{abs(share):.0%} {above if share > 0 else below}"
+
+
+def _with_circuits(lost: r.Beaten) -> str:
+    times = lost.usd / max(lost.best_usd, 1e-9)
+    more = f"{times:,.0f} times as much" if times >= 10 else f"{times:.2g} times as much"
+    return (
+        f"{lost.device}: {usd(lost.usd)} a job against {usd(lost.best_usd)}, {more} ({usd(lost.circuits_usd)} for circuits), "
+        f"and {duration(lost.seconds)} against {duration(lost.best_s)}"
+    )
+
+
+def _gib(value: float) -> str:
+    gib = value / GIB
+    return f"{gib:,.0f}" if 10 <= gib < 1e12 else f"{gib:.3g}"
+
+
+# -- what would help
+
+
+def _remedy(remedy: remedies.Remedy, reason: r.Reason) -> str:
+    match remedy:
+        case remedies.Ease():
+            return eased(reason) or "a looser limit"
+        case remedies.LiftLimit(change, offers):
+            return f"{change} ({offers:,} offers are left then)"
+        case remedies.OwnMachines():
+            return "your own machines in the catalog (`chipwise catalog import servers.csv`)"
+        case remedies.UsePrecision(precision):
+            return f"precision: {precision}"
+        case remedies.MoreChips(on, instead_of):
+            return f"{on} instead of {instead_of}"
+        case remedies.StateNetwork(on):
+            return f"{on}, once the network between these machines is stated (`network` in a catalog file of your own)"
+        case remedies.Lighter(change, on):
+            return f"{change} ({on})"
+        case remedies.Advice(change):
+            return change
+    assert_never(remedy)
+
+
+def eased(reason: r.Reason) -> str:
+    """The limit that a reason names, looser by what is missing; empty: no limit alone would help."""
+    match reason:
+        case r.MissesDeadline(seconds, limit_s):
+            return f"deadline {duration(seconds - limit_s)} later"
+        case r.MissesThroughput(rate, _, item):
+            return f"a throughput of {rate:,.4g} {item}s/s"
+        case r.OverBudget():
+            return f"budget {usd(reason.usd - reason.limit_usd)}{reason.period} higher"
+        case r.StagesOverQuota(_, quota):
+            return eased(quota)
+        case r.OverQuota(name, unit, needed, limit, own):
+            if own:
+                return f"your quota {needed - limit:,.4g} higher: {needed:,.4g} {name}"
+            return f"an increase to {needed:,.4g} {unit} of {name}, then limits.default_quotas: false"
+        case r.NeedsChips(needed, allowed):
+            return f"limits.chip_count.max of {needed} instead of {allowed}"
+        case r.NeedsReplicas(needed, allowed):
+            return f"replicas.max of {needed} instead of {allowed}"
+        case r.NeedsReplicasAndChips():
+            return f"replicas.max of {reason.replicas} and limits.chip_count.max of {reason.chips}"
+        case r.TooSlow(goal, seconds) if goal:
+            return f"goals.{goal} above {duration(seconds)}"
+        case _:
+            return ""

@@ -1,0 +1,170 @@
+"""Why one machine, chip, family of chips, provider or region did not win: the best it could do, and what it lost by.
+
+The answer is read from the candidates of a plan that is there already. What has no candidate is held against the limits
+again, offer by offer, and then against the search, shape by shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.machine import Machine
+from chipwise.errors import UnknownName
+from chipwise.planner.assemble import beaten, family_of
+from chipwise.planner.fleet import Fleet
+from chipwise.planner.limits import Mask, Refused, allowed
+from chipwise.planner.reasons import MissesGoals, Reason
+from chipwise.planner.values.plan import Choice, Plan, Rows, Service
+from chipwise.spelling import fold, nearest
+
+if TYPE_CHECKING:
+    from chipwise.predictor.known import Known
+
+
+class Outcome(StrEnum):
+    WINS = "wins"
+    BEATEN = "beaten"  # it keeps limits and goals, and something else ranks before it
+    MISSES = "misses a goal"
+    REFUSED = "refused by limits"
+    UNABLE = "unable"  # its offers are allowed, and no way to run the workload is on them
+    NO_OFFER = "no offer"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a name means: machines of the catalog and regions, as masks over both."""
+
+    title: str  # "chip H100-SXM"
+    machines: Mask
+    regions: Mask
+    provider: str = ""  # where it is one
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    subject: str
+    outcome: Outcome
+    offers: int  # in the catalog
+    refused: tuple[Refused, ...]  # of them, by the limits
+    best: Choice | None = None
+    reason: Reason | None = None  # what it lost by; None: it wins, or limits refuse every offer
+    rank: int | None = None  # among the candidates, from 1
+    candidates: int = 0  # that keep the goals
+    winner: Choice | None = None
+    service: Service | None = None  # of a provider: its cheapest service paid per use
+
+
+def why(known: Known, plan: Plan, name: str) -> Why:
+    """Raises UnknownName with the nearest spellings."""
+    rows = plan.rows
+    assert rows is not None
+    sold = next((one for one in plan.services if fold(name) in (fold(one.provider), fold(one.name), fold(one.title))), None)
+    try:
+        subject = subject_of(known, rows.fleet, name)
+    except UnknownName:
+        if sold is None:
+            raise
+        return Why(f"service {sold.title}", Outcome.NO_OFFER, 0, (), winner=plan.winner, service=sold)
+    offers = rows.fleet.catalog.offers
+    machine = np.frombuffer(offers.machine, dtype=np.int32)
+    region = np.frombuffer(offers.region, dtype=np.int32)
+    mine = subject.machines[machine] & subject.regions[region]
+    left = allowed(rows.fleet, rows.grounds.rules, among=mine)
+    service = next((one for one in plan.services if one.provider == subject.provider), None)
+    count, refused = int(np.count_nonzero(mine)), left.refused
+    ranked = np.flatnonzero(
+        subject.machines[rows.priced.machine[rows.ranked]] & subject.regions[rows.priced.region[rows.ranked]]
+    )
+    if len(ranked):
+        return _with_candidate(plan, rows, subject, int(ranked[0]), count, refused, service)
+    if not count:
+        return Why(subject.title, Outcome.NO_OFFER, 0, (), winner=plan.winner, service=service)
+    if not len(left.offers):
+        return Why(subject.title, Outcome.REFUSED, count, refused, winner=plan.winner, service=service)
+    shapes = sorted(set(rows.fleet.shape_of[machine[left.offers]].tolist()))
+    reason = rows.grounds.reason(shapes)
+    return Why(
+        subject.title, Outcome.UNABLE, count, refused, reason=reason or MissesGoals(), winner=plan.winner, service=service
+    )
+
+
+def _with_candidate(
+    plan: Plan, rows: Rows, subject: Subject, rank: int, offers: int, refused: tuple[Refused, ...], service: Service | None
+) -> Why:
+    best, winner = rows.choice(int(rows.ranked[rank])), plan.winner
+    reason: Reason | None = None
+    if rank >= rows.kept or winner is None:
+        outcome, reason = Outcome.MISSES, rows.verdict(best) or MissesGoals()
+    elif rank == 0:
+        outcome = Outcome.WINS
+    else:
+        outcome, reason = Outcome.BEATEN, beaten(winner, best, plan.objective, plan.per)
+    return Why(
+        subject=subject.title,
+        outcome=outcome,
+        offers=offers,
+        refused=refused,
+        best=best,
+        reason=reason,
+        rank=rank + 1,
+        candidates=rows.kept,
+        winner=winner,
+        service=service,
+    )
+
+
+# -- what a name means
+
+
+def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
+    """A provider, chip, machine, region or country, or a family of chips, in this order."""
+    names, catalog = known.names, fleet.catalog
+    text = name.strip()
+    everywhere = np.ones(len(catalog.regions), dtype=bool)
+    if (provider := names.provider_or_none(text)) is not None:
+        mask = np.array([one.provider == provider for one in catalog.machines], dtype=bool)
+        return Subject(f"provider {provider}", mask, everywhere, provider)
+    if chips := names.chips_of(text):
+        mask = np.isin([one.chip or "" for one in catalog.machines], [chip.name for chip in chips])
+        return Subject(f"{'chip' if len(chips) == 1 else 'chips'} {_listed([chip.name for chip in chips])}", mask, everywhere)
+    if machines := names.machines_or_none(text):
+        title = _listed(list(dict.fromkeys(f"{one.provider} {one.name}" for one in machines)))
+        return Subject(f"{'machine' if len(machines) == 1 else 'machines'} {title}", _machines(catalog, machines), everywhere)
+    if regions := names.regions_or_none(text.replace(":", "/", 1)):
+        keys = {one.key for one in regions}
+        here = np.array([one.key in keys for one in catalog.regions], dtype=bool)
+        title = _listed([f"{one.provider} {one.name}" for one in regions])
+        return Subject(
+            f"{'region' if len(regions) == 1 else 'regions'} {title}", np.ones(len(catalog.machines), dtype=bool), here
+        )
+    return Subject(*_family(known, fleet, text), everywhere)
+
+
+def _family(known: Known, fleet: Fleet, text: str) -> tuple[str, Mask]:
+    labels = [family_of(fleet.part(at)) for at in range(len(fleet.shapes))]
+    wanted = fold(text)
+    families = [one for one in dict.fromkeys(labels) if wanted and wanted in fold(one)]
+    if not families:
+        catalog = fleet.catalog
+        words = {*catalog.providers, *catalog.chips, *labels, *(one.name for one in catalog.machines)}
+        words |= {one.name for one in catalog.regions}
+        raise UnknownName("machine, chip, provider or region", text, nearest(text, sorted(words)))
+    inside = np.isin([*labels, ""], families)
+    return f"family {_listed(families)}", np.asarray(inside[fleet.shape_of])
+
+
+def _machines(catalog: Catalog, machines: Sequence[Machine]) -> Mask:
+    mask = np.zeros(len(catalog.machines), dtype=bool)
+    mask[[catalog.machine_index[one.key] for one in machines if one.key in catalog.machine_index]] = True
+    return mask
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,191 @@
+"""A SageMaker endpoint: real-time with scaling, asynchronous or serverless, with the image that it starts."""
+
+from __future__ import annotations
+
+import json
+
+from chipwise.renderer.aws.fitting import unpullable
+from chipwise.renderer.aws.parts import copies
+from chipwise.renderer.aws.schedules import aws_cron
+from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.limits import SAGEMAKER_MODEL
+from chipwise.renderer.program_files import Setting, python_files
+from chipwise.renderer.quoting import shell
+from chipwise.renderer.sold import sold_as
+
+LONGEST_START_S = 3600  # that SageMaker waits for the first answer
+PORT = 8080  # where SageMaker asks /ping and /invocations
+USER = 10001  # who runs the program
+BUSY = 0.7  # of the requests that a machine can work on at a time: above it one more is started
+PRICE = "The plan counts EC2's price; SageMaker asks more for the same machine."
+
+
+def machine(deployment: Deployment, use: str) -> str:
+    offered = deployment.platforms.get("SageMaker", {}).get(use)
+    if offered is None:
+        others = [one.machine for one in deployment.others]
+        raise CannotRender(
+            f"SageMaker offers no ml.{deployment.node.machine} for {use}.",
+            remedy=f"Take --to ec2, ecs or batch, or another of the plan with --choice ({', '.join(others) or 'none alike'}).",
+        )
+    return offered
+
+
+def named(deployment: Deployment) -> list[Setting]:
+    software = deployment.software
+    image = None if unpullable(deployment) or ".dkr.ecr." not in software.image else software.image
+    why = "" if image else "SageMaker pulls from ECR only: push the image there and give its name with --image."
+    return [
+        Setting("NAME", deployment.name),
+        Setting("MINE", MINE),
+        Setting("REGION", deployment.node.region),
+        Setting("IMAGE", image, why),
+        Setting("TAGS", tags(deployment)),
+    ]
+
+
+def mode_of(deployment: Deployment) -> tuple[str, str]:
+    """(mode, why)."""
+    offered = deployment.platforms.get("SageMaker", {})
+    longest = float(offered.get("most seconds of a call", "60"))
+    answer = max((seconds for goal, seconds in deployment.predicted.latency.items() if goal.startswith("latency")), default=0.0)
+    if deployment.trigger is not None:
+        return "asynchronous", "Objects that arrive are worked on one after the other; with none, no machine runs."
+    if answer > longest:
+        return "asynchronous", f"An answer takes up to {answer:.0f} s; other endpoints give up after {longest:.0f} s."
+    if not deployment.node.accelerated and memory_mb(deployment) is not None:
+        return "serverless", "No accelerator is needed and the model is small: nothing is paid while nobody asks."
+    return "real-time", f"Answers within {longest:.0f} s, on machines that are always there."
+
+
+def memory_mb(deployment: Deployment) -> int | None:
+    """The smallest serverless size that holds the model and its program; None: no size does."""
+    sizes = [int(one) for one in deployment.platforms.get("SageMaker Serverless", {}).get("memory MB", "").split()]
+    weights = deployment.model.weight_bytes if deployment.model is not None and deployment.model.weight_bytes else 0.0
+    needed = 1.5 * weights / 2**20 + 1024  # activations and copies while loading, and the interpreter with its libraries
+    return next((size for size in sizes if size >= needed), None)
+
+
+def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
+    scaling = deployment.scaling
+    assert scaling is not None
+    if deployment.kind != "serve":
+        raise CannotRender(
+            f"An endpoint answers requests; {deployment.title} ({deployment.kind}) works on streams.",
+            remedy="Take --to ecs, ec2 or kubernetes.",
+        )
+    if mode == "serverless":
+        size = f"CPU, {memory_mb(deployment)} MB"
+        deployment = sold_as(deployment, "SageMaker Serverless Inference", size, size)
+        _refuse_long(deployment)
+    each = copies(deployment)
+    if each > 1:
+        raise CannotRender(
+            f"An endpoint runs one container on a machine; the plan puts {each} on a {deployment.node.machine}.",
+            remedy=f"Plan with machines of {deployment.chips_each} chip(s) (--limit chip_count=...), or take --to ecs.",
+        )
+    least = 0 if mode == "asynchronous" else max(scaling.least, 1)
+    constants = [*named(deployment), Setting("MODE", mode, why)]
+    concurrency = int(deployment.platforms.get("SageMaker Serverless", {}).get("most concurrency", "200"))
+    most = min(scaling.most, concurrency) if mode == "serverless" else scaling.most
+    if mode == "serverless":
+        constants += [Setting("MEMORY_MB", memory_mb(deployment)), Setting("MACHINE", None)]
+    else:
+        constants += [Setting("MEMORY_MB", None), Setting("MACHINE", machine(deployment, "hosting"))]
+    constants += [
+        Setting("START", max(scaling.usual, 1)),
+        Setting("LEAST", least),
+        Setting("MOST", most),
+        Setting("SLOTS", scaling.slots),
+        Setting("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
+        Setting("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
+        Setting("SCHEDULE", _schedule(deployment, least, most)),
+        Setting("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),
+    ]
+    told = heading(deployment, PRICE if mode != "serverless" else "")
+    return [
+        *python_files("sagemaker_endpoint.py", "sagemaker_endpoint.py", told, constants),
+        File("Dockerfile", _dockerfile(deployment)),
+        File("serve.sh", _serve(deployment), True),
+    ]
+
+
+def _refuse_long(deployment: Deployment) -> None:
+    longest = float(deployment.platforms.get("SageMaker", {}).get("most seconds of a call", "60"))
+    answer = max((seconds for goal, seconds in deployment.predicted.latency.items() if goal.startswith("latency")), default=0.0)
+    if answer > longest:
+        raise CannotRender(
+            f"A serverless endpoint gives a call {longest:.0f} s; an answer takes up to {answer:.0f} s.",
+            remedy="Take --to sagemaker, whose asynchronous endpoints wait longer, or ecs.",
+        )
+
+
+def _metric(deployment: Deployment, mode: str) -> dict[str, object]:
+    scaling = deployment.scaling
+    assert scaling is not None
+    if mode == "asynchronous":
+        return {
+            "TargetValue": 5.0,
+            "CustomizedMetricSpecification": {
+                "MetricName": "ApproximateBacklogSizePerInstance",
+                "Namespace": "AWS/SageMaker",
+                "Dimensions": [{"Name": "EndpointName", "Value": deployment.name}],
+                "Statistic": "Average",
+            },
+        }
+    if scaling.slots is not None:
+        kind, value = "SageMakerVariantConcurrentRequestsPerModelHighResolution", max(int(scaling.slots * BUSY), 1)
+    else:
+        kind, value = "SageMakerVariantInvocationsPerInstance", max(int((scaling.per_replica or 1.0) * 60 * BUSY), 1)
+    return {"TargetValue": float(value), "PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
+
+
+def _schedule(deployment: Deployment, least: int, most: int) -> dict[str, tuple[str, str, int, int]]:
+    """A real-time endpoint cannot sleep: out of hours one machine stays."""
+    starts, stops = aws_cron(deployment.starts), aws_cron(deployment.stops)
+    if starts is None or stops is None:
+        return {}
+    zone, rest = deployment.time_zone, min(least, 1)
+    return {"open": (starts, zone, least, most), "close": (stops, zone, rest, max(rest, 1))}
+
+
+def _dockerfile(deployment: Deployment) -> str:
+    software = deployment.software
+    base = software.image if not software.built else software.base
+    note = "# Start from the image of `chipwise render --to dockerfile`, once it is built.\n" if software.built else ""
+    return (
+        "".join(f"# {line}\n" for line in heading(deployment).splitlines())
+        + "# SageMaker starts a container with the word `serve` and takes no command: this image has it inside.\n"
+        + f"{note}FROM {base}\n"
+        + ("# Some images start as another user, who may not make directories.\nUSER 0\n" if deployment.volumes else "")
+        + "COPY --chmod=0755 serve.sh /usr/local/bin/serve.sh\n"
+        + _folders(deployment)
+        + f"EXPOSE {PORT}\n"
+        + "# The program's home is the one place that any user may write to.\nENV HOME=/tmp\n"
+        + f"USER {USER}\n"
+        + f"ENTRYPOINT {json.dumps(['/usr/local/bin/serve.sh'])}\n"
+    )
+
+
+def _folders(deployment: Deployment) -> str:
+    """SageMaker mounts none of them: what the program fetches lies inside the container, and its user must own the place."""
+    paths = shell([one.path for one in deployment.volumes])
+    return f"RUN install -d -o {USER} -g {USER} {paths}\n" if paths else ""
+
+
+def _serve(deployment: Deployment) -> str:
+    software = deployment.software
+    words = list(software.command)
+    if software.engine and software.port is not None:
+        words = [str(PORT) if word == str(software.port) else word for word in words]
+        words = [word.replace(f"--http-port={software.port}", f"--http-port={PORT}") for word in words]
+    if software.engine == "triton":
+        words += ["--allow-sagemaker=true", "--allow-http=false", f"--sagemaker-port={PORT}"]
+    told = f"# SageMaker asks GET /ping and POST /invocations on port {PORT}" + (
+        f"; {software.engine} answers both.\n" if software.engine else ": the program must answer them.\n"
+    )
+    return f"#!/bin/sh\n{told}exec {shell(words)}\n"

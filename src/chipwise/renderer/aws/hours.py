@@ -1,0 +1,30 @@
+"""Hours in which a job may run, for services of AWS that cannot pause one: a crontab starts it and ends it, and what it saved
+carries it over. AWS's own scheduler calls one operation at a time; to start or end a job here takes several."""
+
+from __future__ import annotations
+
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.launch.starting import saves
+from chipwise.renderer.quoting import one_line
+from chipwise.renderer.windows import without_pause
+
+
+def by_crontab(deployment: Deployment) -> Deployment:
+    """Without the note that somebody must pause it, where the lines of `crontab` say how."""
+    return without_pause(deployment) if _kept(deployment) else deployment
+
+
+def crontab(deployment: Deployment, script: str) -> tuple[str, ...]:
+    """Lines for the head of a script; none where it may always run, or would begin from nothing at each opening."""
+    if not _kept(deployment):
+        return ()
+    return (
+        "To keep the plan's hours, in the crontab of a machine that stays on, until the job is done; your options after --up:",
+        f"CRON_TZ={one_line(deployment.time_zone)}",
+        f"{one_line(deployment.opens)} python {script} --up",
+        f"{one_line(deployment.closes)} python {script} --down",
+    )
+
+
+def _kept(deployment: Deployment) -> bool:
+    return bool(deployment.opens and deployment.closes) and saves(deployment)

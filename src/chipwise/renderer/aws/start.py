@@ -1,0 +1,132 @@
+"""`start.sh` of `--to ec2`: the settings by which a machine that `launch.py` starts runs its containers.
+
+The launcher writes two lines before them: IMAGE, and KEEP, the place in S3 where data, checkpoints and logs outlive machines.
+"""
+
+from __future__ import annotations
+
+import math
+
+from chipwise.renderer.aws.parts import (
+    chips,
+    copies,
+    counted,
+    divided,
+    is_torch,
+    parts,
+    settings,
+    shell_words,
+    together,
+    torchrun,
+    uses_efa,
+    words,
+)
+from chipwise.renderer.deployment import Deployment, Form, Volume
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.boot import boot_script
+from chipwise.renderer.launch.shards import in_shards
+from chipwise.renderer.launch.starting import RENDEZVOUS_PORT, apart, part_reason, run_machines
+from chipwise.renderer.limits import EC2_PACKED
+from chipwise.renderer.program_files import ShellSetting
+from chipwise.units import GIB
+
+
+def start_script(deployment: Deployment) -> str:
+    job, volumes, many = deployment.form is Form.JOB, deployment.volumes, copies(deployment)
+    command = _command(deployment)
+    made: dict[str, ShellSetting] = {
+        "FORM": "job" if job else "service",
+        "NAME": deployment.name,
+        "SPOT": "yes" if job and deployment.spot else "",
+        "MACHINES": deployment.machines if job else 1,
+        "COPIES": many,
+        "PARTS": parts(deployment) if divided(deployment) else deployment.machines * many,
+        "COUNTED": counted(deployment) if divided(deployment) else "",
+        "MEETS": "tag" if together(deployment) else "",
+        "NODES": run_machines(deployment) if together(deployment) else 1,
+        "MEETING_PORT": RENDEZVOUS_PORT,
+        **_chips(deployment),
+        "DEADLINE_S": math.ceil(deployment.deadline_s) if job and deployment.deadline_s is not None else "",
+        **_moved_port(deployment, command),
+        "VOLUMES": [one.name for one in volumes],
+        "MOUNTS": [one.path for one in volumes],
+        "FETCHES": [_fetched(deployment, one) for one in volumes],
+        "SAVES": [_saved(deployment, one) for one in volumes],
+        "SECRETS": [word for secret in deployment.software.secrets for word in secret],
+        "DOCKER": _options(deployment),
+        "COMMAND": command,
+    }
+    text = boot_script(heading(deployment, "Runs on each machine when it starts."), made, "aws", _why(deployment))
+    return EC2_PACKED.script(text)
+
+
+def _fetched(deployment: Deployment, volume: Volume) -> str:
+    if volume.url is not None and volume.url.startswith("s3://"):
+        return volume.url.rstrip("/")
+    return "keep" if volume.name != "models" and deployment.form is Form.JOB else ""
+
+
+def _saved(deployment: Deployment, volume: Volume) -> str:
+    """What a job writes and somebody wants afterwards. Answers of a batch stand beside its requests."""
+    named = ("checkpoints", "data") if in_shards(deployment) else ("checkpoints",)
+    if deployment.form is not Form.JOB or volume.name == "models":
+        return ""
+    if volume.url is None:
+        return "keep"
+    return volume.url.rstrip("/") if volume.url.startswith("s3://") and volume.name in named else ""
+
+
+def _chips(deployment: Deployment) -> dict[str, ShellSetting]:
+    node, many = deployment.node, copies(deployment)
+    if not node.accelerated:
+        return {}
+    kind = "nvidia" if node.kind == "gpu" and node.vendor == "NVIDIA" else "neuron" if node.kind == "neuron" else ""
+    return {"CHIPS": kind, "EACH": node.chips if many == 1 else max(chips(deployment), 1)}
+
+
+def _moved_port(deployment: Deployment, command: list[str]) -> dict[str, ShellSetting]:
+    """Copies of a service listen on ports of their own, one after the other."""
+    port = deployment.software.port
+    if copies(deployment) == 1 or not deployment.software.engine or port is None:
+        return {}
+    flags = {f"--http-port={port}"}
+    at = [at for at, word in enumerate(command) if word in flags or (word == str(port) and command[at - 1] == "--port")]
+    return {"MOVED_PORT": port, "MOVED_AT": at[0]} if at else {}
+
+
+def _options(deployment: Deployment) -> list[str]:
+    """Of docker, the same for all containers. An FPGA is reached through its PCI device, for which docker has no narrower
+    right."""
+    node = deployment.node
+    share = (node.memory_bytes or 32 * GIB) / copies(deployment) / GIB / 8
+    made = ["--init", "--network", "host", "--shm-size", f"{max(int(share), 1)}g"]
+    if node.kind == "fpga":
+        made.append("--privileged")
+    elif node.accelerated and node.kind == "gpu" and node.vendor != "NVIDIA":
+        made += ["--device", "/dev/kfd", "--device", "/dev/dri"]
+    if uses_efa(deployment):
+        made += ["--device", "/dev/infiniband", "--ulimit", "memlock=-1"]
+    for key, value in settings(deployment).items():
+        made += ["--env", f"{key}={value}"]
+    return [*made, "--rm"] if deployment.form is Form.JOB else [*made, "--restart", "unless-stopped", "--detach"]
+
+
+def _why(deployment: Deployment) -> dict[str, str]:
+    software = deployment.software
+    if in_shards(deployment) or (divided(deployment) and apart(deployment)):
+        return {"COMMAND": "\n".join(part_reason(deployment))}
+    lines = [] if software.given or software.engine else ["The usual program of its kind: put your own into program.command."]
+    if divided(deployment):
+        lines.append(f"RUN, from 0, tells it which of {parts(deployment)} runs is its own. One that fails stops no other.")
+    return {"COMMAND": "\n".join(lines)}
+
+
+def _command(deployment: Deployment) -> list[str]:
+    """Engines' images start themselves; the plan's command names the program, so theirs is put aside. Where machines meet,
+    torchrun finds rank and place of the first in its settings."""
+    if is_torch(deployment) and together(deployment):
+        return [word for word in torchrun(deployment, "HEAD") if not word.startswith("--rdzv-endpoint=")]
+    own = deployment.software.given or in_shards(deployment) or is_torch(deployment)
+    if divided(deployment) and apart(deployment) and not own:
+        return ["sh", "-c", f"exec {' '.join(shell_words(deployment))}"]  # the container finds the number of its part
+    return list(words(deployment))

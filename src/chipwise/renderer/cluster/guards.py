@@ -1,0 +1,160 @@
+"""What surrounds the pods: the namespace with its rules, quota, network, rights and priorities, and the volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipwise.renderer.cluster import live
+from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
+from chipwise.renderer.cluster.pod import Object, claim_name, kept, meta, namespace_of, priority_of, selector
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.launch import streams
+from chipwise.renderer.layout import meets, pods
+from chipwise.renderer.yaml_text import Noted, Yaml
+from chipwise.units import GIB
+
+
+def namespace(deployment: Deployment) -> Object:
+    name = namespace_of(deployment)
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "app.kubernetes.io/managed-by": "chipwise",
+                "pod-security.kubernetes.io/enforce": Noted("restricted", "No root, no host access, no privileges."),
+            },
+        },
+    }
+
+
+def service_account(deployment: Deployment) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": meta(deployment),
+        "automountServiceAccountToken": False,
+    }
+
+
+def priority_class(deployment: Deployment) -> Object:
+    service = deployment.form is Form.SERVICE
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": priority_of(deployment)},
+        "value": 100000 if service else 1000,
+        "preemptionPolicy": "PreemptLowerPriority" if service else "Never",
+        "description": "Services go before jobs." if service else "Jobs wait until there is room.",
+    }
+
+
+def most_pods(deployment: Deployment) -> int:
+    scaling = deployment.scaling
+    return scaling.most if scaling is not None else pods(deployment)
+
+
+def quota(deployment: Deployment) -> Object:
+    """As many chips as the plan may ever use: a mistake in a manifest cannot rent more."""
+    most = most_pods(deployment)
+    hard: Object = {"pods": Noted(str(max(2 * most, most + 5)), "Twice what runs, so that old and new may overlap.")}
+    resource = resource_of(deployment.node)
+    if resource is not None:
+        chips = pod_chips(deployment) * most
+        if deployment.form is Form.SERVICE:
+            chips += pod_chips(deployment)
+        hard[f"requests.{resource}"] = (
+            Noted(str(chips), "The most that the plan ever uses, and one more during a rollout.")
+            if deployment.form is Form.SERVICE
+            else Noted(str(chips), "What the plan uses, and no more.")
+        )
+    storage = sum(one.size_bytes for one in kept(deployment))
+    if storage:
+        hard["requests.storage"] = f"{_gib(storage) + 10}Gi"
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta(deployment), "spec": {"hard": hard}}
+
+
+def limit_range(deployment: Deployment) -> Object:
+    usual: Object = {"type": "Container", "default": {"memory": "1Gi"}, "defaultRequest": {"cpu": "100m", "memory": "256Mi"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": meta(deployment),
+        "spec": {"limits": [Noted(usual, "For containers that state no limits, such as a debug session.")]},
+    }
+
+
+def network_policy(deployment: Deployment) -> Object:
+    """In: the service's port, or the job's own pods. Out: names, the job's own pods, and HTTPS for weights and data."""
+    same: Object = {"podSelector": {"matchLabels": selector(deployment)}}
+    ingress: list[Yaml] = []
+    if deployment.software.port is not None:
+        ingress.append({"ports": [{"protocol": "TCP", "port": deployment.software.port}]})
+    egress: list[Yaml] = [
+        Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
+        Noted({"ports": [{"protocol": "TCP", "port": 443}]}, "Weights, data and checkpoints."),
+        *_credentials(deployment),
+        *([live.egress()] if streams.live(deployment) else []),
+    ]
+    if meets(deployment):
+        ingress.append(Noted({"from": [same]}, "The pods of the job among themselves."))
+        egress.append({"to": [same]})
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": meta(deployment),
+        "spec": {
+            "podSelector": {"matchLabels": selector(deployment)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": ingress,
+            "egress": egress,
+        },
+    }
+
+
+def _credentials(deployment: Deployment) -> list[Yaml]:
+    """Where a pod gets the credentials of its service account: an address of the node, over plain HTTP. On Azure it is a
+    service of the cloud, on HTTPS."""
+    match deployment.node.provider:
+        case "aws":
+            return [Noted(_to(("169.254.170.23/32", 80)), "EKS Pod Identity: credentials for the object store.")]
+        case "gcp":
+            why = "Workload Identity: credentials for the object store, from GKE's metadata server; the second on Dataplane V2."
+            return [Noted(_to(("169.254.169.252/32", 988)), why), _to(("169.254.169.254/32", 80))]
+    return []
+
+
+def _to(where: tuple[str, int]) -> Object:
+    return {"to": [{"ipBlock": {"cidr": where[0]}}], "ports": [{"protocol": "TCP", "port": where[1]}]}
+
+
+def claims(deployment: Deployment) -> Sequence[Object]:
+    made: list[Object] = []
+    for one in kept(deployment):
+        mode = "ReadWriteMany" if one.shared else "ReadWriteOnce"
+        why = f"{one.why.capitalize()}." if one.why else ""
+        metadata: Yaml = meta(deployment, claim_name(deployment, one))
+        if one.url is not None:
+            metadata = Noted(metadata, f"Fill it from {one.url} first: the program reads {one.path}.")
+        spec: Object = {"accessModes": [mode]}
+        if one.shared:
+            spec["accessModes"] = Noted(
+                [mode], "Several machines use it: give storageClassName a class that can, such as EFS, Filestore or FSx."
+            )
+        spec["resources"] = {
+            "requests": {"storage": Noted(f"{_gib(one.size_bytes)}Gi", why) if why else f"{_gib(one.size_bytes)}Gi"}
+        }
+        made.append(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": metadata,
+                "spec": spec,
+            }
+        )
+    return made
+
+
+def _gib(size: float) -> int:
+    return max(int(size / GIB + 0.999), 1)

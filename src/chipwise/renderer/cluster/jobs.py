@@ -1,0 +1,206 @@
+"""A job: one pod, or one pod per machine that find each other, and what happens when a machine is lost."""
+
+from __future__ import annotations
+
+import math
+
+from chipwise.renderer.cluster.pod import RENDEZVOUS_PORT, Object, meta, namespace_of, queued, selector, template
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch.shards import in_shards
+from chipwise.renderer.launch.starting import (
+    SHARD_DIGITS,
+    alone,
+    apart,
+    by_torchrun,
+    folded,
+    part_command,
+    part_reason,
+    processes,
+    quoted,
+    ranks,
+    run_machines,
+)
+from chipwise.renderer.layout import completions, meets, pods, repeated
+from chipwise.renderer.quoting import kubernetes
+from chipwise.renderer.yaml_text import Noted, Yaml
+
+PATIENCE_S = 7200  # for those that wait: a machine must be found, join the cluster and pull an image of tens of GiB
+FAILED_SHARE = 0.1  # of independent pods: where more have failed for good, the fault is the program's
+INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+
+
+def command_of(deployment: Deployment) -> Yaml:
+    """The user's command. PyTorch over several chips is started by torchrun, whose meeting point the first pod hosts; ranks
+    of MPI by mpirun inside one pod; independent replicas take a part each."""
+    _startable(deployment)
+    many = pods(deployment)
+    if apart(deployment) and many > 1:
+        script = (
+            f'PART="$JOB_COMPLETION_INDEX" PARTS={many} SHARD="$(printf %0{SHARD_DIGITS}d "$JOB_COMPLETION_INDEX")"\n'
+            f"export PART PARTS SHARD\nexec {' '.join(part_command(deployment))}\n"
+        )
+        return Noted(["/bin/sh", "-c", kubernetes(script)], "\n".join(part_reason(deployment)))
+    if by_torchrun(deployment) and meets(deployment):
+        return _meeting(deployment, many)
+    starter = ranks(deployment)
+    words: Yaml = [kubernetes(word) for word in (*starter, *alone(deployment))]
+    if in_shards(deployment):
+        return Noted(words, "\n".join(part_reason(deployment)))
+    return Noted(words, _why_ranks(deployment, starter)) if starter else words
+
+
+def _startable(deployment: Deployment) -> None:
+    """Pods of a Job cannot start processes in each other, and one Job is one run of those that meet."""
+    machines, runs = run_machines(deployment), deployment.runs
+    if machines > 1 and deployment.software.framework == "mpi":
+        raise CannotRender(
+            f"A run of the program takes {machines} machines and needs an MPI launcher, which a Job has not.",
+            remedy="Take --to slurm or parallelcluster, or the MPI Operator.",
+        )
+    if meets(deployment) and runs > 1:
+        raise CannotRender(
+            f"Each of {runs} runs takes {machines} machines together, and a Job is one of them.",
+            remedy="Take --to slurm or parallelcluster, or plan one run (runs: 1) and apply it for each.",
+        )
+
+
+def _meeting(deployment: Deployment, many: int) -> Yaml:
+    """Through a shell, for only it can say that the first pod hosts the meeting point. torchrun would find out by itself from
+    names and addresses, which are not all known yet when pods start."""
+    first = f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc"
+    words = [
+        f"--nnodes={many}",
+        f"--nproc-per-node={processes(deployment)}",
+        "--max-restarts=3",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={first}:{RENDEZVOUS_PORT}",
+        f"--rdzv-id={deployment.name}",
+        f'--rdzv-conf="is_host=$host,join_timeout={PATIENCE_S},read_timeout={PATIENCE_S}"',
+        *quoted(deployment.software.command[1:]),
+    ]
+    lines = ['if [ "$JOB_COMPLETION_INDEX" = 0 ]; then host=true; else host=false; fi', *folded("exec torchrun", words)]
+    why = (
+        f"The first pod hosts the meeting point, and all wait {PATIENCE_S // 3600} h for a machine that comes late or in place"
+        " of a lost one."
+    )
+    if not deployment.software.given:
+        why += "\nThe usual program of its kind: put your own into program.command of the workload."
+    return Noted(["/bin/sh", "-c", kubernetes("\n".join(lines) + "\n")], why)
+
+
+def _why_ranks(deployment: Deployment, starter: tuple[str, ...]) -> str:
+    why = f"One rank for each {'chip of the run' if '-np' in starter else 'core, as Open MPI counts them'}."
+    if "--bind-to" in starter:
+        why += " Not bound to cores: runs beside it on the machine would be bound to the same ones."
+    if not deployment.software.given:
+        why += "\nThe usual program of its kind: put your own into program.command of the workload."
+    return why
+
+
+def rendezvous(deployment: Deployment) -> Object:
+    """A name for each pod, before it is ready: the first one is where the others meet."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": meta(deployment),
+        "spec": {
+            "clusterIP": Noted("None", "Headless: every pod gets a name of its own."),
+            "publishNotReadyAddresses": Noted(True, "They must meet before any of them is ready."),
+            "selector": selector(deployment),
+            "ports": [{"name": "rendezvous", "port": RENDEZVOUS_PORT}],
+        },
+    }
+
+
+def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = False, alone: bool = False) -> Object:
+    """`by_hours`: clocks beside it resume and suspend it; `alone`: one pod of it, whatever others do."""
+    many, at_once = (1, 1) if alone else (completions(deployment), pods(deployment))
+    made: Object = {}
+    if queue is not None:
+        made["suspend"] = Noted(True, "Kueue starts it when the quota has room.")
+    elif by_hours:
+        made["suspend"] = Noted(True, "Its clocks let it run in the plan's hours. At once: kubectl patch with suspend: false.")
+    made["completions"] = Noted(many, "One pod for each run.") if repeated(deployment) and many > 1 else many
+    made["parallelism"] = Noted(at_once, "As many at a time as the plan has room for.") if at_once < many else at_once
+    made["completionMode"] = "Indexed"
+    made |= _again(deployment, many)
+    rules: list[Yaml] = [
+        Noted(
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            "A lost or drained machine is nobody's fault: begin again from the last checkpoint.",
+        ),
+    ]
+    made["podFailurePolicy"] = {"rules": rules}
+    if deployment.deadline_s is not None:
+        why = (
+            "The workload's deadline; a pause restarts the count." if by_hours else "The workload's deadline, waiting included."
+        )
+        made["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), why)
+    if not by_hours:  # whose clocks would not find it
+        made["ttlSecondsAfterFinished"] = Noted(86400, "Kept for a day, for inspection.")
+    extra: Object = {"restartPolicy": "Never"}
+    if meets(deployment):
+        extra["subdomain"] = Noted(deployment.name, "With the headless Service: <job>-<index>.<name>.")
+    pod = template(deployment, command_of(deployment), extra, queued=queue is not None)
+    made["template"] = _numbered(pod) if repeated(deployment) and many > 1 else pod
+    return made
+
+
+def _numbered(pod: Object) -> Object:
+    """With the number of the run. By its annotation: JOB_COMPLETION_INDEX is put behind all settings, which do not see it."""
+    spec = pod["spec"]
+    assert isinstance(spec, dict)
+    [main] = spec["containers"]
+    run: Object = {"name": "RUN", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
+    env = [*main["env"], Noted(run, "Which of the runs is its own, from 0.")]
+    return pod | {"spec": spec | {"containers": [main | {"env": env}]}}
+
+
+def job(deployment: Deployment, queue: str | None = None, by_hours: bool = False) -> Object:
+    metadata = meta(deployment)
+    if queue is not None:
+        metadata = queued(metadata, queue, deployment)
+    if deployment.starts:
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": metadata,
+            "spec": {
+                "schedule": deployment.starts,
+                "timeZone": deployment.time_zone,
+                "concurrencyPolicy": Noted("Forbid", "A run that takes longer is not overtaken by the next."),
+                "successfulJobsHistoryLimit": 3,
+                "failedJobsHistoryLimit": 3,
+                "jobTemplate": {"metadata": {"labels": metadata["labels"]}, "spec": spec(deployment, queue)},
+            },
+        }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec(deployment, queue, by_hours)}
+
+
+def retries(deployment: Deployment) -> int:
+    """Failures of a job's pods, of all together or of each where they are independent. Pods that meet fail all at once."""
+    each = 6 if deployment.spot else 3
+    return each * pods(deployment) if meets(deployment) else each
+
+
+def each_by_itself(deployment: Deployment) -> bool:
+    """Several pods of which each succeeds or fails alone."""
+    return completions(deployment) > 1 and not meets(deployment)
+
+
+def _again(deployment: Deployment, many: int) -> Object:
+    limit = retries(deployment)
+    if many > 1 and each_by_itself(deployment):
+        most = max(int(many * FAILED_SHARE), 1)
+        return {
+            "backoffLimitPerIndex": Noted(limit, "Restarts of each pod after failures of its own; those of others go on."),
+            "maxFailedIndexes": Noted(most, "Where more than these have failed for good, the rest need not try."),
+        }
+    why = "Restarts after the program's own failures; a lost machine does not count (see podFailurePolicy)."
+    if meets(deployment):
+        why = (
+            f"{limit // pods(deployment)} failures of all pods together. The pod of a lost machine does not count (see"
+            " podFailurePolicy);\nthose that it left do when they give up waiting for it."
+        )
+    return {"backoffLimit": Noted(limit, why)}

@@ -1,0 +1,291 @@
+"""A pod of a deployment: one container, what it may do, where it may run, and the directories it sees."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from chipwise.renderer.cluster.accelerators import (
+    MACHINE,
+    capacity_labels,
+    chip_taint,
+    cpu_request,
+    memory_request,
+    pod_chips,
+    pod_share,
+    resource_of,
+    spot_taints,
+    tpu_selector,
+)
+from chipwise.renderer.deployment import Deployment, Form, Volume
+from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.layout import candidates, meets, uses_efa
+from chipwise.renderer.limits import KUBERNETES
+from chipwise.renderer.quoting import kubernetes, label_value
+from chipwise.renderer.yaml_text import Noted, Yaml
+from chipwise.units import GIB
+
+USER = 10001  # of the container: nobody on the machine
+SPOT_NOTICE_S = {"aws": 120, "gcp": 30, "azure": 30}
+RENDEZVOUS_PORT = 29500
+Object = dict[str, Yaml]
+
+
+def namespace_of(deployment: Deployment) -> str:
+    """One per workload: a quota holds for a whole namespace, and this one is made for one plan."""
+    return deployment.namespace or deployment.name
+
+
+def selector(deployment: Deployment) -> Object:
+    return {"app.kubernetes.io/name": deployment.name}
+
+
+def labels(deployment: Deployment) -> Object:
+    """Recommended labels, then who pays. Values that a label cannot have are cut to what it can."""
+    made: Object = {"app.kubernetes.io/name": deployment.name, "app.kubernetes.io/managed-by": "chipwise"}
+    for key, value in deployment.labels.items():
+        name, text = label_value(key), label_value(value)
+        if name and text:
+            made[f"chipwise.dev/{name}"] = text
+    return made
+
+
+def meta(deployment: Deployment, name: str | None = None, namespaced: bool = True) -> Object:
+    made: Object = {"name": name or deployment.name}
+    if namespaced:
+        made["namespace"] = namespace_of(deployment)
+    return made | {"labels": labels(deployment)}
+
+
+def queued(metadata: Object, queue: str, deployment: Deployment) -> Object:
+    """The same, in a queue of Kueue and with its priority there."""
+    own = metadata["labels"]
+    assert isinstance(own, dict)
+    into = {"kueue.x-k8s.io/queue-name": queue, "kueue.x-k8s.io/priority-class": priority_of(deployment)}
+    return metadata | {"labels": own | into}
+
+
+def template(deployment: Deployment, command: Yaml, extra: Mapping[str, Yaml] | None = None, queued: bool = False) -> Object:
+    """The `template` of a Job, a Deployment or a StatefulSet. `command` is ready for Kubernetes (`quoting.kubernetes`);
+    `extra` goes over the pod's own fields; `queued`: a queue says how the machine is bought."""
+    annotations: Object = {}
+    if deployment.form is Form.JOB:
+        annotations["karpenter.sh/do-not-disrupt"] = Noted(
+            "true", "Consolidation may wait: a restart costs work since the last checkpoint."
+        )
+    metadata: Object = {"labels": labels(deployment)}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"metadata": metadata, "spec": _spec(deployment, command, queued) | dict(extra or {})}
+
+
+def _spec(deployment: Deployment, command: Yaml, queued: bool) -> Object:
+    spec: Object = {
+        "serviceAccountName": deployment.name,
+        "automountServiceAccountToken": Noted(False, "The program talks to no API server."),
+        "priorityClassName": priority_of(deployment),
+    }
+    if deployment.node.kind == "tpu":
+        spec["nodeSelector"] = tpu_selector(deployment.node) | (dict(capacity_labels(deployment)) if deployment.losable else {})
+    if affinity := _affinity(deployment, queued):
+        spec["affinity"] = affinity
+    if tolerations := _tolerations(deployment):
+        spec["tolerations"] = tolerations
+    spec["securityContext"] = {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "fsGroup": Noted(USER, "Volumes are writable for the program's user."),
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    spec["terminationGracePeriodSeconds"] = _grace(deployment)
+    spec["containers"] = [container(deployment, command)]
+    spec["volumes"] = _volumes(deployment)
+    return spec
+
+
+def priority_of(deployment: Deployment) -> str:
+    return "chipwise-service" if deployment.form is Form.SERVICE else "chipwise-job"
+
+
+def container(deployment: Deployment, command: Yaml) -> Object:
+    software = deployment.software
+    image: Yaml = software.image
+    if software.built:
+        image = Noted(
+            software.image,
+            "Built from the Dockerfile of `chipwise render --to dockerfile`; push it and put its full name here.",
+        )
+    elif software.image.endswith(":latest"):
+        image = Noted(software.image, "No release of it is known to us: pin it by digest after the first pull.")
+    what = "The usual program of its kind: put your own into program.command of the workload."
+    made: Object = {"name": "main", "image": image}
+    usual = not (software.given or software.engine or isinstance(command, Noted))
+    made["command"] = Noted(command, what) if usual else command
+    env: list[Yaml] = [{"name": "HOME", "value": "/tmp"}]
+    if "USER" not in dict(software.env):
+        why = "No image has this user in its passwd: libraries that ask for its name find it here."
+        env.append(Noted({"name": "USER", "value": "app"}, why))
+    if uses_efa(deployment) and "FI_EFA_USE_HUGE_PAGE" not in dict(software.env):
+        small: Object = {"name": "FI_EFA_USE_HUGE_PAGE", "value": "0"}
+        env.append(Noted(small, "Huge pages would have to be asked for, and Karpenter brings no node to a pod that asks."))
+    env += [{"name": key, "value": kubernetes(value)} for key, value in software.env]
+    env += [_secret(*one) for one in software.secrets]
+    made["env"] = env
+    if software.port is not None:
+        made["ports"] = [{"name": "http", "containerPort": software.port}]
+        made |= _probes(deployment)
+    made["resources"] = resources(deployment)
+    made["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    if software.engine:
+        made["securityContext"] = {
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
+    made["volumeMounts"] = [
+        *({"name": one.name, "mountPath": one.path} for one in kept(deployment)),
+        {"name": "tmp", "mountPath": "/tmp"},
+        {"name": "shm", "mountPath": "/dev/shm"},
+    ]
+    return KUBERNETES.document(made)
+
+
+def _secret(setting: str, name: str, key: str) -> Object:
+    return {"name": setting, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
+
+
+def resources(deployment: Deployment) -> Object:
+    types = candidates(deployment)
+    memory = memory_request(deployment, types)
+    requests: Object = {"cpu": Noted(cpu_request(deployment, types), _why_cpu(deployment)), "memory": memory}
+    limits: Object = {"memory": memory}
+    resource = resource_of(deployment.node)
+    if resource is not None:
+        requests[resource] = limits[resource] = pod_chips(deployment)
+    if uses_efa(deployment):
+        requests["vpc.amazonaws.com/efa"] = limits["vpc.amazonaws.com/efa"] = deployment.node.interfaces
+    return {"requests": requests, "limits": limits}
+
+
+def _why_cpu(deployment: Deployment) -> str:
+    share = pod_share(deployment)
+    which = "smallest of the machines" if len(candidates(deployment)) > 1 else "machine"
+    part = f"The {which}" if share >= 1 else f"{share:.3g} of the {which}"
+    return f"{part} without what the system keeps. No limit: a throttled reader would starve the chips."
+
+
+def _probes(deployment: Deployment) -> Object:
+    software = deployment.software
+    if software.health is None:
+        return {}
+    check: Object = {"httpGet": {"path": software.health, "port": "http"}}
+    wait = math.ceil(start_seconds(deployment) / 10)
+    return {
+        "startupProbe": check
+        | {
+            "periodSeconds": 10,
+            "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first, then load."),
+        },
+        "readinessProbe": check | {"periodSeconds": 5, "failureThreshold": 2},
+        "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},
+        "lifecycle": {
+            "preStop": {"sleep": {"seconds": Noted(15, "The balancer forgets this pod first; then it ends what it began.")}},
+        },
+    }
+
+
+def _grace(deployment: Deployment) -> Yaml:
+    if deployment.form is Form.SERVICE:
+        longest = max(
+            (seconds for goal, seconds in deployment.predicted.latency.items() if goal.startswith("latency")), default=15.0
+        )
+        return Noted(int(45 + 2 * longest), "Twice the longest answer, after the balancer let go.")
+    notice = SPOT_NOTICE_S.get(deployment.node.provider, 30) if deployment.spot else 300
+    why = "The notice that a spot machine gets: time to save." if deployment.spot else "Time to save what was done."
+    return Noted(notice, why)
+
+
+def _affinity(deployment: Deployment, queued: bool) -> Object:
+    made: Object = {}
+    node, types = deployment.node, candidates(deployment)
+    if node.kind != "tpu":
+        named: Object = {"key": MACHINE, "operator": "In", "values": [label_value(one.machine) for one in types]}
+        machine: Yaml = named
+        if len(types) > 1:
+            why = "any of these" if deployment.spot else "those after it have the same chip, for when it is short"
+            machine = Noted(named, f"The plan's choice first; {why}.")
+        bought = () if queued else capacity_labels(deployment)
+        terms: list[Yaml] = [
+            {"matchExpressions": [machine, {"key": key, "operator": "In", "values": [value]}]} for key, value in bought
+        ] or [{"matchExpressions": [machine]}]
+        if node.provider == "aws" and len(terms) > 1:
+            terms[0] = Noted(terms[0], "Either label will do: Karpenter sets the first, managed node groups the second.")
+        nodes: Object = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        # Karpenter takes any one type for pods that must share one, not the cheapest: so these too are told which comes first.
+        if len(types) > 1 and (meets(deployment) or not deployment.spot):
+            first: Object = {"matchExpressions": [{"key": MACHINE, "operator": "In", "values": [label_value(node.machine)]}]}
+            nodes["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "preference": first}]
+        made["nodeAffinity"] = nodes
+    if meets(deployment):
+        rules: list[Yaml] = [_together(deployment, "topology.kubernetes.io/zone")]
+        why = "One zone: between zones, traffic is slow and paid for."
+        if len(types) > 1 and node.kind != "tpu":
+            rules.append(_together(deployment, MACHINE))
+            why += " One machine type: the slowest would hold up the others."
+        made["podAffinity"] = Noted({"requiredDuringSchedulingIgnoredDuringExecution": rules}, why)
+    return made
+
+
+def _together(deployment: Deployment, topology: str) -> Object:
+    return {"labelSelector": {"matchLabels": selector(deployment)}, "topologyKey": topology}
+
+
+def _tolerations(deployment: Deployment) -> list[Yaml]:
+    taints = [one for one in (chip_taint(deployment.node),) if one is not None]
+    if deployment.losable:
+        taints += spot_taints(deployment.node)
+    return [{"key": one.key, "operator": "Exists", "effect": one.effect} for one in taints]
+
+
+def kept(deployment: Deployment) -> tuple[Volume, ...]:
+    """Directories that are volumes. What lies in an object store is read by the user's program itself; a command of ours knows
+    files only, so that what it names must be there."""
+    return tuple(one for one in deployment.volumes if one.url is None or _named(deployment, one.path))
+
+
+def _named(deployment: Deployment, path: str) -> bool:
+    """Whether a command of ours has the directory, or something in it, in one of its words."""
+    software = deployment.software
+    where = re.compile(rf"(^|[=:,]){re.escape(path.rstrip('/'))}(/|$)")
+    return not software.given and any(where.search(word) for word in software.command)
+
+
+def claim_name(deployment: Deployment, volume: Volume) -> str:
+    return f"{deployment.name}-{volume.name}"
+
+
+def _mounted(deployment: Deployment, volume: Volume) -> Yaml:
+    made: Object = {"name": volume.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, volume)}}
+    if volume.url is None:
+        return made
+    return Noted(made, f"Fill it from {volume.url} first: the program reads files, not the object store.")
+
+
+def _volumes(deployment: Deployment) -> list[Yaml]:
+    made: list[Yaml] = [_mounted(deployment, one) for one in kept(deployment)]
+    size = deployment.node.memory_bytes
+    shared = max(int((size or 32 * GIB) * pod_share(deployment) / deployment.node.hosts / GIB / 8), 1)
+    made.append({"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}})
+    made.append(
+        {
+            "name": "shm",
+            "emptyDir": {
+                "medium": "Memory",
+                "sizeLimit": Noted(f"{shared}Gi", "Readers and NCCL share memory; 64 MiB is the default."),
+            },
+        }
+    )
+    return made

@@ -1,0 +1,128 @@
+"""A service: replicas behind one address, as many as the load needs, replaced one by one and never all at once."""
+
+from __future__ import annotations
+
+from chipwise.renderer.cluster import live
+from chipwise.renderer.cluster.pod import Object, meta, queued, selector, template
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.launch import streams
+from chipwise.renderer.quoting import kubernetes
+from chipwise.renderer.yaml_text import Noted, Yaml
+
+# What an engine publishes about requests that it works on, and waits for.
+QUEUES = {"vllm": "vllm:num_requests_running", "tgi": "tgi_batch_current_size", "sglang": "sglang:num_running_reqs"}
+BUSY = 0.7  # of the requests that a replica can work on at a time: above it one more is started
+
+
+def deployment_object(deployment: Deployment, queue: str | None = None) -> Object:
+    """`queue`: of Kueue, which holds each pod back until the quota has room for it."""
+    if streams.live(deployment):
+        return live.stateful_set(deployment, queue)
+    scaling = deployment.scaling
+    assert scaling is not None
+    spare = scaling.least < 2
+    strategy: Object = {"maxSurge": 1, "maxUnavailable": 0} if spare else {"maxSurge": 0, "maxUnavailable": 1}
+    why = (
+        "One more chip for the time of a rollout: there is no second replica to lean on."
+        if spare
+        else "In place: a rollout needs no chip that is not there."
+    )
+    spread: list[Yaml] = [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selector(deployment)},
+        }
+        for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
+    ]
+    command = [*map(kubernetes, deployment.software.command)]
+    pod = template(deployment, command, {"topologySpreadConstraints": spread}, queued=queue is not None)
+    spec: Object = {
+        "selector": {"matchLabels": selector(deployment)},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, why)},
+        "minReadySeconds": 10,
+        "revisionHistoryLimit": 5,
+        "template": pod,
+    }
+    if scaling.least == scaling.most:
+        spec = {"replicas": scaling.least} | spec
+    metadata = meta(deployment) if queue is None else queued(meta(deployment), queue, deployment)
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def service(deployment: Deployment) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": meta(deployment),
+        "spec": {
+            "type": Noted("ClusterIP", "Put a gateway with TLS and sign-in before it; it is not open to the world."),
+            "selector": selector(deployment),
+            "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+        },
+    }
+
+
+def disruption_budget(deployment: Deployment) -> Object:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": meta(deployment),
+        "spec": {
+            "maxUnavailable": Noted(1, "Drains take one replica at a time."),
+            "selector": {"matchLabels": selector(deployment)},
+        },
+    }
+
+
+def autoscaler(deployment: Deployment) -> Object | None:
+    scaling = deployment.scaling
+    assert scaling is not None
+    if scaling.least == scaling.most:
+        return None
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": meta(deployment),
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment.name},
+            "minReplicas": Noted(scaling.least, scaling.told_least),
+            "maxReplicas": scaling.most,
+            "metrics": [_metric(deployment)],
+            "behavior": {
+                "scaleUp": {
+                    "stabilizationWindowSeconds": 0,
+                    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 60}],
+                },
+                "scaleDown": {
+                    "stabilizationWindowSeconds": Noted(600, "A machine takes minutes to come: do not let it go for a lull."),
+                    "policies": [{"type": "Pods", "value": 1, "periodSeconds": 120}],
+                },
+            },
+        },
+    }
+
+
+def _metric(deployment: Deployment) -> Yaml:
+    """Requests in work where the engine counts them: the load of an accelerator does not show in its host's processor."""
+    scaling, name = deployment.scaling, QUEUES.get(deployment.software.engine)
+    assert scaling is not None
+    if name is not None and scaling.slots is not None:
+        many = max(int(scaling.slots * BUSY), 1)
+        metric: Object = {
+            "type": "Pods",
+            "pods": {"metric": {"name": name.replace(":", "_")}, "target": {"type": "AverageValue", "averageValue": str(many)}},
+        }
+        return Noted(
+            metric,
+            f"Requests in work per replica: {BUSY:.0%} of the {scaling.slots} it holds, from the plan's rate and answer time."
+            "\nNeeds the Prometheus adapter (or KEDA: `--to keda`), which publishes it under this name.",
+        )
+    resource: Object = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}},
+    }
+    if deployment.node.accelerated:
+        return Noted(resource, "The host's processor stands for the load. Better: a metric of your program, such as its queue.")
+    return resource

@@ -1,0 +1,77 @@
+"""What `chipwise run` gives to a cluster: the work of a plan alone, as objects.
+
+What surrounds it (namespace, quotas, priority classes, queues) is for who runs the cluster. A priority class is left out, for
+pods that name one that is not there are refused, and to make one takes rights over the whole cluster. So is the deadline: each
+attempt's Job would count it anew, and the controller knows it. And so are tries of a single pod after failures of its own:
+the controller counts those, as `--retries` says, and knows whether the program came any further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from chipwise.renderer.cluster import guards, jobs, services
+from chipwise.renderer.cluster.accelerators import resource_of
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch import streams
+from chipwise.renderer.layout import meets
+from chipwise.renderer.yaml_text import Yaml, plain
+
+PRIORITY = "kueue.x-k8s.io/priority-class"
+
+
+def work(deployment: Deployment, queue: str = "", image: str = "") -> tuple[Mapping[str, object], ...]:
+    """`queue`: of Kueue, in the namespace where it will run. `image`: instead of the workload's own."""
+    _runnable(deployment)
+    if image:
+        deployment = replace(deployment, software=replace(deployment.software, image=image, built=False))
+    if deployment.software.built:
+        raise CannotRender(
+            f"{deployment.title} names no image, and a cluster pulls what it runs.",
+            remedy="chipwise render --to dockerfile writes one to build and push; then --image, or program: {image: ...}.",
+        )
+    resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+    made: list[Yaml] = [guards.service_account(deployment), guards.network_policy(deployment), *guards.claims(deployment)]
+    if deployment.form is Form.SERVICE:
+        scaler = services.autoscaler(deployment)
+        made += [services.deployment_object(deployment, queue or None), services.disruption_budget(deployment)]
+        made += [services.service(deployment)] if deployment.software.port is not None else []
+        made += [scaler] if scaler is not None else []
+    else:
+        made += [jobs.rendezvous(deployment)] if meets(deployment) else []
+        made.append(jobs.job(deployment, queue or None))
+    return tuple(_by_itself(plain(one)) for one in made)
+
+
+def _runnable(deployment: Deployment) -> None:
+    match deployment.form:
+        case Form.PIPELINE:
+            raise CannotRender("A cluster runs one stage at a time.", remedy="Run each stage as a job after the one before.")
+        case Form.SESSIONS:
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="chipwise render --to jupyterhub.")
+        case Form.DEVICES:
+            raise CannotRender(
+                f"{deployment.node.chip} stands at the edge; no cluster reaches it.", remedy="chipwise render --to compose."
+            )
+    apply = "Render it with --to kubernetes and kubectl apply the files"
+    if streams.live(deployment):
+        raise CannotRender(f"{deployment.title} is a StatefulSet of live streams.", remedy=f"{apply}.")
+    if deployment.starts or deployment.opens:
+        raise CannotRender(
+            f"{deployment.title} runs by a schedule, and its clocks are the cluster's own.",
+            remedy=f"{apply}, or take the schedule out of the workload.",
+        )
+
+
+def _by_itself(one: Any) -> Mapping[str, object]:
+    one["metadata"].get("labels", {}).pop(PRIORITY, None)
+    if one["kind"] in ("Job", "Deployment"):
+        one["spec"]["template"]["spec"].pop("priorityClassName", None)
+        one["spec"].pop("activeDeadlineSeconds", None)
+    if one["kind"] == "Job" and one["spec"].get("completions") == 1:  # a lost machine does not count: podFailurePolicy
+        one["spec"]["backoffLimit"] = 0
+    made: Mapping[str, object] = one
+    return made

@@ -1,0 +1,285 @@
+"""What is to be deployed, as one value: everything that targets write down, and nothing that they must look up or reckon.
+
+`describing` makes it from a workload, a plan and the catalog. A number that nobody knows is None, and targets leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chipwise.planner.values.split import UNSPLIT, Split
+from chipwise.renderer.quoting import file_name
+
+TPU_HOST = 4  # chips of one host of a slice
+
+
+class Form(StrEnum):
+    """How something lives: until it is done, until somebody stops it, while a person sits at it, or on a device of its own."""
+
+    JOB = "job"
+    SERVICE = "service"
+    SESSIONS = "sessions"
+    DEVICES = "devices"
+    PIPELINE = "pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One machine of the plan."""
+
+    provider: str
+    region: str
+    machine: str
+    chip: str  # as the catalog names it
+    kind: str  # gpu, neuron, tpu, fpga, gaudi, npu, edge, cpu
+    vendor: str
+    chips: int  # 0 on machines without an accelerator
+    capability: float | None = None  # compute capability of NVIDIA chips
+    cores: int | None = None  # NeuronCores of one chip
+    profile: str = ""  # slice of a chip that each takes, such as 1g.10gb
+    sharing: str = ""  # "", slices or turns
+    held: int = 1  # users of one chip, where it is shared
+    vcpus: int | None = None
+    memory_bytes: float | None = None
+    disk_bytes: float | None = None  # local and fast, lost with the machine
+    arch: str = "amd64"
+    fabric: str = ""  # efa, infiniband, ...; empty: an ordinary network
+    interfaces: int = 0  # of the fabric that a pod may take: EFA devices
+    first_card: int = 0  # the first network card that carries the fabric
+
+    @property
+    def accelerated(self) -> bool:
+        return self.chips > 0
+
+    @property
+    def ways(self) -> int:
+        """What serving engines count for one chip: its cores on Neuron, else itself."""
+        return self.cores or 1 if self.kind == "neuron" else 1
+
+    @property
+    def hosts(self) -> int:
+        """Machines that a system sees where the plan sees one: a TPU slice is made of hosts."""
+        return max(self.chips // TPU_HOST, 1) if self.kind == "tpu" else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """What runs in the container."""
+
+    image: str  # what the machine pulls
+    base: str  # what it is built from, where it is built
+    built: bool  # True: from the rendered Dockerfile
+    purpose: str  # vllm, tgi, pytorch, triton, ...: the row of the image table
+    version: str  # of it
+    command: tuple[str, ...]
+    given: bool  # the command is the user's own; False: the usual one of the kind, to be looked at
+    env: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[tuple[str, str, str], ...] = ()  # setting, name of the stored secret, its key
+    port: int | None = None
+    health: str | None = None
+    requirements: str | None = None
+    framework: str = "none"
+    engine: str = ""
+    cuda: str = ""  # of the image; empty: it has none
+    driver: str = ""  # the oldest that runs it
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A directory that outlives a container."""
+
+    name: str  # data, models, checkpoints
+    path: str
+    size_bytes: float
+    shared: bool = False  # written or read by several machines at once
+    url: str | None = None  # where its contents lie already
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How many copies of a service."""
+
+    least: int
+    usual: int
+    most: int
+    per_replica: float | None = None  # requests per second that one answers within the goals
+    slots: int | None = None  # requests that one works on at a time
+    why: str = ""  # of `least`, where it is not the plan's mean load
+
+    @property
+    def told_least(self) -> str:
+        why = self.why or "The plan's mean load"
+        return f"{why}; its peak takes {self.usual}."
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What the plan says of it. Targets print it; nothing else depends on it."""
+
+    seconds: float
+    low_s: float
+    high_s: float
+    usd: float
+    per: str  # job or month
+    usd_per_hour: float  # of all machines
+    kg: float
+    watts: float
+    latency: Mapping[str, float] = field(default_factory=dict)
+    sentence: str = ""  # the plan's own answer
+    price_of: str = ""
+    followed_usd: float | None = None  # a month of machines that follow the load, each layer bought its own way
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What a service or job computes with."""
+
+    name: str
+    hub: str | None  # its id on the hub
+    precision: str
+    context: int | None
+    weight_bytes: float | None
+    generates: bool
+    fetched_bytes: float | None = None  # as the hub has them, which need not be the planned precision
+    weights: str = ""  # where they come from: an id of the hub or a path; empty: by `hub`, or a path by name
+
+    @property
+    def source(self) -> str:
+        return self.weights or self.hub or f"/models/{file_name(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class HandOff:
+    source: str
+    target: str
+    size_bytes: float | None
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """One of several regions in which a service stands."""
+
+    provider: str
+    region: str
+    machine: str
+    machines: int
+    share: float  # of the traffic, while all regions are up
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Machines that carry a part of a load over time and are bought one way."""
+
+    purchase: str  # spot, on-demand, owned, or the promise that is made for them
+    machines: int
+    where: str = ""  # owned ones, which stand apart from what is rented; empty: the plan's node
+
+    @property
+    def committed(self) -> bool:
+        """Paid for every hour, whether they work or not: a term is promised for them."""
+        return self.purchase not in ("spot", "on-demand", "owned")
+
+    @property
+    def told(self) -> str:
+        return f"{self.machines} {self.purchase}{f' ({self.where})' if self.where else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is paid per use, as the plan reckoned it for a month of this traffic."""
+
+    kind: str  # serverless, per token
+    provider: str
+    name: str
+    hardware: str
+    usd: float | None  # None: not reckoned
+    cold_share: float | None = None  # of the requests that wait for a start
+    cold_start_s: tuple[float, float, float] | None = None  # low, middle, high
+    refused: tuple[str, ...] = ()  # limits and goals of the workload that it does not keep
+    chips: tuple[str, ...] = ()  # of which one comes
+    warm: int = 0  # instances that the price keeps running
+    at_once: int | None = None  # requests that the price reckons with on one instance
+    instances: float | None = None  # up on average
+
+    @property
+    def title(self) -> str:
+        name = self.name if self.name.startswith(self.provider) else f"{self.provider} {self.name}"
+        return f"{name} ({self.hardware})" if self.hardware else name
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    name: str  # made for DNS, clouds and labels
+    title: str  # as the user wrote it
+    kind: str
+    form: Form
+    node: Node
+    machines: int
+    purchase: str  # on-demand, spot, reserved-1y, ...
+    software: Software
+    predicted: Predicted
+    labels: Mapping[str, str] = field(default_factory=dict)  # owner, team, project and others, as the user wrote them
+    description: str = ""
+    namespace: str = ""  # in a cluster; empty: its name
+    split: Split = UNSPLIT
+    chips_each: int = 0  # of one replica or of a job's process group on one machine
+    model: Model | None = None
+    volumes: tuple[Volume, ...] = ()
+    scaling: Scaling | None = None
+    checkpoint_s: float | None = None
+    deadline_s: float | None = None
+    budget_usd: float | None = None
+    starts: str = ""  # cron expression: when a job is started, or a service is scaled up; empty: by hand, or always on
+    stops: str = ""  # when a service is scaled down again
+    time_zone: str = "UTC"  # of both
+    idle_s: float | None = None
+    people: int | None = None
+    trigger: str | None = None
+    others: tuple[Node, ...] = ()  # next best machines of the same place and chip kind: what a fleet may take instead
+    regions: tuple[str, ...] = ()  # all in which it stands, where there are several
+    stages: tuple[Deployment, ...] = ()
+    hand_offs: tuple[HandOff, ...] = ()
+    notes: tuple[str, ...] = ()
+    platforms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # what each offers for the node: see `platforms`
+    runs: int = 1  # of a simulation, one after the other or beside each other (`runs at once` of the split)
+    goals: Mapping[str, float] = field(default_factory=dict)  # seconds that are wanted: "latency p99", "ttft p95"
+    traffic: Mapping[str, float] = field(default_factory=dict)  # share of the requests by where they come from
+    stands: tuple[Stand, ...] = ()  # where a service stands, in several regions; empty: in its node's alone
+    opens: str = ""  # cron expression: when a job may go on, where it may run in some hours only; in `time_zone`
+    closes: str = ""  # when it is paused
+    layers: tuple[Layer, ...] = ()  # from the base of the load up, where it is carried by machines bought in several ways
+    services: tuple[Service, ...] = ()  # paid per use, that the plan reckoned for the same traffic; those it may use first
+    service: Service | None = None  # of them, what the plan takes instead of machines
+    streams: int = 0  # live ones, of video: the command is that of one
+    on: Service | None = None  # what runs it instead of the node, in files of a service; see `sold`
+    best: str = ""  # the plan's first machines and their price, where they are not the node's
+
+    @property
+    def spot(self) -> bool:
+        return self.purchase == "spot"
+
+    @property
+    def rented(self) -> tuple[Layer, ...]:
+        """Layers that these files buy; owned machines are there already."""
+        return tuple(one for one in self.layers if one.purchase != "owned")
+
+    @property
+    def losable(self) -> bool:
+        """Some of its machines may be taken away."""
+        return self.spot if not self.layers else any(one.purchase == "spot" for one in self.layers)
+
+    @property
+    def replicas(self) -> int:
+        return self.scaling.usual if self.scaling is not None else self.machines
+
+    @property
+    def per_machine(self) -> int:
+        """Replicas that one machine holds."""
+        return max(self.node.chips // self.chips_each, 1) if self.chips_each else 1
+
+    def volume(self, name: str) -> Volume | None:
+        return next((one for one in self.volumes if one.name == name), None)

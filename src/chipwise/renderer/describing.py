@@ -1,0 +1,414 @@
+"""From a workload, its plan and the catalog to what is deployed: the one place where a plan is read for rendering."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from chipwise.catalog.catalog import Catalog
+from chipwise.planner.explain.words import sentence
+from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.plan import Choice, Plan
+from chipwise.planner.values.split import Copies, GenerationSplit, width
+from chipwise.renderer.boot_images import boot_images
+from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.hardware import node_of
+from chipwise.renderer.joining import joining
+from chipwise.renderer.paying import (
+    best_of,
+    followed,
+    followed_usd,
+    layers_of,
+    load_of,
+    notes_of,
+    purchase_of,
+    service_of,
+    services_of,
+)
+from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
+from chipwise.renderer.platforms import platforms
+from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
+from chipwise.renderer.software import HANDED, QUANTIZED, Asked, images_for, software_of
+from chipwise.renderer.windows import hours_of, paused, window
+from chipwise.units import GB, GIB, HOUR
+from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
+from chipwise.workload.model.decoder import DecoderShape
+from chipwise.workload.model.registry import Model as Known
+from chipwise.workload.model.shape import EncoderDecoderShape
+from chipwise.workload.pipeline import Pipeline
+
+OTHERS = 4  # machine types that a fleet may take beside the chosen one
+_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5, "nf4": 0.5}
+
+
+def describe(
+    work: Common,
+    plan: Plan,
+    catalog: Catalog,
+    model: Known | None,
+    choice: Choice | None = None,
+    name: str | None = None,
+    teacher: Learning | None = None,
+) -> Deployment:
+    """`choice`: another of the plan's than its winner; `name`: another than the workload's; `teacher`: the stage before it that
+    trained what it serves."""
+    chosen = choice or plan.winner
+    assert chosen is not None
+    name, form = name or dns_name(work.name), _form(work, chosen)
+    node = node_of(catalog, chosen, work)
+    each = _chips_each(chosen, node, form)
+    load = load_of(plan, chosen) if form in (Form.SERVICE, Form.SESSIONS) else None
+    scaling = followed(
+        _scaling(work, plan, chosen, form, node.chips), load, max(node.chips // each, 1) if each else 1, _stated(work)
+    )
+    made = _model(work, chosen, model, teacher)
+    asked = Asked(
+        work,
+        form,
+        node,
+        made,
+        chosen.machines,
+        chosen.split,
+        scaling.slots if scaling else None,
+        name,
+        _format(chosen),
+        teacher.name if teacher is not None else "",
+        getattr(teacher, "method", "full") != "full",
+    )
+    starts, stops, zone = window(work)
+    hours = hours_of(work) if form is Form.JOB else ""  # only a cron expression begins a job anew
+    opens, closes = (starts, stops) if hours else ("", "")
+    starts, stops = ("", "") if hours else (starts, stops)
+    goals, budget = work.goals, work.goals.budget
+    return Deployment(
+        name=name,
+        title=work.name,
+        kind=plan.kind,
+        form=form,
+        node=node,
+        machines=chosen.machines,
+        purchase=purchase_of(load, chosen),
+        software=software_of(asked, catalog.rows("images")),
+        predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen)),
+        labels=_labels(work),
+        description=work.description or "",
+        split=chosen.split,
+        chips_each=each,
+        model=made,
+        volumes=tuple(_volumes(work, chosen, made, form)),
+        scaling=scaling,
+        checkpoint_s=_checkpoint(work, chosen),
+        deadline_s=goals.deadline,
+        budget_usd=budget.usd if budget else None,
+        starts=starts,
+        stops=stops,
+        time_zone=zone,
+        idle_s=getattr(work, "idle_after", None),
+        people=work.people if isinstance(work, Interactive) else None,
+        trigger=work.program.trigger if work.program else None,
+        others=_others(catalog, plan, chosen, work),
+        regions=_regions(plan, chosen),
+        notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours), *notes_of(plan, chosen)),
+        platforms=platforms(catalog.rows("runtimes"), node)
+        | joining(catalog.rows("runtimes"), node)
+        | boot_images(catalog.rows("runtimes"), node)
+        | {"Images": images_for(catalog.rows("images"), node)},
+        runs=int(getattr(work, "runs", 1) or 1),
+        goals=_goals(work),
+        traffic=dict(work.traffic),
+        stands=_stands(plan, chosen),
+        opens=opens,
+        closes=closes,
+        layers=layers_of(load),
+        services=services_of(plan),
+        service=service_of(plan),
+        best=best_of(plan, chosen),
+        streams=(work.streams or 0) if isinstance(work, Transcode) else 0,
+    )
+
+
+def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, models: Mapping[str, Known | None]) -> Deployment:
+    """Its own node is that of the stage that costs most; each stage has its own."""
+    assert plan.totals is not None
+    _named_apart(work)
+    stages = {stage.name: stage for stage in work.stages}
+    made = []
+    for placed in plan.stages:
+        stage = stages[placed.name]
+        inherited = stage.model_copy(
+            update={"labels": stage.labels if stage.labels.model_dump(exclude_none=True) else work.labels}
+        )
+        name = dns_name(f"{work.name}-{placed.name}", 50)
+        choice = own_machine(placed) if placed.per_use else placed.choice
+        one = describe(inherited, placed.plan, catalog, models.get(placed.name), choice, name, _teacher(work, stage))
+        used = stage_service(placed) if placed.per_use else None
+        made.append(replace(one, title=placed.name, namespace=dns_name(work.name), service=used))
+    dearest = max(made, key=lambda one: one.predicted.usd)
+    formats = {(one.source, one.to): one.format or "" for one in work.hand_offs}
+    return replace(
+        dearest,
+        name=dns_name(work.name),
+        title=work.name,
+        kind="pipeline",
+        form=Form.PIPELINE,
+        labels=_labels(work),
+        description=work.description or "",
+        stages=tuple(made),
+        scaling=None,
+        volumes=(),
+        notes=(*plan.notes, *stage_notes(made)),
+        layers=(),
+        services=(),
+        service=None,
+        hand_offs=tuple(
+            HandOff(one.source, one.to, one.size_bytes, formats.get((one.source, one.to), "")) for one in plan.hand_offs
+        ),
+        predicted=replace(
+            dearest.predicted,
+            seconds=plan.totals.seconds,
+            low_s=plan.totals.seconds,
+            high_s=plan.totals.seconds,
+            usd=plan.totals.usd,
+            kg=plan.totals.kg,
+            per="pipeline",
+            sentence="",
+            latency={},
+        ),
+    )
+
+
+def _teacher(work: Pipeline, stage: Common) -> Learning | None:
+    """The stage that hands a serving or working stage the model that it trained."""
+    givers = [giver for giver, taker in work.edges if taker == stage.name]
+    found = (one for one in work.stages if one.name in givers and isinstance(one, Learning))
+    return next(found, None) if isinstance(stage, Serve | Batch) else None
+
+
+def _taught(teacher: Learning | None) -> tuple[str, ...]:
+    if teacher is None:
+        return ()
+    return (f"It runs what stage {teacher.name} hands over, which it looks for in {HANDED}/{teacher.name}.",)
+
+
+def _named_apart(work: Pipeline) -> None:
+    """Clusters and clouds know small letters, digits and dashes: two stages must not become one there."""
+    seen: dict[str, str] = {}
+    for stage in work.stages:
+        made = dns_name(stage.name)
+        if (other := seen.setdefault(made, stage.name)) != stage.name:
+            raise CannotRender(
+                f"The stages {other!r} and {stage.name!r} would have one name in files and clusters, {made}.",
+                remedy="Give stages[].name another word or number, not only other signs or capitals.",
+            )
+
+
+def _form(work: Common, choice: Choice) -> Form:
+    if choice.family.startswith("edge") or getattr(work, "devices", None):
+        return Form.DEVICES
+    if isinstance(work, Interactive):
+        return Form.SESSIONS
+    lasting = isinstance(work, Serve | Stream) or (isinstance(work, Transcode) and work.streams is not None)
+    return Form.SERVICE if lasting else Form.JOB
+
+
+def _chips_each(choice: Choice, node: Node, form: Form) -> int:
+    if not node.chips:
+        return 0
+    if form is Form.SERVICE or isinstance(choice.split, GenerationSplit | Copies):
+        return min(width(choice.split), node.chips)
+    return 1 if form is Form.SESSIONS else node.chips
+
+
+def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -> Scaling | None:
+    if form is not Form.SERVICE:
+        return None
+    usual = choice.replicas or choice.machines
+    if isinstance(work, Transcode) and work.streams is not None:  # a group of streams for each chip
+        usual = max(min(choice.machines * max(chips, 1), work.streams), 1)
+    asked = work.replicas if isinstance(work, Serve) else None
+    load = plan.load
+    mean = load.replicas_mean if load is not None and choice == plan.winner else usual
+    least = max((asked.min if asked is not None and asked.min else min(mean, usual)), 1)
+    if asked is None:  # streams of data do not come and go as requests do
+        return Scaling(usual, usual, usual, choice.rate / usual if choice.rate else None)
+    most = asked.max if asked.max else max(2 * usual, usual + 1)
+    rate = choice.rate / usual if choice.rate else None
+    answer, slots = _answer_s(work, choice), None
+    if rate is not None and answer is not None:
+        slots = 1 << max(math.ceil(math.log2(max(rate * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
+    return Scaling(min(least, most), max(usual, least), max(most, usual), rate, slots)
+
+
+def _stated(work: Common) -> tuple[int | None, int | None]:
+    asked = work.replicas if isinstance(work, Serve) else None
+    return (asked.min, asked.max) if asked is not None else (None, None)
+
+
+def _answer_s(work: Common, choice: Choice) -> float | None:
+    """From request to complete answer, as far as the plan says it: at once, or by its first and its further tokens."""
+    told = {goal.partition(" ")[0]: seconds for goal, seconds in choice.latency.items()}
+    if "latency" in told or not isinstance(work, Serve) or work.output_tokens is None:
+        return told.get("latency")
+    if not told:
+        return None
+    return told.get("ttft", 0.0) + told.get("tpot", 0.03) * work.output_tokens.mean
+
+
+def _context(work: Common, known: Known) -> int | None:
+    """Tokens of the longest request with its answer: as asked, else by the lengths that are stated, with room above means."""
+    asked = getattr(work, "context", None)
+    if asked:
+        return int(asked)
+    lengths = [getattr(work, name, None) for name in ("input_tokens", "output_tokens")]
+    stated: list[float] = [(one.max or 4 * (one.p95 or one.mean)) for one in lengths if one is not None]
+    if not stated:
+        return known.context
+    wanted = max(math.ceil(sum(stated) / 1024) * 1024, 2048)
+    return min(wanted, known.context) if known.context else wanted
+
+
+def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning | None = None) -> Model | None:
+    if known is None:
+        return None
+    hub = next((name for name in known.aliases if is_hub_id(name)), None)
+    written = getattr(work, "model", None)
+    if isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
+        hub = None if known.local else written  # a directory here may look like one
+    generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
+    bytes_each = _BYTES.get(choice.precision, 2.0)
+    return Model(
+        known.name,
+        hub,
+        choice.precision,
+        _context(work, known) if generates else None,
+        known.shape.parameters * bytes_each,
+        generates,
+        known.shape.parameters * 2.0,
+        _weights(known, choice, teacher),
+    )
+
+
+def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
+    """Where the hub's own will not do: what another stage trained, or what must be quantised before it is loaded."""
+    if teacher is not None and getattr(teacher, "method", "full") == "full":
+        return f"{HANDED}/{teacher.name}"
+    return f"/models/{file_name(known.name)}-{choice.precision}" if choice.precision in QUANTIZED else ""
+
+
+def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
+    made = []
+    several = choice.machines > 1 or form is Form.SERVICE
+    if work.data is not None:
+        place = work.data.place
+        made.append(
+            Volume(
+                "data",
+                "/data",
+                work.data.size,
+                several,
+                place if place and "//" in place else None,
+                f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
+            )
+        )
+    elif isinstance(work, Transcode) and work.streams is not None:
+        pass  # live streams come over the network and leave by it
+    elif isinstance(work, Batch | Transcode) or getattr(work, "kind", "") == "render":
+        made.append(Volume("data", "/data", 100 * GB, several, None, "input and results; its size is not stated"))
+    if model is not None and model.weight_bytes and form is not Form.DEVICES:
+        size = max(2.2 * model.weight_bytes, 10 * GB)
+        made.append(Volume("models", "/models", size, several, None, "weights are fetched once, not at every start"))
+    if isinstance(work, Learning) and model is not None and model.weight_bytes:
+        url = work.program.checkpoints if work.program else None
+        size = (
+            model.weight_bytes / _BYTES.get(choice.precision, 2.0) * 14.0 * 3
+        )  # fp32 weights and two moments, three of them kept
+        if getattr(work, "method", "full") != "full":
+            size = max(model.weight_bytes * 0.1, 20 * GB)
+        made.append(Volume("checkpoints", "/checkpoints", max(size, 20 * GB), several, url, "room for three checkpoints"))
+    elif form is Form.JOB and choice.purchase == "spot":
+        url = work.program.checkpoints if work.program else None
+        made.append(Volume("checkpoints", "/checkpoints", 50 * GB, several, url, "what is done must outlive a lost machine"))
+    return made
+
+
+def _checkpoint(work: Common, choice: Choice) -> float | None:
+    return getattr(work, "checkpoint_every", None) or choice.checkpoint_s or None
+
+
+def _labels(work: Common) -> dict[str, str]:
+    return {key: str(value) for key, value in work.labels.model_dump(exclude_none=True).items()}
+
+
+def _others(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -> tuple[Node, ...]:
+    """The next best of the same place whose machines look the same to the program: same kind of chip, as many of them."""
+    seen, found = {chosen.machine}, []
+    mine = node_of(catalog, chosen, work)
+    for choice in plan.choices:
+        if choice.machine in seen or (choice.provider, choice.region) != (chosen.provider, chosen.region):
+            continue
+        node = node_of(catalog, choice, work)
+        alike = (node.kind, node.vendor, node.chips, node.arch) == (mine.kind, mine.vendor, mine.chips, mine.arch)
+        if alike and choice.machines == chosen.machines and choice.precision == chosen.precision:
+            seen.add(choice.machine)
+            found.append(node)
+    return tuple(found[:OTHERS])
+
+
+def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
+    if plan.placement is None or chosen != plan.winner:
+        return (chosen.region,)
+    return tuple(dict.fromkeys((chosen.region, *(stand.region for stand in plan.placement.stands))))
+
+
+def _goals(work: Common) -> dict[str, float]:
+    """As predicted latencies are named: the goal, then the percentile."""
+    found: dict[str, float] = {}
+    for name in ("ttft", "tpot", "latency"):
+        goal = getattr(work.goals, name)
+        found |= {f"{name} p{percentile:g}": seconds for percentile, seconds in (goal.limits if goal is not None else ())}
+    return found
+
+
+def _stands(plan: Plan, chosen: Choice) -> tuple[Stand, ...]:
+    if plan.placement is None or chosen != plan.winner or len(plan.placement.stands) < 2:
+        return ()
+    return tuple(Stand(one.provider, one.region, one.machine, one.machines, one.share) for one in plan.placement.stands)
+
+
+def _format(choice: Choice) -> str:
+    """The number format; of notebooks, that column holds the slice."""
+    return "" if "g." in choice.precision else choice.precision
+
+
+def _predicted(plan: Plan, choice: Choice) -> Predicted:
+    compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
+    hours = choice.seconds / HOUR
+    return Predicted(
+        seconds=choice.seconds,
+        low_s=choice.low_s,
+        high_s=choice.high_s,
+        usd=choice.usd,
+        per=plan.per,
+        usd_per_hour=compute / hours if hours else 0.0,
+        kg=choice.kg,
+        watts=choice.watts,
+        latency=dict(choice.latency),
+        sentence=sentence(plan) if choice == plan.winner else "",
+        price_of=choice.price_of,
+    )
+
+
+def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
+    notes = []
+    if choice.precision in QUANTIZED and getattr(work, "output_tokens", None):
+        notes.append(
+            f"Weights in {choice.precision} are not made while they load: quantise them once, into the path of the command."
+        )
+    if choice.quantum is not None:
+        where = "this machine, simulated" if not choice.quantum.managed else choice.quantum.told
+        notes.append(f"The circuits run on {where}; these files are of the machine between them.")
+    if node.memory_bytes is not None and node.memory_bytes < GIB:
+        notes.append("The machine has less than 1 GiB of memory.")
+    return tuple(notes)

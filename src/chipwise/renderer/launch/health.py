@@ -1,0 +1,35 @@
+"""How a container tells that it is well: the same question in images, in Compose and on devices."""
+
+from __future__ import annotations
+
+from chipwise.renderer.deployment import Deployment
+from chipwise.units import GIB
+
+FETCH_BYTES_PER_S = 150e6  # of weights that come from a hub the first time
+LOAD_BYTES_PER_S = 1e9  # from disk to the chips
+MACHINE_S = 600  # until a machine has come to a cluster and pulled an image of some ten GB
+WARM_S = 300  # engines compile kernels and capture graphs before they answer
+EVERY_S = 15
+LONGEST_S = 5
+TRIES = 4
+
+
+def listens(deployment: Deployment) -> bool:
+    """What has a port is called. Encoders of video, for one, take streams and give streams: `software` gives them none."""
+    return deployment.software.port is not None
+
+
+def check_words(deployment: Deployment) -> tuple[str, ...] | None:
+    """By Python, which every image here has: not all of them have curl. None: nothing answers."""
+    software = deployment.software
+    if not listens(deployment) or software.health is None:
+        return None
+    address = f"http://127.0.0.1:{software.port}{software.health}"
+    return ("python3", "-c", f"import urllib.request; urllib.request.urlopen({address!r}, timeout={LONGEST_S - 1})")
+
+
+def start_seconds(deployment: Deployment) -> int:
+    """Until failures count: the time to fetch the weights as the hub has them, to load them, and to compile and warm up."""
+    model = deployment.model
+    size = (model.fetched_bytes or model.weight_bytes if model is not None else None) or 2 * GIB
+    return int(size / FETCH_BYTES_PER_S + size / LOAD_BYTES_PER_S) + WARM_S

@@ -1,0 +1,91 @@
+"""Live streams of video: which of them a chip works on, where each comes from and goes to, and what keeps all of them going.
+
+A chip's encoders work on several streams at once, each with a process of its own. The processes of one chip stand in one
+container: it asks for a whole chip, which every scheduler and autoscaler understands, while parts of one (time-slicing) are
+unknown to Karpenter and named differently by each cluster. A small program (`programs/streams.sh`) starts the streams of its
+group and starts again what ends, alone, so that one camera that is gone disturbs no other.
+"""
+
+from __future__ import annotations
+
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.launch.starting import folded
+from chipwise.renderer.program_files import inline, program
+from chipwise.renderer.quoting import shell
+
+LIST = "streams.txt"
+FOLDER = "/streams"
+PORT = 9000  # of SRT by custom; the list has it where nothing better is known
+_IN, _OUT = "/data/in.ts", "/data/out-"  # in a command of ours: its one source, and its targets by number
+
+PROGRAM = inline(program("streams.sh"))
+
+
+def live(deployment: Deployment) -> bool:
+    return deployment.streams > 0 and deployment.form is Form.SERVICE
+
+
+def groups(deployment: Deployment) -> int:
+    """Containers in all: one for each chip of the plan, or for each machine that has none."""
+    return max(min(deployment.machines * max(deployment.node.chips, 1), deployment.streams), 1)
+
+
+def each(deployment: Deployment) -> int:
+    """Streams of one group; the last may have fewer."""
+    return -(-deployment.streams // groups(deployment))
+
+
+def stream_words(deployment: Deployment) -> tuple[str, ...]:
+    """The command of a container that finds its number in GROUP."""
+    told = (f"{FOLDER}/{LIST}", str(each(deployment)), str(deployment.streams))
+    return ("sh", "-c", PROGRAM, "streams", *told, *one_stream(deployment))
+
+
+def one_stream(deployment: Deployment) -> tuple[str, ...]:
+    """A command of the user's own reads STREAM, SOURCE and TARGETS itself; ours is given them in its places."""
+    software = deployment.software
+    if software.given:
+        return software.command
+    first, *rest = map(_placed, software.command)
+    lines = ["set -f # a URL may have a question mark", "set -- $TARGETS", *folded(f"exec {first}", rest)]
+    return ("sh", "-c", "\n".join(lines) + "\n")
+
+
+def _placed(word: str) -> str:
+    if word == _IN:
+        return '"$SOURCE"'
+    number = word.removeprefix(_OUT).partition(".")[0]
+    return f'"${{{int(number) + 1}}}"' if word.startswith(_OUT) and number.isdigit() else shell([word])
+
+
+def targets(deployment: Deployment) -> int:
+    """Outputs of one stream, as far as the command tells."""
+    found = sum(word.startswith(_OUT) for word in deployment.software.command)
+    return found if found and not deployment.software.given else 1
+
+
+def stream_list(deployment: Deployment) -> str:
+    """A line for each stream, by number: its source, then its targets. Nobody can know them, so these are of no place."""
+    outputs = range(targets(deployment))
+    lines = [
+        f"srt://source.example:{PORT}?streamid=camera-{at} "
+        + " ".join(f"srt://packager.example:{PORT}?streamid=publish:camera-{at}-{one}" for one in outputs)
+        for at in range(deployment.streams)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def list_reason(deployment: Deployment) -> str:
+    outputs = targets(deployment)
+    many = "target" if outputs == 1 else f"{outputs} targets"
+    return f"A line for each of {deployment.streams} streams: its source, then its {many}. Put your own: any URL of ffmpeg."
+
+
+def stream_reason(deployment: Deployment) -> list[str]:
+    own = "Each finds its number in STREAM, its source in SOURCE and where it goes in TARGETS."
+    usual = "The usual program of its kind: put your own into program.command; it finds STREAM, SOURCE and TARGETS as settings."
+    return [
+        f"Group GROUP, from 0, has {each(deployment)} of the {deployment.streams} streams (see {LIST}), which share its chip.",
+        "A stream that ends is started again by itself; those beside it go on.",
+        own if deployment.software.given else usual,
+    ]

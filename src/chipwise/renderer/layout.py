@@ -1,0 +1,171 @@
+"""How the machines of a plan become pods: how many, which of them must meet, and on which machine types they may run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.planner.values.split import Runs, Split
+from chipwise.planner.values.split import independent as works_apart
+from chipwise.renderer.deployment import Deployment, Form, Layer, Node
+from chipwise.renderer.quoting import dns_name
+
+ALIKE = 0.5  # of the chosen machine's processors and memory: what another must have at least to stand in for it
+
+
+def independent(deployment: Deployment) -> bool:
+    """Replicas that work on parts of their own and never speak to each other."""
+    return works_apart(deployment.split)
+
+
+def runs_at_once(deployment: Deployment) -> int:
+    """Of a simulation that is run several times: how many the plan runs beside each other."""
+    return max(deployment.split.at_once, 1) if isinstance(deployment.split, Runs) else 1
+
+
+def run_machines(deployment: Deployment) -> int:
+    """Machines that work together on one run."""
+    return machines_at_once(deployment.form, deployment.node, deployment.machines, deployment.split)
+
+
+def machines_at_once(form: Form, node: Node, machines: int, split: Split) -> int:
+    """The same, before there is a deployment. Replicas of a service and devices work alone."""
+    if form is not Form.JOB or works_apart(split):
+        return 1
+    if isinstance(split, Runs):
+        return max(-(-split.chips_each // max(node.chips, 1)), 1)
+    return machines
+
+
+def together(deployment: Deployment) -> bool:
+    """One program over several machines: it needs all of them at once, close to each other."""
+    return run_machines(deployment) > 1
+
+
+def run_chips(deployment: Deployment) -> int:
+    """Chips that one run takes of each of its machines; 0 where there are none."""
+    alone = deployment.form is Form.JOB and independent(deployment)
+    if alone or not isinstance(deployment.split, Runs):
+        return deployment.node.chips
+    return min(deployment.split.chips_each, deployment.node.chips)
+
+
+def repeated(deployment: Deployment) -> bool:
+    """A job of runs that each fit into one machine and know nothing of each other: cases of a simulation."""
+    counted = deployment.form is Form.JOB and isinstance(deployment.split, Runs) and not independent(deployment)
+    return counted and run_machines(deployment) == 1 and deployment.node.hosts == 1
+
+
+def chips_each(deployment: Deployment) -> int:
+    """Chips of one process group on one machine: of a replica, a run, or all that the job has there."""
+    return min(run_chips(deployment), deployment.chips_each) if repeated(deployment) else deployment.chips_each
+
+
+def pods(deployment: Deployment) -> int:
+    """Pods of a job at a time: one for each replica where they are independent, one for each run that has room where runs
+    fit into a machine, else one for each machine (each host of a TPU slice)."""
+    if independent(deployment):
+        return deployment.machines * deployment.per_machine * deployment.node.hosts
+    if repeated(deployment):
+        each = run_chips(deployment)
+        room = deployment.machines * (deployment.node.chips // each if each else 1)
+        return max(min(runs_at_once(deployment), deployment.runs, room), 1)
+    return deployment.machines * deployment.node.hosts
+
+
+def completions(deployment: Deployment) -> int:
+    """Pods of a job in all, one after the other counted too: each run has one."""
+    return max(deployment.runs, 1) if repeated(deployment) else pods(deployment)
+
+
+def meets(deployment: Deployment) -> bool:
+    """A job whose pods work together, so that one of them alone is of no use."""
+    alone = independent(deployment) or repeated(deployment)
+    return deployment.form is Form.JOB and pods(deployment) > 1 and not alone
+
+
+def uses_efa(deployment: Deployment, node: Node | None = None) -> bool:
+    """Machines that work together; a service talks to its users, and independent workers to nobody. `node`: another that
+    may stand in for the plan's."""
+    node = node or deployment.node
+    return node.provider == "aws" and node.interfaces > 0 and together(deployment)
+
+
+def machines_for(deployment: Deployment, replicas: int) -> int:
+    """Machines that hold so many pods of a service."""
+    return -(-replicas // max(deployment.per_machine, 1))
+
+
+def most_machines(deployment: Deployment) -> int:
+    """The most that the plan ever has at once, with room for a rollout of a service."""
+    scaling = deployment.scaling
+    if len(deployment.layers) == 1:  # a part of what is bought: the rollout has its room in the last of them
+        return deployment.layers[0].machines
+    return machines_for(deployment, scaling.most + 1) if scaling is not None else deployment.machines
+
+
+def bought(deployment: Deployment) -> tuple[Deployment, ...]:
+    """The machines of a load in layers, one deployment for each way to buy, from the base up; else itself.
+
+    Together they hold `most_machines`: what is promised is what it is, and whatever else may come is of the last one.
+    """
+    if len(deployment.rented) < 2:
+        return (deployment,)
+    inside, left, below = max(deployment.per_machine, 1), most_machines(deployment), 0
+    made: list[Deployment] = []
+    for at, layer in enumerate(deployment.rented):
+        many = left if at == len(deployment.rented) - 1 else min(layer.machines, left)
+        if many > 0:
+            part, scaling, usual = replace(layer, machines=many), deployment.scaling, layer.machines
+            if scaling is not None:
+                held = (scaling.least, scaling.usual, scaling.most)
+                least, most, copies = (min(max(count - below, 0), many * inside) for count in (held[0], held[2], held[1]))
+                scaling = replace(scaling, least=least, usual=copies, most=most)
+                usual = machines_for(deployment, copies)
+            made.append(
+                replace(
+                    deployment,
+                    name=_part_name(deployment, part, at),
+                    purchase=layer.purchase,
+                    machines=usual,
+                    layers=(part,),
+                    scaling=scaling,
+                )
+            )
+        left, below = left - many, below + many * inside
+    return tuple(made)
+
+
+def part_word(deployment: Deployment, part: Deployment) -> str:
+    """What tells a part of `bought` apart: base, on-demand, spot; empty where there is one only."""
+    return part.name.removeprefix(dns_name(deployment.name, 50)).removeprefix("-") if part.layers != deployment.layers else ""
+
+
+def _part_name(deployment: Deployment, layer: Layer, at: int) -> str:
+    earlier = sum(one.committed for one in deployment.rented[:at])
+    word = layer.purchase if not layer.committed else f"base-{earlier + 1}" if earlier else "base"
+    return f"{dns_name(deployment.name, 50)}-{word}"
+
+
+def candidates(deployment: Deployment) -> tuple[Node, ...]:
+    """Machine types that will do, the plan's first.
+
+    In layers all of one chip: any pod may run in any layer.
+
+    Spot machines are often short, so any of the next best will do that look alike to the program. Paid by the hour, a machine
+    stands in for the chosen one only if it has the same chip: what was predicted then still holds, and only its price differs.
+    """
+    node, fits = deployment.node, []
+    if len(deployment.layers) == 1 and deployment.layers[0].committed:  # a term is promised for one machine type
+        return (node,)
+    for other in deployment.others:
+        if (not deployment.spot or deployment.layers) and other.chip != node.chip:
+            continue
+        if uses_efa(deployment) and other.interfaces < node.interfaces:
+            continue
+        if _enough(other.vcpus, node.vcpus) and _enough(other.memory_bytes, node.memory_bytes):
+            fits.append(other)
+    return (node, *fits)
+
+
+def _enough(has: float | None, wanted: float | None) -> bool:
+    return has is None or wanted is None or has >= ALIKE * wanted

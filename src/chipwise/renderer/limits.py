@@ -1,0 +1,109 @@
+"""Sizes that services refuse: one value for each service, asked at the place where a target hands something to it.
+
+A plan says nothing about the length of a command or the number of settings, so a target learns here, and not from the service
+an hour later, that they do not fit. Each method gives back what it was given, or raises with the numbers and a way out.
+Sources: the services' own descriptions of their interfaces and their pages of quotas, as of 2026.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.quoting import one_line
+from chipwise.renderer.yaml_text import Noted
+
+Kind = TypeVar("Kind")
+_FILE = "Put the settings into a file that the program reads"
+_SCRIPT = "Put the command into a script inside the image, and long settings into a file"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """None: the service says nothing of it."""
+
+    name: str  # as a sentence begins with it
+    instead: str  # targets that take more
+    most_settings: int | None = None
+    longest_name: int | None = None
+    longest_value: int | None = None
+    all_settings: int | None = None  # bytes of all of them, as JSON
+    names: str = ""  # what the name of a setting looks like
+    whole: int | None = None  # bytes of everything that it is told, as JSON or as a script
+    packed: bool = False  # it is compressed before it is counted
+
+    def settings(self, given: Mapping[str, str]) -> dict[str, str]:
+        many, size = len(given), _json_bytes(dict(given))
+        if self.most_settings is not None and many > self.most_settings:
+            raise self._refused(f"takes {self.most_settings} settings; this workload has {many:,}", _FILE)
+        for key, value in given.items():
+            if self.names and not re.fullmatch(self.names, key):
+                raise self._refused(f"takes no setting of the name {one_line(key)}", "Call it something else in program.env")
+            for what, length, most in (("name", len(key), self.longest_name), ("value", len(value), self.longest_value)):
+                if most is not None and length > most:
+                    told = f"takes {what}s of settings of {most:,} characters; that of {one_line(key)[:40]} has {length:,}"
+                    raise self._refused(told, _FILE)
+        if self.all_settings is not None and size > self.all_settings:
+            raise self._refused(f"takes {self.all_settings:,} bytes of settings; this workload has {size:,}", _FILE)
+        return dict(given)
+
+    def document(self, made: Kind) -> Kind:
+        """What is sent to it as JSON; comments do not count."""
+        self._measure(_json_bytes(made))
+        return made
+
+    def script(self, text: str) -> str:
+        """What a machine of it is told to do when it starts."""
+        content = text.encode("utf-8", "replace")
+        self._measure(len(zlib.compress(content, 9)) if self.packed else len(content))
+        return text
+
+    def _measure(self, size: int) -> None:
+        if self.whole is not None and size > self.whole:
+            packed = ", packed," if self.packed else ""
+            raise self._refused(
+                f"takes {self.whole:,} bytes{packed} of command and settings; this workload has {size:,}", _SCRIPT
+            )
+
+    def _refused(self, what: str, way: str) -> CannotRender:
+        return CannotRender(f"{self.name} {what}.", remedy=f"{way}, or take --to {self.instead}.")
+
+
+def _json_bytes(made: object) -> int:
+    """As services count: without blanks, signs of other languages by their bytes."""
+    return len(json.dumps(made, default=_bare, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+
+
+def _bare(value: object) -> object:
+    return value.value if isinstance(value, Noted) else str(value)
+
+
+# Its interface's own description: 100 settings, names and values of 512.
+SAGEMAKER_JOB = Service(
+    "A training job of SageMaker", "batch, ec2 or kubernetes", most_settings=100, longest_name=512, longest_value=512
+)
+SAGEMAKER_MODEL = Service(
+    "An endpoint of SageMaker",
+    "ecs or kubernetes",
+    most_settings=100,
+    longest_name=1024,
+    longest_value=1024,
+    all_settings=32 * 1024,
+)
+# 24 KiB, less what the script adds around the container: image, roles, secrets, mounts, retries.
+BATCH = Service("A job definition of AWS Batch", "ec2, kubernetes or slurm", whole=22_000)
+# 64 KiB, less what the script fills in.
+ECS = Service("A task definition of ECS", "kubernetes or terraform", whole=62_000)
+LAMBDA = Service("Lambda", "batch or ecs", all_settings=4_096, names=r"[A-Za-z][A-Za-z0-9_]+")
+CLOUD_RUN = Service("Cloud Run", "kubernetes or terraform", most_settings=1_000, longest_value=32 * 1024)
+# An object is kept in 1.5 MiB, and a workflow holds several containers; a program is started with 2 MiB at most.
+KUBERNETES = Service("A container of Kubernetes", "compose or slurm", whole=400_000)
+# User data: 16 KiB and 64 KiB, less what Terraform writes before the script; a value of Google's metadata: 256 KiB.
+EC2_PACKED = Service("User data of EC2", "kubernetes or batch", whole=15_000, packed=True)
+AZURE_MACHINE = Service("Custom data of an Azure machine", "kubernetes", whole=62_000)
+GOOGLE_MACHINE = Service("The start script of a Google Cloud machine", "kubernetes", whole=250_000)

@@ -1,0 +1,142 @@
+"""How a plan pays for what is deployed, as far as that is more than one machine type bought one way.
+
+Layers of a load over time, services that are paid per use, mixes of machine types. What files cannot hold is told in a note.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.planner.values.load import LoadPlan
+from chipwise.planner.values.plan import Choice, Plan
+from chipwise.renderer.deployment import Layer, Scaling, Service
+from chipwise.text import usd
+
+OWNED = "owned"
+WORTH = 0.995  # of the money: what saves less is not told
+
+
+def load_of(plan: Plan, chosen: Choice) -> LoadPlan | None:
+    """The plan's load over time, where it is carried by the chosen machine; of several ways to buy it, by the first."""
+    load = plan.load
+    if load is None or next((one for one in plan.choices if one.where == load.where), None) != chosen:
+        return None
+    return load
+
+
+def layers_of(load: LoadPlan | None) -> tuple[Layer, ...]:
+    """Empty where one way to buy carries all of it."""
+    if load is None or len(load.layers) < 2:
+        return ()
+    return tuple(Layer(OWNED, one.machines, one.owned) if one.owned else Layer(one.name, one.machines) for one in load.layers)
+
+
+def purchase_of(load: LoadPlan | None, chosen: Choice) -> str:
+    """Over time another way than for the peak at all times may be the cheapest for all machines."""
+    if load is None or len(load.layers) != 1 or load.layers[0].owned:
+        return chosen.purchase
+    return load.layers[0].name
+
+
+def followed_usd(load: LoadPlan | None, chosen: Choice) -> float | None:
+    return load.usd if load is not None and load.usd < WORTH * chosen.usd else None
+
+
+def followed(
+    scaling: Scaling | None, load: LoadPlan | None, inside: int, stated: tuple[int | None, int | None]
+) -> Scaling | None:
+    """Copies between the fewest and the most that the load takes in its hours, where it varies; `inside`: copies that one
+    machine holds; `stated`: what the user says of both, which counts."""
+    counts = [machines for machines, _ in load.steps if machines] if load is not None else []
+    layers = layers_of(load)
+    if scaling is None or not counts or (len(set(counts)) < 2 and not layers):
+        return scaling
+    rented = sum(one.machines for one in layers if one.purchase != OWNED) if layers else max(counts)
+    held = sum(one.machines for one in layers if one.committed)
+    most = max(stated[1] or rented * inside, 1)
+    least = min(max(stated[0] or min(counts) * inside, held * inside), most)
+    why = (
+        "Machines under a commitment, paid for whether they run or not"
+        if held * inside >= least
+        else "The quietest hours of the load"
+    )
+    if stated[0] and stated[0] == least and held * inside < least:
+        why = "The fewest that the workload asks for"
+    return replace(scaling, least=least, usual=min(max(scaling.usual, least), most), most=most, why=why)
+
+
+def services_of(plan: Plan) -> tuple[Service, ...]:
+    return tuple(
+        Service(
+            one.kind,
+            one.provider,
+            one.name,
+            one.hardware,
+            one.usd,
+            one.cold_share,
+            one.cold_start_s,
+            one.refused,
+            one.chips,
+            one.warm,
+            one.at_once,
+            one.instances,
+        )
+        for one in plan.services
+    )
+
+
+def service_of(plan: Plan) -> Service | None:
+    """What the plan takes instead of machines."""
+    at = next((at for at, one in enumerate(plan.services) if one is plan.service), None)
+    return services_of(plan)[at] if at is not None else None
+
+
+def best_of(plan: Plan, chosen: Choice) -> str:
+    """The plan's first machines, where others were chosen."""
+    one = plan.winner
+    if one is None or one == chosen:
+        return ""
+    load = load_of(plan, one)
+    amount = followed_usd(load, one) or one.usd
+    return (
+        f"{one.machines} x {one.machine} ({one.provider} {one.region}, {purchase_of(load, one)}) for {usd(amount)} a {plan.per}"
+    )
+
+
+def notes_of(plan: Plan, chosen: Choice) -> tuple[str, ...]:
+    return (*_other_machine(plan, chosen), *_owned(plan, chosen), *_mix(plan, chosen))
+
+
+def _other_machine(plan: Plan, chosen: Choice) -> tuple[str, ...]:
+    """Over its hours a load may be cheapest on another machine than for its peak."""
+    load = plan.load
+    if load is None or chosen != plan.winner or load.where == chosen.where or load.usd >= WORTH * chosen.usd:
+        return ()
+    rank = next((rank for rank, one in enumerate(plan.choices, start=1) if one.where == load.where), None)
+    how = f" --choice {rank} writes that." if rank is not None else ""
+    layers = ", ".join(f"{one.machines} {one.name}" for one in load.layers)
+    told = (
+        f"Over the hours of the load {load.where} ({layers}) costs ${load.usd:,.0f} a month; these files are for the best"
+        f" machine for the peak, ${chosen.usd:,.0f} if it runs through all its hours.{how}"
+    )
+    return (told,)
+
+
+def _owned(plan: Plan, chosen: Choice) -> tuple[str, ...]:
+    held = [one for one in layers_of(load_of(plan, chosen)) if one.purchase == OWNED and one.where]
+    return tuple(
+        f"{one.machines} x {one.where}, owned, carry the base of the load; these files are of what is rented above them."
+        for one in held
+    )
+
+
+def _mix(plan: Plan, chosen: Choice) -> tuple[str, ...]:
+    mix = plan.mix
+    if mix is None or len(mix.members) < 2:
+        return ()
+    members = ", ".join(f"{one.machines} x {one.where}, {one.purchase}" for one in mix.members)
+    told = (
+        f"The plan's mix by request size ({members}) costs ${mix.usd:,.0f} a month; these files hold one machine type,"
+        f" ${chosen.usd:,.0f}. For the mix, render each type with --limit chips=[...] and send it the requests of its sizes."
+    )
+    return (told,)

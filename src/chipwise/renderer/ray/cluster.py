@@ -1,0 +1,249 @@
+"""A Ray cluster of a plan, as KubeRay takes it: a head that only directs, and workers on the plan's machines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.renderer.cluster import guards
+from chipwise.renderer.cluster.accelerators import capacity_labels, pod_chips, resource_of
+from chipwise.renderer.cluster.pod import Object, labels, meta, priority_of, resources, selector, template
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.layout import pods
+from chipwise.renderer.yaml_text import Noted, Yaml, plain
+
+HEAD_PORT, DASHBOARD, CLIENT, SERVE = 6379, 8265, 10001, 8000
+RAY_USER = 1000  # `ray` in the images of the Ray project
+IDLE_S = 300
+HEAD_MEMORY = "8Gi"
+WORKER = {"ray.io/node-type": "worker"}  # KubeRay sets it
+
+
+def image_of(deployment: Deployment) -> Yaml:
+    """Ray must be in the image. Text models take the one that has Serve and vLLM with it."""
+    software, known = deployment.software, deployment.platforms.get("Images", {})
+    if deployment.form is Form.SERVICE and "ray-llm" in known and not software.built:
+        return Noted(known["ray-llm"], "Ray with Serve and vLLM, one release for head and workers.")
+    if deployment.form is Form.SESSIONS and "ray" in known:
+        return Noted(known["ray"], "Clients must use the same release of Ray and of Python.")
+    what = "Ray must be in it: `ray[default]` in its requirements, the same release on head and workers."
+    if software.built:
+        what = f"From the Dockerfile of `chipwise render --to dockerfile`, pushed, under its full name here.\n{what}"
+    return Noted(software.image, what)
+
+
+def version_of(deployment: Deployment) -> str | None:
+    """Of the image; None where the image is the user's own."""
+    image = plain(image_of(deployment))
+    name, _, tag = str(image).partition(":")
+    return tag.partition("-")[0] if name.startswith("rayproject/") else None
+
+
+def cluster(deployment: Deployment, least: int, most: int, extra: tuple[Yaml, ...] = ()) -> Object:
+    """`least` and `most`: workers. `extra`: files for the head, as pairs of a mount and its volume."""
+    made: Object = {}
+    version = version_of(deployment)
+    if version is not None:
+        made["rayVersion"] = version
+    if least != most:
+        made["enableInTreeAutoscaling"] = Noted(True, "Workers come and go with what the program asks for.")
+        idle = int(deployment.idle_s or IDLE_S)
+        why = "As the workload says." if deployment.idle_s else "A machine takes minutes to come: do not let it go for a lull."
+        made["autoscalerOptions"] = {
+            "idleTimeoutSeconds": Noted(idle, why),
+            "upscalingMode": Noted("Default", "At most doubles at a time."),
+            "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+        }
+    made["headGroupSpec"] = _head(deployment, least != most, extra)
+    made["workerGroupSpecs"] = [_workers(deployment, least, most)]
+    return made
+
+
+def _head(deployment: Deployment, scales: bool, extra: tuple[Yaml, ...]) -> Object:
+    terms = _steady_nodes(deployment) if deployment.spot else []
+    mounts: list[Yaml] = [{"name": "tmp", "mountPath": "/tmp"}, {"name": "shm", "mountPath": "/dev/shm"}]
+    volumes: list[Yaml] = [
+        {"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
+    ]
+    if extra:
+        mounts.append(extra[0])
+        volumes.append(extra[1])
+    container: Object = {
+        "name": "ray-head",
+        "image": image_of(deployment),
+        "ports": [
+            {"name": "gcs-server", "containerPort": HEAD_PORT},
+            {"name": "dashboard", "containerPort": DASHBOARD},
+            {"name": "client", "containerPort": CLIENT},
+        ]
+        + ([{"name": "serve", "containerPort": SERVE}] if deployment.form is Form.SERVICE else []),
+        "resources": {"requests": {"cpu": "2", "memory": HEAD_MEMORY}, "limits": {"memory": HEAD_MEMORY}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": mounts,
+    }
+    spec: Object = {}
+    if not scales:
+        spec["automountServiceAccountToken"] = Noted(False, "Nothing here talks to the API server.")
+    spec["priorityClassName"] = priority_of(deployment)
+    spec["nodeSelector"] = Noted({"kubernetes.io/arch": deployment.node.arch}, "The image is built for this processor.")
+    if terms:
+        needed = Noted({"nodeSelectorTerms": terms}, "The cluster ends with its head, so the head is not on a spot machine.")
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": needed}}
+    spec["securityContext"] = _user(deployment)
+    spec |= {"containers": [container], "volumes": volumes}
+    return {
+        "serviceType": Noted("ClusterIP", "The dashboard runs any code that it is given: it is not open to the world."),
+        "rayStartParams": {
+            "num-cpus": Noted("0", "The head directs; work goes to the workers."),
+            "dashboard-host": Noted("0.0.0.0", "For the operator, which asks it for the state of the job."),
+        },
+        "template": {"metadata": {"labels": labels(deployment)}, "spec": spec},
+    }
+
+
+def _steady_nodes(deployment: Deployment) -> list[Yaml]:
+    """Nodes that nobody takes away, by the labels of the provider; nothing where it has none."""
+    found = capacity_labels(replace(deployment, purchase="on-demand"))
+    if found:
+        return [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]} for key, value in found]
+    return [
+        {"matchExpressions": [{"key": key, "operator": "NotIn", "values": [value]}]}
+        for key, value in capacity_labels(deployment)
+    ]
+
+
+def _user(deployment: Deployment) -> Yaml:
+    user = RAY_USER if version_of(deployment) is not None else 10001
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def _workers(deployment: Deployment, least: int, most: int) -> Object:
+    """The pod of the plan, without its command: KubeRay starts Ray in it."""
+    made = template(deployment, ())
+    spec = made["spec"]
+    assert isinstance(spec, dict)
+    [pod] = spec["containers"]
+    kept = {key: value for key, value in pod.items() if key in ("env", "volumeMounts", "securityContext")}
+    if deployment.form is Form.JOB:  # settings go with the job (runtimeEnvYAML); secrets and those of the machine stay here
+        own = {name for name, _ in deployment.software.env}
+        kept["env"] = [one for one in kept["env"] if not (isinstance(one, dict) and one["name"] in own)]
+    kept["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container = {"name": "ray-worker", "image": image_of(deployment), "resources": resources(deployment)} | kept
+    spec = spec | {"containers": [container], "securityContext": _user(deployment)}
+    spec["automountServiceAccountToken"] = False
+    if isinstance(affinity := spec.get("affinity"), dict):  # a slice of TPUs is found by its labels alone
+        spec["affinity"] = _among_workers(affinity)
+    name, each = "chips" if deployment.node.accelerated else "workers", deployment.node.hosts
+    return {
+        "groupName": name,
+        **_sliced(deployment),
+        "replicas": least // each,
+        "minReplicas": least // each,
+        "maxReplicas": Noted(most // each, _why_most(deployment)) if least != most else most // each,
+        "rayStartParams": _start(deployment),
+        "template": {"metadata": made["metadata"], "spec": spec},
+    }
+
+
+def _among_workers(affinity: Object) -> Object:
+    """Workers go together; the head, which carries the same labels, may stand elsewhere."""
+    noted = affinity.get("podAffinity")
+    if not isinstance(noted, Noted) or not isinstance(noted.value, dict):
+        return affinity
+    [(when, rules)] = noted.value.items()
+    found = [rule | {"labelSelector": {"matchLabels": rule["labelSelector"]["matchLabels"] | WORKER}} for rule in rules]
+    return affinity | {"podAffinity": Noted({when: found}, noted.why)}
+
+
+def _sliced(deployment: Deployment) -> Object:
+    many = deployment.node.hosts
+    if many == 1:
+        return {}
+    return {"numOfHosts": Noted(many, "Hosts of one TPU slice: they come and go together. Needs KubeRay's TPU webhook of GKE.")}
+
+
+def _why_most(deployment: Deployment) -> str:
+    return (
+        "The most that the plan ever has at once." if deployment.form is Form.SERVICE else "The plan's machines, and no more."
+    )
+
+
+def _start(deployment: Deployment) -> Object:
+    """Ray counts GPUs by themselves; slices and other chips it must be told."""
+    node = deployment.node
+    resource = resource_of(node)
+    if resource is None:
+        return {}
+    many, why = pod_chips(deployment), f"KubeRay does not count {resource} by itself."
+    if resource == "aws.amazon.com/neuron":
+        cores = many * (node.cores or 1)
+        return {"resources": Noted(f'"{{\\"neuron_cores\\": {cores}}}"', why)}
+    if resource in ("nvidia.com/gpu", "google.com/tpu"):
+        return {}
+    return {"num-gpus": Noted(str(many), why)}
+
+
+def workers(deployment: Deployment) -> int:
+    return pods(deployment)
+
+
+def quota(deployment: Deployment, most: int) -> Object:
+    """`most`: workers. An upgrade of a service stands a second cluster beside the first until it answers: twice of all."""
+    scaling = deployment.scaling
+    if scaling is None:
+        return guards.quota(deployment)
+    made = guards.quota(replace(deployment, scaling=replace(scaling, most=most)))
+    hard: Object = {"pods": Noted(str(2 * (most + 1) + 4), "Two clusters with a head each, and some to look with.")}
+    resource = resource_of(deployment.node)
+    if resource is not None:
+        chips = 2 * most * pod_chips(deployment)
+        why = "Twice what the plan ever uses: KubeRay upgrades by a second cluster (NewCluster). Machines must allow it too."
+        hard[f"requests.{resource}"] = Noted(str(chips), why)
+    spec = made["spec"]
+    assert isinstance(spec, dict)
+    return made | {"spec": {"hard": spec["hard"] | hard}}
+
+
+def network_policy(deployment: Deployment) -> Object:
+    """Among themselves everything: Ray takes ports as it goes. The operator reaches the dashboard, users the service."""
+    same: Object = {"podSelector": {"matchLabels": selector(deployment)}}
+    operator: Object = {
+        "from": [
+            {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/component": "kuberay-operator"}}}
+        ],
+        "ports": [{"protocol": "TCP", "port": DASHBOARD}]
+        + ([{"protocol": "TCP", "port": SERVE}] if _serves(deployment) else []),
+    }
+    ingress: list[Yaml] = [
+        Noted({"from": [same]}, "Ray's own traffic takes ports as it goes."),
+        Noted(operator, "The operator asks for the state of the job."),
+    ]
+    if _serves(deployment):
+        ingress.append({"ports": [{"protocol": "TCP", "port": SERVE}]})
+    api = {"ports": [{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 6443}]}
+    egress: list[Yaml] = [
+        {"to": [same]},
+        Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
+        Noted(api, "Weights, data and checkpoints; the autoscaler asks the API server for pods."),
+    ]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": meta(deployment),
+        "spec": {
+            "podSelector": {"matchLabels": selector(deployment)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": ingress,
+            "egress": egress,
+        },
+    }
+
+
+def _serves(deployment: Deployment) -> bool:
+    return deployment.form is Form.SERVICE

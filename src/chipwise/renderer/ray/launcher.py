@@ -1,0 +1,55 @@
+"""A small Ray program that starts one command on every worker at once, and ends when the first of them fails.
+
+Programs for torchrun, JAX or divided work know nothing of Ray; with it they need not.
+"""
+
+from __future__ import annotations
+
+from chipwise.renderer.cluster.accelerators import pod_chips
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.starting import apart, by_torchrun, part_command, part_reason, quoted, torchrun
+from chipwise.renderer.layout import meets, pods
+from chipwise.renderer.limits import KUBERNETES
+from chipwise.renderer.program_files import Setting, python_files
+
+FILE = "launch.py"
+FOLDER = "/launch"
+
+
+def bundle(deployment: Deployment) -> dict[str, float]:
+    """What one worker gives to the command, as Ray names it."""
+    made: dict[str, float] = {"CPU": 1}
+    chips = pod_chips(deployment)
+    match deployment.node.kind:
+        case _ if not chips:
+            pass
+        case "neuron":
+            made["neuron_cores"] = chips * (deployment.node.cores or 1)
+        case "tpu":
+            made["TPU"] = chips
+        case _:
+            made["GPU"] = chips
+    return made
+
+
+def launcher(deployment: Deployment) -> dict[str, str]:
+    """Texts by the name of their file."""
+    if apart(deployment):
+        words, why = part_command(deployment), "\n".join(part_reason(deployment))
+    elif by_torchrun(deployment):
+        words, why = (
+            torchrun(deployment, '"$RANK"', '"$MASTER_ADDR"', '"$MASTER_PORT"', deployment.name),
+            "RANK numbers machines.",
+        )
+    else:
+        words, why = quoted(deployment.software.command), "RANK of WORLD_SIZE tells each its place."
+    together = meets(deployment)
+    constants = (
+        Setting("WORKERS", pods(deployment)),
+        Setting("BUNDLE", bundle(deployment)),
+        Setting("STRATEGY", "STRICT_SPREAD" if together else "SPREAD", "Each on a worker of its own." if together else ""),
+        Setting("COMMAND", " ".join(words), why),
+    )
+    files = python_files(FILE, "ray_launch.py", heading(deployment), constants)
+    return {file.path: KUBERNETES.script(file.text) for file in files}

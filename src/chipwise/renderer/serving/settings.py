@@ -1,0 +1,123 @@
+"""The plan as settings of vLLM, each with its reason. Triton's vLLM backend and Ray Serve take the same ones by another
+spelling, so they are reckoned once, here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from chipwise.planner.values.split import model_ways
+from chipwise.renderer.deployment import Deployment, Form, Model
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.software import VLLM_NUMBERS
+from chipwise.text import duration
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """`name` as on the command line, without dashes before it."""
+
+    name: str
+    value: str | int
+    why: str
+
+    @property
+    def key(self) -> str:
+        """As Python spells it."""
+        return self.name.replace("-", "_")
+
+
+def generating(deployment: Deployment, engine: str) -> Model:
+    """The model that an engine for text is to serve, or why there is none."""
+    if deployment.form is Form.PIPELINE:
+        serving = [stage.title for stage in deployment.stages if stage.model is not None and stage.model.generates]
+        raise CannotRender(
+            f"{engine} serves one model, and this is a pipeline.",
+            remedy=f"Take one stage with --stage: {', '.join(serving)}." if serving else "Take --to argo or kubernetes.",
+        )
+    model = deployment.model
+    if model is None or not model.generates:
+        what = "this has none with a name that could be fetched" if model is None else f"{model.name} generates none here"
+        raise CannotRender(
+            f"{engine} serves models that generate text; {what}.",
+            remedy="Take --to kubernetes, or triton for other models that are served.",
+        )
+    if deployment.form is Form.DEVICES:
+        raise CannotRender(f"{engine} does not run on {deployment.node.chip}.", remedy="Take --to compose or dockerfile.")
+    return model
+
+
+def weights(model: Model) -> str:
+    return model.source
+
+
+def in_one_machine(deployment: Deployment, engine: str) -> None:
+    """A script starts what runs on one machine."""
+    each = math.prod(model_ways(deployment.split))
+    if each > max(deployment.node.chips, 1):
+        raise CannotRender(
+            f"One replica takes {each} chips, and {deployment.node.machine} has {deployment.node.chips}: "
+            f"{engine} would have to be started on several machines that find each other.",
+            remedy="Take --to ray, or plan with --limit chip_count={max: " + str(deployment.node.chips) + "}.",
+        )
+
+
+def split(deployment: Deployment) -> list[Setting]:
+    made = []
+    cores = deployment.node.ways
+    shared, stages = model_ways(deployment.split)
+    tensor = shared * cores
+    if tensor > 1:
+        what = "Cores" if cores > 1 else "Chips"
+        made.append(Setting("tensor-parallel-size", tensor, f"{what} that share every layer, as the plan splits the model."))
+    if stages > 1:
+        made.append(Setting("pipeline-parallel-size", stages, "Groups of chips that take the layers in turn."))
+    return made
+
+
+def numbers(deployment: Deployment) -> list[Setting]:
+    """How weights are stored. Without it the engine takes what the files have, and the plan's memory would not hold."""
+    model = deployment.model
+    assert model is not None
+    found = VLLM_NUMBERS.get(model.precision)
+    if found is None:
+        return []
+    flag, value = found
+    size = f" Weights take {model.weight_bytes / 1e9:.0f} GB so." if model.weight_bytes else ""
+    return [Setting(flag.removeprefix("--"), value, f"The plan counts on {model.precision}.{size}")]
+
+
+def room(deployment: Deployment) -> list[Setting]:
+    """What bounds the memory of requests."""
+    made, model, scaling = [], deployment.model, deployment.scaling
+    assert model is not None
+    if model.context is not None:
+        why = "The longest request with its answer. More would take memory from requests that wait."
+        made.append(Setting("max-model-len", model.context, why))
+    if scaling is not None and scaling.slots is not None:
+        rate = f"{scaling.per_replica:.1f} requests a second" if scaling.per_replica else "The planned rate"
+        why = f"Requests in work at a time: {rate} times their answer time, with room for bursts."
+        made.append(Setting("max-num-seqs", scaling.slots, why))
+    return made
+
+
+def engine_settings(deployment: Deployment) -> list[Setting]:
+    """Those of the engine itself, in the order of the command that other targets write."""
+    return [*numbers(deployment), *split(deployment), *room(deployment)]
+
+
+def promised(deployment: Deployment) -> list[str]:
+    """What to hold the running service against, one line for each figure."""
+    lines = []
+    for goal, seconds in deployment.predicted.latency.items():
+        wanted = deployment.goals.get(goal)
+        asked = f", goal {duration(wanted)}" if wanted is not None else ""
+        lines.append(f"{goal}: {duration(seconds)} predicted{asked}")
+    scaling = deployment.scaling
+    if scaling is not None and scaling.per_replica:
+        lines.append(f"requests a second of one replica, within the goals: {_many(scaling.per_replica)}")
+    return lines
+
+
+def _many(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

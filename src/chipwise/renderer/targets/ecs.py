@@ -1,0 +1,159 @@
+"""ECS: a task definition with its chips, a capacity provider over an auto scaling group, and a service or tasks."""
+
+from __future__ import annotations
+
+import json
+
+from chipwise.renderer.aws.containers import command, devices, environment, gpus, keeps, memory_mib, shared_mib, vcpus
+from chipwise.renderer.aws.fitting import check, machines, refuse_fpga, refuse_ranks, unpullable
+from chipwise.renderer.aws.parts import counted, divided, parts, together
+from chipwise.renderer.aws.schedules import aws_cron
+from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.starting import apart, run_machines
+from chipwise.renderer.limits import ECS
+from chipwise.renderer.program_files import Setting, python_files
+
+FITS = "services and jobs of single machines on ECS, with GPUs or Neuron chips"
+WRITES = ("task-definition.json",)
+
+MOST_TASKS = 100  # of a job, started one by one
+
+
+def render(deployment: Deployment) -> list[File]:
+    check(deployment, "ecs", Form.JOB, Form.SERVICE)
+    refuse_fpga(deployment, "ECS")
+    refuse_ranks(deployment, "ECS")
+    if together(deployment):
+        raise CannotRender(
+            f"ECS starts tasks one by one; {deployment.title} is one program over {run_machines(deployment)} machines.",
+            remedy="Take --to batch (multi-node, at the full price), sagemaker, ec2 or kubernetes.",
+        )
+    if deployment.form is Form.JOB and parts(deployment) > MOST_TASKS:
+        raise CannotRender(
+            f"ECS has no arrays: {parts(deployment):,} tasks would be started one by one.",
+            remedy="Take --to batch or kubernetes.",
+        )
+    service, software, scaling = deployment.form is Form.SERVICE, deployment.software, deployment.scaling
+    many = scaling.usual if scaling is not None else parts(deployment)
+    least, most = (scaling.least, scaling.most) if scaling is not None else (many, many)
+    provider = f"cw-{deployment.name}"  # names that begin with aws, ecs or fargate are not allowed
+    spare = least < 2
+    constants = [
+        Setting("NAME", deployment.name),
+        Setting("MINE", MINE),
+        Setting("REGION", deployment.node.region),
+        Setting(
+            "MACHINES",
+            [one.machine for one in machines(deployment)],
+            f"What the auto scaling group has, {deployment.purchase}.",
+        ),
+        Setting("IMAGE_PARAMETER", deployment.platforms.get("AMI", {}).get("ecs")),
+        Setting(
+            "IMAGE",
+            None if unpullable(deployment) else software.image,
+            "Built by the Dockerfile of `--to dockerfile`: --image names it." if unpullable(deployment) else "",
+        ),
+        Setting("PROVIDER", provider),
+        Setting("LOGS", f"/chipwise/{deployment.name}"),
+        Setting("STRATEGY", [{"capacityProvider": provider, "weight": 1, "base": 0}]),
+        Setting("SERVICE", service),
+        Setting("COUNTED", counted(deployment) if divided(deployment) else None),
+        Setting("COPIES", many),
+        Setting("LEAST", least),
+        Setting("MOST", most),
+        Setting(
+            "ROLLOUT",
+            _rollout(spare),
+            "One more machine for the time of a rollout: there is no second task to lean on."
+            if spare
+            else "In place: a rollout needs no chip that is not there.",
+        ),
+        Setting(
+            "PLACEMENT",
+            [{"type": "spread", "field": "attribute:ecs.availability-zone"}, {"type": "binpack", "field": "memory"}],
+        ),
+        Setting("PORT", software.port),
+        Setting("STARTUP_SECONDS", start_seconds(deployment)),
+        Setting("SCHEDULE", _schedule(deployment, least, most)),
+        Setting("SECRETS", [list(one) for one in software.secrets]),
+        Setting("KEEPS", keeps(deployment)),
+        Setting("TAGS", tags(deployment)),
+    ]
+    told = heading(deployment)
+    return [
+        File("task-definition.json", json.dumps(ECS.document(_task(deployment)), indent=2) + "\n"),
+        *python_files("ecs_deploy.py", "ecs_deploy.py", told, constants),
+    ]
+
+
+def _rollout(spare: bool) -> dict[str, object]:
+    percent = (
+        {"minimumHealthyPercent": 100, "maximumPercent": 200} if spare else {"minimumHealthyPercent": 50, "maximumPercent": 100}
+    )
+    return {**percent, "deploymentCircuitBreaker": {"enable": True, "rollback": True}}
+
+
+def _schedule(deployment: Deployment, least: int, most: int) -> dict[str, tuple[str, str, int, int]]:
+    starts, stops = aws_cron(deployment.starts), aws_cron(deployment.stops)
+    if starts is None or stops is None or deployment.form is not Form.SERVICE:
+        return {}
+    return {"open": (starts, deployment.time_zone, least, most), "close": (stops, deployment.time_zone, 0, 0)}
+
+
+def _task(deployment: Deployment) -> dict[str, object]:
+    software = deployment.software
+    linux: dict[str, object] = {"sharedMemorySize": shared_mib(deployment), "initProcessEnabled": True}
+    if devices(deployment):
+        linux["devices"] = [
+            {**one, "permissions": [str(right).lower() for right in list(one["permissions"])]}  # type: ignore[call-overload]
+            for one in devices(deployment)
+        ]
+    extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
+    words = command(deployment, "", "localhost")
+    inside: dict[str, object] = {
+        "name": "main",
+        "image": software.image,
+        "essential": True,
+        "entryPoint": words[:1],
+        "command": words[1:],
+        "cpu": vcpus(deployment) * 1024,
+        "memory": memory_mib(deployment),
+        "environment": environment(deployment, extra),
+        "linuxParameters": linux,
+        "stopTimeout": 120,
+        "readonlyRootFilesystem": False,
+        "privileged": False,
+        "mountPoints": [{"sourceVolume": one.name, "containerPath": one.path} for one in deployment.volumes if one.url is None],
+        "logConfiguration": {
+            "logDriver": "awslogs",
+            "options": {
+                "awslogs-group": f"/chipwise/{deployment.name}",
+                "awslogs-region": deployment.node.region,
+                "awslogs-stream-prefix": "main",
+            },
+        },
+    }
+    if gpus(deployment):
+        inside["resourceRequirements"] = [{"type": "GPU", "value": str(gpus(deployment))}]
+    if software.port is not None:
+        # Port 0: the host chooses one, so that several tasks share a machine; the load balancer is told which.
+        inside["portMappings"] = [{"containerPort": software.port, "hostPort": 0, "protocol": "tcp"}]
+    return {
+        "family": deployment.name,
+        "networkMode": "bridge",
+        "requiresCompatibilities": ["EC2"],
+        "runtimePlatform": {
+            "cpuArchitecture": "ARM64" if deployment.node.arch == "arm64" else "X86_64",
+            "operatingSystemFamily": "LINUX",
+        },
+        "containerDefinitions": [inside],
+        "volumes": [
+            {"name": one.name, "host": {"sourcePath": f"/var/lib/chipwise/{one.name}"}}
+            for one in deployment.volumes
+            if one.url is None
+        ],
+    }

@@ -1,0 +1,271 @@
+"""eksctl: an EKS cluster with a group of machines for the plan, and a small one for what keeps the cluster running."""
+
+from __future__ import annotations
+
+from chipwise.renderer.cluster.accelerators import resource_of
+from chipwise.renderer.cluster.pod import Object, kept
+from chipwise.renderer.deployment import Deployment, Form, Node
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.layout import bought, candidates, machines_for, meets, most_machines, uses_efa
+from chipwise.renderer.nodes import locked_memory, machines
+from chipwise.renderer.quoting import one_line, shell
+from chipwise.renderer.yaml_text import Noted, Yaml, document
+
+FITS = "a cluster on AWS with managed groups of GPU, Trainium, Inferentia or CPU machines: EFA, placement, spot"
+EXPRESSES = frozenset({"layers", "regions", "streams"})
+WRITES = ("cluster.yaml",)
+# Two of these carry DNS, metrics and controllers, and of larger ones also a hub of notebooks or the head of a Ray cluster
+# (8 GiB). Of the processor that the workload's images are built for: what runs beside it has the same images.
+SYSTEM_TYPES = {"amd64": ("m7i.large", "m6i.large"), "arm64": ("m7g.large", "m6g.large")}
+QUOTA_GROUP = 450  # machines that EKS takes in one managed group, unless asked for more
+# Where the zone "b" is closed to new accounts, or not to be had in all of them.
+SECOND_ZONE = {"ap-northeast-1": "c", "us-west-1": "c"}
+
+
+def render(deployment: Deployment) -> list[File]:
+    every = machines.stages(deployment)
+    for one in every:
+        machines.check(one, "eksctl")
+        resource_of(one.node)  # raises for what Kubernetes cannot hand out
+        _check_cards(one)
+    regions = sorted({one.node.region for one in every})
+    if len(regions) > 1:
+        stages = ", ".join(one.title for one in every)
+        raise CannotRender(
+            f"A cluster stands in one region; the stages are in {', '.join(regions)}.",
+            remedy=f"Plan with --limit regions=[...], or take one stage with --stage: {stages}.",
+        )
+    name = "cluster.yaml"
+    about = f"A new cluster: eksctl create cluster -f {name}; in one of that name: eksctl create nodegroup -f {name}"
+    return [File(name, document(cluster_config(deployment, every), title=heading(deployment, about)))]
+
+
+def cluster_config(deployment: Deployment, every: tuple[Deployment, ...]) -> Object:
+    eks = every[0].platforms.get("EKS", {})
+    metadata: Object = {"name": Noted(machines.CLUSTER, "Put yours; Karpenter's files have the same name in role and tags.")}
+    metadata["region"] = every[0].node.region
+    if len(deployment.regions) > 1:
+        rest = ", ".join(deployment.regions[1:])
+        metadata["region"] = Noted(every[0].node.region, f"The plan stands in {rest} too: a cluster like this one there.")
+    if "kubernetes" in eks:
+        metadata["version"] = eks["kubernetes"]
+    metadata["tags"] = Noted({"karpenter.sh/discovery": machines.CLUSTER} | dict(machines.tags(deployment)), "For the bill.")
+    groups: list[Yaml] = [_system(every)]
+    groups += [_layer(one, part) for one in every for part in bought(one)]
+    config: Object = {"apiVersion": "eksctl.io/v1alpha5", "kind": "ClusterConfig", "metadata": metadata}
+    if any(_close(one) for one in every):
+        zones = [_zone(every[0]), f"{every[0].node.region}{SECOND_ZONE.get(every[0].node.region, 'b')}"]
+        config["availabilityZones"] = Noted(zones, "Two are the least that EKS takes; the first is that of the group below.")
+    return config | {
+        "iam": {"withOIDC": Noted(True, "Rights go to service accounts, not to machines.")},
+        "vpc": {
+            "clusterEndpoints": {
+                "privateAccess": True,
+                "publicAccess": Noted(
+                    True, "For your kubectl. Narrow it with vpc.publicAccessCIDRs, or switch it off behind a VPN."
+                ),
+            },
+            "nat": {"gateway": Noted("HighlyAvailable", "One per zone: a failing zone does not cut off the others.")},
+        },
+        "addons": _addons(every),
+        "cloudWatch": {"clusterLogging": {"enableTypes": ["audit", "authenticator"], "logRetentionInDays": 30}},
+        "managedNodeGroups": groups,
+    }
+
+
+def _addons(every: tuple[Deployment, ...]) -> list[Yaml]:
+    why = "Without it the NetworkPolicy of --to kubernetes says something and does nothing."
+    network: Object = {"name": "vpc-cni", "configurationValues": Noted('{"enableNetworkPolicy": "true"}', why)}
+    made: list[Yaml] = [network, {"name": "coredns"}, {"name": "kube-proxy"}, {"name": "eks-pod-identity-agent"}]
+    volumes = [volume for one in every for volume in kept(one)]
+    if any(not volume.shared for volume in volumes):
+        made.append({"name": "aws-ebs-csi-driver", "useDefaultPodIdentityAssociations": True})
+    if any(volume.shared for volume in volumes):
+        shared: Object = {"name": "aws-efs-csi-driver", "useDefaultPodIdentityAssociations": True}
+        made.append(Noted(shared, "For volumes that several machines use; the file system itself is made apart."))
+    if any(one.form is Form.SERVICE for one in every):
+        made.append(Noted({"name": "metrics-server"}, "The autoscaler reads from it."))
+    if any(one.node.accelerated for one in every):
+        why = "It sees chips and drivers fail; without it nodeRepairConfig replaces only machines that fall silent."
+        made.append(Noted({"name": "eks-node-monitoring-agent"}, why))
+    return made
+
+
+def _safe(gib: int) -> Object:
+    """What every group has: private, encrypted, and closed to who asks the metadata service from a pod."""
+    return {
+        "privateNetworking": True,
+        "volumeSize": gib,
+        "volumeType": "gp3",
+        "volumeEncrypted": True,
+        "disableIMDSv1": True,
+        "disablePodIMDS": True,
+    }
+
+
+def _system_types(every: tuple[Deployment, ...]) -> Yaml:
+    arch = "arm64" if all(one.node.arch == "arm64" for one in every) else "amd64"
+    types, larger = SYSTEM_TYPES[arch], [one.replace(".large", ".xlarge") for one in SYSTEM_TYPES[arch]]
+    if any(one.form is Form.SESSIONS for one in every):
+        return Noted([*larger], "Room for the hub of notebooks, or for the head of a Ray cluster, beside the rest.")
+    return Noted([*types], f"The head of a Ray cluster (--to ray) takes 8 GiB: then {larger[0]}.")
+
+
+def _system(every: tuple[Deployment, ...]) -> Object:
+    name = "system" if all(one.name != "system" for one in every) else "cluster-system"  # two groups of a name are refused
+    spec: Object = {
+        "name": Noted(name, "DNS, metrics and controllers: not on machines that cost many times as much."),
+        "amiFamily": "AmazonLinux2023",
+        "instanceTypes": _system_types(every),
+        "minSize": 2,
+        "desiredCapacity": 2,
+        "maxSize": 4,
+    }
+    return spec | _safe(40) | {"updateConfig": {"maxUnavailable": 1}}
+
+
+def _layer(whole: Deployment, part: Deployment) -> Object:
+    """The group of one way to buy, where a load is bought in layers: eksctl does not say which grows first."""
+    if part is whole:
+        return _group(whole)
+    layer, spec = part.layers[0], _group(part) | {"tags": dict(machines.tags(whole))}
+    if layer.committed:
+        spec["maxSize"] = Noted(layer.machines, "What is committed; the commitment itself is bought separately.")
+        why = f"The base of the load: {layer.told}, paid for whether they run or not."
+    else:
+        why = f"Above the base: {layer.purchase}. The Cluster Autoscaler grows it after the base with --expander=priority."
+    return spec | {"name": Noted(part.name, why)}
+
+
+def _group(deployment: Deployment) -> Object:
+    types = _types(deployment)
+    spec: Object = {"name": deployment.name, "amiFamily": _image(deployment)}
+    names = [one.machine for one in types]
+    if len(names) > 1:
+        why = "any that is to be had" if deployment.spot else "in this order; they have the same chip"
+        spec["instanceTypes"] = Noted(names, f"The plan's choice first; {why}.")
+    else:
+        spec["instanceTypes"] = names
+    if deployment.spot:
+        spec["spot"] = True
+    spec |= _sizes(deployment)
+    if _close(deployment):
+        zone = Noted([_zone(deployment)], f"One zone, which must have the machine:\n{_offered(deployment)}")
+        spec["availabilityZones"] = zone
+    if _close(deployment) and not uses_efa(deployment):
+        spec["placement"] = Noted({"groupName": deployment.name}, _placement(deployment))
+    if uses_efa(deployment):
+        why = "eksctl attaches the interfaces, opens the group to itself and installs the plugin; its placement group\n"
+        spec["efaEnabled"] = Noted(True, f"{why}keeps the machines close together, and goes with them.")
+        told = f"{locked_memory.WHY}\nEKS adds what joins the node to the cluster. It needs eksctl of 2025 or newer."
+        spec["overrideBootstrapCommand"] = Noted(locked_memory.node_config(), told)
+    spec |= _safe(machines.IMAGES_GIB + machines.SCRATCH_GIB if deployment.node.accelerated else machines.IMAGES_GIB)
+    if machines.has_disk(deployment):
+        why = "Images and scratch space: managed groups leave the machine's own disks unused (Karpenter takes them)."
+        spec["volumeSize"] = Noted(spec["volumeSize"], why)
+    if own := machines.labels(deployment):
+        spec["labels"] = own
+    if taints := machines.taints(deployment):
+        made: list[Yaml] = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
+        spec["taints"] = Noted(made, "Pods that need no accelerator stay on cheaper machines.")
+    spec["propagateASGTags"] = Noted(True, "An autoscaler sees labels and taints of a group with no machine in it.")
+    spec["tags"] = dict(machines.tags(deployment))
+    spec["updateConfig"] = {"maxUnavailable": 1}
+    if deployment.node.accelerated:
+        spec["nodeRepairConfig"] = {"enabled": Noted(True, "A machine whose chips or driver fail is replaced.")}
+    return spec
+
+
+def _close(deployment: Deployment) -> bool:
+    """Machines that talk to each other all the time, so they stand in one zone."""
+    return uses_efa(deployment) or (meets(deployment) and deployment.machines > 1)
+
+
+def _zone(deployment: Deployment) -> str:
+    return f"{deployment.node.region}a"
+
+
+def _types(deployment: Deployment) -> tuple[Node, ...]:
+    """With EFA, every type of a group must take it on its first network card: eksctl writes one template for all."""
+    every = candidates(deployment)
+    return tuple(one for one in every if not one.first_card) if uses_efa(deployment) else every
+
+
+def _check_cards(deployment: Deployment) -> None:
+    if uses_efa(deployment) and deployment.node.first_card:
+        raise CannotRender(
+            f"eksctl puts EFA on the first network card, and {one_line(deployment.node.machine)} has it from the next on.",
+            remedy="Take --to terraform or ec2, which name each card, or plan for another chip with --limit chips=[...].",
+        )
+
+
+def _sizes(deployment: Deployment) -> Object:
+    scaling = deployment.scaling
+    if scaling is None:
+        done = "When nobody is there" if deployment.form is Form.SESSIONS else "When it is done"
+        why = f"{done}: eksctl scale nodegroup --cluster {machines.CLUSTER} --name {deployment.name} --nodes 0"
+        return {"minSize": 0, "desiredCapacity": Noted(deployment.machines, why), "maxSize": _most(deployment.machines)}
+    return {
+        "minSize": Noted(0, "Outside its hours nobody pays: Karpenter or the Cluster Autoscaler takes empty machines away.")
+        if deployment.stops
+        else machines_for(deployment, scaling.least),
+        "desiredCapacity": machines_for(deployment, scaling.usual),
+        "maxSize": _most(most_machines(deployment), "The most that the plan ever uses, and room for a rollout."),
+    }
+
+
+def _most(count: int, why: str = "") -> Yaml:
+    if count > QUOTA_GROUP:
+        quota = f"EKS takes {QUOTA_GROUP} in a group: ask for more first (Service Quotas, EKS, nodes per managed node group)."
+        why = f"{why}\n{quota}".strip()
+    return Noted(count, why) if why else count
+
+
+def _offered(deployment: Deployment) -> str:
+    return shell(
+        [
+            "aws",
+            "ec2",
+            "describe-instance-type-offerings",
+            "--location-type",
+            "availability-zone",
+            "--region",
+            deployment.node.region,
+            "--filters",
+            f"Name=instance-type,Values={deployment.node.machine}",
+        ]
+    )
+
+
+def _placement(deployment: Deployment) -> str:
+    group = shell(
+        [
+            "aws",
+            "ec2",
+            "create-placement-group",
+            "--strategy",
+            "cluster",
+            "--region",
+            deployment.node.region,
+            "--group-name",
+            deployment.name,
+        ]
+    )
+    return f"Close together in one building. Make it once:\n{group}"
+
+
+def _image(deployment: Deployment) -> Yaml:
+    eks = deployment.platforms.get("EKS", {})
+    variant = eks.get("variant", "standard")
+    if variant == "standard":
+        return "AmazonLinux2023"
+    driver = f", driver {eks['driver']}," if "driver" in eks else ""
+    lines = [
+        f"For these machines eksctl takes the {variant} image of it{driver} and installs the device plugin.",
+        "It tells them by a built-in table: an eksctl older than the machine takes the plain image, without a driver.",
+    ]
+    if eks.get("tested") == "no":
+        family = deployment.node.machine.partition(".")[0]
+        lines.append(f"AWS does not list {family} among the machines it tests this image on: try one before relying on it.")
+    return Noted("AmazonLinux2023", "\n".join(lines))

@@ -1,0 +1,316 @@
+"""KEDA: how many copies of a service by its queue and its load, and a job for what waits in a queue of messages.
+
+The rule of a service: one more copy while more than 5 requests wait; one less when less than 20% of what runs is used for 10
+minutes; nothing in between. The plan's hours, where it has some, switch it on and off.
+"""
+
+from __future__ import annotations
+
+from chipwise.renderer.cluster import guards, jobs
+from chipwise.renderer.cluster.accelerators import resource_of
+from chipwise.renderer.cluster.pod import Object, meta, namespace_of, selector, template
+from chipwise.renderer.cluster.services import QUEUES
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.health import listens
+from chipwise.renderer.launch.starting import on_one_machine
+from chipwise.renderer.launch.streams import live
+from chipwise.renderer.layout import independent, meets, pods
+from chipwise.renderer.quoting import kubernetes
+from chipwise.renderer.yaml_text import Noted, Yaml, document
+
+FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
+WRITES = ("scaling.yaml",)
+EXPRESSES = frozenset({"streams"})  # it scales what --to kubernetes wrote
+API = "keda.sh/v1alpha1"
+QUEUED = 5  # requests or jobs that wait: above it, one more
+IDLE = 0.2  # of what runs: below it, one less
+IDLE_S = 600  # for so long
+TRITON_METRICS = 8002  # a port beside that of the requests
+PROMETHEUS = "http://prometheus-operated.monitoring.svc:9090"
+# What engines publish about requests that wait.
+_WAITING = {
+    "vllm": "vllm:num_requests_waiting",
+    "tgi": "tgi_queue_size",
+    "sglang": "sglang:num_queue_reqs",
+    "triton": "nv_inference_pending_request_count",
+}
+
+
+def render(deployment: Deployment) -> list[File]:
+    match deployment.form:
+        case Form.PIPELINE:
+            names = ", ".join(one.title for one in deployment.stages)
+            raise CannotRender(
+                "KEDA scales one thing, not stages in order.", remedy=f"Take one stage with --stage: {names}; or --to argo."
+            )
+        case Form.SESSIONS:
+            raise CannotRender("Notebooks are started by people, one each.", remedy="Take --to jupyterhub.")
+        case Form.DEVICES:
+            raise CannotRender(
+                f"{deployment.node.chip} stands at the edge: there is nothing to scale.",
+                remedy="Take --to compose or dockerfile.",
+            )
+    resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+    if deployment.form is Form.SERVICE:
+        return _service(deployment)
+    if meets(deployment):
+        raise CannotRender(
+            "The pods of this job meet under one name, and KEDA gives each job another.",
+            remedy="Take --to kueue, which queues it as a whole.",
+        )
+    if deployment.starts:
+        raise CannotRender(
+            "This job is started by the clock, not by a queue.", remedy="Take --to kubernetes or kueue: a CronJob."
+        )
+    if not deployment.software.given:
+        raise CannotRender(
+            "A job of KEDA must take its work from the queue and acknowledge it. The usual program of its kind does neither: "
+            "every job would do the same part, again and again.",
+            remedy="Give program.command with a consumer of the queue, or take --to kubernetes or kueue.",
+        )
+    about = "A job for what waits. Apply it after namespace.yaml of --to kubernetes, in place of its workload.yaml."
+    vouched = [trigger_authentication(deployment)] if _provider(deployment) else []
+    made = [*guards.claims(deployment), *vouched, scaled_job(deployment)]
+    return [File("scaling.yaml", document(*made, title=heading(deployment, about)))]
+
+
+def _service(deployment: Deployment) -> list[File]:
+    about = (
+        "How many copies. Apply it after the files of --to kubernetes, but leave out of those:\n"
+        "the HorizontalPodAutoscaler (KEDA makes its own)"
+    )
+    if deployment.starts and deployment.stops:
+        about += f", and the clocks {deployment.name}-open and {deployment.name}-close (its hours are here)"
+    about += "."
+    files = [File("scaling.yaml", document(scaled_object(deployment), title=heading(deployment, about)))]
+    if listens(deployment):
+        told = "What Prometheus reads of the pods, for the rule in scaling.yaml. It needs the Prometheus operator."
+        files.append(File("monitoring.yaml", document(*_monitoring(deployment), title=heading(deployment, told))))
+    return files
+
+
+def scaled_object(deployment: Deployment) -> Object:
+    scaling = deployment.scaling
+    assert scaling is not None
+    hours = bool(deployment.starts and deployment.stops)
+    spec: Object = {
+        "scaleTargetRef": {"kind": "StatefulSet", "name": deployment.name} if live(deployment) else {"name": deployment.name},
+        "minReplicaCount": Noted(0, "Outside its hours.") if hours else Noted(scaling.least, scaling.told_least),
+        "maxReplicaCount": scaling.most,
+        "pollingInterval": 15,
+    }
+    if hours:
+        spec["cooldownPeriod"] = Noted(300, "After hours, what is being answered is answered.")
+    spec["fallback"] = Noted(
+        {"failureThreshold": 4, "replicas": scaling.usual, "behavior": "currentReplicasIfHigher"},
+        "When Prometheus does not answer: what the plan's peak takes, and never fewer than there are.",
+    )
+    spec["advanced"] = _advanced(deployment, hours)
+    spec["triggers"] = _triggers(deployment, hours)
+    taken = Noted(
+        "true", "Takes over a HorizontalPodAutoscaler that is there. Leave it out of what you apply: two would fight."
+    )
+    metadata = meta(deployment) | {"annotations": {"scaledobject.keda.sh/transfer-hpa-ownership": taken}}
+    return {"apiVersion": API, "kind": "ScaledObject", "metadata": metadata, "spec": spec}
+
+
+def _advanced(deployment: Deployment, hours: bool) -> Object:
+    rule = f"waiting > {QUEUED} ? copies * 2 : (used < {IDLE} ? copies / 2 : copies)"
+    formula = f"hours < 1 ? 0 : max(hours, {rule})" if hours else rule
+    why = (
+        f"Copies wanted: more while over {QUEUED} requests wait, fewer while less than {IDLE:.0%} is used, else as they are.\n"
+        "How fast is said under behavior; that it doubles or halves only keeps small steps from being taken for noise."
+    )
+    first = deployment.scaling.least if hours and deployment.scaling is not None else 1
+    slowly = "One at a time, each minute;" if first <= 1 else "When its hours begin, all that it begins with at once;"
+    up: list[Yaml] = [
+        Noted({"type": "Pods", "value": max(first, 1), "periodSeconds": 60}, slowly),
+        Noted({"type": "Percent", "value": 50, "periodSeconds": 60}, "or half as many again, if that is more."),
+    ]
+    window = Noted(IDLE_S, f"Only what was wanted throughout the last {IDLE_S // 60} minutes.")
+    down: list[Yaml] = [{"type": "Pods", "value": 1, "periodSeconds": 120}]
+    return {
+        "scalingModifiers": {"formula": Noted(formula, why), "target": "1", "metricType": "AverageValue"},
+        "horizontalPodAutoscalerConfig": {
+            "name": deployment.name,
+            "behavior": {
+                "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
+                "scaleDown": {"stabilizationWindowSeconds": window, "policies": down},
+            },
+        },
+    }
+
+
+def _monitoring(deployment: Deployment) -> list[Object]:
+    """The operator writes the namespace of a pod on what it reads there: the queries ask by it."""
+    triton = deployment.software.engine == "triton"
+    known = deployment.software.engine in _WAITING
+    why = "Where the engine publishes its queue." if known else "Your program must publish requests_waiting there."
+    endpoint: Object = {"port": "http", "path": "/metrics", "interval": Noted("15s", "As often as KEDA asks.")}
+    if triton:
+        endpoint = {"portNumber": TRITON_METRICS} | {key: value for key, value in endpoint.items() if key != "port"}
+    chosen = "Where Prometheus takes monitors by label (kube-prometheus-stack: release), add that label here."
+    monitor: Object = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PodMonitor",
+        "metadata": Noted(meta(deployment), chosen),
+        "spec": {"selector": {"matchLabels": selector(deployment)}, "podMetricsEndpoints": [Noted(endpoint, why)]},
+    }
+    if not triton:
+        return [monitor]
+    opened: Object = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": meta(deployment, f"{deployment.name}-metrics"),
+        "spec": {
+            "podSelector": {"matchLabels": selector(deployment)},
+            "policyTypes": ["Ingress"],
+            "ingress": [Noted({"ports": [{"protocol": "TCP", "port": TRITON_METRICS}]}, "Metrics have a port of their own.")],
+        },
+    }
+    return [monitor, opened]
+
+
+def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
+    scaling = deployment.scaling
+    assert scaling is not None
+    chosen = ",".join(f"{key}={value}" for key, value in selector(deployment).items())
+    waiting, used = _waiting(deployment), _used(deployment)
+    made: list[Yaml] = [
+        _prometheus("waiting", waiting[0], str(QUEUED), waiting[1]),
+        _prometheus("used", used[0], str(IDLE), used[1]),
+        Noted(
+            {"type": "kubernetes-workload", "name": "copies", "metadata": {"podSelector": chosen, "value": "1"}},
+            "Pods that there are, as KEDA itself counts them.",
+        ),
+    ]
+    if hours:
+        window: Object = {
+            "timezone": deployment.time_zone,
+            "start": deployment.starts,
+            "end": deployment.stops,
+            "desiredReplicas": Noted(str(scaling.least), "In its hours, never fewer."),
+        }
+        made.append(
+            Noted({"type": "cron", "name": "hours", "metadata": window}, "The hours of the workload; zero outside them.")
+        )
+    return made
+
+
+def _prometheus(name: str, query: str, threshold: str, why: str) -> Yaml:
+    metadata: Object = {
+        "serverAddress": Noted(PROMETHEUS, "Of the Prometheus operator; put yours.") if name == "waiting" else PROMETHEUS,
+        "query": Noted(query, why),
+        "threshold": threshold,
+        "ignoreNullValues": Noted("false", "No answer is a failure, not a zero.") if name == "waiting" else "false",
+    }
+    return {"type": "prometheus", "name": name, "metadata": metadata}
+
+
+def _waiting(deployment: Deployment) -> tuple[str, str]:
+    """Requests that wait, with the reason for the query."""
+    here = f'namespace="{namespace_of(deployment)}"'
+    name = _WAITING.get(deployment.software.engine)
+    if name is not None:
+        return f"sum({name}{{{here}}}) or vector(0)", "As the engine counts them; nothing waits where nothing runs."
+    return (
+        f"sum(requests_waiting{{{here}}}) or vector(0)",
+        "Publish what waits in your program under this name, or put its own name here: without it, nothing is added.",
+    )
+
+
+def _used(deployment: Deployment) -> tuple[str, str]:
+    """Part of what runs that works. Where it is not known, all of it: then nothing is taken away."""
+    scaling, node = deployment.scaling, deployment.node
+    here = f'namespace="{namespace_of(deployment)}"'
+    running = QUEUES.get(deployment.software.engine)
+    if running is not None and scaling is not None and scaling.slots is not None:
+        why = (
+            f"Of the {scaling.slots} requests that a copy works on at a time. A GPU looks busy with a single one, so its own\n"
+            "figure would never fall below 20%."
+        )
+        return f"avg({running}{{{here}}}) / {scaling.slots} or vector(1)", why
+    if node.accelerated and node.kind == "gpu" and node.vendor == "NVIDIA":
+        labelled = f'exported_namespace="{namespace_of(deployment)}"'
+        why = "From the DCGM exporter; `namespace`, not `exported_namespace`, where its own labels are kept. Unknown is busy."
+        return f"avg(DCGM_FI_DEV_GPU_UTIL{{{labelled}}}) / 100 or vector(1)", why
+    if node.accelerated and node.kind == "neuron":
+        return f"avg(neuroncore_utilization_ratio{{{here}}}) or vector(1)", "From the Neuron monitor. Unknown is busy."
+    asked = f'kube_pod_container_resource_requests{{{here},resource="cpu"}}'
+    return (
+        f'sum(rate(container_cpu_usage_seconds_total{{{here},container="main"}}[5m])) / sum({asked}) or vector(1)',
+        "Of the processors that were asked for. Unknown is busy.",
+    )
+
+
+def _provider(deployment: Deployment) -> str:
+    """Who vouches for KEDA when it asks how long the queue is."""
+    return {"aws": "aws", "gcp": "gcp", "azure": "azure-workload"}.get(deployment.node.provider, "")
+
+
+def trigger_authentication(deployment: Deployment) -> Object:
+    why = "KEDA's own identity, with the right to read the length of this queue; no key is kept in the cluster."
+    return {
+        "apiVersion": API,
+        "kind": "TriggerAuthentication",
+        "metadata": meta(deployment),
+        "spec": {"podIdentity": {"provider": Noted(_provider(deployment), why)}},
+    }
+
+
+def scaled_job(deployment: Deployment) -> Object:
+    each = QUEUED if independent(deployment) else 1
+    most = pods(deployment) if independent(deployment) else 1
+    trigger = _queue(deployment, each)
+    if _provider(deployment):
+        trigger["authenticationRef"] = {"name": deployment.name}
+    why = "Each message is a run."
+    if each > 1:
+        why = f"One more worker for every {each} parts that wait; each works until nothing waits, and its machine goes with it."
+    job = jobs.spec(deployment, alone=True)
+    job |= {"completions": 1, "parallelism": 1}
+    del job["completionMode"]  # no numbers: what a job works on comes from the queue
+    del job["ttlSecondsAfterFinished"]  # KEDA keeps the history
+    takes = "It takes messages from the queue and acknowledges what is done; with nothing left, it ends."
+    words: Yaml = [kubernetes(word) for word in on_one_machine(deployment)]
+    job["template"] = template(deployment, Noted(words, takes), {"restartPolicy": "Never"})
+    return {
+        "apiVersion": API,
+        "kind": "ScaledJob",
+        "metadata": meta(deployment),
+        "spec": {
+            "pollingInterval": 30,
+            "maxReplicaCount": Noted(most, "The most that the plan has at once."),
+            "successfulJobsHistoryLimit": 5,
+            "failedJobsHistoryLimit": 10,
+            "scalingStrategy": {"strategy": Noted("accurate", "Messages that are being worked on no longer count as waiting.")},
+            "rollout": {"strategy": Noted("gradual", "A change of this file ends no running job.")},
+            "triggers": [Noted(trigger, why)],
+            "jobTargetRef": job,
+        },
+    }
+
+
+def _queue(deployment: Deployment, each: int) -> Object:
+    """The provider's own queue, called like the workload."""
+    name, node = deployment.name, deployment.node
+    events = (
+        Noted(name, "Gets a message for each object that arrives at the workload's trigger.") if deployment.trigger else name
+    )
+    match node.provider:
+        case "aws":
+            told: Object = {"queueURL": events, "queueLength": str(each), "awsRegion": node.region, "scaleOnInFlight": "false"}
+            return {"type": "aws-sqs-queue", "metadata": told}
+        case "gcp":
+            told = {"subscriptionName": events, "mode": "SubscriptionSize", "value": str(each)}
+            return {"type": "gcp-pubsub", "metadata": told}
+        case "azure":
+            bus = Noted(name, "Of the Service Bus; put yours.")
+            return {
+                "type": "azure-servicebus",
+                "metadata": {"namespace": bus, "queueName": events, "messageCount": str(each)},
+            }
+    address = Noted(f"redis.{namespace_of(deployment)}.svc:6379", "A list of Redis; KEDA has other kinds of queues as well.")
+    return {"type": "redis", "metadata": {"address": address, "listName": name, "listLength": str(each)}}

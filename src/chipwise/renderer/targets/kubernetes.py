@@ -1,0 +1,63 @@
+"""Kubernetes: namespace with its guards, and a Job, an Indexed Job or a Deployment with all that belongs to it."""
+
+from __future__ import annotations
+
+from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services
+from chipwise.renderer.cluster.accelerators import resource_of
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch import streams
+from chipwise.renderer.layout import meets
+from chipwise.renderer.yaml_text import document
+
+FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
+EXPRESSES = frozenset({"streams"})
+WRITES = ("workload.yaml",)
+
+
+def render(deployment: Deployment) -> list[File]:
+    match deployment.form:
+        case Form.PIPELINE:
+            raise CannotRender(
+                "Plain Kubernetes runs no stages in order.",
+                remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+            )
+        case Form.SESSIONS:
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
+        case Form.DEVICES:
+            raise CannotRender(
+                f"{deployment.node.chip} stands at the edge, one at each place; a cluster does not reach it.",
+                remedy="Take --to compose for one device, or dockerfile for its image.",
+            )
+    resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+    rules = [
+        guards.namespace(deployment),
+        guards.priority_class(deployment),
+        guards.service_account(deployment),
+        guards.quota(deployment),
+        guards.limit_range(deployment),
+        guards.network_policy(deployment),
+    ]
+    work = [*guards.claims(deployment)]
+    if deployment.form is Form.SERVICE:
+        scaler = services.autoscaler(deployment)
+        work += [services.deployment_object(deployment), services.disruption_budget(deployment)]
+        work += [services.service(deployment)] if deployment.software.port is not None else []
+        work += [scaler] if scaler is not None else []
+        work += hours.clocks(deployment)
+    else:
+        work += [jobs.rendezvous(deployment)] if meets(deployment) else []
+        work.append(jobs.job(deployment, by_hours=bool(deployment.opens)))
+        work += hours.pauses(deployment)
+    runs = "What runs; its clocks suspend it and resume it." if deployment.opens else "What runs."
+    files = [
+        File("namespace.yaml", document(*rules, title=heading(deployment, "What surrounds it: apply this first."))),
+        File("workload.yaml", document(*work, title=heading(deployment, runs))),
+    ]
+    if streams.live(deployment):
+        files.insert(1, File(live.FILE, live.stream_file(deployment)))
+    plugins = devices.devices(deployment)
+    if plugins:
+        files.append(File("devices.yaml", document(*plugins, title=heading(deployment, devices.about(deployment)))))
+    return files

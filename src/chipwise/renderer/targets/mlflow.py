@@ -1,0 +1,74 @@
+"""MLflow: a Python file that writes down what the plan predicts, runs the command, and logs what was measured beside it."""
+
+from __future__ import annotations
+
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.program_files import Setting, python_files
+from chipwise.renderer.quoting import one_line
+
+FITS = "anything that is planned: predicted time, cost and latency beside measured ones"
+EXPRESSES = frozenset({"layers", "regions"})  # what is measured is compared with the plan as a whole
+WRITES = ("track.py",)
+
+
+def render(deployment: Deployment) -> list[File]:
+    told = {_short(stage.title): _told(stage) for stage in deployment.stages or (deployment,)}
+    settings = (
+        Setting("TAGS", _tags(deployment)),
+        Setting("STAGES", told),
+    )
+    return python_files("track.py", "mlflow_track.py", heading(deployment), settings)
+
+
+def _short(text: str) -> str:
+    return one_line(text) or "run"
+
+
+def _tags(deployment: Deployment) -> dict[str, str]:
+    return {f"chipwise.{_short(key)}": _short(value) for key, value in deployment.labels.items()} | {
+        "chipwise.workload": _short(deployment.title),
+        "chipwise.kind": deployment.kind,
+    }
+
+
+def _told(stage: Deployment) -> dict[str, object]:
+    return {
+        "about": _short(stage.predicted.sentence or stage.description or stage.title),
+        "command": [word.replace("\x00", "") for word in stage.software.command],
+        "usd_per_hour": round(stage.predicted.usd_per_hour, 6),
+        "settings": _settings(stage),
+        "predicted": _predicted(stage),
+    }
+
+
+def _settings(stage: Deployment) -> dict[str, object]:
+    node = stage.node
+    made: dict[str, object] = {
+        "provider": node.provider,
+        "region": node.region,
+        "machine": node.machine,
+        "machines": stage.machines,
+        "chip": node.chip,
+        "chips_per_machine": node.chips,
+        "purchase": stage.purchase,
+        "image": _short(stage.software.image),
+    }
+    if stage.model is not None:
+        made |= {"model": _short(stage.model.name), "precision": stage.model.precision}
+    return made | {f"split.{key.replace(' ', '_')}": value for key, value in stage.split.as_dict().items()}
+
+
+def _predicted(stage: Deployment) -> dict[str, float]:
+    """By the names that measured figures have."""
+    told = stage.predicted
+    made: dict[str, float] = {}
+    if stage.form is Form.JOB:
+        made |= {"seconds": told.seconds, "seconds low": told.low_s, "seconds high": told.high_s, "usd": told.usd}
+    else:
+        made["usd_per_month" if told.per == "month" else "usd"] = told.usd
+    made |= dict(told.latency) | {"kg_co2e": told.kg, "watts": told.watts}
+    if stage.scaling is not None and stage.scaling.per_replica:
+        made["requests_per_second"] = stage.scaling.per_replica * stage.scaling.usual
+    return {name: float(f"{value:.6g}") for name, value in made.items()}

@@ -1,0 +1,218 @@
+"""Ray on Kubernetes (KubeRay): a RayJob, a RayService or a RayCluster on the plan's machines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from chipwise.planner.values.split import model_ways
+from chipwise.renderer.cluster import guards
+from chipwise.renderer.cluster.accelerators import resource_of
+from chipwise.renderer.cluster.pod import Object, meta
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.health import MACHINE_S, start_seconds
+from chipwise.renderer.launch.shards import in_shards
+from chipwise.renderer.launch.starting import alone, part_reason
+from chipwise.renderer.limits import KUBERNETES
+from chipwise.renderer.quoting import dns_name, shell
+from chipwise.renderer.ray import cluster as ray
+from chipwise.renderer.ray import launcher
+from chipwise.renderer.serving.settings import engine_settings, generating, weights
+from chipwise.renderer.yaml_text import Noted, Yaml, document
+
+FITS = "jobs, served text models and shared clusters by KubeRay, on any cluster that has its operator"
+WRITES = ("namespace.yaml",)
+LONGEST_NAME = 47  # of a RayJob
+KEPT_S = 3600
+BUSY = 0.7  # of the requests that a replica holds: above it one more is started
+
+
+def render(deployment: Deployment) -> list[File]:
+    _can(deployment)
+    deployment = replace(deployment, name=dns_name(deployment.name, LONGEST_NAME))
+    many = _workers(deployment)
+    launched = deployment.form is Form.JOB and ray.workers(deployment) > 1
+    rules = [
+        guards.namespace(deployment),
+        guards.priority_class(deployment),
+        guards.service_account(deployment),
+        ray.quota(deployment, many[1]),
+        guards.limit_range(deployment),
+        ray.network_policy(deployment),
+        *guards.claims(deployment),
+    ]
+    if launched:
+        rules.append(_launch_map(deployment, launcher.launcher(deployment)))
+    match deployment.form:
+        case Form.SERVICE:
+            name, work, about = "service.yaml", _service(deployment, *many), "The service: head, replicas, and what they serve."
+        case Form.SESSIONS:
+            name, work, about = "cluster.yaml", _standing(deployment, *many), "A cluster that people share."
+        case _:
+            name, work, about = "job.yaml", _job(deployment, *many, launched), "The job, with a cluster of its own."
+    first = "What surrounds it: apply this first. It needs the KubeRay operator (ray.io/v1)."
+    return [
+        File("namespace.yaml", document(*rules, title=heading(deployment, first))),
+        File(name, document(work, title=heading(deployment, about))),
+    ]
+
+
+def _can(deployment: Deployment) -> None:
+    match deployment.form:
+        case Form.PIPELINE:
+            stages = ", ".join(stage.title for stage in deployment.stages)
+            raise CannotRender(
+                "Ray runs one program at a time.", remedy=f"Take --to argo, or one stage with --stage: {stages}."
+            )
+        case Form.DEVICES:
+            raise CannotRender(
+                f"{deployment.node.chip} stands at the edge; a Ray cluster does not reach it.", remedy="Take --to compose."
+            )
+        case Form.SERVICE if _import_path(deployment) is None:
+            generating(deployment, "Ray Serve, without an application of your own (program.command: [serve, run, app:main]),")
+        case Form.JOB if deployment.software.framework == "mpi" and ray.workers(deployment) > 1:
+            raise CannotRender(
+                f"The program runs over {deployment.machines} machines by MPI, and Ray starts no MPI ranks.",
+                remedy="Take --to slurm or parallelcluster.",
+            )
+    resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+
+
+def _import_path(deployment: Deployment) -> str | None:
+    """Of a Serve application of the user's own."""
+    words = deployment.software.command
+    return words[2] if deployment.software.given and words[:2] == ("serve", "run") and len(words) > 2 else None
+
+
+def _workers(deployment: Deployment) -> tuple[int, int]:
+    """Pods at least and at most. A replica that is larger than a machine takes several."""
+    scaling = deployment.scaling
+    if scaling is not None:
+        each = math.prod(model_ways(deployment.split))
+        pods = max(math.ceil(each / max(deployment.chips_each, 1)), 1)
+        return scaling.least * pods, scaling.most * pods
+    if deployment.form is Form.SESSIONS:
+        seats = deployment.machines * max(deployment.node.chips, 1) * max(deployment.node.held, 1)
+        return 0, seats
+    many = ray.workers(deployment)
+    return many, many
+
+
+def _cluster(deployment: Deployment, least: int, most: int, launched: bool = False) -> Object:
+    extra: tuple[Yaml, ...] = ()
+    if launched:
+        extra = (
+            {"name": "launch", "mountPath": launcher.FOLDER, "readOnly": True},
+            {"name": "launch", "configMap": {"name": f"{deployment.name}-launch"}},
+        )
+    return ray.cluster(deployment, least, most, extra)
+
+
+def _job(deployment: Deployment, least: int, most: int, launched: bool) -> Object:
+    spec: Object = {}
+    if launched:
+        what = "Starts the command on every worker: torchrun, ranks or parts (see the ConfigMap in namespace.yaml)."
+        spec["entrypoint"] = Noted(f"python {launcher.FOLDER}/{launcher.FILE}", what)
+    else:
+        what = (
+            "The workload's own command." if deployment.software.given else "The usual program: put yours into program.command."
+        )
+        what = "\n".join(part_reason(deployment)) if in_shards(deployment) else what
+        spec["entrypoint"] = Noted(KUBERNETES.script(shell(alone(deployment))), what)
+        spec |= _on_worker(deployment)
+    if deployment.software.env:
+        settings: Object = {"env_vars": dict(deployment.software.env)}
+        spec["runtimeEnvYAML"] = Noted(document(settings), "Settings of the program; libraries are in the image.")
+    spec["shutdownAfterJobFinishes"] = Noted(True, "The machines go when the job is done.")
+    spec["ttlSecondsAfterFinished"] = Noted(KEPT_S, "An hour with the dashboard, for inspection.")
+    if deployment.deadline_s is not None:
+        spec["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), "The workload's deadline, waiting included.")
+    again = 6 if deployment.spot else 2
+    why = "A lost machine ends the run; the next begins from the last checkpoint." if deployment.spot else "New starts."
+    spec["backoffLimit"] = Noted(again, why)
+    spec["submissionMode"] = Noted("HTTPMode", "The operator submits it itself: no pod that only waits.")
+    spec["rayClusterSpec"] = _cluster(deployment, least, most, launched)
+    if not deployment.starts:
+        return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": meta(deployment), "spec": spec}
+    zone = f"CRON_TZ={deployment.time_zone} " if deployment.time_zone != "UTC" else ""
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": Noted("RayCronJob", "Alpha, from KubeRay 1.6 on (feature gate RayCronJob)."),
+        "metadata": meta(deployment),
+        "spec": {"schedule": f"{zone}{deployment.starts}", "jobTemplate": spec},
+    }
+
+
+def _on_worker(deployment: Deployment) -> Object:
+    """Without it the program would run on the head, which has no chips."""
+    given = launcher.bundle(deployment)
+    why = "On a worker: the head has no chips."
+    if "GPU" in given:
+        return {"entrypointNumGpus": Noted(int(given["GPU"]), why)}
+    own = {name: many for name, many in given.items() if name != "CPU"}
+    if own:
+        return {"entrypointResources": Noted("{" + ", ".join(f'"{name}": {many:g}' for name, many in own.items()) + "}", why)}
+    return {"entrypointNumCpus": Noted(1, "On a worker: the head does no work.")}
+
+
+def _service(deployment: Deployment, least: int, most: int) -> Object:
+    serving: Object = {"applications": [_application(deployment)]}
+    comes = start_seconds(deployment) + MACHINE_S
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayService",
+        "metadata": meta(deployment),
+        "spec": {
+            "deploymentUnhealthySecondThreshold": Noted(
+                comes, "The machine, the image, and the weights, which come at 150 MB/s the first time."
+            ),
+            "serviceUnhealthySecondThreshold": comes,
+            "serveConfigV2": document(serving),
+            "rayClusterConfig": _cluster(deployment, least, most),
+        },
+    }
+
+
+def _application(deployment: Deployment) -> Object:
+    path, scaling, model = _import_path(deployment), deployment.scaling, deployment.model
+    assert scaling is not None
+    made: Object = {"name": deployment.name, "route_prefix": "/"}
+    if path is not None:
+        return made | {"import_path": path}
+    assert model is not None
+    replicas: Object = {"min_replicas": scaling.least, "max_replicas": scaling.most}
+    options: Object = {"autoscaling_config": replicas}
+    if scaling.slots is not None:
+        why = f"Above {BUSY:.0%} of the {scaling.slots} requests that a replica holds, one more is started."
+        replicas["target_ongoing_requests"] = Noted(max(int(scaling.slots * BUSY), 1), why)
+        options["max_ongoing_requests"] = scaling.slots
+    replicas["downscale_delay_s"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
+    config: Object = {
+        "model_loading_config": {
+            "model_id": Noted(dns_name(model.name, 60), "What clients ask for."),
+            "model_source": weights(model),
+        },
+        "engine_kwargs": {one.key: Noted(one.value, one.why) for one in engine_settings(deployment)},
+        "deployment_config": options,
+    }
+    return made | {"import_path": "ray.serve.llm:build_openai_app", "args": {"llm_configs": [config]}}
+
+
+def _standing(deployment: Deployment, least: int, most: int) -> Object:
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": meta(deployment),
+        "spec": _cluster(deployment, least, most),
+    }
+
+
+def _launch_map(deployment: Deployment, texts: dict[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": meta(deployment, f"{deployment.name}-launch"),
+        "data": dict(texts),
+    }

@@ -1,0 +1,380 @@
+"""SkyPilot: a task with the plan's accelerators and what may stand for them, recovery from lost spot machines, or a service."""
+
+from __future__ import annotations
+
+import re
+
+from chipwise.renderer.deployment import Deployment, Form, Node, Volume
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.health import MACHINE_S, listens, start_seconds
+from chipwise.renderer.launch.starting import (
+    RENDEZVOUS_PORT,
+    SHARD_DIGITS,
+    apart,
+    by_torchrun,
+    folded,
+    on_one_machine,
+    part_command,
+    part_reason,
+    parts,
+    processes,
+    quoted,
+    run_chips,
+    run_machines,
+    torchrun,
+)
+from chipwise.renderer.layout import uses_efa
+from chipwise.renderer.quoting import label_value
+from chipwise.renderer.yaml_text import Noted, Yaml, document
+from chipwise.units import GIB
+
+FITS = "jobs and services on clouds that SkyPilot rents from, with spot recovery; its names of chips and places"
+WRITES = ("task.yaml",)
+Object = dict[str, Yaml]
+BUSY = 0.8  # of what a replica answers within the goals: above it one more is started
+_CLOUDS = {
+    "aws",
+    "azure",
+    "cudo",
+    "do",
+    "fluidstack",
+    "gcp",
+    "hyperbolic",
+    "ibm",
+    "lambda",
+    "mithril",
+    "nebius",
+    "oci",
+    "paperspace",
+    "primeintellect",
+    "runpod",
+    "scp",
+    "seeweb",
+    "shadeform",
+    "vast",
+    "verda",
+    "yotta",
+}
+_STORES = {"aws": "s3", "gcp": "gcs", "azure": "azure", "oci": "oci", "nebius": "nebius", "ibm": "ibm"}
+_SCHEMES = {"s3": "s3", "gs": "gcs", "az": "azure"}
+# SkyPilot's names, where they are not ours; a chip that is not here has its name in both.
+_CHIPS = {
+    "V100-16": "V100",
+    "V100-32": "V100-32GB",
+    "V100-PCIe": "V100",
+    "P100-SXM2": "P100",
+    "A100-40": "A100",
+    "A100-40-PCIe": "A100",
+    "A100-80": "A100-80GB",
+    "A100-80-PCIe": "A100-80GB",
+    "H100-SXM": "H100",
+    "H100-PCIe": "H100",
+    "H100-NVL": "H100NVL",
+    "H200-NVL": "H200NVL",
+    "H200-SXM": "H200",
+    "RTX-3090": "RTX3090",
+    "RTX-4090": "RTX4090",
+    "RTX-5090": "RTX5090",
+    "RTX-A4000": "RTXA4000",
+    "RTX-A5000": "RTXA5000",
+    "RTX-A6000": "RTXA6000",
+    "RTX-4000-Ada": "RTX4000-Ada",
+    "RTX-6000-Ada": "RTX6000-Ada",
+    "Quadro-RTX-6000": "RTX6000",
+    "RTX-PRO-6000-SE": "RTXPRO6000",
+    "RTX-PRO-6000-WS": "RTXPRO6000",
+    "Radeon-Pro-V520": "Radeon Pro V520",
+    "Inferentia1": "Inferentia",
+    "Trainium1": "Trainium",
+}
+
+
+def render(deployment: Deployment) -> list[File]:
+    _refuse(deployment)
+    task: Object = {"name": deployment.name, "resources": _resources(deployment)}
+    if run_machines(deployment) > 1:
+        task["num_nodes"] = run_machines(deployment)
+    if deployment.software.built:
+        task["workdir"] = Noted(".", "The program; what .gitignore and .skyignore name stays here.")
+    task["envs"] = _settings(deployment)
+    if not task["envs"]:
+        del task["envs"]
+    if deployment.software.secrets:
+        needed: Object = {key: Noted(None, f"Kept as {name}/{part}.") for key, name, part in deployment.software.secrets}
+        task["secrets"] = Noted(needed, "Taken from your shell at launch (--secret NAME) and never written here.")
+    mounts = {one.path: _mount(deployment, one) for one in deployment.volumes if _mounted(one)}
+    if mounts:
+        task["file_mounts"] = mounts
+    if deployment.form is Form.SERVICE:
+        task["service"] = _service(deployment)
+    setup = _setup(deployment)
+    if setup:
+        task["setup"] = setup
+    task["run"] = _run(deployment)
+    files = [File("task.yaml", document(task, title=f"{heading(deployment)}\n{_usage(deployment)}"))]
+    if _several(deployment) > 1:
+        files.append(File("submit.sh", _submit(deployment), executable=True))
+    return files
+
+
+def _refuse(deployment: Deployment) -> None:
+    node = deployment.node
+    match deployment.form:
+        case Form.PIPELINE:
+            raise CannotRender(
+                "Stages that wait for each other's files are not one SkyPilot task.",
+                remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+            )
+        case Form.SESSIONS:
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
+        case Form.DEVICES:
+            raise CannotRender("SkyPilot rents machines, and this runs on devices of your own.", remedy="Take --to compose.")
+    if node.provider not in _CLOUDS:
+        raise CannotRender(
+            f"SkyPilot does not rent from {node.provider}.",
+            remedy="Plan with --limit clouds=[aws, gcp, azure, ...], or take --to terraform, slurm or compose.",
+        )
+    if node.kind == "gpu" and node.profile:
+        raise CannotRender(f"SkyPilot takes whole chips, not slices ({node.profile}).", remedy="Take --to kubernetes.")
+    if deployment.form is Form.JOB and run_chips(deployment) < node.chips:
+        raise CannotRender(
+            f"The plan runs several simulations on one {node.machine}, and SkyPilot gives each job machines of its own.",
+            remedy="Take --to slurm or parallelcluster, which share a machine's chips between jobs.",
+        )
+    if deployment.form is Form.SERVICE and (not listens(deployment) or deployment.software.health is None):
+        raise CannotRender(
+            "A SkyPilot service answers a readiness probe, and this program listens on no port.",
+            remedy="Give program.port and program.health, or take --to kubernetes.",
+        )
+
+
+def accelerator(node: Node, count: int) -> str | None:
+    """As SkyPilot names it; None: the machine has none that it knows, and is asked for by its type."""
+    if not node.accelerated or node.kind in ("fpga", "gaudi", "npu"):
+        return None
+    if node.kind == "tpu":
+        return f"{node.machine.lower()}:1" if node.machine.lower().startswith("tpu-") else None
+    return f"{_CHIPS.get(node.chip, node.chip)}:{count}"
+
+
+def _resources(deployment: Deployment) -> Object:
+    node = deployment.node
+    made: Object = {}
+    nodes = [node, *(one for one in deployment.others if _may_stand_in(deployment, one))]
+    choices = [_choice(deployment, one) for one in nodes]
+    different = [one for at, one in enumerate(choices) if one not in choices[:at]]
+    if len(different) > 1:
+        made["any_of"] = Noted(different, "The plan's first; the others serve as well, and SkyPilot takes what there is.")
+    else:
+        made |= choices[0]
+    if deployment.spot:
+        made["use_spot"] = True
+        if deployment.form is Form.JOB:
+            recovery: Object = {"strategy": "EAGER_NEXT_REGION" if len(deployment.regions) > 1 else "FAILOVER"}
+            recovery["max_restarts_on_errors"] = Noted(3, "The program's own failures; lost machines do not count.")
+            made["job_recovery"] = recovery
+    software = deployment.software
+    if not software.built and node.kind != "tpu":
+        made["image_id"] = f"docker:{software.image}"
+    size = sum(one.size_bytes for one in deployment.volumes if not _mounted(one))
+    made["disk_size"] = Noted(max(int(size / GIB) + 100, 256), "GB: what is not mounted lies here, beside the system.")
+    if uses_efa(deployment):
+        made["network_tier"] = Noted("best", "The fabric between machines, where the cloud has one.")
+    if deployment.form is Form.SERVICE:
+        made["ports"] = software.port
+    labels = {label_value(key).lower(): label_value(value).lower() for key, value in deployment.labels.items()}
+    fits = [(key, value) for key, value in labels.items() if key and value and re.fullmatch(r"[a-z][a-z0-9_-]*", key)]
+    kept = dict(fits[:40])  # clouds take 50 and more, and SkyPilot adds its own
+    if kept:
+        made["labels"] = Noted({key: re.sub(r"[^a-z0-9_-]", "-", value) for key, value in kept.items()}, "Who pays.")
+    return made
+
+
+def _may_stand_in(deployment: Deployment, node: Node) -> bool:
+    """Only what needs no other image, and for a fleet that may be taken away or a service that grows."""
+    return deployment.spot or deployment.form is Form.SERVICE
+
+
+def _choice(deployment: Deployment, node: Node) -> Object:
+    """A place and a chip. The machine's type is named only where the chip does not decide it."""
+    count = deployment.chips_each if deployment.form is Form.SERVICE else node.chips
+    named = accelerator(node, count)
+    made: Object = {"infra": f"{node.provider}/{node.region}"}
+    if named is None:
+        return made | {"instance_type": node.machine}
+    return made | {"accelerators": named}
+
+
+def _settings(deployment: Deployment) -> Object:
+    made: Object = dict(deployment.software.env)
+    if apart(deployment) and deployment.machines > 1:
+        made["MACHINE"] = Noted("0", "Which of the machines this is: submit.sh counts them.")
+    elif deployment.runs > 1:
+        made["RUN"] = Noted("0", "Which of the runs this is: submit.sh counts them.")
+    return made
+
+
+def _mounted(volume: Volume) -> bool:
+    """Weights are fetched to the machine's own disk; everything else must outlive the machine."""
+    if volume.url is not None:
+        return "$" not in volume.url and volume.url.partition("://")[0] in _SCHEMES
+    return volume.name != "models"
+
+
+def _mount(deployment: Deployment, volume: Volume) -> Yaml:
+    writes = volume.name == "checkpoints" or not deployment.software.given
+    mode = "MOUNT_CACHED" if writes else "MOUNT"
+    if volume.url is not None:
+        return {"source": volume.url, "mode": mode}
+    store = _STORES.get(deployment.node.provider)
+    where = "" if store is not None else f" It is on AWS, since {deployment.node.provider} has no buckets that SkyPilot mounts."
+    made: Object = {"name": f"{deployment.name}-{volume.name}", "store": store or "s3", "mode": mode, "persistent": True}
+    why = f"{volume.why.capitalize()}. " if volume.why else ""
+    return Noted(made, f"{why}A bucket of this name is made if there is none; names are taken world-wide.{where}")
+
+
+def _service(deployment: Deployment) -> Object:
+    scaling, software = deployment.scaling, deployment.software
+    assert scaling is not None
+    policy: Object = {"min_replicas": scaling.least, "max_replicas": scaling.most}
+    if scaling.per_replica is not None and scaling.least < scaling.most:
+        rate = scaling.per_replica * BUSY
+        policy["target_qps_per_replica"] = Noted(
+            float(f"{rate:.3g}"), f"{BUSY:.0%} of what the plan says one answers within the goals."
+        )
+        policy["upscale_delay_seconds"] = 60
+        policy["downscale_delay_seconds"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
+    elif scaling.least != scaling.most:
+        policy["max_replicas"] = Noted(scaling.least, "Nobody stated what one answers per second: raise it with the rate.")
+    if deployment.spot:
+        policy["dynamic_ondemand_fallback"] = Noted(True, "While spot machines are not to be had, others stand in.")
+    return {
+        "readiness_probe": {
+            "path": software.health,
+            "initial_delay_seconds": Noted(start_seconds(deployment) + MACHINE_S, "The machine, the image, and the weights."),
+            "timeout_seconds": 5,
+        },
+        "replica_policy": policy,
+        "load_balancing_policy": Noted("least_load", "Requests differ in length: count those in work, do not take turns."),
+    }
+
+
+def _setup(deployment: Deployment) -> str:
+    software = deployment.software
+    lines = []
+    loose = [one.path for one in deployment.volumes if not _mounted(one)]
+    if loose:
+        lines += [f"sudo mkdir -p {' '.join(loose)}", f'sudo chown "$(id -u)" {" ".join(loose)}']
+    if software.built:
+        lines += [f"pip install {word}" for word in _framework(deployment)]
+        if software.requirements is not None:
+            lines.append(f"pip install --requirement {software.requirements}")
+        if software.framework == "mpi":
+            lines.append("sudo apt-get update && sudo apt-get install --yes openmpi-bin")
+    return "\n".join(["set -e", *lines]) + "\n" if lines else ""
+
+
+def _framework(deployment: Deployment) -> list[str]:
+    software, kind = deployment.software, deployment.node.kind
+    if software.purpose == "jax":
+        extra = {"gpu": f"[cuda{software.cuda.partition('.')[0] or '12'}]", "tpu": "[tpu]"}.get(kind, "")
+        return [f'"jax{extra}=={software.version}"']
+    if software.purpose != "pytorch":
+        return []
+    match kind:
+        case "gpu" if software.cuda:
+            wheels = f"https://download.pytorch.org/whl/cu{software.cuda.replace('.', '')}"
+            return [f"torch=={software.version} --index-url {wheels}"]
+        case "tpu":
+            return [f'torch=={software.version} "torch_xla[tpu]=={software.version}"']
+        case "neuron":
+            return [
+                f'"torch-neuronx=={software.version}.*" neuronx-cc --extra-index-url https://pip.repos.neuron.amazonaws.com'
+            ]
+    return [f"torch=={software.version} --index-url https://download.pytorch.org/whl/cpu"]
+
+
+def _run(deployment: Deployment) -> str:
+    lines = ["set -e"]
+    if apart(deployment):
+        each = deployment.per_machine
+        lines += [*(f"# {line.strip()}" for line in part_reason(deployment)), f"export PARTS={parts(deployment)}"]
+        words = part_command(deployment)
+        shard = f'SHARD="$(printf %0{SHARD_DIGITS}d "$PART")"'
+        machine = "${MACHINE:-0}"
+        if each == 1:
+            return "\n".join([*lines, f"export PART={machine}", shard, *folded(words[0], words[1:])]) + "\n"
+        lines += [
+            "pids=()",
+            f"for chip in $(seq 0 {each - 1}); do",
+            f"  export PART=$(({machine} * {each} + chip))",
+            f"  export CUDA_VISIBLE_DEVICES={_visible(deployment)}",
+            f"  {shard}",
+            *folded(f"  {words[0]}", [*words[1:], "&"]),
+            '  pids+=("$!")',
+            "done",
+            "# The job fails if any of them does.",
+            'for pid in "${pids[@]}"; do wait "$pid"; done',
+        ]
+        return "\n".join(lines) + "\n"
+    if not deployment.software.given and not deployment.software.engine:
+        lines.append("# The usual program of its kind: put your own into program.command of the workload.")
+    if run_machines(deployment) > 1:
+        first = 'FIRST="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)"'
+        if by_torchrun(deployment):
+            words = torchrun(deployment, '"$SKYPILOT_NODE_RANK"', '"$FIRST"', str(RENDEZVOUS_PORT), '"$SKYPILOT_TASK_ID"')
+            return "\n".join([*lines, first, *folded(words[0], words[1:])]) + "\n"
+        if deployment.software.framework == "mpi":
+            slots = processes(deployment) if deployment.node.accelerated else deployment.node.vcpus or 1
+            lines += [
+                "# The first machine starts the ranks on all of them; the others only wait for it.",
+                'if [ "$SKYPILOT_NODE_RANK" != 0 ]; then exit 0; fi',
+                f'hosts="$(echo "$SKYPILOT_NODE_IPS" | sed "s/$/:{slots}/" | paste -sd,)"',
+                f'mpirun --host "$hosts" --map-by slot {" ".join(quoted(deployment.software.command))}',
+            ]
+            return "\n".join(lines) + "\n"
+        lines.append(first)
+        lines.append("# JAX and others find each other by these.")
+        lines.append(f'export COORDINATOR_ADDRESS="$FIRST:{RENDEZVOUS_PORT}" NODE_RANK="$SKYPILOT_NODE_RANK"')
+    words = quoted(on_one_machine(deployment))
+    return "\n".join([*lines, *folded(words[0], words[1:])]) + "\n"
+
+
+def _visible(deployment: Deployment) -> str:
+    each = deployment.chips_each
+    return '"$chip"' if each <= 1 else f'"$(seq -s, $((chip * {each})) $((chip * {each} + {each - 1})))"'
+
+
+def _several(deployment: Deployment) -> int:
+    """Jobs that are started one by one: machines that work apart, or runs of a simulation."""
+    return deployment.machines if apart(deployment) else deployment.runs
+
+
+def _usage(deployment: Deployment) -> str:
+    secrets = "".join(f" --secret {key}" for key, _, _ in deployment.software.secrets)
+    if deployment.form is Form.SERVICE:
+        window = ""
+        if deployment.starts and deployment.stops:
+            window = (
+                f"\nWanted from {deployment.starts} to {deployment.stops} ({deployment.time_zone}), as cron writes it:"
+                f"\nSkyPilot has no clock, so let one call sky serve up and sky serve down {deployment.name}."
+            )
+        return f"sky serve up task.yaml{secrets}{window}"
+    if _several(deployment) > 1:
+        each = "machine: a lost one stops no other" if apart(deployment) else "run"
+        return f"./submit.sh starts one managed job for each {each}."
+    return f"sky jobs launch task.yaml{secrets}"
+
+
+def _submit(deployment: Deployment) -> str:
+    secrets = "".join(f" --secret {key}" for key, _, _ in deployment.software.secrets)
+    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(deployment).splitlines()), "set -euo pipefail", ""]
+    counted = "MACHINE" if apart(deployment) else "RUN"
+    words = [f'--name {deployment.name}-"$at"', f'--env {counted}="$at"{secrets}', "task.yaml"]
+    lines += [
+        f"for at in $(seq 0 {_several(deployment) - 1}); do",
+        *folded("  sky jobs launch --yes --detach-run", words),
+        "done",
+    ]
+    return "\n".join(lines) + "\n"

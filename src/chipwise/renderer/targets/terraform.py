@@ -1,0 +1,43 @@
+"""Terraform: the machines of a plan on AWS, Google Cloud or Azure with all that belongs to them, and a node pool beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.left_out import REGIONS, with_notes
+from chipwise.renderer.terraform import aks, aws, azure, eks, gcp, gke
+
+FITS = "jobs and services on AWS, Google Cloud and Azure: plain machines, and node pools of EKS, GKE and AKS"
+EXPRESSES = frozenset({"layers", "regions"})
+_PLAIN = {"aws": aws.modules, "gcp": gcp.modules, "azure": azure.modules}
+_POOLS = {"aws": eks.modules, "gcp": gke.modules, "azure": aks.modules}
+
+
+def render(deployment: Deployment) -> list[File]:
+    """Plain machines at the top, a node pool in a directory of its own. People who come and go get the pool alone, for the hub
+    that starts and stops their notebooks; so do TPUs, whose slices no plain machine is."""
+    provider = deployment.node.provider
+    match deployment.form:
+        case Form.PIPELINE:
+            raise CannotRender(
+                "Terraform makes machines and runs no stages in order.",
+                remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+            )
+        case Form.DEVICES:
+            raise CannotRender(
+                f"{deployment.node.chip} stands at the edge, one at each place; no provider of Terraform makes it.",
+                remedy="Take --to compose for one device, or dockerfile for its image.",
+            )
+    if provider not in _PLAIN:
+        raise CannotRender(
+            f"The plan is on {provider}, and this target knows AWS, Google Cloud and Azure.",
+            remedy="Take --to skypilot, dockerfile or compose, or plan elsewhere with --limit clouds=[aws].",
+        )
+    if len(deployment.rented) > 1 and provider != "aws":
+        deployment = with_notes(deployment, {REGIONS})
+    alone = deployment.form is Form.SESSIONS or deployment.node.kind == "tpu"
+    plain = replace(deployment, purchase="spot") if provider == "aws" and deployment.losable else deployment
+    made = [] if alone else _PLAIN[provider](plain)
+    return [*made, *_POOLS[provider](deployment)]

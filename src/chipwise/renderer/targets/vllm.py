@@ -1,0 +1,104 @@
+"""vLLM: a script that starts it with the flags the plan chose, and the same as a configuration file with the reasons."""
+
+from __future__ import annotations
+
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.shards import PROGRAM, shard_arguments, shard_reason
+from chipwise.renderer.launch.starting import apart, parts
+from chipwise.renderer.quoting import dns_name, shell
+from chipwise.renderer.serving import script
+from chipwise.renderer.serving.settings import Setting, engine_settings, generating, in_one_machine, promised, weights
+from chipwise.renderer.yaml_text import Noted, document
+
+FITS = "models that generate text, served or in a batch, on one machine each"
+EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
+WRITES = ("config.yaml",)
+PORT = 8000
+
+
+def render(deployment: Deployment) -> list[File]:
+    model = generating(deployment, "vLLM")
+    in_one_machine(deployment, "vLLM")
+    if deployment.node.kind not in ("gpu", "neuron", "tpu", "cpu"):
+        raise CannotRender(
+            f"vLLM has no build for {deployment.node.chip}.", remedy="Plan with --limit chips=[...] of GPUs, TPUs or Neuron."
+        )
+    software = deployment.software
+    if software.given and software.engine == "vllm":
+        about = "The command is the workload's own (program.command)."
+        body = [*script.surroundings(deployment), f"exec {shell(software.command)}"]
+        return [File("serve.sh", script.script(_head(deployment, about), body), executable=True)]
+    batch = deployment.form is not Form.SERVICE
+    settings = [
+        Setting("model", weights(model), "Fetched from the hub into HF_HOME." if model.hub else "Put the weights there.")
+    ]
+    if not batch:
+        settings += _answering(deployment, dns_name(model.name, 60))
+    settings += engine_settings(deployment)
+    if deployment.per_machine > 1 and not batch:
+        why = f"{deployment.node.machine} holds {deployment.per_machine} replicas: one address, requests spread over all."
+        settings.append(Setting("data-parallel-size", deployment.per_machine, why))
+    config = {one.name: Noted(one.value, one.why) for one in settings}
+    name = "batch.sh" if batch else "serve.sh"
+    return [
+        File("config.yaml", document(config, title=_head(deployment, f"Settings of vLLM, read by {name}."))),
+        File(name, script.script(_head(deployment, _run(deployment)), _body(deployment, batch)), executable=True),
+    ]
+
+
+def _head(deployment: Deployment, about: str) -> str:
+    return "\n".join([heading(deployment, about), *promised(deployment), "", ""])
+
+
+def _answering(deployment: Deployment, name: str) -> list[Setting]:
+    return [
+        Setting("served-model-name", name, "What clients ask for: it stays when the weights move."),
+        Setting("host", "0.0.0.0", "For the balancer or gateway before it; sign-in and TLS are theirs."),
+        Setting("port", deployment.software.port or PORT, ""),
+    ]
+
+
+def _run(deployment: Deployment) -> str:
+    image = deployment.platforms.get("Images", {}).get("vllm") or deployment.software.image
+    if apart(deployment):
+        return f"Run it in {image}, once for each of {parts(deployment)} replicas; words after it go to vLLM and win."
+    where = f"once on each of {deployment.machines} machines" if deployment.machines > 1 else "on the machine"
+    return f"Run it in {image}, {where}; words after it go to vLLM and win."
+
+
+def _body(deployment: Deployment, batch: bool) -> list[str]:
+    lines = [*script.surroundings(deployment), 'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"']
+    if not batch:
+        return [*lines, 'exec vllm serve --config "$here/config.yaml" "$@"']
+    if parts(deployment) == 1:
+        return [*lines, *_shards(deployment)]
+    each, held = max(deployment.chips_each, 1), deployment.per_machine
+    pinned = [
+        "",
+        f"# {deployment.node.machine} holds {held} replicas; each sees its own chips.",
+        f"first=$(( PART % {held} * {each} ))",
+        f'export CUDA_VISIBLE_DEVICES="$(seq -s, "$first" $(( first + {each - 1} )))"',
+    ]
+    return [
+        *lines,
+        "",
+        f': "${{PART:?number of this replica, from 0 to {parts(deployment) - 1}}}"',
+        f"export PART PARTS={parts(deployment)}",
+        *(pinned if held > 1 else []),
+        *_shards(deployment),
+    ]
+
+
+def _shards(deployment: Deployment) -> list[str]:
+    """One request a line, in the format of OpenAI's batch files; the program of the shards with the settings of the file."""
+    folder = next((one.path for one in deployment.volumes if one.name == "data"), "/data")
+    _, _, many, *_ = shard_arguments(deployment)
+    words = shell([f"{folder}/requests", f"{folder}/answers", many])
+    return [
+        "",
+        *(f"# {line}" for line in shard_reason(deployment)),
+        f"exec sh -c {shell([PROGRAM])} batch {words} \\",
+        '  vllm run-batch --config "$here/config.yaml" "$@"',
+    ]

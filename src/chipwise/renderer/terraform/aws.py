@@ -1,0 +1,363 @@
+"""Plain machines on AWS: a launch template, and instances or auto scaling groups made from it."""
+
+from __future__ import annotations
+
+import math
+
+from chipwise.renderer.aws.tags import tags
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import File
+from chipwise.renderer.limits import EC2_PACKED
+from chipwise.renderer.terraform import aws_groups, aws_rights
+from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, data, output, resource, text_of, variable
+from chipwise.renderer.terraform.module import files, image_variable, region_variable, settings, versions
+from chipwise.renderer.terraform.shape import copied, disk_gb, fabric, grouped, kept, machine_types, ports, together
+from chipwise.renderer.terraform.startup import Store, script
+from chipwise.renderer.yaml_text import Noted
+
+PROVIDER = "~> 5.100"
+
+_STORE = Store("aws", "s3")
+
+
+def modules(deployment: Deployment) -> list[File]:
+    made = files(
+        deployment,
+        "Plain EC2 machines that run the container by themselves; the directory eks/ has the same as a node group.",
+        {
+            "versions.tf": _versions(deployment),
+            "variables.tf": _variables(deployment),
+            "main.tf": _main(deployment),
+            "network.tf": aws_rights.network(deployment),
+            "access.tf": aws_rights.access(deployment),
+            "storage.tf": aws_rights.storage(deployment),
+            "outputs.tf": _outputs(deployment),
+        },
+    )
+    return [*made, File("start.sh", EC2_PACKED.script(script(deployment, _STORE)))]
+
+
+def _versions(deployment: Deployment) -> list[Block]:
+    provider = Block(
+        "provider",
+        ("aws",),
+        {"region": Raw("var.region"), "default_tags": Nested({"tags": Raw("local.tags")})},
+    )
+    return versions("hashicorp/aws", PROVIDER, provider)
+
+
+def ami(deployment: Deployment) -> str:
+    return deployment.platforms.get("AMI", {}).get("ec2", "")
+
+
+def _variables(deployment: Deployment) -> list[Block]:
+    one = "Private subnets with a way out (NAT or endpoints), for images and weights."
+    many = (
+        f"{one} The first is used: machines that work together stand in one zone."
+        if together(deployment)
+        else f"{one} Several zones: spot is short in one zone at a time."
+    )
+    made = [
+        region_variable(deployment),
+        variable(
+            "subnet_ids",
+            "list(string)",
+            f"{many} Networks are made by who owns them, so this module makes none.",
+            check=("length(var.subnet_ids) > 0", "Give at least one subnet."),
+        ),
+        image_variable(deployment),
+    ]
+    node = deployment.node
+    if ami(deployment):
+        made.append(variable("ami_id", "string", _about_ami(), None))
+    else:
+        made.append(
+            variable(
+                "ami_id", "string", f"AMI with the driver of {node.chip} and Docker: no public parameter is known for one."
+            )
+        )
+    made.append(
+        variable(
+            "instance_types",
+            "list(string)",
+            _about_types(deployment),
+            machine_types(deployment) if grouped(deployment) else [node.machine],
+        )
+    )
+    if grouped(deployment) and deployment.spot:
+        made.append(
+            variable(
+                "on_demand_percentage",
+                "number",
+                "Share of machines that are not spot. 100 is the way out when spot cannot be had for long.",
+                0,
+                check=("var.on_demand_percentage >= 0 && var.on_demand_percentage <= 100", "Between 0 and 100."),
+            )
+        )
+    if deployment.form is Form.SERVICE:
+        made.append(
+            variable("client_security_group_ids", "list(string)", "Who may call the service: the balancer's group.", [])
+        )
+        made.append(variable("target_group_arns", "list(string)", "Target groups of a balancer that the machines join.", []))
+        made.append(
+            variable(
+                "alb_resource_label",
+                "string",
+                "app/NAME/ID/targetgroup/NAME/ID of the balancer: the group follows its requests. null: it keeps its size.",
+                None,
+            )
+        )
+    made.append(
+        variable(
+            "session_manager",
+            "bool",
+            "Let people sign in through Session Manager. There is no SSH and no open port for it.",
+            False,
+        )
+    )
+    made.append(
+        variable("budget_email", "string", "Who is notified when the budget is nearly spent. Empty: no budget is made.", "")
+    )
+    made.append(
+        variable(
+            "budget_usd",
+            "number",
+            "Budget a month. null: none was stated.",
+            math.ceil(deployment.budget_usd) if deployment.budget_usd else None,
+        )
+    )
+    return made
+
+
+def _about_ami() -> str:
+    return (
+        "AMI of your own, to pin it. null: the public image with the driver that is the newest at the first apply; it is then "
+        "kept until `terraform apply -replace=terraform_data.ami[0]`."
+    )
+
+
+def _about_types(deployment: Deployment) -> str:
+    if together(deployment):
+        return "Machine type. One only: machines that work together wait for the slowest."
+    if deployment.spot and grouped(deployment):
+        return "Machine types, the plan's choice first. Spot takes those that are cheap and not about to be taken away."
+    if not grouped(deployment):
+        return "Machine type: the first is taken."
+    return "Machine types in order of preference; those after the first have the same chip, for when it is short."
+
+
+def _main(deployment: Deployment) -> list[Block]:
+    made: list[Block] = [
+        Block(
+            "locals",
+            (),
+            {
+                "name": deployment.name,
+                "tags": Noted(dict(tags(deployment)), "Activate them as cost allocation tags, or the bill does not show them."),
+                **_settings(deployment),
+            },
+        ),
+        *_image(deployment),
+        _template(deployment),
+    ]
+    if together(deployment):
+        made.append(
+            resource(
+                "aws_placement_group",
+                "close",
+                {"name": Raw("local.name"), "strategy": "cluster"},
+                "Close together in one zone: the machines exchange data at every step.",
+            )
+        )
+    if not grouped(deployment):
+        return [*made, _instances(deployment)]
+    return [*made, *aws_groups.blocks(deployment)]
+
+
+def _settings(deployment: Deployment) -> dict[str, Value]:
+    values: dict[str, Value] = {
+        "IMAGE": Raw("var.image"),
+        "NAME": Raw("local.name"),
+        "LOG_GROUP": Raw("aws_cloudwatch_log_group.this.name"),
+    }
+    if kept(deployment):
+        values["KEEP"] = text_of("s3://", Raw("aws_s3_bucket.work.id"))
+    return settings(values)
+
+
+def _image(deployment: Deployment) -> list[Block]:
+    parameter = ami(deployment)
+    body: dict[str, Value] = {"owners": ["amazon", "aws-marketplace", "self"]}
+    if not parameter:
+        return [data("aws_ami", "this", {**body, "filter": Nested({"name": "image-id", "values": [Raw("var.ami_id")]})})]
+    chip = deployment.node.chip
+    carries = (
+        f"carries the driver of {chip}, Docker and its container toolkit" if deployment.node.accelerated else "is kept patched"
+    )
+    return [
+        data(
+            "aws_ssm_parameter",
+            "ami",
+            {"count": Raw("var.ami_id == null ? 1 : 0"), "name": parameter},
+            f"The public image that {carries}.",
+        ),
+        resource(
+            "terraform_data",
+            "ami",
+            {
+                "count": Raw("var.ami_id == null ? 1 : 0"),
+                "input": Raw("nonsensitive(data.aws_ssm_parameter.ami[0].value)"),
+                "lifecycle": Nested({"ignore_changes": [Raw("input")]}),
+            },
+            "The one of the first apply: a newer image must not replace machines because something else has changed.\n"
+            "To take the newest: terraform apply -replace='terraform_data.ami[0]'",
+        ),
+        data(
+            "aws_ami",
+            "this",
+            {
+                **body,
+                "filter": Nested(
+                    {
+                        "name": "image-id",
+                        "values": [Raw("var.ami_id != null ? var.ami_id : terraform_data.ami[0].output")],
+                    }
+                ),
+            },
+        ),
+    ]
+
+
+def _template(deployment: Deployment) -> Block:
+    groups = [Raw("aws_security_group.machines.id")]
+    body: dict[str, Value] = {
+        "name_prefix": text_of(Raw("local.name"), "-"),
+        "image_id": Raw("data.aws_ami.this.id"),
+        "instance_type": Raw("var.instance_types[0]"),
+        "user_data": Noted(Raw("base64gzip(local.start)"), "EC2 takes 16 KiB; packed, long commands fit too."),
+        "ebs_optimized": True,
+        "update_default_version": True,
+        "instance_initiated_shutdown_behavior": "terminate",
+        "vpc_security_group_ids": None if fabric(deployment) else groups,
+        "iam_instance_profile": Nested({"arn": Raw("aws_iam_instance_profile.machines.arn")}),
+        "metadata_options": Nested(
+            {
+                "http_endpoint": "enabled",
+                "http_tokens": Noted("required", "IMDSv2 only: a program that fetches any URL must not reach the credentials."),
+                "http_put_response_hop_limit": _hops(deployment),
+                "instance_metadata_tags": Noted("enabled", "The script reads there which machine it is."),
+            }
+        ),
+        "block_device_mappings": Nested(
+            {
+                "device_name": Raw("data.aws_ami.this.root_device_name"),
+                "ebs": Nested(
+                    {
+                        "volume_type": "gp3",
+                        "volume_size": Noted(
+                            disk_gb(deployment), "GiB: system and image, and what the program keeps beside it."
+                        ),
+                        "throughput": 500,
+                        "iops": 3000,
+                        "encrypted": True,
+                        "delete_on_termination": True,
+                    }
+                ),
+            }
+        ),
+        "monitoring": Nested({"enabled": True}),
+    }
+    if fabric(deployment):
+        body["dynamic"] = cards(deployment, groups, None if grouped(deployment) else Raw("var.subnet_ids[0]"))
+    if together(deployment):
+        body["placement"] = Nested({"group_name": Raw("aws_placement_group.close.name")})
+    marks = [Nested({"resource_type": kind, "tags": Raw("local.tags")}) for kind in ("instance", "volume", "network-interface")]
+    body["tag_specifications"] = [
+        Noted(marks[0], "Default tags of the provider do not reach what a template starts."),
+        *marks[1:],
+    ]
+    body["lifecycle"] = Nested({"create_before_destroy": True})
+    return resource("aws_launch_template", "machines", body)
+
+
+def _hops(deployment: Deployment) -> Noted:
+    if any(one.url is not None and one not in copied(deployment) for one in deployment.volumes):
+        return Noted(2, "The program reads its data where they lie, with the machine's rights, from inside its container.")
+    return Noted(1, "Not from inside a container with a network of its own.")
+
+
+def cards(deployment: Deployment, groups: list[Raw], subnet: Raw | None) -> Value:
+    """An EFA interface on each network card. The first card also carries ordinary traffic; the others need no address."""
+    node, card = deployment.node, "network_interfaces.value"
+    first, rest = ("interface", "efa-only") if node.first_card else ("efa", "efa-only")
+    return Noted(
+        Nested(
+            {
+                "for_each": Raw(f"range({node.interfaces + node.first_card})"),
+                "content": Nested(
+                    {
+                        "network_card_index": Raw(card),
+                        "device_index": Raw(f"{card} == 0 ? 0 : 1"),
+                        "interface_type": Raw(f'{card} == 0 ? "{first}" : "{rest}"'),
+                        "security_groups": groups,
+                        "subnet_id": subnet,
+                        "delete_on_termination": True,
+                    }
+                ),
+            },
+            ("network_interfaces",),
+        ),
+        f"EFA on {node.interfaces} cards; the first carries ordinary traffic too.",
+    )
+
+
+def _instances(deployment: Deployment) -> Block:
+    body: dict[str, Value] = {
+        "count": Noted(deployment.machines, "The work is split for this number.") if deployment.machines > 1 else None,
+        "subnet_id": None if fabric(deployment) else Raw("var.subnet_ids[0]"),
+        "launch_template": Nested(
+            {
+                "id": Raw("aws_launch_template.machines.id"),
+                "version": Raw("aws_launch_template.machines.latest_version"),
+            }
+        ),
+    }
+    if deployment.machines > 1:
+        body["tags"] = Noted({"chipwise-first-rank": Raw("count.index")}, "Machine 0 is where the others meet.")
+    body["depends_on"] = aws_groups.RIGHTS
+    return resource(
+        "aws_instance",
+        "machines",
+        body,
+        "A machine ends itself when its work is done. The next `terraform apply` would then start it again: "
+        "`terraform destroy`\nwhen you have the results.",
+    )
+
+
+def _outputs(deployment: Deployment) -> list[Block]:
+    made = [output("log_group", Raw("aws_cloudwatch_log_group.this.name"), "Where the program's output goes.")]
+    if kept(deployment):
+        made.append(
+            output(
+                "bucket",
+                Raw("aws_s3_bucket.work.id"),
+                "What outlives the machines: " + ", ".join(f"{one.name}/" for one in kept(deployment)) + ".",
+            )
+        )
+    if grouped(deployment):
+        made.append(
+            output(
+                "groups",
+                Raw("aws_autoscaling_group.machines[*].name"),
+                "Auto scaling groups. To run the job again: aws autoscaling set-desired-capacity --desired-capacity 1 "
+                "--auto-scaling-group-name NAME"
+                if deployment.form is Form.JOB
+                else "Auto scaling groups.",
+            )
+        )
+    else:
+        made.append(output("instances", Raw("aws_instance.machines[*].id"), "The machines."))
+    made.append(output("security_group", Raw("aws_security_group.machines.id"), "Of the machines."))
+    if ports(deployment) is not None:
+        made.append(output("port", ports(deployment)[0], "Where a machine answers."))  # type: ignore[index]
+    return made

@@ -1,0 +1,453 @@
+"""Plain machines on Azure: virtual machines for jobs, a scale set for services."""
+
+from __future__ import annotations
+
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import File
+from chipwise.renderer.limits import AZURE_MACHINE
+from chipwise.renderer.quoting import tag_value
+from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
+from chipwise.renderer.terraform.module import files, image_variable, region_variable, settings, versions
+from chipwise.renderer.terraform.shape import disk_gb, kept, port_range, ports, sizes, together
+from chipwise.renderer.terraform.startup import Store, script
+from chipwise.renderer.yaml_text import Noted
+
+PROVIDER = "~> 4.0"
+_FORBIDDEN = str.maketrans(dict.fromkeys("<>%&\\?/", "-"))  # signs that the name of a tag may not have
+
+_STORE = Store("azure", "https", ".blob.core.windows.net")
+
+
+def modules(deployment: Deployment) -> list[File]:
+    made = files(
+        deployment,
+        "Plain machines that run the container by themselves; the directory aks/ has the same as a node pool.",
+        {
+            "versions.tf": versions("hashicorp/azurerm", PROVIDER, provider()),
+            "variables.tf": _variables(deployment),
+            "main.tf": _main(deployment),
+            "network.tf": _network(deployment),
+            "access.tf": _access(deployment),
+            "storage.tf": _storage(deployment),
+            "outputs.tf": _outputs(deployment),
+        },
+    )
+    return [*made, File("start.sh", AZURE_MACHINE.script(script(deployment, _STORE)))]
+
+
+def provider() -> Block:
+    return Block("provider", ("azurerm",), {"subscription_id": Raw("var.subscription_id"), "features": Nested({})})
+
+
+def tags(deployment: Deployment) -> dict[str, str]:
+    made = {"chipwise-deployment": deployment.name}
+    for key, value in deployment.labels.items():
+        name, text = tag_value(key).translate(_FORBIDDEN), tag_value(value)
+        if name and text and len(made) < 40:
+            made.setdefault(name, text)
+    return made
+
+
+def _variables(deployment: Deployment) -> list[Block]:
+    found = deployment.platforms.get("Machine", {}).get("image", "")
+    about = f"Image with the driver of {deployment.node.chip} and Docker: publisher, offer, sku, version."
+    kind = "object({ publisher = string, offer = string, sku = string, version = string })"
+    default = dict(zip(("publisher", "offer", "sku", "version"), found.split(":"), strict=False))
+    made = [
+        variable("subscription_id", "string", "Subscription that pays."),
+        region_variable(deployment, "location"),
+        variable("subnet_id", "string", "Subnet with a way out (NAT gateway): the machines have no public address."),
+        image_variable(deployment),
+        variable("boot_image", kind, f"{about} Pin the version for production.", default)
+        if len(default) == 4
+        else variable("boot_image", kind, f"{about} None is known to us."),
+        variable("ssh_public_key", "string", "Azure insists on a key; no port is open for it. Use Bastion."),
+    ]
+    if deployment.software.secrets:
+        made.append(variable("key_vault", "object({ name = string, id = string })", "Key Vault that holds the secrets."))
+    if deployment.form is Form.SERVICE:
+        made.append(
+            variable(
+                "client_range", "string", "Addresses that may call the service: your balancer's subnet. Empty: nobody.", ""
+            )
+        )
+        made.append(variable("backend_pool_ids", "list(string)", "Backend pools of a balancer that the machines join.", []))
+    return made
+
+
+def _main(deployment: Deployment) -> list[Block]:
+    values: dict[str, Value] = {
+        "IMAGE": Raw("var.image"),
+        "NAME": Raw("local.name"),
+        "IDENTITY": Raw("azurerm_user_assigned_identity.machines.client_id"),
+    }
+    if kept(deployment):
+        values["KEEP"] = text_of(Raw("azurerm_storage_account.work.primary_blob_endpoint"), "work")
+    if deployment.software.secrets:
+        values["VAULT"] = Raw("var.key_vault.name")
+    made = [
+        Block("locals", (), {"name": deployment.name, "tags": dict(tags(deployment)), **settings(values)}),
+        resource(
+            "azurerm_resource_group",
+            "this",
+            {
+                "name": Raw("local.name"),
+                "location": Raw("var.location"),
+                "tags": Raw("local.tags"),
+            },
+            "All of it in one group: one place to see what it costs, and to delete.",
+        ),
+    ]
+    if together(deployment):
+        made.append(
+            resource(
+                "azurerm_proximity_placement_group",
+                "close",
+                _where() | {"name": Raw("local.name")},
+                "Close together: the machines exchange data at every step.",
+            )
+        )
+    return [*made, *(_scale_set(deployment) if deployment.form is Form.SERVICE else _machines(deployment))]
+
+
+def _where() -> dict[str, Value]:
+    return {
+        "resource_group_name": Raw("azurerm_resource_group.this.name"),
+        "location": Raw("azurerm_resource_group.this.location"),
+        "tags": Raw("local.tags"),
+    }
+
+
+def _common(deployment: Deployment) -> dict[str, Value]:
+    made: dict[str, Value] = {
+        "admin_username": "chipwise",
+        "disable_password_authentication": True,
+        "custom_data": Raw("base64encode(local.start)"),
+        "encryption_at_host_enabled": Noted(True, "Local disks too. The subscription must have the feature EncryptionAtHost."),
+    }
+    if deployment.spot:
+        made |= {
+            "priority": "Spot",
+            "eviction_policy": Noted("Deallocate", "What is on its disk stays for the time when there is room again."),
+            "max_bid_price": Noted(-1, "Up to the price on demand: taken away for capacity, never for price."),
+        }
+    if together(deployment):
+        made["proximity_placement_group_id"] = Raw("azurerm_proximity_placement_group.close.id")
+    made |= {
+        "admin_ssh_key": Nested({"username": "chipwise", "public_key": Raw("var.ssh_public_key")}),
+        "source_image_reference": Nested(
+            {key: Raw(f"var.boot_image.{key}") for key in ("publisher", "offer", "sku", "version")}
+        ),
+        "os_disk": Nested(
+            {
+                "storage_account_type": "Premium_LRS",
+                "caching": "ReadWrite",
+                "disk_size_gb": min(disk_gb(deployment), 4095),
+            }
+        ),
+        "identity": Nested({"type": "UserAssigned", "identity_ids": [Raw("azurerm_user_assigned_identity.machines.id")]}),
+        "boot_diagnostics": Nested({}),
+    }
+    return made
+
+
+def _machines(deployment: Deployment) -> list[Block]:
+    name = text_of(Raw("local.name"), "-", Raw("count.index"))
+    why = "A machine lets go of its hardware when its work is done; destroy it when you have the results."
+    if deployment.spot:
+        why += (
+            "\nOne that was taken away is started again with `az vm start` when there is room, and goes on from its checkpoint."
+        )
+    if deployment.starts:
+        why += (
+            f"\nThe plan starts it by the clock ({deployment.starts}, {deployment.time_zone}): let a pipeline apply this then."
+        )
+    count: dict[str, Value] = {"count": deployment.machines}
+    return [
+        resource(
+            "azurerm_network_interface",
+            "machines",
+            count
+            | {"name": name}
+            | _where()
+            | {
+                "accelerated_networking_enabled": True,
+                "ip_configuration": Nested(
+                    {
+                        "name": "internal",
+                        "subnet_id": Raw("var.subnet_id"),
+                        "private_ip_address_allocation": "Dynamic",
+                    }
+                ),
+            },
+        ),
+        resource(
+            "azurerm_network_interface_security_group_association",
+            "machines",
+            count
+            | {
+                "network_interface_id": Raw("azurerm_network_interface.machines[count.index].id"),
+                "network_security_group_id": Raw("azurerm_network_security_group.machines.id"),
+            },
+        ),
+        resource(
+            "azurerm_linux_virtual_machine",
+            "machines",
+            count
+            | {
+                "name": name,
+                "computer_name": Noted(name, "The script reads its number from it."),
+            }
+            | _where()
+            | {
+                "size": deployment.node.machine,
+                "network_interface_ids": [Raw("azurerm_network_interface.machines[count.index].id")],
+            }
+            | _common(deployment),
+            why,
+        ),
+    ]
+
+
+def _scale_set(deployment: Deployment) -> list[Block]:
+    many, span = sizes(deployment), ports(deployment)
+    body: dict[str, Value] = (
+        {"name": Raw("local.name")}
+        | _where()
+        | {
+            "sku": deployment.node.machine,
+            "instances": many.usual,
+            "upgrade_mode": Noted("Manual", "New machines take the new model; replace the others one by one."),
+            "overprovision": Noted(False, "Machines with accelerators are expensive: no more than asked for."),
+        }
+        | _common(deployment)
+    )
+    body["network_interface"] = Nested(
+        {
+            "name": "internal",
+            "primary": True,
+            "enable_accelerated_networking": True,
+            "network_security_group_id": Raw("azurerm_network_security_group.machines.id"),
+            "ip_configuration": Nested(
+                {
+                    "name": "internal",
+                    "primary": True,
+                    "subnet_id": Raw("var.subnet_id"),
+                    "load_balancer_backend_address_pool_ids": Raw("var.backend_pool_ids"),
+                }
+            ),
+        }
+    )
+    health = deployment.software.health
+    if span is not None and health is not None:
+        body["extension"] = Noted(
+            Nested(
+                {
+                    "name": "health",
+                    "publisher": "Microsoft.ManagedServices",
+                    "type": "ApplicationHealthLinux",
+                    "type_handler_version": "1.0",
+                    "settings": call("jsonencode", {"protocol": "http", "port": span[0], "requestPath": health}),
+                }
+            ),
+            "Repairs machines whose program no longer answers.",
+        )
+        body["automatic_instance_repair"] = Nested({"enabled": True, "grace_period": "PT30M"})
+    if deployment.spot:
+        body["spot_restore"] = Nested({"enabled": Noted(True, "Tries to get back what was taken away."), "timeout": "PT1H"})
+    body["lifecycle"] = Nested({"ignore_changes": Noted([Raw("instances")], "Scaling changes it; apply must not.")})
+    return [resource("azurerm_linux_virtual_machine_scale_set", "machines", body)]
+
+
+def _network(deployment: Deployment) -> list[Block]:
+    span = ports(deployment)
+    body: dict[str, Value] = {"name": Raw("local.name")} | _where()
+    if together(deployment):
+        body["security_rule"] = Nested(
+            {
+                "name": "each-other",
+                "priority": 100,
+                "direction": "Inbound",
+                "access": "Allow",
+                "protocol": "*",
+                "source_port_range": "*",
+                "destination_port_range": "*",
+                "source_address_prefixes": Raw("data.azurerm_subnet.this.address_prefixes"),
+                "destination_address_prefix": "*",
+            }
+        )
+    if span is not None:
+        body["dynamic"] = Nested(
+            {
+                "for_each": Raw('var.client_range == "" ? [] : [var.client_range]'),
+                "content": Nested(
+                    {
+                        "name": "clients",
+                        "priority": 200,
+                        "direction": "Inbound",
+                        "access": "Allow",
+                        "protocol": "Tcp",
+                        "source_port_range": "*",
+                        "destination_port_range": port_range(span),
+                        "source_address_prefix": Raw("security_rule.value"),
+                        "destination_address_prefix": "*",
+                    }
+                ),
+            },
+            ("security_rule",),
+        )
+    deny: dict[str, Value] = {
+        "name": "nobody-else",
+        "priority": 4000,
+        "direction": "Inbound",
+        "access": "Deny",
+        "protocol": "*",
+        "source_port_range": "*",
+        "destination_port_range": "*",
+        "source_address_prefix": "*",
+        "destination_address_prefix": "*",
+        "resource_group_name": Raw("azurerm_resource_group.this.name"),
+        "network_security_group_name": Raw("azurerm_network_security_group.machines.name"),
+    }
+    if together(deployment) or span is not None:
+        made_deny = {
+            key: value for key, value in deny.items() if key not in ("resource_group_name", "network_security_group_name")
+        }
+        rule = Noted(Nested(made_deny), "Azure lets a whole network in by default.")
+        given = body.get("security_rule")
+        body["security_rule"] = [given, rule] if given is not None else [rule]
+    made = [resource("azurerm_network_security_group", "machines", body)]
+    if not together(deployment) and span is None:
+        made.append(resource("azurerm_network_security_rule", "nobody", deny, "Azure lets a whole network in by default."))
+    if together(deployment):
+        parts = Raw('split("/", var.subnet_id)')
+        made.insert(
+            0,
+            data(
+                "azurerm_subnet",
+                "this",
+                {
+                    "name": Raw(f"element({parts.text}, 10)"),
+                    "virtual_network_name": Raw(f"element({parts.text}, 8)"),
+                    "resource_group_name": Raw(f"element({parts.text}, 4)"),
+                },
+            ),
+        )
+    return made
+
+
+def _access(deployment: Deployment) -> list[Block]:
+    principal = Raw("azurerm_user_assigned_identity.machines.principal_id")
+    made = [resource("azurerm_user_assigned_identity", "machines", {"name": Raw("local.name")} | _where())]
+    if kept(deployment):
+        made.append(
+            resource(
+                "azurerm_role_assignment",
+                "work",
+                {
+                    "scope": Raw("azurerm_storage_account.work.id"),
+                    "role_definition_name": "Storage Blob Data Contributor",
+                    "principal_id": principal,
+                },
+            )
+        )
+    if deployment.software.secrets:
+        made.append(
+            resource(
+                "azurerm_role_assignment",
+                "secrets",
+                {
+                    "scope": Raw("var.key_vault.id"),
+                    "role_definition_name": "Key Vault Secrets User",
+                    "principal_id": principal,
+                },
+            )
+        )
+    if deployment.form is Form.JOB:
+        made += [
+            resource(
+                "azurerm_role_definition",
+                "leave",
+                {
+                    "name": text_of(Raw("local.name"), ": let go of hardware"),
+                    "scope": Raw("azurerm_resource_group.this.id"),
+                    "permissions": Nested({"actions": ["Microsoft.Compute/virtualMachines/deallocate/action"]}),
+                    "assignable_scopes": [Raw("azurerm_resource_group.this.id")],
+                },
+                "The one thing that a machine may do to machines of its group.",
+            ),
+            resource(
+                "azurerm_role_assignment",
+                "leave",
+                {
+                    "scope": Raw("azurerm_resource_group.this.id"),
+                    "role_definition_id": Raw("azurerm_role_definition.leave.role_definition_resource_id"),
+                    "principal_id": principal,
+                },
+            ),
+        ]
+    named = [one.name for one in deployment.volumes if one.url is not None]
+    if named:
+        why = f"The workload names places of its own ({', '.join(named)}): give this identity its rights there."
+        made[0] = Block(made[0].kind, made[0].labels, made[0].body, why)
+    return made
+
+
+def _storage(deployment: Deployment) -> list[Block]:
+    if not kept(deployment):
+        return []
+    return [
+        resource(
+            "azurerm_storage_account",
+            "work",
+            {
+                "name": Noted(Raw('substr("cw${md5("${var.subscription_id}${local.name}")}", 0, 24)'), "Unique in the world."),
+            }
+            | _where()
+            | {
+                "account_tier": "Standard",
+                "account_replication_type": "LRS",
+                "min_tls_version": "TLS1_2",
+                "allow_nested_items_to_be_public": False,
+                "shared_access_key_enabled": Noted(False, "Identities only: no key that could leak."),
+                "https_traffic_only_enabled": True,
+                "blob_properties": Nested(
+                    {
+                        "versioning_enabled": True,
+                        "delete_retention_policy": Nested({"days": 14}),
+                    }
+                ),
+            },
+            "What the program keeps: " + ", ".join(f"{one.name} ({one.why})" for one in kept(deployment)) + ".",
+        ),
+        resource(
+            "azurerm_storage_container",
+            "work",
+            {
+                "name": "work",
+                "storage_account_id": Raw("azurerm_storage_account.work.id"),
+                "container_access_type": "private",
+            },
+        ),
+    ]
+
+
+def _outputs(deployment: Deployment) -> list[Block]:
+    kind = (
+        "azurerm_linux_virtual_machine_scale_set.machines.id"
+        if deployment.form is Form.SERVICE
+        else "azurerm_linux_virtual_machine.machines[*].id"
+    )
+    made = [
+        output("machines", Raw(kind), "The machines."),
+        output("resource_group", Raw("azurerm_resource_group.this.name"), "All of it."),
+    ]
+    if kept(deployment):
+        made.append(
+            output(
+                "storage",
+                text_of(Raw("azurerm_storage_account.work.primary_blob_endpoint"), "work"),
+                "What outlives the machines.",
+            )
+        )
+    return made

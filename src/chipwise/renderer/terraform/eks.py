@@ -1,0 +1,271 @@
+"""A managed node group of an EKS cluster that is there already, for what `--to kubernetes` writes."""
+
+from __future__ import annotations
+
+from chipwise.renderer.aws.tags import tags
+from chipwise.renderer.cluster.accelerators import chip_taint
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import File
+from chipwise.renderer.layout import bought, most_machines, part_word
+from chipwise.renderer.nodes import locked_memory
+from chipwise.renderer.terraform.aws import PROVIDER, cards
+from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
+from chipwise.renderer.terraform.module import files, region_variable, versions
+from chipwise.renderer.terraform.shape import disk_gb, fabric, machine_types, sizes, together
+from chipwise.renderer.yaml_text import Noted
+
+# AWS's names of the node images, by the variant that `joining` finds for the chip.
+_AMI_TYPES = {
+    ("NVIDIA", "amd64"): "AL2023_x86_64_NVIDIA",
+    ("NVIDIA", "arm64"): "AL2023_ARM_64_NVIDIA",
+    ("Neuron", "amd64"): "AL2023_x86_64_NEURON",
+    ("standard", "amd64"): "AL2023_x86_64_STANDARD",
+    ("standard", "arm64"): "AL2023_ARM_64_STANDARD",
+}
+_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
+
+
+def ami_type(deployment: Deployment) -> str | None:
+    """None: EKS has no image for the chip."""
+    node = deployment.node
+    if not node.accelerated:
+        variant = "standard"
+    elif node.kind == "neuron":
+        variant = "Neuron"
+    else:
+        variant = "NVIDIA" if node.kind == "gpu" and node.vendor == "NVIDIA" else ""
+    return _AMI_TYPES.get((variant, node.arch))
+
+
+def modules(deployment: Deployment) -> list[File]:
+    if ami_type(deployment) is None:
+        return []
+    made = files(
+        deployment,
+        "A node group for the cluster that is there; what runs on it comes from `chipwise render --to kubernetes`.",
+        {
+            "versions.tf": versions(
+                "hashicorp/aws",
+                PROVIDER,
+                Block(
+                    "provider",
+                    ("aws",),
+                    {
+                        "region": Raw("var.region"),
+                        "default_tags": Nested({"tags": Raw("local.tags")}),
+                    },
+                ),
+            ),
+            "variables.tf": _variables(deployment),
+            "main.tf": _main(deployment),
+            "outputs.tf": [
+                output(
+                    f"node_group_{_label(word)}" if word else "node_group",
+                    Raw(f"aws_eks_node_group.{_label(word)}.node_group_name"),
+                    "Its name in the cluster.",
+                )
+                for word in (part_word(deployment, part) for part in bought(deployment))
+            ],
+        },
+        "eks/",
+    )
+    return [*made, File("eks/nodes.txt", locked_memory.user_data())] if fabric(deployment) else made
+
+
+def _variables(deployment: Deployment) -> list[Block]:
+    one_zone = " One only: machines that work together stand in one zone." if together(deployment) else ""
+    return [
+        region_variable(deployment),
+        variable("cluster_name", "string", "The EKS cluster that the machines join."),
+        variable(
+            "subnet_ids",
+            "list(string)",
+            f"Private subnets of the cluster for the machines.{one_zone}",
+            check=("length(var.subnet_ids) == 1", "Give one subnet: a placement group stands in one zone.")
+            if together(deployment)
+            else ("length(var.subnet_ids) > 0", "Give at least one subnet."),
+        ),
+    ]
+
+
+def _main(deployment: Deployment) -> list[Block]:
+    made = [
+        Block("locals", (), {"name": deployment.name, "tags": dict(tags(deployment))}),
+        data("aws_partition", "current", {}),
+        data("aws_eks_cluster", "this", {"name": Raw("var.cluster_name")}),
+        *_role(),
+        _template(deployment),
+    ]
+    if together(deployment):
+        made.append(resource("aws_placement_group", "close", {"name": Raw("local.name"), "strategy": "cluster"}))
+    if fabric(deployment):
+        group = Raw("aws_security_group.fabric.id")
+        made.append(
+            resource(
+                "aws_security_group",
+                "fabric",
+                {
+                    "name_prefix": text_of(Raw("local.name"), "-"),
+                    "description": "EFA among the machines",
+                    "vpc_id": Raw("data.aws_eks_cluster.this.vpc_config[0].vpc_id"),
+                    "lifecycle": Nested({"create_before_destroy": True}),
+                },
+            )
+        )
+        both = {
+            "security_group_id": group,
+            "referenced_security_group_id": group,
+            "ip_protocol": "-1",
+            "description": "Among the machines",
+        }
+        made.append(resource("aws_vpc_security_group_ingress_rule", "fabric", both))
+        made.append(resource("aws_vpc_security_group_egress_rule", "fabric", both))
+    return [*made, *(_group(part, part_word(deployment, part), deployment.name) for part in bought(deployment))]
+
+
+def _role() -> list[Block]:
+    return [
+        data(
+            "aws_iam_policy_document",
+            "assume",
+            {
+                "statement": Nested(
+                    {
+                        "actions": ["sts:AssumeRole"],
+                        "principals": Nested({"type": "Service", "identifiers": ["ec2.amazonaws.com"]}),
+                    }
+                )
+            },
+        ),
+        resource(
+            "aws_iam_role",
+            "nodes",
+            {
+                "name_prefix": text_of(Raw("substr(local.name, 0, 30)"), "-"),
+                "assume_role_policy": Raw("data.aws_iam_policy_document.assume.json"),
+            },
+        ),
+        resource(
+            "aws_iam_role_policy_attachment",
+            "nodes",
+            {
+                "for_each": Raw("toset([" + ", ".join(f'"{one}"' for one in _POLICIES) + "])"),
+                "role": Raw("aws_iam_role.nodes.name"),
+                "policy_arn": text_of(
+                    "arn:", Raw("data.aws_partition.current.partition"), ":iam::aws:policy/", Raw("each.value")
+                ),
+            },
+            "What every node needs. Rights of the program belong to its own service account (Pod Identity).",
+        ),
+    ]
+
+
+def _template(deployment: Deployment) -> Block:
+    groups = [Raw("data.aws_eks_cluster.this.vpc_config[0].cluster_security_group_id")]
+    body: dict[str, Value] = {
+        "name_prefix": text_of(Raw("local.name"), "-"),
+        "update_default_version": True,
+        "vpc_security_group_ids": None if fabric(deployment) else groups,
+        "metadata_options": Nested(
+            {
+                "http_endpoint": "enabled",
+                "http_tokens": "required",
+                "http_put_response_hop_limit": Noted(1, "Pods do not reach the node's credentials."),
+            }
+        ),
+        "block_device_mappings": Nested(
+            {
+                "device_name": Noted("/dev/xvda", "Of the AL2023 node images."),
+                "ebs": Nested(
+                    {
+                        "volume_type": "gp3",
+                        "volume_size": disk_gb(deployment),
+                        "throughput": 500,
+                        "iops": 3000,
+                        "encrypted": True,
+                        "delete_on_termination": True,
+                    }
+                ),
+            }
+        ),
+    }
+    if fabric(deployment):
+        told = Noted(
+            call("base64encode", Raw('file("${path.module}/nodes.txt")')), f"{locked_memory.WHY} EKS adds its own part."
+        )
+        body = {"name_prefix": body.pop("name_prefix"), "user_data": told} | body
+        body["dynamic"] = cards(deployment, [*groups, Raw("aws_security_group.fabric.id")], None)
+    if together(deployment):
+        body["placement"] = Nested({"group_name": Raw("aws_placement_group.close.name")})
+    body["tag_specifications"] = [
+        Nested({"resource_type": kind, "tags": Raw("local.tags")}) for kind in ("instance", "volume", "network-interface")
+    ]
+    return resource("aws_launch_template", "nodes", body)
+
+
+def _label(word: str) -> str:
+    return word.replace("-", "_") or "this"
+
+
+def _group(deployment: Deployment, word: str, name: str) -> Block:
+    """`word`: of one of several layers, which the load is bought in."""
+    many, service = sizes(deployment), deployment.form is Form.SERVICE
+    taint = chip_taint(deployment.node)
+    body: dict[str, Value] = {
+        "cluster_name": Raw("data.aws_eks_cluster.this.name"),
+        "node_group_name_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-")
+        if not word
+        else text_of(Raw("substr(local.name, 0, 24)"), f"-{word}-"),
+        "node_role_arn": Raw("aws_iam_role.nodes.arn"),
+        "subnet_ids": Raw("var.subnet_ids"),
+        "ami_type": Noted(ami_type(deployment), _driver(deployment)),
+        "capacity_type": "SPOT" if deployment.spot else "ON_DEMAND",
+        "instance_types": machine_types(deployment),
+        "labels": {"app.kubernetes.io/managed-by": "chipwise", "chipwise.dev/deployment": name},
+        "launch_template": Nested(
+            {
+                "id": Raw("aws_launch_template.nodes.id"),
+                "version": Raw("aws_launch_template.nodes.latest_version"),
+            }
+        ),
+        "scaling_config": Nested(
+            {
+                "min_size": many.least
+                if service and not deployment.stops
+                else Noted(0, "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."),
+                "desired_size": many.usual,
+                "max_size": max(most_machines(deployment), many.usual),
+            }
+        ),
+        "update_config": Nested({"max_unavailable": 1}),
+        "node_repair_config": Nested({"enabled": True}),
+    }
+    if taint is not None:
+        effect = {"NoSchedule": "NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}.get(taint.effect, "PREFER_NO_SCHEDULE")
+        body["taint"] = Noted(
+            Nested({"key": taint.key, "value": taint.value, "effect": effect}),
+            "Pods that need no accelerator stay away from machines that have one.",
+        )
+    body["lifecycle"] = Nested(
+        {
+            "ignore_changes": Noted([Raw("scaling_config[0].desired_size")], "The autoscaler changes it; apply must not."),
+            "create_before_destroy": True,
+        }
+    )
+    body["depends_on"] = [Raw("aws_iam_role_policy_attachment.nodes")]
+    return resource("aws_eks_node_group", _label(word), body, _layer(deployment) if word else "")
+
+
+def _layer(deployment: Deployment) -> str:
+    layer = deployment.layers[0]
+    if layer.committed:
+        return f"The base of the load: {layer.told}, paid for whether they run or not. The commitment is bought separately."
+    return f"Above the base: {layer.purchase}, for as long as the load needs them."
+
+
+def _driver(deployment: Deployment) -> str:
+    known = deployment.platforms.get("EKS", {})
+    if not deployment.node.accelerated:
+        return "The plain node image."
+    carried = f" ({known['driver']} in release {known['release']})" if "driver" in known and "release" in known else ""
+    return f"The node image with the driver of {deployment.node.chip}{carried}."

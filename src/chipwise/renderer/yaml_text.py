@@ -1,0 +1,120 @@
+"""YAML with comments: mappings, lists and scalars as given, and beside them the reasons a reader would ask for.
+
+PyYAML writes every scalar, so that hostile text stays text; only the layout is ours, because PyYAML drops comments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import yaml
+
+from chipwise.renderer.quoting import one_line
+
+Yaml = object  # None, bool, int, float, str, and mappings, sequences and `Noted` of them
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A value with its reason: a comment on the line above it."""
+
+    value: Yaml
+    why: str
+
+
+def document(*values: Yaml, title: str = "") -> str:
+    """One file of one or more documents. `title`: comment lines at the top."""
+    head = "".join(f"# {one_line(line)}\n" if line else "#\n" for line in title.splitlines())
+    return head + "---\n".join("".join(f"{line}\n" for line in _lines(value)) for value in values)
+
+
+def plain(value: Yaml) -> Yaml:
+    """The value without its comments: what a reader of the file gets."""
+    match value:
+        case Noted():
+            return plain(value.value)
+        case Mapping():
+            return {key: plain(one) for key, one in value.items()}
+        case str():
+            return value
+        case Sequence():
+            return [plain(one) for one in value]
+    return value
+
+
+def _lines(value: Yaml) -> Iterator[str]:
+    match value:
+        case Noted():
+            yield from _comment(value.why)
+            yield from _lines(value.value)
+        case Mapping() if value:
+            for key, one in value.items():
+                yield from _entry(f"{_scalar(key)}:", one)
+        case str():
+            yield _scalar(value)
+        case Sequence() if value:
+            for one in value:
+                if isinstance(one, Noted):
+                    yield from _comment(one.why)
+                    one = one.value
+                if isinstance(one, str) and _is_block(one):
+                    yield from _block("-", one)
+                    continue
+                first, *rest = _lines(one)
+                yield f"- {first}"
+                yield from (f"  {line}" for line in rest)
+        case _:
+            yield _scalar(value)
+
+
+def _entry(key: str, value: Yaml) -> Iterator[str]:
+    if isinstance(value, Noted):
+        yield from _comment(value.why)
+        value = value.value
+    if isinstance(value, str) and _is_block(value):
+        yield from _block(key, value)
+    elif (isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, str))) and value:
+        yield key
+        yield from (f"  {line}" for line in _lines(value))
+    else:
+        yield f"{key} {_scalar(value)}"
+
+
+def _block(key: str, text: str) -> Iterator[str]:
+    yield f"{key} |{'' if text.endswith(chr(10)) else '-'}"
+    yield from (f"  {line}" if line else "" for line in text.removesuffix("\n").split("\n"))
+
+
+def _comment(why: str) -> Iterable[str]:
+    return (f"# {one_line(line)}" for line in why.splitlines())
+
+
+def _is_block(text: str) -> bool:
+    """Scripts are read, so they stand as they are, where nothing in them needs an escape."""
+    lines = text.removesuffix("\n").split("\n")
+    printable = all(line.isprintable() and line == line.rstrip() for line in lines)
+    return len(lines) > 1 and printable and bool(lines[0]) and not lines[0].startswith(" ") and bool(lines[-1])
+
+
+def _scalar(value: Yaml) -> str:
+    if isinstance(value, Mapping):
+        return "{}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[]"
+    return _string(value) if isinstance(value, str) else _dumped(value)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _string(value: str) -> str:
+    """Keys and words come again and again, in a file and in the next; PyYAML sets up a whole stream for each."""
+    text = _dumped(value)
+    if "\n" in text or not value.isprintable():
+        text = yaml.safe_dump(value, width=2**30, allow_unicode=False, default_style='"').strip()
+    return text
+
+
+def _dumped(value: Yaml) -> str:
+    text: str = yaml.safe_dump(value, width=2**30, allow_unicode=True, default_flow_style=True)
+    return text.removesuffix("\n").removesuffix("\n...")

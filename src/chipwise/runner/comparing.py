@@ -1,0 +1,76 @@
+"""What was predicted of a job beside what was measured, quantity by quantity. Ratios are measured over predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from chipwise.runner.events import Measured
+from chipwise.runner.job import Spec
+
+# Of a part of the work these say nothing beside a prediction of all of it.
+OF_THE_WHOLE = ("seconds", "steps", "usd", "interruptions")
+_ORDER = ("seconds", "throughput", "steps_per_s", "steps", "usd", "interruptions", "attempts", "memory_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    name: str
+    unit: str = ""  # of a throughput: what is counted
+    predicted: float | None = None
+    low: float | None = None
+    high: float | None = None
+    measured: float | None = None
+    whole: bool = True  # False: measured of a part, so that a ratio would mislead
+
+    @property
+    def ratio(self) -> float | None:
+        if not self.whole or not self.predicted or self.measured is None:
+            return None
+        return self.measured / self.predicted
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether it came out within the interval; None where there is none to hold it against."""
+        if self.ratio is None or self.low is None or self.high is None or self.measured is None:
+            return None
+        return self.low <= self.measured <= self.high
+
+
+def compare(spec: Spec, found: Measured | None) -> tuple[Compared, ...]:
+    """In a fixed order. `found`: None while it is not over."""
+    predicted = found.predicted if found is not None and found.predicted else spec.predicted
+    measured: Mapping[str, object] = found.measured if found is not None else {}
+    unit = spec.work.unit or str(predicted.get("unit") or measured.get("unit") or "")  # of a service the prediction says it
+    rows = []
+    for name in _ORDER:
+        thought, seen = number(predicted.get(name)), number(measured.get(name))
+        if seen is None and not thought:  # what costs nothing is not measured
+            continue
+        if name == "steps_per_s" and spec.work.unit == "steps":  # as the throughput says
+            continue
+        rows.append(
+            Compared(
+                name,
+                unit if name == "throughput" else "",
+                thought,
+                number(predicted.get(f"{name}_low")),
+                number(predicted.get(f"{name}_high")),
+                seen,
+                found is None or found.whole or name not in OF_THE_WHOLE,
+            )
+        )
+    return tuple(rows)
+
+
+def number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def steps_of(spec: Spec) -> int | None:
+    """As predicted, or as its workload says; None: nobody does."""
+    told, work = number(spec.predicted.get("steps")), spec.work
+    if told is None and work.amount and work.per_step:
+        told = work.amount / work.per_step
+    return max(ceil(told), 1) if told is not None else None

@@ -1,0 +1,228 @@
+"""Looking, deciding and doing, over and over. The record, the engine and the clock come in as arguments.
+
+One `turn` is one look. It may be cut off anywhere: what was recorded stands, and what was not done is found again at the next
+turn, by this controller or by another. Without the lease of the place a controller only watches.
+
+A job whose record is damaged is looked at with the others, so that its machines do not pass for left over, and keeps the
+devices that its engine says it holds. Nothing is ordered or recorded about it; each turn tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
+from chipwise.runner import recovery
+from chipwise.runner.engine import Engine, Leave, Order, Seen, Sight, Start, State
+from chipwise.runner.events import Event, Told
+from chipwise.runner.job import Job, Phase
+from chipwise.runner.policy import NeverLate, Policy
+from chipwise.runner.queue import Rules
+from chipwise.runner.record import Change, Damaged, Deposed, Lease, Record, Stale, Unread
+from chipwise.runner.step import Act, step
+
+LEASE_S = 15.0
+DOING_S = 5.0  # of orders in one turn; much less than the lease, which is renewed at the beginning of each
+AT_ONCE = 2_000  # changed jobs that one turn reads, so that none takes long
+NEVER_STARTED = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn did."""
+
+    leads: bool
+    written: int = 0
+    ordered: int = 0
+    live: int = 0  # jobs that are not over
+    behind: bool = False  # there is more to read at once
+    next_at: float | None = None  # when a waiting job may be tried again
+    trouble: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Controller:
+    record: Record
+    engine: Engine
+    holder: str
+    rules: Rules = field(default_factory=Rules)
+    policy: Policy = field(default_factory=NeverLate)
+    checked: Callable[[Sequence[Job], Seen], Seen] = lambda jobs, seen: seen  # what jobs that ended well were to leave behind
+    elapsed: Callable[[], float] = lambda: 0.0  # seconds on a clock that never goes back; without one a turn does all it has to
+    _jobs: dict[str, Job] = field(default_factory=dict)  # of the place, not over
+    _others: dict[str, Job] = field(default_factory=dict)  # of elsewhere, or over, for which some of them wait
+    _damaged: dict[str, Damaged] = field(default_factory=dict)  # of the place, not over
+    _mark: int = 0
+    _lease: Lease | None = None
+    _other: Lease | None = None  # of somebody else, as it was seen first
+    _other_since: float = 0.0
+    _told: dict[tuple[str, int], str] = field(default_factory=dict)
+    _unrecorded: list[str] = field(default_factory=list)  # what the record would not take in this turn
+
+    def turn(self, now: float) -> Turn:
+        lease = self.record.lead(self.engine.place, self.holder, now, LEASE_S) or self._after_silence(now)
+        if lease is None:
+            self._lease = None
+            return Turn(False)
+        if self._lease is None or lease.epoch != self._lease.epoch:
+            self._jobs, self._others, self._damaged, self._mark = {}, {}, {}, 0  # somebody else may have written
+        self._lease = lease
+        if self._read():  # deciding on half of the jobs would give out devices that the other half holds
+            return Turn(True, live=len(self._jobs), behind=True)
+        damaged = tuple(str(one) for one in self._damaged.values())
+        placed = [job for job in self._jobs.values() if job.phase is not Phase.QUEUED and job.phase.placed]
+        # As one that starts: nobody acts on what is seen of it, so that an engine that finds nothing need not ask further.
+        unread = [replace(one.job, phase=Phase.STARTING) for one in self._damaged.values() if one.job.phase.placed]
+        try:
+            seen = self.checked(placed, self.engine.look([*placed, *unread], now))
+        except OutsideFailed as error:
+            return Turn(True, live=len(self._jobs) + len(unread), trouble=(*damaged, str(error)))
+        seen, lives = _beside(seen, unread)
+        self._unrecorded = []
+        acts = step(self._jobs, seen, now, self.rules, self.policy, self._others)
+        try:
+            standing, written = self._write(acts, now)
+            orders = [order for act in standing for order in act.orders]
+            trouble, done = self._carry_out(orders, now)
+        except Deposed:
+            self._lease = None
+            return Turn(False)
+        waits = [ready for job in self._jobs.values() if (ready := job.ready_at(now)) > now]
+        told = (*damaged, *trouble, *self._unrecorded)
+        return Turn(True, written, done, len(self._jobs) + lives, done < len(orders), min(waits, default=None), told)
+
+    def _after_silence(self, now: float) -> Lease | None:
+        """Whoever leads renews the lease at every turn. One that nobody renewed for as long as a lease lasts, by a clock that
+        never goes back, is a dead one's, whatever time a clock that was set back since wrote into it."""
+        held, elapsed = self.record.leader(self.engine.place), self.elapsed()
+        if held is None or held != self._other:
+            self._other, self._other_since = held, elapsed
+            return None
+        if elapsed - self._other_since <= LEASE_S:
+            return None
+        self.record.resign(held)
+        return self.record.lead(self.engine.place, self.holder, now, LEASE_S)
+
+    def resign(self) -> None:
+        if self._lease is not None:
+            self.record.resign(self._lease)
+            self._lease = None
+
+    def _read(self) -> bool:
+        """Takes over what others wrote; whether there is more."""
+        changed, self._mark = self.record.changed(self._mark, self.engine.place, AT_ONCE)
+        for job in changed:
+            if isinstance(job, Damaged):
+                self._keep_unread(job)
+            else:
+                self._keep(job)
+        if len(changed) >= AT_ONCE:
+            return True
+        awaited = {name for job in self._jobs.values() for name in job.spec.after} - self._jobs.keys()
+        # Those that are not done are looked up each time: nobody tells us of them, and one that failed may be tried again.
+        self._others = {name: job for name, job in self._others.items() if name in awaited and job.phase is Phase.DONE}
+        for name in awaited - self._others.keys():
+            with suppress(Unread):  # who waits for it waits on
+                if (found := self.record.job(name)) is not None:
+                    self._others[name] = found
+        return False
+
+    def _keep_unread(self, one: Damaged) -> None:
+        self._jobs.pop(one.id, None)
+        if one.job.phase.over:
+            self._damaged.pop(one.id, None)
+        else:
+            self._damaged[one.id] = one
+
+    def _keep(self, job: Job) -> None:
+        self._damaged.pop(job.id, None)
+        if not job.phase.over:
+            self._jobs[job.id] = job
+            return
+        self._jobs.pop(job.id, None)
+        self._others[job.id] = job
+        if (number := len(job.attempts)) and self._told:
+            self._told.pop((job.id, number), None)
+
+    def _write(self, acts: Sequence[Act], now: float) -> tuple[list[Act], int]:
+        """Acts whose events stand. One that was decided on an old view is left for the next turn."""
+        with_events = [act for act in acts if act.events and act.job is not None]
+        changes = [Change(act.job, act.events) for act in with_events if act.job is not None]
+        answers = self._recorded(changes, now) if changes else []
+        stale: set[int] = set()
+        for act, answer in zip(with_events, answers, strict=True):
+            if isinstance(answer, Stale):
+                stale.add(id(act))
+            else:
+                self._keep(answer)
+        return [act for act in acts if id(act) not in stale], len(changes) - len(stale)
+
+    def _recorded(self, changes: Sequence[Change], now: float) -> list[Job | Stale]:
+        """What the record does not take of one job must not keep it from the others: a value that it cannot hold, or a row that
+        is older than its events, which are never overwritten."""
+        try:
+            return self.record.write(changes, now, self._lease)
+        except (BadInput, NotAllowed, Stale) as error:
+            if len(changes) == 1:
+                told = f"{changes[0].job.id}: {error}"
+                self._unrecorded.append(told)
+                return [Stale(told)]
+            return [answer for change in changes for answer in self._recorded([change], now)]
+
+    def _carry_out(self, orders: Sequence[Order], now: float) -> tuple[list[str], int]:
+        """As many as there is time for: the rest follows again from the record, after another look and a renewed lease."""
+        begun, trouble = self.elapsed(), list[str]()
+        for number, order in enumerate(orders):
+            if number and self.elapsed() - begun > DOING_S:
+                return trouble, number
+            if (told := self._do(order, now)) is not None:
+                trouble.append(told)
+        return trouble, len(orders)
+
+    def _do(self, order: Order, now: float) -> str | None:
+        try:
+            self.engine.do(order)
+        except TryLater as error:
+            return self._note(order, now, str(error))
+        except (BadInput, NotFound, NotAllowed) as error:  # it will not get better by itself
+            if isinstance(order, Start):
+                return self._refused(order.job, now, str(error))
+            return str(error)
+        except ChipwiseError as error:
+            return self._note(order, now, str(error))
+        return None
+
+    def _note(self, order: Order, now: float, text: str) -> str:
+        """Once for each reason, in the job's story."""
+        job = order.job if isinstance(order, Start | Leave) else None
+        if job is not None and self._told.get((job.id, len(job.attempts))) != text:
+            self._told[(job.id, len(job.attempts))] = text
+            self._change(job.id, lambda held: (Told(len(held.attempts), text),), now)
+        return text
+
+    def _refused(self, job: Job, now: float, reason: str) -> str:
+        """A start that its engine cannot do, whoever asks."""
+        sight = Sight(State.EXITED, NEVER_STARTED, reason)
+        self._change(job.id, lambda held: recovery.after_end(held, sight, now), now)
+        return reason
+
+    def _change(self, id: str, events: Callable[[Job], tuple[Event, ...]], now: float) -> None:
+        job = self._jobs.get(id)
+        if job is None:
+            return
+        [answer] = self._recorded([Change(job, events(job))], now)
+        if isinstance(answer, Job):
+            self._keep(answer)
+
+
+def _beside(seen: Seen, unread: Sequence[Job]) -> tuple[Seen, int]:
+    """What is seen without what damaged jobs hold, and how many of them live."""
+    sights = [seen.attempts.get((job.id, len(job.attempts)), Sight(State.ABSENT)) for job in unread]
+    living = [one for one in sights if one.state in (State.PENDING, State.RUNNING)]
+    gpus = {id for one in living for id in one.holds.gpus or ()}
+    cpus = {id for one in living for id in one.holds.cpus or ()}
+    if not gpus and not cpus:
+        return seen, len(living)
+    return replace(seen, room=seen.room.without(gpus, cpus)), len(living)

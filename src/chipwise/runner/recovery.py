@@ -1,0 +1,203 @@
+"""What becomes of a job whose attempt ended: done, again, or over. Its own bugs are told from lost machines.
+
+A machine that goes away is nobody's fault, and the job is started again, up to a large number of times. A job that ends with an
+error is started again a few times, after a wait that doubles; when it failed again without having come a step further, it will
+fail for ever, and is not started any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.events import Again, Begun, Ended, Event, Measured, Over, after
+from chipwise.runner.job import Attempt, Job, Outcome, Phase, Why
+
+NEARLY = 0.99  # of the amount, since the last step is often smaller
+FEWER_STEPS = "CHIPWISE_STEPS"  # a setting by which a program is told to do fewer steps than its workload says
+REFUSED_S = 60.0  # between attempts of a job in a hurry that got no machine: each is a request, and a line of its story
+LEFT = 75  # EX_TEMPFAIL: "saved; start me again"
+NO_USE = {126: "the command may not be executed", 127: "the command was not found"}
+SIGNALS = {
+    1: "HUP",
+    2: "INT",
+    3: "QUIT",
+    4: "ILL",
+    6: "ABRT",
+    7: "BUS",
+    8: "FPE",
+    9: "KILL",
+    11: "SEGV",
+    13: "PIPE",
+    15: "TERM",
+}
+
+
+def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
+    """The attempt is over and nothing of it runs: how it ended, and what follows."""
+    attempt = job.attempt
+    assert attempt is not None
+    outcome = outcome_of(job, sight)
+    reason = _told(outcome, sight)
+    ended = Ended(attempt.number, outcome, sight.code, reason, sight.step, sight.until, sight.saved, sight.held)
+    events: tuple[Event, ...] = (ended,)
+    since = attempt.begun
+    if since is None and sight.since is not None:  # begun and over between two looks
+        since = sight.since
+        events = (Begun(attempt.number, sight.handle, since, sight.held, sight.where), ended)
+    following = _next(job, ended, since, now)
+    if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
+        events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))
+    return (*events, following)
+
+
+def _measured(job: Job, events: tuple[Event, ...], rate: float | None, now: float, done: bool) -> Measured:
+    """What happened, beside what was predicted: a run is a measurement, whoever looks at it later. `rate`: steps per second of
+    the last attempt, once it was warm."""
+    for event in events:
+        job = after(job, event, now)
+    gone = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT)]
+    seconds, steps, work = job.runtime_s(now), job.attempts[-1].step, job.spec.work
+    found: dict[str, object] = {"seconds": round(seconds, 3), "interruptions": len(gone), "attempts": len(job.attempts)}
+    whole = done and FEWER_STEPS not in job.spec.env  # a program that tells no steps may have done only so many
+    if steps is not None:
+        found["steps"] = steps
+        if work.per_step and work.amount:  # it may have been told to do fewer, or the file speaks of more than it does
+            whole = done and steps * work.per_step >= NEARLY * work.amount
+    if rate is not None:
+        found["steps_per_s"] = rate
+        if work.per_step:
+            found["throughput"] = rate * work.per_step
+    elif whole and (steps is None or not work.per_step) and work.amount and seconds > 0:  # start, loading and all
+        found["throughput"] = work.amount / seconds
+    if "throughput" in found:
+        found["unit"] = work.unit
+    if usd := job.usd(now):
+        found["usd"] = round(usd, 6)
+    share = min((job.share_of(one) for one in job.attempts if one.begun is not None), default=1.0)
+    if share < 1.0:  # the prediction speaks of all of them
+        found["least_share_of_workers"], whole = round(share, 3), False
+        if job.share_of(job.attempts[-1]) < 1.0:
+            for name in ("throughput", "unit", "steps_per_s"):
+                found.pop(name, None)
+    return Measured(dict(job.spec.predicted), found, whole)
+
+
+def outcome_of(job: Job, sight: Sight) -> Outcome:
+    if _finished(job, sight):
+        return Outcome.DONE  # whatever was asked of it in the meantime: its work is done
+    if job.wish.stops:
+        return Outcome.STOPPED
+    if job.leaving is Why.OVERDUE:
+        return Outcome.OVERDUE
+    if job.leaving is Why.BUDGET:
+        return Outcome.STOPPED
+    if sight.state in (State.LOST, State.ABSENT):
+        return Outcome.LOST
+    asked = job.leaving is not None or sight.leave_by is not None
+    return Outcome.LEFT if asked or sight.code == LEFT else Outcome.FAILED
+
+
+def _finished(job: Job, sight: Sight) -> bool:
+    """Whether exit code 0 means that its work is done. Many programs also end with 0 when they were asked to save and go;
+    those that tell their steps say so with a code of its own."""
+    if sight.state is not State.EXITED or sight.code != 0 or sight.reason or job.spec.service:
+        return False
+    asked = job.leaving is not None or sight.leave_by is not None
+    return not asked or sight.step is not None
+
+
+def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
+    retry = job.spec.retry
+    until = now if ended.at is None else ended.at
+    last = replace(
+        job.attempts[-1], outcome=ended.outcome, code=ended.code, step=ended.step, begun=begun, ended=until, saved=ended.saved
+    )
+    tries = (*job.counted[:-1], last)
+    match ended.outcome:
+        case Outcome.DONE:
+            return Over(Phase.DONE, "")
+        case Outcome.STOPPED:
+            budget = job.leaving is Why.BUDGET and not job.wish.stops
+            return Over(Phase.FAILED if budget else Phase.STOPPED, _over_budget(job, now) if budget else "as asked")
+        case Outcome.OVERDUE:
+            return Over(Phase.FAILED, f"longer than the {job.spec.longest_s or 0:g} s that one attempt may take")
+        case Outcome.LOST | Outcome.LEFT:
+            gone = [one for one in tries if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
+            if len(gone) > retry.losses:
+                return Over(Phase.FAILED, f"interrupted {_often(len(gone))}, more than the {retry.losses} that are allowed")
+            stuck = 0 if job.leaving is Why.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
+            hurry = retry.wait_s if begun is not None else max(retry.wait_s, REFUSED_S)
+            wait = min(_wait(job, stuck), hurry) if job.spec.deadline is not None else _wait(job, stuck)
+            what = "was lost" if ended.outcome is Outcome.LOST else "left"
+            return Again(now + wait, f"{what}: {ended.reason}" if ended.reason else what)
+    if ended.code in NO_USE:
+        return Over(Phase.FAILED, ended.reason)
+    failures = [one for one in tries if one.outcome is Outcome.FAILED]
+    if len(failures) > retry.failures and not job.spec.service:
+        times = f"; failed {_often(len(failures))}" if len(failures) > 1 else ""
+        return Over(Phase.FAILED, f"{ended.reason}{times}")
+    stuck = _at_one_step(tries)
+    if stuck > retry.same_step and not job.spec.service:
+        return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} at step {ended.step}: a bug, not bad luck")
+    return Again(now + _wait(job, _in_a_row(job, tries, (Outcome.FAILED,))), f"{ended.outcome}: {ended.reason}")
+
+
+def _often(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"
+
+
+def _at_one_step(tries: Sequence[Attempt]) -> int:
+    """Failures at the end of the row, machines lost in between aside, that came no further than the first of them."""
+    failed = [one.step for one in tries if one.outcome is Outcome.FAILED]
+    count = 0
+    for step in reversed(failed):
+        if step is None or step != failed[-1]:
+            break
+        count += 1
+    return count
+
+
+def _in_a_row(job: Job, tries: Sequence[Attempt], outcomes: tuple[Outcome, ...]) -> int:
+    """Attempts at the end of the row that ended so and came no further: neither in steps nor by lasting long."""
+    count = 0
+    for one in reversed(tries):
+        if one.outcome not in outcomes or one.step != tries[-1].step:
+            break
+        count += 1
+        if _lasted_s(one) > job.spec.retry.longest_wait_s:  # it worked for long: what was before does not count
+            break
+    return count
+
+
+def _lasted_s(one: Attempt) -> float:
+    return 0.0 if one.begun is None or one.ended is None else one.ended - one.begun
+
+
+def _wait(job: Job, times: int) -> float:
+    """Nothing before the first time; then doubled."""
+    if times < 1:
+        return 0.0
+    return float(min(job.spec.retry.wait_s * 2.0 ** min(times - 1, 30), job.spec.retry.longest_wait_s))
+
+
+def _told(outcome: Outcome, sight: Sight) -> str:
+    if sight.reason:
+        return sight.reason
+    if sight.code is None:
+        return "its machine or supervisor is gone" if outcome is Outcome.LOST else ""
+    if sight.code == 0 and outcome is Outcome.FAILED:
+        return "a service that ended by itself"
+    if sight.code in NO_USE:
+        return NO_USE[sight.code]
+    if outcome is Outcome.DONE or (outcome is Outcome.LEFT and sight.code in (LEFT, 0)):
+        return ""
+    signal = sight.code - 128 if sight.code > 128 else 0
+    if signal == 9 and outcome in (Outcome.FAILED, Outcome.LOST):  # of others we ended it ourselves
+        return "killed (SIGKILL), usually by the out-of-memory killer"
+    return f"ended by signal {SIGNALS.get(signal, signal)}" if signal else f"exit code {sight.code}"
+
+
+def _over_budget(job: Job, now: float) -> str:
+    return f"${job.usd(now):,.2f} spent, and ${job.spec.budget_usd or 0:,.2f} are allowed"

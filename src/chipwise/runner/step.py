@@ -1,0 +1,229 @@
+"""The decision: what is wanted, compared with what is seen. Pure, so that any moment can be played through in a test.
+
+Each `Act` is carried out in this order: its events are recorded, then its orders are given. A controller that dies in between
+loses nothing, since every order follows again from the record and from what is seen. Nothing is taken for gone until the
+engine says so: an attempt that may still run is never started a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from chipwise.catalog.offer import Purchase
+from chipwise.runner import placing, recovery
+from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
+from chipwise.runner.events import Again, Begun, Event, Leaving, Over, Placed, Told, Waiting, after
+from chipwise.runner.job import Job, Move, Phase, Where, Why, Wish
+from chipwise.runner.policy import Decision, NeverLate, Policy
+from chipwise.runner.queue import Rules, Seat, admit, grown
+from chipwise.runner.story import ANSWERED, UNANSWERED
+
+ABSENT = Sight(State.ABSENT)
+UNREAD = "which comes before, cannot be read in the record"
+NO_PLACE = "none of its places has a machine that is worth taking now"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    job: Job | None
+    events: tuple[Event, ...] = ()
+    orders: tuple[Order, ...] = ()
+
+
+def step(
+    jobs: Mapping[str, Job],
+    seen: Seen,
+    now: float,
+    rules: Rules | None = None,
+    policy: Policy | None = None,
+    others: Mapping[str, Job] | None = None,
+) -> list[Act]:
+    """`jobs`: all of one place that are not over. `others`: those of elsewhere, or over, that some of them wait for."""
+    policy, others = policy or NeverLate(), others or {}
+    acts: list[Act] = []
+    placed: list[Job] = []
+    queued: list[Job] = []
+    for job in jobs.values():
+        if job.phase is not Phase.QUEUED:
+            if job.phase.placed:
+                placed.append(job)
+                if (act := _placed(job, seen, now, policy)) is not None:
+                    acts.append(act)
+        else:  # of most, where there are many
+            before = [jobs.get(name) or others.get(name) for name in job.spec.after]
+            if (act := _not_now(job, before)) is not None:
+                acts.append(act)
+            elif all(one is not None and one.phase is Phase.DONE for one in before):
+                queued.append(job)
+            elif (act := _unread(job, before)) is not None:
+                acts.append(act)
+    starts = list(_starts(queued, placed, seen, now, rules or Rules(), policy))
+    if not starts and not any(act.events or act.orders for act in acts):  # growing is for quiet moments
+        acts += _grows(placed, queued, seen, now, rules or Rules())
+    acts += starts
+    acts += [Act(None, orders=(Clear(handle),)) for handle in seen.strays]
+    return [act for act in acts if act.events or act.orders]
+
+
+# Of one that holds devices.
+
+
+def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
+    attempt = job.attempts[-1]
+    sight = seen.attempts.get((job.id, attempt.number), ABSENT)
+    match sight.state:
+        case State.EXITED | State.LOST:
+            events = recovery.after_end(job, sight, now)
+            return Act(job, events, _clearing(sight, events))
+        case State.ABSENT:
+            if job.phase is not Phase.STARTING:
+                return Act(job, recovery.after_end(job, sight, now))
+            if job.wish.stops:  # decided on, and never begun
+                return Act(job, recovery.after_end(job, sight, now), (End(job),))
+            return Act(job, orders=(Start(job),))
+        case State.PENDING | State.RUNNING:
+            return _under_way(job, sight, seen.offers, now, policy)
+
+
+def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> Act | None:
+    """One that waits for its machines has nothing to save: it is ended at once where another is asked to leave."""
+    attempt, pending = job.attempts[-1], sight.state is State.PENDING
+    begun = Begun(attempt.number, sight.handle, sight.since, sight.held, sight.where)
+    events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
+    if job.wish is Wish.END and job.leaving is not Why.END:  # whatever grace it had until now
+        return Act(job, (*events, Leaving(attempt.number, now, Why.END, "its owner ends it")), (End(job),))
+    if job.phase is Phase.LEAVING:
+        assert job.leave_by is not None
+        late = pending or now >= job.leave_by or job.leaving is Why.END
+        by = now + job.spec.grace_s
+        if not late and job.leave_by > by and job.leaving not in (None, Why.NOTICE):  # no grace is longer than its own
+            anew = Leaving(attempt.number, by, job.leaving, "the clock was set back")
+            return Act(job, (anew,), (Leave(job, by, str(job.leaving)),))
+        return Act(job, orders=(End(job) if late else Leave(job, job.leave_by, str(job.leaving)),))
+    unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held is not None)
+    paid = after(job, begun, now) if unpaid else job  # machines cost before they work
+    found = None if sight.ended else _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
+    if found is not None:
+        why, by, reason = found
+        leaving = Leaving(attempt.number, now if pending else by, why, reason, sight.came)
+        return Act(job, (*events, leaving), (End(job) if pending else Leave(job, by, reason),))
+    # A service may serve with some of its replicas, and say why not with all.
+    lacks = (job.spec.service or sight.ended) and not events
+    waiting = sight.reason if pending or lacks else ""
+    if events or waiting == job.waiting:
+        return Act(job, events)
+    well = ANSWERED if job.waiting.startswith(UNANSWERED) else "the trouble is over: its replicas serve, or are starting"
+    again = () if waiting or pending or not job.spec.service else (Told(attempt.number, well),)
+    return Act(job, (Waiting(waiting), *again))
+
+
+def _leaves(job: Job, sight: Sight, now: float) -> tuple[Why, float, str] | None:
+    """Whether it must go, until when, and the reason in words."""
+    spec, attempt, grace = job.spec, job.attempts[-1], now + job.spec.grace_s
+    pending = sight.state is State.PENDING
+    if job.wish.stops:
+        return Why.WISH, grace, "its owner stops it"
+    if sight.leave_by is not None:
+        return Why.NOTICE, sight.leave_by, sight.reason or "its machine goes away"
+    if spec.longest_s is not None and not pending and attempt.begun is not None and now - attempt.begun > spec.longest_s:
+        return Why.OVERDUE, grace, f"one attempt may take {spec.longest_s:g} s"
+    if spec.budget_usd is not None and job.usd(grace) >= spec.budget_usd:  # leaving costs too
+        return Why.BUDGET, grace, f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and leaving takes a while"
+    fewer = spec.needs.fewest_machines < job.machines and Move.FEWER in spec.recover
+    elsewhere = len(spec.places) > 1 or fewer
+    in_vain = sight.held is None or (fewer and sight.came is not None)
+    if pending and in_vain and elsewhere and now - attempt.placed > spec.retry.no_machine_s:
+        some = f"{sight.came} of {job.machines} machines" if sight.came else "no machine"
+        return Why.MOVE, grace, f"{some} came in {now - attempt.placed:.0f} s"
+    return None
+
+
+def _moves(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> tuple[Why, float, str] | None:
+    """Whether the policy wants it on machines of the other kind. It is asked at every look."""
+    on, grace = job.attempts[-1].where.purchase, now + job.spec.grace_s
+    if on not in (Purchase.SPOT, Purchase.ON_DEMAND):
+        return None
+    decided = placing.decision(job, policy, now, offers, sight.saved if sight.saved is not None else sight.step)
+    if on is Purchase.SPOT and decided is Decision.ON_DEMAND:
+        return Why.MOVE, grace, "the deadline needs machines that stay"
+    known = offers is not None or job.spec.deadline is not None  # else it is here because there was no spot machine
+    if on is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING and known:
+        spot = [one for one in placing.to_be_had(job, offers) if one.purchase is Purchase.SPOT]
+        if placing.barren(job, spot, now):  # on offer, and yet none came
+            return None
+        return Why.MOVE, grace, "there is time enough for spot machines"
+    return None
+
+
+def _clearing(sight: Sight, events: Iterable[Event]) -> tuple[Order, ...]:
+    goes_on = any(isinstance(event, Again) for event in events)
+    return (Clear(sight.handle, goes_on),) if sight.handle else ()
+
+
+# Of one that waits.
+
+
+def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
+    """What ends a job before it runs."""
+    if job.wish.stops:
+        return Act(job, (Over(Phase.STOPPED, "as asked"),))
+    for one in before:
+        if one is not None and one.phase in (Phase.FAILED, Phase.STOPPED):
+            how = "failed" if one.phase is Phase.FAILED else "was stopped"
+            return Act(job, (Over(Phase.FAILED, f"{one.spec.name} {how} before it ({one.id})"),))
+    if job.spec.budget_usd is not None and job.attempts and job.usd(0.0) >= job.spec.budget_usd:
+        return Act(job, (Over(Phase.FAILED, f"${job.usd(0.0):,.2f} of ${job.spec.budget_usd:,.2f} are spent"),))
+    return None
+
+
+def _unread(job: Job, before: Sequence[Job | None]) -> Act | None:
+    """Why it waits on, where what it waits for is damaged or gone; nobody can say that it was done."""
+    missing = [name for name, one in zip(job.spec.after, before, strict=True) if one is None]
+    reason = f"{', '.join(missing)}, {UNREAD}" if missing else ""
+    if reason == job.waiting or not (reason or job.waiting.endswith(UNREAD)):
+        return None
+    return Act(job, (Waiting(reason),))
+
+
+def _starts(
+    queued: Sequence[Job], placed: Sequence[Job], seen: Seen, now: float, rules: Rules, policy: Policy
+) -> Iterable[Act]:
+    """Where devices are ours the queue gives them out; elsewhere the engine's own queue does."""
+    own = seen.room.gpus is not None or seen.room.cpus is not None
+    if own:
+        seats = admit([*placed, *queued], seen.room, rules, now)
+    else:
+        seats = [Seat(job, (), ()) for job in queued if job.ready_at(now) <= now]
+    for seat in seats:
+        job = seat.job
+        if (found := placing.choose(job, policy, now, seen.offers)) is not None:
+            reason = "; ".join(filter(None, (seat.short, found.reason)))
+            event = Placed(len(job.attempts) + 1, found.where, seat.gpus, seat.cpus, found.machines, reason)
+            yield Act(job, (event,), (Start(after(job, event, now)),))
+        elif job.waiting != NO_PLACE:
+            yield Act(job, (Waiting(NO_PLACE),))
+
+
+# Of one that could have more.
+
+
+def _grows(placed: Sequence[Job], queued: Sequence[Job], seen: Seen, now: float, rules: Rules) -> Iterable[Act]:
+    """Only one that told of a checkpoint is moved for more GPUs: another would begin anew."""
+
+    def worth(job: Job, gpus: int) -> bool:
+        sight = seen.attempts.get((job.id, len(job.attempts)), ABSENT)
+        if sight.state is not State.RUNNING or sight.saved is None:
+            return False
+        rest, has = placing.rest_s(job, sight.saved), len(job.attempts[-1].devices)
+        if rest is None or not has:
+            return True
+        return rest * job.spec.needs.gpus * (1.0 / has - 1.0 / gpus) > placing.restart_s(job)
+
+    if seen.room.gpus is None or (found := grown(placed, queued, seen.room, rules, now, worth)) is None:
+        return
+    job, gpus = found
+    more, by = gpus - len(job.attempts[-1].devices), now + job.spec.grace_s
+    are = "1 more GPU is" if more == 1 else f"{more} more GPUs are"
+    reason = f"{are} free: it continues with {gpus} of {job.spec.needs.gpus}"
+    yield Act(job, (Leaving(len(job.attempts), by, Why.MOVE, reason),), (Leave(job, by, reason),))

@@ -1,0 +1,129 @@
+"""A job's story, one line per event, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chipwise.runner.comparing import OF_THE_WHOLE
+from chipwise.runner.events import (
+    Again,
+    Begun,
+    Ended,
+    Event,
+    Leaving,
+    Measured,
+    Over,
+    Placed,
+    Submitted,
+    Told,
+    Waiting,
+    Wished,
+)
+from chipwise.runner.job import Outcome, Where, Why, Wish
+from chipwise.text import elapsed, events, number, spent
+
+UNANSWERED = "it does not answer its check yet"  # of a service that runs
+ANSWERED = "it answers its check"
+
+
+def told(event: Event) -> str:
+    match event:
+        case Submitted(spec):
+            what = f": {_cut(' '.join(spec.command))}" if spec.command else ""
+            return f"submitted by {spec.owner or 'an unnamed user'}{what}"
+        case Wished(wish, by, reason):
+            what = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
+            return f"{what}{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"
+        case Waiting(reason):
+            return waits(reason) if reason else ""
+        case Placed(number, where, devices, cpus, machines, reason):
+            return f"attempt {number} {_where(where, devices, cpus, machines)}{f' ({reason})' if reason else ''}"
+        case Begun(number, _):
+            return f"attempt {number} runs"
+        case Told(_, text):
+            return text
+        case Leaving(number, _, Why.END, reason):
+            return f"attempt {number} is ended at once, without time to save: {reason}"
+        case Leaving(number, _, _, reason):
+            return f"attempt {number} is asked to save and leave: {reason}"
+        case Ended(number, Outcome.LEFT, code, reason, None, _) if code is not None and code > 128:
+            # A signal ended it, and it tells no steps that it could have saved.
+            return f"attempt {number} did not leave in time: {reason}"
+        case Ended(number, outcome, _, reason, step, _):
+            # Of one that is lost the last word counts, and it may have come further.
+            at = ", last seen at step" if outcome is Outcome.LOST else " at step"
+            reached = f"{at} {step:,}" if step is not None else ""
+            return f"attempt {number} {_how(outcome)}{reached}{f': {reason}' if reason else ''}"
+        case Again(_, reason):
+            how = reason.partition(":")[0]  # why stands with the end of the attempt, one line above
+            return f"goes back to the queue, since it {how}" if how else "goes back to the queue"
+        case Over(phase, reason):
+            return f"{phase}{f': {reason}' if reason else ''}"
+        case Measured(predicted, measured, whole):
+            return _compared(predicted, measured, whole)
+
+
+def waits(reason: str) -> str:
+    """`waits for a`, `waits: no GPU is free`; some reasons begin with that word themselves."""
+    first, _, rest = reason.partition(" ")
+    if first in ("waits", "waits:", "waiting", "waiting:") and rest:
+        return f"waits{':' if first.endswith(':') else ''} {rest}"
+    return f"waits: {reason}"
+
+
+def _compared(predicted: Mapping[str, object], measured: Mapping[str, object], whole: bool) -> str:
+    """What was measured, and beside it what had been predicted, where it was and where the two can be compared."""
+    shown = {"seconds": elapsed, "usd": spent}
+    parts: list[str] = []
+    for name, value in measured.items():
+        twice = name == "steps_per_s" and measured.get("unit") == "steps"
+        if not isinstance(value, int | float) or twice or (name == "attempts" and value == 1) or name.startswith("least_"):
+            continue
+        thought = predicted.get(name) if whole or name not in OF_THE_WHOLE else None
+        show = shown.get(name) or (events if name == "interruptions" else number)
+        label = "" if name in shown else f" {_label(name, str(measured.get('unit') or 'units'), value)}"
+        beside = f" ({show(float(thought))} predicted)" if isinstance(thought, int | float) else ""
+        parts.append(f"{show(float(value))}{label}{beside}")
+    what = " on fewer workers at times" if "least_share_of_workers" in measured else "" if whole else " of a part of the work"
+    return f"measured{what}: {', '.join(parts)}"
+
+
+def _cut(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _label(name: str, unit: str, value: float) -> str:
+    if name == "throughput":
+        return f"{unit}/s"
+    if name == "steps_per_s":
+        return "steps/s"
+    return name[:-1] if value == 1 and name.endswith("s") else name
+
+
+def _how(outcome: Outcome) -> str:
+    return {
+        Outcome.DONE: "is done",
+        Outcome.FAILED: "failed",
+        Outcome.LOST: "was lost",
+        Outcome.LEFT: "saved and left",
+        Outcome.STOPPED: "was stopped",
+        Outcome.OVERDUE: "took too long",
+    }[outcome]
+
+
+def _where(where: Where, devices: tuple[int, ...], cpus: tuple[int, ...], machines: int) -> str:
+    if where.machine:
+        zone = where.zone or where.region
+        return f"on {machines} x {where.provider} {where.machine} in {zone}, {where.purchase}"
+    held = []
+    if devices:
+        held.append(f"GPU{'s' if len(devices) > 1 else ''} {_ids(devices)}")
+    if cpus:
+        held.append(f"CPU{'s' if len(cpus) > 1 else ''} {_ids(cpus)}")
+    return f"gets {' and '.join(held)}" if held else "starts"
+
+
+def _ids(ids: tuple[int, ...]) -> str:
+    if len(ids) > 2 and list(ids) == list(range(ids[0], ids[-1] + 1)):
+        return f"{ids[0]}-{ids[-1]}"
+    return ",".join(map(str, ids))

@@ -1,0 +1,276 @@
+"""What becomes of a job whose attempt ended: its own bugs are told from lost machines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipwise.runner.engine import Sight, State
+from chipwise.runner.events import Again, Begun, Ended, Measured, Over, Wished
+from chipwise.runner.job import Job, Outcome, Phase, Retry, Spec, Why, Wish, Work
+from chipwise.runner.recovery import LEFT, after_end
+from chipwise.runner.story import told
+from run_jobs import SPOT_A, added, leaving, queued, running, spec, starting
+
+LOST = Sight(State.LOST)
+
+
+def end(job: Job, sight: Sight, now: float = 10.0) -> Job:
+    return added(job, *after_end(job, sight, now), at=now)
+
+
+def exited(code: int, step: int | None = None, **more: object) -> Sight:
+    return Sight(State.EXITED, code, step=step, **more)  # type: ignore[arg-type]
+
+
+def again(job: Job, sight: Sight, times: int, lasts_s: float = 0.0) -> list[Job]:
+    """The job after each of its attempts, as long as it is started again."""
+    now, seen = 0.0, []
+    for _ in range(times):
+        now = max(now, job.not_before)
+        job = end(running(job, SPOT_A, at=now), sight, now + lasts_s)
+        now += lasts_s
+        seen.append(job)
+        if job.phase.over:
+            break
+    return seen
+
+
+def test_exit_code_0_is_done() -> None:
+    assert end(running(queued()), exited(0)).phase is Phase.DONE
+
+
+def test_a_bug_is_not_started_for_ever() -> None:
+    seen = again(queued(), exited(1), 50)
+    assert seen[-1].phase is Phase.FAILED
+    assert len(seen) == 1 + Retry().failures
+    assert "exit code 1" in seen[-1].reason
+
+
+def test_failures_at_one_step_end_a_job_that_may_fail_often() -> None:
+    patient = queued(wanted=spec(retry=Retry(failures=1000, same_step=3)))
+    seen = again(patient, exited(1, step=40), 1100)
+    assert len(seen) == 4
+    assert "4 times at step 40" in seen[-1].reason
+
+
+def test_failures_further_on_each_time_are_not_one_bug() -> None:
+    job = queued(wanted=spec(retry=Retry(failures=1000, same_step=1)))
+    for step in range(20):
+        job = end(running(job), exited(1, step=step))
+    assert job.phase is Phase.QUEUED
+
+
+def test_a_lost_machine_between_does_not_hide_a_bug() -> None:
+    job = queued(wanted=spec(retry=Retry(failures=1000, same_step=2)))
+    for sight in (exited(1, 7), LOST, exited(1, 7), LOST, exited(1, 7)):
+        job = end(running(job), sight)
+    assert job.phase is Phase.FAILED
+
+
+@given(st.integers(0, 60))
+def test_lost_machines_are_nobodys_fault(losses: int) -> None:
+    seen = again(queued(), LOST, losses)
+    assert all(job.phase is Phase.QUEUED for job in seen)
+
+
+def test_losses_have_an_end_all_the_same() -> None:
+    seen = again(queued(wanted=spec(retry=Retry(losses=7))), LOST, 50)
+    assert len(seen) == 8
+    assert seen[-1].phase is Phase.FAILED
+    assert "interrupted 8 times" in seen[-1].reason
+
+
+def test_machines_that_never_came_are_not_counted_as_losses() -> None:
+    job = queued(wanted=spec(retry=Retry(losses=2)))
+    for _ in range(20):
+        job = end(leaving(starting(job, SPOT_A), Why.MOVE, 5.0), Sight(State.ABSENT))
+    assert job.phase is Phase.QUEUED
+
+
+@pytest.mark.parametrize("code", [126, 127])
+@pytest.mark.parametrize("service", [False, True])
+def test_a_command_that_cannot_be_run_is_final(code: int, service: bool) -> None:
+    job = end(running(queued(wanted=spec(service=service))), exited(code))
+    assert job.phase is Phase.FAILED
+    assert "the command" in job.reason
+
+
+def test_what_an_engine_says_of_a_start_that_it_refuses_is_the_reason() -> None:
+    job = end(starting(queued()), Sight(State.EXITED, 127, "No image is called x."))
+    assert job.reason == "No image is called x."
+
+
+@pytest.mark.parametrize("sight", [LOST, Sight(State.ABSENT), exited(0), exited(1), exited(LEFT, 3), exited(143), exited(127)])
+@pytest.mark.parametrize("why", [Why.WISH, Why.NOTICE, Why.MOVE])
+def test_a_job_that_is_stopped_while_it_leaves_is_stopped_however_it_ends(sight: Sight, why: Why) -> None:
+    asked = added(leaving(running(queued()), why, 30.0), Wished(Wish.STOP))
+    job = end(asked, sight)
+    assert job.phase is Phase.STOPPED
+    assert job.attempts[-1].outcome is Outcome.STOPPED
+
+
+def test_exit_code_0_of_one_that_was_asked_to_go_does_not_mean_that_its_work_is_done() -> None:
+    job = end(leaving(running(queued()), Why.NOTICE, 30.0), exited(0))
+    assert job.phase is Phase.QUEUED
+    assert job.attempts[-1].outcome is Outcome.LEFT
+
+
+def test_exit_code_0_of_one_that_tells_its_steps_means_that_its_work_is_done() -> None:
+    assert end(leaving(running(queued()), Why.NOTICE, 30.0), exited(0, step=100)).phase is Phase.DONE
+
+
+def test_whoever_exits_after_a_notice_that_only_its_engine_saw_has_left() -> None:
+    job = end(running(queued()), exited(143, leave_by=50.0))
+    assert job.attempts[-1].outcome is Outcome.LEFT
+
+
+def test_a_job_that_is_wanted_again_while_it_is_stopped_goes_on() -> None:
+    asked = added(leaving(running(queued()), Why.WISH, 30.0), Wished(Wish.RUN))
+    assert end(asked, exited(143)).phase is Phase.QUEUED
+
+
+def test_one_that_took_too_long_is_not_started_again() -> None:
+    job = end(leaving(running(queued(wanted=spec(longest_s=60.0))), Why.OVERDUE, 30.0), exited(137))
+    assert job.phase is Phase.FAILED
+    assert "60 s" in job.reason
+
+
+def test_one_that_spent_its_budget_failed_and_says_so() -> None:
+    job = end(leaving(running(queued(wanted=spec(budget_usd=1.0)), SPOT_A), Why.BUDGET, 30.0), exited(LEFT), now=36_000.0)
+    assert job.phase is Phase.FAILED
+    assert "$3.00 spent" in job.reason
+
+
+def test_waits_double_up_to_the_longest() -> None:
+    seen = again(queued(wanted=spec(retry=Retry(failures=99, same_step=99))), exited(1), 12)
+    waits = [job.not_before - (job.attempts[-1].ended or 0.0) for job in seen]
+    assert waits == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, *[600.0] * 5]
+
+
+def test_the_first_loss_costs_no_wait() -> None:
+    assert end(running(queued()), LOST, now=10.0).not_before == 10.0
+
+
+def test_a_loss_after_long_work_costs_no_wait_however_many_there_were() -> None:
+    assert all(job.not_before <= (job.attempts[-1].ended or 0.0) for job in again(queued(), LOST, 20, lasts_s=3600.0))
+
+
+def test_a_job_with_a_deadline_never_waits_for_long_after_a_loss() -> None:
+    seen = again(queued(wanted=spec(deadline=1e6)), LOST, 20)
+    assert max(job.not_before - (job.attempts[-1].ended or 0.0) for job in seen) <= Retry().wait_s
+
+
+def test_a_service_that_ends_is_started_again_for_ever_with_longer_and_longer_waits() -> None:
+    seen = again(queued(wanted=spec(service=True)), exited(0), 30)
+    assert len(seen) == 30
+    assert seen[-1].phase is Phase.QUEUED
+    assert seen[0].waiting == "failed: a service that ended by itself"
+    assert seen[-1].not_before - (seen[-1].attempts[-1].ended or 0.0) == 600.0
+
+
+def test_a_service_that_was_well_for_long_is_started_again_soon() -> None:
+    seen = again(queued(wanted=spec(service=True)), exited(1), 10, lasts_s=7200.0)
+    assert seen[-1].not_before - (seen[-1].attempts[-1].ended or 0.0) == 5.0
+
+
+def test_one_that_began_and_ended_between_two_looks_has_both_times() -> None:
+    events = after_end(starting(queued()), Sight(State.EXITED, 0, since=3.0, until=7.0), 20.0)
+    assert [type(one) for one in events] == [Begun, Ended, Measured, Over]
+    attempt = added(starting(queued()), *events, at=20.0).attempts[0]
+    assert (attempt.begun, attempt.ended) == (3.0, 7.0)
+
+
+def test_a_signal_is_told_by_its_name() -> None:
+    assert "TERM" in end(running(queued()), exited(143)).waiting
+    assert "out-of-memory" in end(running(queued()), exited(137)).waiting
+
+
+def test_want_of_memory_is_not_blamed_for_what_its_owner_or_its_time_ended() -> None:
+    asked = added(running(queued()), Wished(Wish.END, "mia"))
+    for job in (asked, leaving(running(queued()), Why.OVERDUE, 5.0)):
+        [ended] = [one for one in after_end(job, exited(137), 10.0) if isinstance(one, Ended)]
+        assert ended.reason == "ended by signal KILL"
+
+
+def test_one_failure_is_not_counted() -> None:
+    assert end(running(queued(wanted=spec(retry=Retry(failures=0)))), exited(4)).reason == "exit code 4"
+    assert end(running(queued(wanted=spec(retry=Retry(failures=0)))), exited(137)).reason.count("failed") == 0
+
+
+def test_what_follows_an_end_is_always_one_decision() -> None:
+    for sight in (LOST, exited(0), exited(1), exited(75)):
+        events = after_end(running(queued()), sight, 1.0)
+        assert isinstance(events[0], Ended)
+        decided = [one for one in events if not isinstance(one, Ended | Measured)]
+        assert len(decided) == 1
+        assert isinstance(decided[0], Again | Over)
+
+
+def test_what_is_done_leaves_a_measurement_beside_what_was_predicted() -> None:
+    job = running(queued(wanted=spec(predicted={"seconds": 50.0})))
+    [measured] = [
+        one for one in after_end(job, Sight(State.EXITED, 0, since=1.0, until=41.0, step=7), 60.0) if isinstance(one, Measured)
+    ]
+    assert measured.predicted == {"seconds": 50.0}
+    assert measured.measured["steps"] == 7
+    assert "50 s predicted" in told(measured)
+
+
+def measured_of(wanted: Spec, sight: Sight, stops: bool = False) -> Measured:
+    job = running(queued(wanted=wanted))
+    if stops:
+        job = added(job, Wished(Wish.STOP))
+    [found] = [one for one in after_end(job, sight, 60.0) if isinstance(one, Measured)]
+    return found
+
+
+def done(step: int | None, rate: float | None) -> Sight:
+    return Sight(State.EXITED, 0, since=1.0, until=41.0, step=step, rate=rate)
+
+
+TOKENS = Work("tokens", 1000.0, 10.0)
+
+
+def test_a_speed_is_that_of_the_steps_once_they_were_warm() -> None:
+    found = measured_of(spec(work=TOKENS, predicted={"throughput": 40.0, "seconds": 50.0}), done(100, 5.0))
+    assert (found.measured["throughput"], found.measured["unit"], found.measured["steps_per_s"]) == (50.0, "tokens", 5.0)
+    assert found.whole
+    assert "50 tokens/s (40 predicted)" in told(found)
+
+
+def test_a_part_of_the_work_is_not_held_against_a_prediction_of_all_of_it() -> None:
+    found = measured_of(spec(work=TOKENS, predicted={"throughput": 40.0, "seconds": 50.0}), done(20, 5.0))
+    assert not found.whole
+    assert "of a part of the work" in told(found)
+    assert "50 s predicted" not in told(found)
+    assert "40 predicted" in told(found)  # its speed can be compared all the same
+
+
+def test_what_tells_no_steps_has_the_speed_of_the_whole_run() -> None:
+    found = measured_of(spec(work=Work("frames", 400.0)), done(None, None))
+    assert found.measured["throughput"] == 400.0 / float(str(found.measured["seconds"]))
+
+
+def test_one_that_was_told_to_do_fewer_steps_and_tells_none_has_no_speed() -> None:
+    found = measured_of(spec(work=TOKENS, env={"CHIPWISE_STEPS": "3"}), done(None, None))
+    assert (found.whole, "throughput" in found.measured) == (False, False)
+
+
+def test_steps_that_were_over_before_they_were_warm_have_no_speed() -> None:
+    found = measured_of(spec(work=TOKENS), done(100, None))
+    assert "throughput" not in found.measured
+
+
+def test_one_that_was_stopped_leaves_a_measurement_of_what_it_did() -> None:
+    found = measured_of(spec(work=TOKENS), Sight(State.EXITED, 75, since=1.0, until=41.0, step=20, rate=5.0), stops=True)
+    assert not found.whole
+    assert found.measured["throughput"] == 50.0
+
+
+def test_one_that_goes_on_is_not_measured_yet() -> None:
+    job = running(queued(wanted=spec(work=TOKENS)))
+    assert not [one for one in after_end(job, replace(done(5, 5.0), code=75), 60.0) if isinstance(one, Measured)]

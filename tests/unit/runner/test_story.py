@@ -1,0 +1,73 @@
+"""A story is for people: words, and figures as they read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from chipwise.runner.events import Again, Ended, Leaving, Measured, Submitted, Waiting, Wished
+from chipwise.runner.job import Outcome, Spec, Why, Wish
+from chipwise.runner.story import told
+
+
+def test_a_long_command_is_cut_with_a_mark() -> None:
+    assert told(Submitted(Spec(("python", "x" * 500), "a"))).endswith("x…")
+    assert "…" not in told(Submitted(Spec(("python", "x" * 20), "a")))
+
+
+def test_where_there_is_no_command_none_is_announced() -> None:
+    assert told(Submitted(Spec((), "a", owner="mia"))) == "submitted by mia"
+
+
+def test_one_that_was_lost_was_last_seen_at_a_step_and_may_have_come_further() -> None:
+    assert told(Ended(1, Outcome.LOST, step=876)) == "attempt 1 was lost, last seen at step 876"
+    assert told(Ended(1, Outcome.DONE, step=900)) == "attempt 1 is done at step 900"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("usd", 1.778e-05, "< $0.01"),
+        ("usd", 0.5312, "$0.53"),
+        ("seconds", 0.0, "0 s"),
+        ("seconds", 4e-5, "under 1 ms"),
+        ("seconds", 3.0, "3 s"),
+        ("interruptions", 2.39e-05, "0 interruptions"),
+        ("interruptions", 2.0, "2 interruptions"),
+    ],
+)
+def test_figures_are_those_that_people_read(name: str, value: float, shown: str) -> None:
+    assert told(Measured({}, {name: value})) == f"measured: {shown}"
+    assert told(Measured({name: value}, {name: 1})).endswith(f"({shown.removesuffix(' interruptions')} predicted)")
+
+
+def test_a_story_says_that_there_was_no_time_to_save() -> None:
+    assert told(Wished(Wish.END, "alice")) == "asked to end at once by alice"
+    assert told(Leaving(2, 5.0, Why.END, "its owner ends it")) == (
+        "attempt 2 is ended at once, without time to save: its owner ends it"
+    )
+
+
+def test_why_an_attempt_ended_is_told_once() -> None:
+    assert told(Ended(1, Outcome.FAILED, 3, reason="exit code 3")) == "attempt 1 failed: exit code 3"
+    assert told(Again(5.0, "failed: exit code 3")) == "goes back to the queue, since it failed"
+
+
+def test_one_that_was_killed_is_not_said_to_have_saved() -> None:
+    killed = told(Ended(1, Outcome.LEFT, 137, "ended by signal KILL"))
+    assert killed == "attempt 1 did not leave in time: ended by signal KILL"
+    assert told(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and left at step 4"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("1 GPU is needed", "waits: 1 GPU is needed"),
+        ("waits for make", "waits for make"),
+        ("waiting: vision has 8 of 8 GPUs in use", "waits: vision has 8 of 8 GPUs in use"),
+        ("waiting in queue vision: no quota", "waits in queue vision: no quota"),
+        ("waiting for the scheduler", "waits for the scheduler"),
+        ("", ""),
+    ],
+)
+def test_that_it_waits_is_said_once(reason: str, said: str) -> None:
+    assert told(Waiting(reason)) == said
