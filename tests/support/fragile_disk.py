@@ -94,7 +94,7 @@ class FragileFiles(Files):
 
 def forget_locks() -> None:
     """What the kernel does when a process ends."""
-    for key, (descriptor, _) in list(local._held.items()):
+    for key, (descriptor, _) in list(local._locks.items()):
         if descriptor >= 0:
             os.close(descriptor)
-        del local._held[key]
+        del local._locks[key]

@@ -25,8 +25,8 @@ _ORDER = {weight: at for at, weight in enumerate(Weight)}
 @dataclass(frozen=True, slots=True)
 class Audit:
     findings: tuple[Finding, ...]
-    looked_at: tuple[str, ...]  # files that some rule understands
-    passed_over: tuple[str, ...]  # with the reason, where the name alone promised something
+    audited: tuple[str, ...]  # files that some rule understands
+    skipped: tuple[str, ...]  # with the reason, where the name alone promised something
 
 
 @cache
@@ -47,13 +47,19 @@ def audit(files: Iterable[tuple[str, str | Unreadable]]) -> Audit:
         except Unreadable as error:
             read.tell(path, error)
     patches = patched({one.path: one for one in read.manifests if one.kind == "Kustomization"})
-    read.passed += [f"{path}: a patch of a kustomization" for path in sorted(patches & set(read.looked_at))]
-    whole = [one for one in read.manifests if one.path not in patches]
-    sources = Sources(tuple(whole), tuple(read.blocks), tuple(read.dockerfiles), tuple(read.compose), tuple(read.texts))
-    found = [*read.unread, *(finding for rule in every_rule().values() for finding in rule.check(sources))]
-    found.sort(key=lambda one: (_ORDER[one.weight], one.path, one.line, one.rule, one.what))
-    looked_at = tuple(path for path in dict.fromkeys(read.looked_at) if path not in patches)
-    return Audit(tuple(dict.fromkeys(found)), looked_at, tuple(read.passed))
+    read.skipped += [f"{path}: a patch of a kustomization" for path in sorted(patches & set(read.audited))]
+    manifests = [one for one in read.manifests if one.path not in patches]
+    sources = Sources(
+        manifests=tuple(manifests),
+        blocks=tuple(read.blocks),
+        dockerfiles=tuple(read.dockerfiles),
+        compose=tuple(read.compose),
+        texts=tuple(read.texts),
+    )
+    findings = [*read.unread, *(finding for rule in every_rule().values() for finding in rule.check(sources))]
+    findings.sort(key=lambda one: (_ORDER[one.weight], one.path, one.line, one.rule, one.what))
+    audited = tuple(path for path in dict.fromkeys(read.audited) if path not in patches)
+    return Audit(tuple(dict.fromkeys(findings)), audited, tuple(read.skipped))
 
 
 class _Read:
@@ -65,15 +71,15 @@ class _Read:
         self.blocks: list[Block] = []
         self.dockerfiles: list[tuple[Instruction, ...]] = []
         self.texts: list[tuple[str, str]] = []
-        self.looked_at: list[str] = []
-        self.passed: list[str] = []
+        self.audited: list[str] = []
+        self.skipped: list[str] = []
         self.unread: list[Finding] = []
         self.values = self.terraform = 0
 
     def take(self, path: str, text: str) -> None:
         kind = kind_of(path, text)
         if not kind:
-            self.passed.append(path)
+            self.skipped.append(path)
             return
         self.texts.append((path, text))  # a secret is one in a broken file, too
         match kind:
@@ -81,11 +87,11 @@ class _Read:
                 self.values += text.count("\n") + text.count(",")  # about as many as it has
                 if self.values > MOST_VALUES:
                     raise Unreadable(f"the files before it have {MOST_VALUES:,} values already", fix=_FEWER)
-                for one in read_yaml(path, text):
-                    if isinstance(one, Unreadable):
-                        self.tell(path, one)
-                    elif one.kind != "CustomResourceDefinition":  # large, and a language rather than something that runs
-                        (self.compose if "services" in one.body and not one.kind else self.manifests).append(one)
+                for document in read_yaml(path, text):
+                    if isinstance(document, Unreadable):
+                        self.tell(path, document)
+                    elif document.kind != "CustomResourceDefinition":  # large, and a language rather than something that runs
+                        (self.compose if "services" in document.body and not document.kind else self.manifests).append(document)
             case "terraform":
                 self.terraform += len(text)
                 if self.terraform > MOST_TERRAFORM:
@@ -95,17 +101,28 @@ class _Read:
                 self.blocks += read_terraform_json(path, text)
             case "dockerfile":
                 self.dockerfiles.append(read_dockerfile(path, text))
-        self.looked_at.append(path)
+        self.audited.append(path)
 
     def tell(self, path: str, error: Unreadable) -> None:
         if error.foreign:
-            self.passed.append(f"{path}: {error}")
+            self.skipped.append(f"{path}: {error}")
         elif error.template:
             fix = "Audit what it gives when it is filled in: helm template CHART | chipwise audit -"
-            self.unread.append(Finding("unreadable", Weight.LOW, path, error.line, f"the file is not looked at: {error}", fix))
+            self.unread.append(
+                Finding(
+                    rule="unreadable",
+                    weight=Weight.LOW,
+                    path=path,
+                    line=error.line,
+                    what=f"the file is not looked at: {error}",
+                    fix=fix,
+                )
+            )
         else:
-            what = f"the file cannot be read: {error}"
-            self.unread.append(Finding("unreadable", Weight.HIGH, path, error.line, what, error.fix))
+            message = f"the file cannot be read: {error}"
+            self.unread.append(
+                Finding(rule="unreadable", weight=Weight.HIGH, path=path, line=error.line, what=message, fix=error.fix)
+            )
 
 
 def kind_of(path: str, text: str = "") -> str:

@@ -10,8 +10,8 @@ from chipwise.auditor.source import Located, Manifest, Sources, listed, look
 _FAMILIES = ("p3", "p4", "p5", "p6", "g4", "g5", "g6", "g7", "gr6", "trn", "inf", "dl1", "dl2", "f2", "vt1")
 _CATEGORIES = {"p", "g", "gr", "trn", "inf", "dl", "f", "vt"}
 _GOOGLE = ("a2-", "a3-", "a4-", "a4x-", "g2-", "g4-")
-_NAMED = ("node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family")
-_COUNTED = ("karpenter.k8s.aws/instance-gpu-", "karpenter.k8s.aws/instance-accelerator-")
+_TYPE_KEYS = ("node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family")
+_COUNT_KEYS = ("karpenter.k8s.aws/instance-gpu-", "karpenter.k8s.aws/instance-accelerator-")
 
 
 def accelerated(machine: str) -> bool:
@@ -27,20 +27,20 @@ def pools(sources: Sources) -> Iterator[tuple[Manifest, Located]]:
     """Karpenter's pools that bring accelerators, each with what it says of their nodes."""
     for manifest in sources.manifests:
         spec = look(manifest.body, "spec", "template", "spec")
-        if manifest.kind == "NodePool" and isinstance(spec, Located) and _asked(spec):
+        if manifest.kind == "NodePool" and isinstance(spec, Located) and _requires_accelerator(spec):
             yield manifest, spec
 
 
-def _asked(spec: Mapping[str, Any]) -> bool:
+def _requires_accelerator(spec: Mapping[str, Any]) -> bool:
     """By name, family or category, or by what the machine must have."""
-    for one in listed(look(spec, "requirements")):
-        key, values = str(look(one, "key")), [str(value) for value in listed(look(one, "values"))]
-        if look(one, "operator") in ("NotIn", "DoesNotExist"):
+    for requirement in listed(look(spec, "requirements")):
+        key, values = str(look(requirement, "key")), [str(value) for value in listed(look(requirement, "values"))]
+        if look(requirement, "operator") in ("NotIn", "DoesNotExist"):
             continue
-        if key in _NAMED and any(map(accelerated, values)):
+        if key in _TYPE_KEYS and any(map(accelerated, values)):
             return True
         if key == "karpenter.k8s.aws/instance-category" and values and set(values) <= _CATEGORIES:
             return True
-        if key.startswith(_COUNTED):
+        if key.startswith(_COUNT_KEYS):
             return True
     return False

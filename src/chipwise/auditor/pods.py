@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.auditor.source import Located, Manifest, Sources, listed, look, mapped, whole
+from chipwise.auditor.source import Located, Manifest, Sources, listed, look, mapped, whole_number
 
 _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
 _FLAG_C = re.compile(r"-[a-z]*c")
@@ -28,11 +28,11 @@ class Pod:
     @property
     def chips(self) -> dict[str, int]:
         """Accelerators that its containers ask for."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for container in self.containers:
-            for name, many in chips_of(container).items():
-                found[name] = found.get(name, 0) + many
-        return found
+            for name, count in chips_of(container).items():
+                counts[name] = counts.get(name, 0) + count
+        return counts
 
     @property
     def is_job(self) -> bool:
@@ -43,15 +43,15 @@ class Pod:
 
 def chips_of(container: Located) -> dict[str, int]:
     asked = mapped(look(container, "resources", "limits") or look(container, "resources", "requests"))
-    return {name: whole(many) for name, many in asked.items() if name.startswith(ACCELERATORS) and whole(many)}
+    return {name: whole_number(many) for name, many in asked.items() if name.startswith(ACCELERATORS) and whole_number(many)}
 
 
 def words_of(container: Located) -> list[str]:
     """Its command and arguments; what is given to a shell as one text is taken apart."""
-    given = [str(word) for key in ("command", "args") for word in listed(container.get(key))]
+    arguments = [str(word) for key in ("command", "args") for word in listed(container.get(key))]
     words: list[str] = []
-    for at, word in enumerate(given):
-        words += _split(word) if at and _FLAG_C.fullmatch(given[at - 1]) and " " in word else [word]
+    for index, word in enumerate(arguments):
+        words += _split(word) if index and _FLAG_C.fullmatch(arguments[index - 1]) and " " in word else [word]
     return words
 
 
@@ -79,15 +79,15 @@ def pods_of(sources: Sources) -> Iterator[Pod]:
 def _templates(value: Any) -> Iterator[Located]:
     """Every `template` with a `spec` that has containers."""
     if isinstance(value, Located):
-        for key, one in value.items():
-            spec = look(one, "spec")
+        for key, item in value.items():
+            spec = look(item, "spec")
             if key == "template" and isinstance(spec, Located) and isinstance(spec.get("containers"), list):
                 yield spec
             else:
-                yield from _templates(one)
+                yield from _templates(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _templates(one)
+        for item in value:
+            yield from _templates(item)
 
 
 def is_spot(spec: Located) -> bool:
@@ -95,9 +95,9 @@ def is_spot(spec: Located) -> bool:
     wanted = dict(spec.get("nodeSelector") or {}) if isinstance(spec.get("nodeSelector"), dict) else {}
     terms = look(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     for term in listed(terms):
-        for one in listed(look(term, "matchExpressions")):
-            if look(one, "operator") in ("In", "Exists"):
-                wanted[str(look(one, "key"))] = " ".join(map(str, listed(look(one, "values")))) or "true"
+        for expression in listed(look(term, "matchExpressions")):
+            if look(expression, "operator") in ("In", "Exists"):
+                wanted[str(look(expression, "key"))] = " ".join(map(str, listed(look(expression, "values")))) or "true"
     spot = {"spot", "preemptible"}
     return any(
         set(str(value).lower().split()) & spot or (key in _SPOT_LABELS and str(value) == "true")

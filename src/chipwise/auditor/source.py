@@ -84,24 +84,24 @@ class Unreadable(ValueError):
 
 
 def read_dockerfile(path: str, text: str) -> tuple[Instruction, ...]:
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     began, parts = 0, list[str]()
-    for at, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         bare = line.strip()
         if not parts and (not bare or bare.startswith("#")):
             continue
-        began = began if parts else at
+        began = began if parts else number
         if bare.startswith("#"):
             continue
         parts.append(bare.removesuffix("\\").strip())
         if not bare.endswith("\\"):
             word, _, rest = " ".join(parts).partition(" ")
-            found.append(Instruction(path, word.upper(), rest.strip(), began))
+            instructions.append(Instruction(path, word.upper(), rest.strip(), began))
             parts = []
     if parts:  # the last line says that it goes on
         word, _, rest = " ".join(parts).partition(" ")
-        found.append(Instruction(path, word.upper(), rest.strip(), began))
-    return tuple(found)
+        instructions.append(Instruction(path, word.upper(), rest.strip(), began))
+    return tuple(instructions)
 
 
 def look(value: Any, *keys: str) -> Any:
@@ -130,7 +130,7 @@ def mapped(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def whole(value: Any) -> int:
+def whole_number(value: Any) -> int:
     """A number of chips or replicas, written as one; 0 otherwise."""
     text = str(value)
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

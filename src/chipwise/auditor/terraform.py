@@ -27,30 +27,30 @@ def read_terraform(path: str, text: str) -> Iterator[Block]:
     except Exception as error:  # the parser's own tree of errors is no part of its interface
         raise Unreadable("it is not HCL", int(getattr(error, "line", 1) or 1)) from error
     lines = _openings(text)
-    for kind, found in tree.items():
-        if isinstance(found, list):
-            for one in found:
-                yield from _blocks(path, kind, (), one, lines)
+    for kind, values in tree.items():
+        if isinstance(values, list):
+            for value in values:
+                yield from _blocks(path, kind, (), value, lines)
 
 
 def read_terraform_json(path: str, text: str) -> Iterator[Block]:
     """The same language written as JSON: kinds hold types, types hold names, and a block may stand alone or in a list."""
-    for one in read_yaml(path, text):
-        if isinstance(one, Unreadable):
-            raise one
+    for document in read_yaml(path, text):
+        if isinstance(document, Unreadable):
+            raise document
         for kind, depth in _JSON_LABELS.items():
-            yield from _json_blocks(path, kind, (), one.body.get(kind), depth, line_of(one.body, kind))
+            yield from _json_blocks(path, kind, (), document.body.get(kind), depth, line_of(document.body, kind))
 
 
 def _json_blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, depth: int, line: int) -> Iterator[Block]:
-    for one in value if isinstance(value, list) else [value]:
-        if not isinstance(one, Located):
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, Located):
             continue
         if not depth:
-            yield Block(path, kind, labels, one, line)
+            yield Block(path=path, type=kind, labels=labels, body=item, line=line)
             continue
-        for label, inside in one.items():
-            yield from _json_blocks(path, kind, (*labels, label), inside, depth - 1, line_of(one, label))
+        for label, inside in item.items():
+            yield from _json_blocks(path, kind, (*labels, label), inside, depth - 1, line_of(item, label))
 
 
 def _blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Mapping[tuple[str, ...], int]) -> Iterator[Block]:
@@ -58,7 +58,7 @@ def _blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Ma
     if not isinstance(value, Mapping):
         return
     if value.get("__is_block__"):
-        yield Block(path, kind, labels, value, lines.get((kind, *labels), 1))
+        yield Block(path=path, type=kind, labels=labels, body=value, line=lines.get((kind, *labels), 1))
         return
     for label, inside in value.items():
         yield from _blocks(path, kind, (*labels, str(label).strip('"')), inside, lines)
@@ -66,19 +66,19 @@ def _blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Ma
 
 def _openings(text: str) -> dict[tuple[str, ...], int]:
     """The reader keeps no lines: where each block opens, the first of a kind and its labels."""
-    found: dict[tuple[str, ...], int] = {}
-    for at, line in enumerate(text.splitlines(), start=1):
+    openings: dict[tuple[str, ...], int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
         if opening := _OPENING.match(line):
-            found.setdefault((opening[1], *(label.strip('"') for label in _LABEL.findall(opening[2]))), at)
-    return found
+            openings.setdefault((opening[1], *(label.strip('"') for label in _LABEL.findall(opening[2]))), number)
+    return openings
 
 
 def inner(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     """Blocks of a name inside a block."""
-    found = body.get(name)
-    if isinstance(found, Mapping):  # as JSON has a block that stands alone
-        return [found]
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    blocks = body.get(name)
+    if isinstance(blocks, Mapping):  # as JSON has a block that stands alone
+        return [blocks]
+    return [one for one in blocks if isinstance(one, Mapping)] if isinstance(blocks, list) else []
 
 
 def text_of(value: Any) -> str:

@@ -28,12 +28,12 @@ class _Template(Exception):
     """A mapping as the key of a mapping: `{{ ... }}` outside of quotes, which no manifest has."""
 
 
-def read_yaml(path: str, text: str, most: int = MOST_NODES) -> Iterator[Manifest | Unreadable]:
+def read_yaml(path: str, text: str, limit: int = MOST_NODES) -> Iterator[Manifest | Unreadable]:
     """The mappings of a file, document by document; other values are no manifests. One that cannot be read says so, and those
-    after it go on. `most`: values that may be made of it."""
+    after it go on. `limit`: values that may be made of it."""
     if path.endswith(".json"):
         text = text.replace("\t", " ")  # indents; inside its strings JSON has no tab
-    left = [min(most, MOST_NODES)]
+    left = [min(limit, MOST_NODES)]
     begins = [0, *(found.start() for found in _BREAK.finditer(text) if found.start())]
     if len(begins) > MOST_DOCUMENTS:
         yield Unreadable(f"it has more than {MOST_DOCUMENTS:,} documents")
@@ -53,8 +53,8 @@ def read_yaml(path: str, text: str, most: int = MOST_NODES) -> Iterator[Manifest
                 return  # others of the same file are parts of it
             elif not path.endswith(".json") or _SIGNS.search(part):
                 mark = getattr(error, "problem_mark", None)
-                said = getattr(error, "problem", None) or getattr(error, "reason", None) or "it is not YAML"
-                yield Unreadable(str(said), line + mark.line if mark else line)
+                problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it is not YAML"
+                yield Unreadable(str(problem), line + mark.line if mark else line)
         except Unreadable as error:
             yield error
             return  # too much of it: what follows is not looked at
@@ -82,7 +82,7 @@ def _documents(text: str, line: int, left: list[int]) -> Iterator[Any]:
             yield _built(node, 0, left, line)
 
 
-def _bounded(text: str, line: int, most: int) -> None:
+def _bounded(text: str, line: int, limit: int) -> None:
     """Before anything is built of it: what follows goes down by recursion."""
     depth = count = 0
     for event in yaml.parse(text, Loader=_LOADER):
@@ -91,7 +91,7 @@ def _bounded(text: str, line: int, most: int) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         count += isinstance(event, yaml.NodeEvent)
-        if depth > DEEPEST or count > most:
+        if depth > DEEPEST or count > limit:
             raise _too_much(depth, event.start_mark.line + line)
 
 
@@ -117,26 +117,26 @@ def _built(node: yaml.Node, depth: int, left: list[int], line: int) -> Any:
 
 def _mapping(node: yaml.MappingNode, depth: int, left: list[int], line: int) -> Located:
     """Keys of its own go over those that `<<` brings, and the first of several that `<<` names over the next."""
-    made = Located()
-    made.line = node.start_mark.line + line
+    mapping = Located()
+    mapping.line = node.start_mark.line + line
     merged: list[Located] = []
     for key, value in node.value:
         if isinstance(key, yaml.MappingNode):
             raise _Template
         if key.tag == _MERGE:
-            found = _built(value, depth + 1, left, line)
-            merged += [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, Located)]
+            built = _built(value, depth + 1, left, line)
+            merged += [one for one in (built if isinstance(built, list) else [built]) if isinstance(one, Located)]
             continue
         name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""  # keys of rules are texts
-        made.lines[name] = key.start_mark.line + line
-        made[name] = _built(value, depth + 1, left, line)
-    for one in merged:
-        left[0] -= len(one)
-        for name, value in one.items():
-            if name not in made:
-                made.lines[name] = one.lines.get(name, made.line)
-                made[name] = value
-    return made
+        mapping.lines[name] = key.start_mark.line + line
+        mapping[name] = _built(value, depth + 1, left, line)
+    for source in merged:
+        left[0] -= len(source)
+        for name, value in source.items():
+            if name not in mapping:
+                mapping.lines[name] = source.lines.get(name, mapping.line)
+                mapping[name] = value
+    return mapping
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
@@ -164,8 +164,8 @@ def _placed(value: Any, depth: int, left: list[int]) -> Any:
     if depth > DEEPEST or left[0] < 0:
         raise _too_much(depth, 1)
     if isinstance(value, dict):
-        made = Located()
-        for key, one in value.items():
-            made.lines[key], made[key] = 1, _placed(one, depth + 1, left)
-        return made
+        mapping = Located()
+        for key, item in value.items():
+            mapping.lines[key], mapping[key] = 1, _placed(item, depth + 1, left)
+        return mapping
     return [_placed(one, depth + 1, left) for one in value] if isinstance(value, list) else value

@@ -22,12 +22,12 @@ class Calibrated(Model):
     profiles: Mapping[str, ChipOffset] = field(default_factory=dict)  # by the catalog's name of the chip
 
     def estimate(self, family: str, question: Question, kind: Coded) -> Estimate:
-        found = Model.estimate(self, family, question, kind)
+        estimate = Model.estimate(self, family, question, kind)
         run = self.runs.chips(family) if self.runs is not None else frozenset()
         profiled = {chip: offset for chip, offset in self.profiles.items() if chip not in run}
         if profiled:
-            found = moved(found, columns_of(question)[0], question.power, profiled)
-        return with_own(self.runs, family, question, found)
+            estimate = moved(estimate, columns_of(question)[0], question.power, profiled)
+        return with_own(self.runs, family, question, estimate)
 
 
 def calibrated(model: Model, runs: OwnFactors | None, profiles: Mapping[str, ChipOffset]) -> Model:

@@ -62,25 +62,25 @@ def weight_of(row: Row) -> float:
 
 def samples(rows: Sequence[Row], parts: Parts) -> list[Sample]:
     """Rows with a measured value, by family; a row that no family or part answers is passed over."""
-    found: dict[str, tuple[Family, list[Row], list[Any]]] = {}
+    grouped: dict[str, tuple[Family, list[Row], list[Any]]] = {}
     for row in rows:
         routed = route(row, parts)
         if isinstance(routed, str) or row.number("metric_value", 0.0) <= 0:
             continue
         family, case = routed
-        _, members, cases = found.setdefault(family.name, (family, [], []))
+        _, members, cases = grouped.setdefault(family.name, (family, [], []))
         members.append(row)
         cases.append(case)
     return [
         Sample(
-            family,
-            tuple(members),
-            tuple(cases),
-            family.question_of(cases),
-            np.array([row.number("metric_value", np.nan) for row in members]),
-            np.array([weight_of(row) for row in members]),
+            family=family,
+            rows=tuple(members),
+            cases=tuple(cases),
+            question=family.question_of(cases),
+            measured=np.array([row.number("metric_value", np.nan) for row in members]),
+            weight=np.array([weight_of(row) for row in members]),
         )
-        for family, members, cases in found.values()
+        for family, members, cases in grouped.values()
     ]
 
 
@@ -133,7 +133,7 @@ def left_out(sample: Sample, fold: NDArray[np.intp], rounds: int = 6) -> Iterato
     value, seconds, spread = (np.full(len(fold), np.nan) for _ in range(3))
     for number in np.unique(fold):
         out = fold == number
-        kept = sample.question.problem(sample.measured, np.where(out, 0.0, problem.weight))
-        found = answer(sample.question, fit(kept, blocks(sample.family.name), NOISE[sample.family.name], rounds))
-        value[out], seconds[out], spread[out] = found.value[out], np.log(found.seconds[out]), found.spread[out]
+        training = sample.question.problem(sample.measured, np.where(out, 0.0, problem.weight))
+        fitted = answer(sample.question, fit(training, blocks(sample.family.name), NOISE[sample.family.name], rounds))
+        value[out], seconds[out], spread[out] = fitted.value[out], np.log(fitted.seconds[out]), fitted.spread[out]
         yield int(number), Prediction(value, seconds, spread)

@@ -37,28 +37,32 @@ def _training_kind(case: published_training.TrainingCase) -> str:
 
 
 def _inference_kind(case: published_inference.InferenceCase) -> str:
-    asked = {"ttft_ms": "first token", "tpot_ms": "token"}.get(case.metric, "throughput")
+    quantity = {"ttft_ms": "first token", "tpot_ms": "token"}.get(case.metric, "throughput")
     if case.scenario in ("prefill", "decode"):
         return f"{case.scenario}" + (" own" if case.engine == "pytorch" else "")
-    return asked
+    return quantity
 
 
 TRAINING = Family(
-    "training", published_training.case_of, family_training.question_of, _training_kind, published_training.METRICS
+    name="training",
+    case_of=published_training.case_of,
+    question_of=family_training.question_of,
+    kind_of=_training_kind,
+    metrics=published_training.METRICS,
 )
 INFERENCE = Family(
-    "inference",
-    lambda row, parts, part: published_inference.case_of(row, part),
-    family_inference.question_of,
-    _inference_kind,
-    published_inference.METRICS,
+    name="inference",
+    case_of=lambda row, parts, part: published_inference.case_of(row, part),
+    question_of=family_inference.question_of,
+    kind_of=_inference_kind,
+    metrics=published_inference.METRICS,
 )
 VISION = Family(
-    "vision",
-    lambda row, parts, part: published_vision.case_of(row, part),
-    family_vision.question_of,
-    lambda case: "vision",
-    published_vision.METRICS,
+    name="vision",
+    case_of=lambda row, parts, part: published_vision.case_of(row, part),
+    question_of=family_vision.question_of,
+    kind_of=lambda case: "vision",
+    metrics=published_vision.METRICS,
 )
 FAMILIES = (TRAINING, INFERENCE, VISION)
 

@@ -11,7 +11,7 @@ from chipwise.perf.tables import DATA
 @cache
 def fingerprint() -> str:
     """The first 12 digits of the sha256 over blocks.csv and every factors_*.csv, by name."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted([DATA / "blocks.csv", *DATA.glob("factors_*.csv")]):
-        found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:12]
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]

@@ -77,25 +77,25 @@ def peak_of(part: Part, precision: str) -> float | None:
 
 def impossible(profile: Profile, part: Part | None) -> list[Problem]:
     """Samples that no such device can have run: far above the data sheet, or above any single device."""
-    found = []
-    for at, sample in enumerate(profile.samples):
+    problems = []
+    for index, sample in enumerate(profile.samples):
         peak = (peak_of(part, sample.precision) or max(part.rates.values(), default=0.0)) if part else 0.0
         cached = sample.bytes < _STREAMED
         flop = _ABOVE_PEAK * peak if peak else _MOST_FLOP_PER_S
         moved = (_ABOVE_CACHED if cached else _ABOVE_PEAK) * part.bandwidth if part else _MOST_BYTES_PER_S
-        whose = f", from the data sheet of {part.name}" if part else ", of any single device"
+        origin = f", from the data sheet of {part.name}" if part else ", of any single device"
         if sample.flop_per_s > flop:
-            told = f"{sample.flop_per_s:.3g} FLOP/s in {sample.precision} is not possible"
-            found.append(Problem(f"samples[{at}].flop", told, None, f"at most {flop:.3g} FLOP/s{whose}"))
+            message = f"{sample.flop_per_s:.3g} FLOP/s in {sample.precision} is not possible"
+            problems.append(Problem(f"samples[{index}].flop", message, None, f"at most {flop:.3g} FLOP/s{origin}"))
         if sample.bytes_per_s > moved:
-            told = f"{sample.bytes_per_s:.3g} bytes/s is not possible"
-            found.append(Problem(f"samples[{at}].bytes", told, None, f"at most {moved:.3g} bytes/s{whose}"))
+            message = f"{sample.bytes_per_s:.3g} bytes/s is not possible"
+            problems.append(Problem(f"samples[{index}].bytes", message, None, f"at most {moved:.3g} bytes/s{origin}"))
         if sample.seconds > _MOST_SECONDS:
-            told = f"{sample.seconds:.3g} s is not possible"
-            found.append(
-                Problem(f"samples[{at}].seconds", told, None, f"at most {_MOST_SECONDS:g} s for one small piece of work")
+            message = f"{sample.seconds:.3g} s is not possible"
+            problems.append(
+                Problem(f"samples[{index}].seconds", message, None, f"at most {_MOST_SECONDS:g} s for one small piece of work")
             )
-    return found
+    return problems
 
 
 def shares_of(profile: Profile, part: Part) -> Shares:
@@ -103,9 +103,9 @@ def shares_of(profile: Profile, part: Part) -> Shares:
     for precision, rate in large_rates(profile.samples).items():
         peak = peak_of(part, precision)
         if peak:
-            compute[precision] = _within(rate / peak)
+            compute[precision] = _clipped(rate / peak)
     streamed = streaming_rate(profile.samples)
-    return Shares(compute, None if streamed is None else _within(streamed / part.bandwidth))
+    return Shares(compute, None if streamed is None else _clipped(streamed / part.bandwidth))
 
 
 def large_rates(samples: Iterable[Sample]) -> dict[str, float]:
@@ -114,20 +114,22 @@ def large_rates(samples: Iterable[Sample]) -> dict[str, float]:
     for sample in samples:
         if sample.kind == "gemm":
             by_precision.setdefault(sample.precision, []).append(sample)
-    found = {}
+    rates = {}
     for precision, products in by_precision.items():
-        most = max(sample.flop for sample in products)
-        found[precision] = statistics.median(sample.flop_per_s for sample in products if sample.flop >= _LARGE * most)
-    return found
+        largest = max(sample.flop for sample in products)
+        rates[precision] = statistics.median(sample.flop_per_s for sample in products if sample.flop >= _LARGE * largest)
+    return rates
 
 
 def streaming_rate(samples: Iterable[Sample]) -> float | None:
     """Bytes/s at which products of few rows read their weights; of large copies where there are none such."""
-    kept = [sample for sample in samples if sample.bytes >= _STREAMED]
-    skinny = [sample.bytes_per_s for sample in kept if sample.kind == "gemm" and (sample.size("m") or _SKINNY + 1) <= _SKINNY]
+    streamed = [sample for sample in samples if sample.bytes >= _STREAMED]
+    skinny = [
+        sample.bytes_per_s for sample in streamed if sample.kind == "gemm" and (sample.size("m") or _SKINNY + 1) <= _SKINNY
+    ]
     if skinny:
         return statistics.median(skinny)
-    return max((sample.bytes_per_s for sample in kept if sample.kind == "copy"), default=None)
+    return max((sample.bytes_per_s for sample in streamed if sample.kind == "copy"), default=None)
 
 
 def assumed(part: Part, factors: Mapping[str, Factors], packaged: Profile | None) -> Shares:
@@ -136,7 +138,7 @@ def assumed(part: Part, factors: Mapping[str, Factors], packaged: Profile | None
         return shares_of(packaged, part)
     compute = COMPUTE_EFFICIENCY * math.exp(-_fitted(part, factors.get("training"), "matrix"))
     memory = MEMORY_EFFICIENCY * math.exp(-_fitted(part, factors.get("inference"), "decode_matrix"))
-    return Shares({"bf16": _within(compute)}, _within(memory))
+    return Shares({"bf16": _clipped(compute)}, _clipped(memory))
 
 
 def _fitted(part: Part, factors: Factors | None, base: str) -> float:
@@ -147,7 +149,7 @@ def _fitted(part: Part, factors: Factors | None, base: str) -> float:
     return sum(factors.values.get(f"{level}/{base}/1", {}).get(name, (0.0, 0.0))[0] for level, name in names.items())
 
 
-def _within(share: float) -> float:
+def _clipped(share: float) -> float:
     return min(max(share, _SHARES[0]), _SHARES[1])
 
 
@@ -177,11 +179,11 @@ def moved(estimate: Estimate, chips: Coded, power: Array, offsets: Mapping[str, 
         seconds = seconds + values
     factor = (seconds / estimate.seconds) ** power
     return Estimate(
-        estimate.value * factor,
-        estimate.low * factor,
-        estimate.high * factor,
-        seconds,
-        terms,
-        estimate.provenance,
-        estimate.spread,
+        value=estimate.value * factor,
+        low=estimate.low * factor,
+        high=estimate.high * factor,
+        seconds=seconds,
+        terms=terms,
+        provenance=estimate.provenance,
+        spread=estimate.spread,
     )

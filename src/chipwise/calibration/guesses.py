@@ -21,16 +21,16 @@ _SIZED = re.compile(r"-(224|384)$")  # a picture's size at the end of a name
 
 def guesses(row: Row) -> tuple[str, ...]:
     """Reasons, each with the column and its value; none where everything is known."""
-    found = []
+    reasons = []
     name = row.text("model")
     described = row.number("params_b", 0.0) > 0 or (row.number("layers", 0.0) > 0 and row.number("hidden", 0.0) > 0)
     if not described and not _known(name):
-        found.append(f"model: {name[:60]!r} is not known; give params_b, or layers and hidden")
+        reasons.append(f"model: {name[:60]!r} is not known; give params_b, or layers and hidden")
     for column in ("precision", "precision_weights", "precision_kv"):
         text = row.text(column)
         if text and not any(mark in text.lower() for mark in _FORMATS):
-            found.append(f"{column}: {text[:60]!r} is not known; write bf16, fp16, fp8, ...")
-    return tuple(found)
+            reasons.append(f"{column}: {text[:60]!r} is not known; write bf16, fp16, fp8, ...")
+    return tuple(reasons)
 
 
 @cache

@@ -58,7 +58,7 @@ _MAY_BE_ZERO = (
     "ep",
     "spread",
 )
-_MOST = {"spread": 100.0}  # (90th - 10th percentile) / median
+_MAXIMA = {"spread": 100.0}  # (90th - 10th percentile) / median
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 LARGEST = 64e6  # characters of a file
 LARGEST_NUMBER = 1e15
@@ -73,55 +73,60 @@ class MeasurementTable:
     rows: tuple[Row, ...]
 
 
-def parse(text: str, where: str) -> MeasurementTable:
+def parse(text: str, source: str) -> MeasurementTable:
     """Raises InvalidFile with every problem found (the first hundred)."""
     if len(text) > LARGEST:
-        raise InvalidFile(where, [Problem("", f"{len(text) / 1e6:.0f} MB of text", None, f"at most {LARGEST / 1e6:.0f} MB")])
+        raise InvalidFile(source, [Problem("", f"{len(text) / 1e6:.0f} MB of text", None, f"at most {LARGEST / 1e6:.0f} MB")])
     if not text.strip():
-        raise InvalidFile(where, [Problem("", "the file is empty", None, f"a header with {', '.join(NEEDED)} and rows")])
+        raise InvalidFile(source, [Problem("", "the file is empty", None, f"a header with {', '.join(NEEDED)} and rows")])
     if text.lstrip().startswith("["):
-        raise InvalidFile(where, [Problem("", "this is a JSON list", 1, "CSV, or one JSON object per line")])
-    cells, columns = _json_lines(text, where) if text.lstrip().startswith("{") else _csv(text, where)
+        raise InvalidFile(source, [Problem("", "this is a JSON list", 1, "CSV, or one JSON object per line")])
+    cells, columns = _json_lines(text, source) if text.lstrip().startswith("{") else _csv(text, source)
     if len(columns) > MOST_COLUMNS:
-        raise InvalidFile(where, [Problem("", f"{len(columns):,} columns", None, f"at most {MOST_COLUMNS:,}")])
+        raise InvalidFile(source, [Problem("", f"{len(columns):,} columns", None, f"at most {MOST_COLUMNS:,}")])
     missing = [name for name in NEEDED if name not in columns]
     separator = next((mark for mark in _SEPARATORS if mark in columns[0]), None) if len(columns) == 1 else None
     if missing and separator:
-        told = f"its cells are separated by {_SEPARATORS[separator]}"
-        raise InvalidFile(where, [Problem("", told, 1, "commas between cells, or JSON lines")])
+        message = f"its cells are separated by {_SEPARATORS[separator]}"
+        raise InvalidFile(source, [Problem("", message, 1, "commas between cells, or JSON lines")])
     if missing:
-        problems = [Problem(name, "no such column", None, "the name of a column", nearest(name, columns)) for name in missing]
-        raise InvalidFile(where, problems)
+        problems = [
+            Problem(
+                field=name, message="no such column", line=None, allowed="the name of a column", nearest=nearest(name, columns)
+            )
+            for name in missing
+        ]
+        raise InvalidFile(source, problems)
     if not cells:
-        raise InvalidFile(where, [Problem("", "there are no rows below the header", 1, "a row for each measurement")])
+        raise InvalidFile(source, [Problem("", "there are no rows below the header", 1, "a row for each measurement")])
     problems = [problem for line, row in cells for problem in _check(line, row)]
     if problems:
-        raise InvalidFile(where, problems[:100])
+        raise InvalidFile(source, problems[:100])
     return MeasurementTable(tuple(columns), tuple(Row(row) for _, row in cells))
 
 
-def _csv(text: str, where: str) -> tuple[list[tuple[int, Mapping[str, str]]], list[str]]:
+def _csv(text: str, source: str) -> tuple[list[tuple[int, Mapping[str, str]]], list[str]]:
     reader = csv.reader(io.StringIO(text), strict=True)
-    found: list[tuple[int, Mapping[str, str]]] = []
+    rows: list[tuple[int, Mapping[str, str]]] = []
     try:
         columns = [name.strip().lstrip("\ufeff") for name in next(reader)]
         twice = {name for name in columns if name and columns.count(name) > 1}
         if twice:
-            raise InvalidFile(where, [Problem(name, "the column is there twice", 1) for name in sorted(twice)])
+            raise InvalidFile(source, [Problem(name, "the column is there twice", 1) for name in sorted(twice)])
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             if len(cells) != len(columns):
                 message = f"{len(cells)} cells where the header has {len(columns)}"
-                raise InvalidFile(where, [Problem("", message, reader.line_num, "one cell per column")])
-            found.append((reader.line_num, dict(zip(columns, cells, strict=True))))
+                raise InvalidFile(source, [Problem("", message, reader.line_num, "one cell per column")])
+            rows.append((reader.line_num, dict(zip(columns, cells, strict=True))))
     except csv.Error as error:
-        raise InvalidFile(where, [Problem("", f"not readable as CSV: {error}", reader.line_num)]) from error
-    return found, columns
+        raise InvalidFile(source, [Problem("", f"not readable as CSV: {error}", reader.line_num)]) from error
+    return rows, columns
 
 
-def _json_lines(text: str, where: str) -> tuple[list[tuple[int, Mapping[str, str]]], list[str]]:
-    found: list[tuple[int, Mapping[str, str]]] = []
+def _json_lines(text: str, source: str) -> tuple[list[tuple[int, Mapping[str, str]]], list[str]]:
+    rows: list[tuple[int, Mapping[str, str]]] = []
     columns: dict[str, None] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -129,12 +134,14 @@ def _json_lines(text: str, where: str) -> tuple[list[tuple[int, Mapping[str, str
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InvalidFile(where, [Problem("", f"not a JSON object: {error}", number)]) from error
+            raise InvalidFile(source, [Problem("", f"not a JSON object: {error}", number)]) from error
         if not isinstance(value, dict):
-            raise InvalidFile(where, [Problem("", "not a JSON object", number, 'lines such as {"model": "llama-3.1-8b", ...}')])
+            raise InvalidFile(
+                source, [Problem("", "not a JSON object", number, 'lines such as {"model": "llama-3.1-8b", ...}')]
+            )
         columns |= dict.fromkeys(value)
-        found.append((number, {name: _cell(item) for name, item in value.items()}))
-    return found, list(columns)
+        rows.append((number, {name: _cell(item) for name, item in value.items()}))
+    return rows, list(columns)
 
 
 def _cell(value: object) -> str:
@@ -155,10 +162,10 @@ def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
         except ValueError:
             problems.append(Problem(name, f"{text[:40]!r} is not a number", line, "a number or nothing"))
             continue
-        least = 0.0 if name in _MAY_BE_ZERO else 1e-6 if name == "params_b" else 1.0
-        most = _MOST.get(name, LARGEST_NUMBER)
-        if not math.isfinite(value) or not least <= value <= most:
-            problems.append(Problem(name, f"{text[:40]!r} is not possible", line, f"from {least:g} to {most:g}, or nothing"))
+        low = 0.0 if name in _MAY_BE_ZERO else 1e-6 if name == "params_b" else 1.0
+        high = _MAXIMA.get(name, LARGEST_NUMBER)
+        if not math.isfinite(value) or not low <= value <= high:
+            problems.append(Problem(name, f"{text[:40]!r} is not possible", line, f"from {low:g} to {high:g}, or nothing"))
     problems += [Problem(name, "is blank", line, "a value") for name in NEEDED if not (row.get(name) or "").strip()]
     return problems
 

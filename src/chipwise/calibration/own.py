@@ -29,7 +29,7 @@ PRIORS = {"all": 0.3, "family": 0.2, "chip": 0.15, "chip|software": 0.1, "chip|m
 NOISE = 0.1
 CAUTIOUS = 1 / 3  # on the priors, where held-out runs cannot tell whether the factors help
 FARTHEST = float(np.log(5.0))  # a run further off counts as this far: it was measured or written down wrongly
-MANY = 10.0  # runs of a family at which their own spread counts as much for intervals as the packaged one
+HALF_TRUST_RUNS = 10.0  # runs of a family at which their own spread counts as much for intervals as the packaged one
 _DEGREES = 4.0
 _MOST_FOLDS = 40
 Z = 1.2816  # standard deviations from the middle to the 90th percentile
@@ -69,7 +69,7 @@ class Offset:
 
     log: Array
     variance: Array
-    told: Array
+    trust: Array
     measured: Array
     spread: float
 
@@ -118,34 +118,40 @@ class OwnFactors:
             return []
         mean, covariance = self._posterior
         levels = tuple(PRIORS)
-        shown = {f"{cell.chip}|{fold(cell.model)}": f"{cell.chip}|{cell.model}" for cell in self.cells}
+        titles = {f"{cell.chip}|{fold(cell.model)}": f"{cell.chip}|{cell.model}" for cell in self.cells}
         return [
-            (levels[level], shown.get(name, name), float(mean[at]), float(np.sqrt(covariance[at, at])))
-            for (level, name), at in self._known.items()
+            (levels[level], titles.get(name, name), float(mean[index]), float(np.sqrt(covariance[index, index])))
+            for (level, name), index in self._known.items()
         ]
 
-    def one(self, family: str, chip: str, software: str, model: str) -> tuple[float, float]:
+    def factor(self, family: str, chip: str, software: str, model: str) -> tuple[float, float]:
         """Log factor and variance of one configuration."""
         if family not in self._families:
             return 0.0, float(np.sum(self._sds**2))
         mean, covariance = self._posterior
         pairs = list(enumerate(names_of(family, chip, software, model)))
-        at = [self._known[pair] for pair in pairs if pair in self._known]
+        indices = [self._known[pair] for pair in pairs if pair in self._known]
         unknown = sum(self._sds[level] ** 2 for level, name in pairs if (level, name) not in self._known)
-        return float(mean[at].sum()), float(covariance[np.ix_(at, at)].sum() + unknown)
+        return float(mean[indices].sum()), float(covariance[np.ix_(indices, indices)].sum() + unknown)
 
     def offset(self, family: str, chips: Coded, software: Coded, models: Coded) -> Offset:
         """Columns in, columns out; a column of length one stands for all rows."""
         if family not in self._families:
             nothing = np.zeros(1)
-            return Offset(nothing, nothing, nothing, nothing, np.nan)
+            return Offset(log=nothing, variance=nothing, trust=nothing, measured=nothing, spread=np.nan)
         combined, place = _combined(chips, software, models)
-        found = [self.one(family, *names) for names in combined]
-        log, variance = (np.array([pair[side] for pair in found]) for side in (0, 1))
+        pairs = [self.factor(family, *names) for names in combined]
+        log, variance = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
         ran = np.array([float((family, chip, engine, fold(model)) in self._run) for chip, engine, model in combined])
         rows = sum(cell.rows for cell in self.cells if cell.family == family)
-        told = (1.0 - variance / float(np.sum(self._sds**2))) * rows / (rows + MANY)
-        return Offset(log[place], variance[place], told[place], ran[place], self.spread.get(family, np.nan))
+        trust = (1.0 - variance / float(np.sum(self._sds**2))) * rows / (rows + HALF_TRUST_RUNS)
+        return Offset(
+            log=log[place],
+            variance=variance[place],
+            trust=trust[place],
+            measured=ran[place],
+            spread=self.spread.get(family, np.nan),
+        )
 
     def log_offset(self, family: str, chips: Coded, software: Coded, models: Coded) -> Array:
         return self.offset(family, chips, software, models).log
@@ -159,12 +165,12 @@ def _combined(*columns: Coded) -> tuple[list[tuple[str, str, str]], Index]:
         code = code * len(column.names) + column.index
     present, place = np.unique(code, return_inverse=True)
     triples = []
-    for one in present.tolist():
-        found: list[str] = []
+    for rest in present.tolist():
+        names: list[str] = []
         for column in reversed(columns):
-            one, at = divmod(one, len(column.names))
-            found.insert(0, column.names[at])
-        triples.append((found[0], found[1], found[2]))
+            rest, index = divmod(rest, len(column.names))
+            names.insert(0, column.names[index])
+        triples.append((names[0], names[1], names[2]))
     return triples, place
 
 
@@ -177,7 +183,7 @@ def apply(estimate: Estimate, offset: Offset, power: Array) -> Estimate:
     """
     factor = np.exp(offset.log)
     value = estimate.value * factor**power
-    share = offset.told if np.isfinite(offset.spread) else np.zeros(1)
+    share = offset.trust if np.isfinite(offset.spread) else np.zeros(1)
 
     def distance(packaged: Array) -> Array:
         size = np.abs(packaged)
@@ -189,13 +195,13 @@ def apply(estimate: Estimate, offset: Offset, power: Array) -> Estimate:
     ran = np.broadcast_to(offset.measured > 0, value.shape)
     index = np.where(ran, len(near.names), np.broadcast_to(near.index, value.shape))
     return Estimate(
-        value,
-        value * np.exp(-low),
-        value * np.exp(high),
-        estimate.seconds * factor,
-        {name: seconds * factor for name, seconds in estimate.terms.items()},
-        Coded((*near.names, MEASURED), index),
-        estimate.spread,
+        value=value,
+        low=value * np.exp(-low),
+        high=value * np.exp(high),
+        seconds=estimate.seconds * factor,
+        terms={name: seconds * factor for name, seconds in estimate.terms.items()},
+        provenance=Coded((*near.names, MEASURED), index),
+        spread=estimate.spread,
     )
 
 
@@ -224,9 +230,12 @@ class Runs:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def rows(self, kept: Index) -> Runs:
+    def rows(self, selection: Index) -> Runs:
         return Runs(
-            tuple(self.group[at] for at in kept), tuple(self.keys[at] for at in kept), self.weight[kept], self.residual[kept]
+            tuple(self.group[at] for at in selection),
+            tuple(self.keys[at] for at in selection),
+            self.weight[selection],
+            self.residual[selection],
         )
 
 
@@ -238,12 +247,12 @@ def runs_of(samples: Sequence[Sample], model: Model) -> Runs:
     residuals: list[float] = []
     for sample in samples:
         family = sample.family
-        found = model.estimate(family.name, sample.question, Coded.of([family.kind_of(case) for case in sample.cases]))
+        estimate = model.estimate(family.name, sample.question, Coded.of([family.kind_of(case) for case in sample.cases]))
         group += [f"{family.name}|{group_key(row)}" for row in sample.rows]
         names = zip(*(column.texts() for column in columns_of(sample.question)), strict=True)
         keys += [(family.name, chip, software, name) for chip, software, name in names]
         weights += [min(weight_of(row) / WEIGHTS["B"], 1.0) for row in sample.rows]
-        residuals += (np.log(sample.question.time_of(sample.measured)) - np.log(found.seconds)).tolist()
+        residuals += (np.log(sample.question.time_of(sample.measured)) - np.log(estimate.seconds)).tolist()
     return Runs(tuple(group), tuple(keys), np.array(weights), np.array(residuals))
 
 
@@ -251,26 +260,37 @@ def fit(runs: Runs, cautious: bool = False, spread: Mapping[str, float] | None =
     """Rounds of weighing: a run that the factors leave far off counts less in the next."""
     near = np.clip(runs.residual, -FARTHEST, FARTHEST)
     weight = runs.weight
-    found = OwnFactors((), cautious)
+    factors = OwnFactors((), cautious)
     for _ in range(rounds):
-        found = OwnFactors(_cells(runs, near, weight), cautious, spread or {})
-        left = near - predicted(found, runs)
+        factors = OwnFactors(_cells(runs, near, weight), cautious, spread or {})
+        left = near - predicted(factors, runs)
         weight = runs.weight * (_DEGREES + 1) / (_DEGREES + (left / NOISE) ** 2)
-    return found
+    return factors
 
 
 def _cells(runs: Runs, residual: Array, weight: Array) -> tuple[Cell, ...]:
     members: dict[tuple[str, str, str, str], list[int]] = {}
-    shown: dict[tuple[str, str, str, str], str] = {}
-    for at, (family, chip, software, name) in enumerate(runs.keys):
+    titles: dict[tuple[str, str, str, str], str] = {}
+    for index, (family, chip, software, name) in enumerate(runs.keys):
         key = (family, chip, software, fold(name))
-        members.setdefault(key, []).append(at)
-        shown.setdefault(key, name)
+        members.setdefault(key, []).append(index)
+        titles.setdefault(key, name)
     cells = []
-    for key, those in members.items():
-        heavy = float(np.sum(weight[those]))
-        mean = float(np.sum(weight[those] * residual[those]) / heavy) if heavy > 0 else 0.0
-        cells.append(Cell(*key[:3], shown[key], len(those), heavy, mean))
+    for key, rows in members.items():
+        heavy = float(np.sum(weight[rows]))
+        mean = float(np.sum(weight[rows] * residual[rows]) / heavy) if heavy > 0 else 0.0
+        family, chip, software, _ = key
+        cells.append(
+            Cell(
+                family=family,
+                chip=chip,
+                software=software,
+                model=titles[key],
+                rows=len(rows),
+                weight=heavy,
+                residual=mean,
+            )
+        )
     return tuple(cells)
 
 
@@ -278,9 +298,9 @@ def predicted(factors: OwnFactors, runs: Runs) -> Array:
     """The factors' logarithm for each run."""
     if not factors.cells:
         return np.zeros(len(runs))
-    asked = dict.fromkeys(runs.keys)
-    found = {key: factors.one(*key)[0] for key in asked}
-    return np.array([found[key] for key in runs.keys])
+    configurations = dict.fromkeys(runs.keys)
+    logs = {key: factors.factor(*key)[0] for key in configurations}
+    return np.array([logs[key] for key in runs.keys])
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,13 +333,18 @@ def try_out(runs: Runs) -> Trial | None:
     for number in np.unique(numbers):
         out = numbers == number
         factors = fit(runs.rows(np.flatnonzero(~out)))
-        for at in np.flatnonzero(out):
-            left[at] -= factors.one(*runs.keys[at])[0]
+        for row in np.flatnonzero(out):
+            left[row] -= factors.factor(*runs.keys[row])[0]
     before, after = np.abs(np.clip(runs.residual, -FARTHEST, FARTHEST)), np.abs(left)
     families = [key[0] for key in runs.keys]
     spread = {name: _deviation(after[[family == name for family in families]]) for name in dict.fromkeys(families)}
     return Trial(
-        len(names), float(np.median(before)), float(np.median(after)), float(np.mean(before)), float(np.mean(after)), spread
+        groups=len(names),
+        median_before=float(np.median(before)),
+        median_after=float(np.median(after)),
+        mean_before=float(np.mean(before)),
+        mean_after=float(np.mean(after)),
+        spread=spread,
     )
 
 

@@ -49,8 +49,8 @@ def _training(cases: Sequence[TrainingCase]) -> list[float | None]:
         method=[case.method for case in cases],
         precision=[_PRECISION.get(case.precision, case.precision) for case in cases],
     )
-    held = training_memory(Transformers.of([case.layer for case in cases]), setup).allocated / 1e9
-    return [float(value) for value in np.broadcast_to(held, (len(cases),))]
+    gigabytes = training_memory(Transformers.of([case.layer for case in cases]), setup).allocated / 1e9
+    return [float(value) for value in np.broadcast_to(gigabytes, (len(cases),))]
 
 
 def _serving(cases: Sequence[InferenceCase]) -> list[float | None]:
@@ -71,5 +71,5 @@ def _serving(cases: Sequence[InferenceCase]) -> list[float | None]:
             for case in cases
         ],
     )
-    held = serving_memory(Transformers.of([case.layer for case in cases]), setup).allocated / 1e9
-    return [float(value) for value in np.broadcast_to(held, (len(cases),))]
+    gigabytes = serving_memory(Transformers.of([case.layer for case in cases]), setup).allocated / 1e9
+    return [float(value) for value in np.broadcast_to(gigabytes, (len(cases),))]

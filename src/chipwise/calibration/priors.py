@@ -40,8 +40,8 @@ class LeaveOut:
     def of(cls, keys: Sequence[Hashable], counts: Array, crowd: float, share: float) -> LeaveOut:
         """Rows with one key go together; a set of n rows counts n ** (1 - crowd) times one row."""
         members: dict[Hashable, list[int]] = {}
-        for at, key in enumerate(keys):
-            members.setdefault(key, []).append(at)
+        for row, key in enumerate(keys):
+            members.setdefault(key, []).append(row)
         sets = tuple(np.array(rows, dtype=np.intp) for rows in members.values())
         weight = np.zeros(len(keys))
         for rows in sets:
@@ -67,20 +67,22 @@ class _Linear:
     variance: Array  # of every row's noise, relative to the noise's own
 
     def covariance(self, sd: Array, noise: float) -> Array:
-        found = np.diag(self.variance * noise**2)
-        for column, slope, one in zip(self.columns, self.slopes, sd, strict=True):
-            scaled = slope * one
+        total = np.diag(self.variance * noise**2)
+        for column, slope, deviation in zip(self.columns, self.slopes, sd, strict=True):
+            scaled = slope * deviation
             for rows in column.members:
-                found[np.ix_(rows, rows)] += np.outer(scaled[rows], scaled[rows])
-        return found
+                total[np.ix_(rows, rows)] += np.outer(scaled[rows], scaled[rows])
+        return total
 
     def derivative(self, by_covariance: Array, sd: Array, noise: float) -> Array:
         """Of the loss by the logarithm of every block's deviation and, last, of the noise."""
-        found = [
-            2.0 * one**2 * sum(float(slope[rows] @ by_covariance[np.ix_(rows, rows)] @ slope[rows]) for rows in column.members)
-            for column, slope, one in zip(self.columns, self.slopes, sd, strict=True)
+        slopes = [
+            2.0
+            * deviation**2
+            * sum(float(slope[rows] @ by_covariance[np.ix_(rows, rows)] @ slope[rows]) for rows in column.members)
+            for column, slope, deviation in zip(self.columns, self.slopes, sd, strict=True)
         ]
-        return np.array([*found, 2.0 * noise**2 * float(np.diag(by_covariance) @ self.variance)])
+        return np.array([*slopes, 2.0 * noise**2 * float(np.diag(by_covariance) @ self.variance)])
 
 
 def learn(
@@ -99,8 +101,8 @@ def learn(
             drift, size = MOMENTUM * drift + (1 - MOMENTUM) * slope, MEMORY * size + (1 - MEMORY) * slope**2
             move = drift / (1 - MOMENTUM**step) / (np.sqrt(size / (1 - MEMORY**step)) + 1e-4)
             theta = np.clip(theta - RATE * move, np.log(SMALLEST), np.log(LARGEST))
-            found = [replace(block, sd=float(np.exp(one))) for block, one in zip(blocks, theta[:-1], strict=True)]
-            yield Turn(turn * steps + step, losses), found, float(np.exp(theta[-1]))
+            updated = [replace(block, sd=float(np.exp(one))) for block, one in zip(blocks, theta[:-1], strict=True)]
+            yield Turn(turn * steps + step, losses), updated, float(np.exp(theta[-1]))
 
 
 def loss(linear: _Linear, sd: Array, noise: float, ways: Sequence[LeaveOut]) -> tuple[tuple[float, ...], Array]:

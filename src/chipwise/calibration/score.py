@@ -19,7 +19,7 @@ from chipwise.perf.model import Model
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
 
-BY = ("chip", "model", "engine", "metric_name", "source_repo")
+COLUMNS = ("chip", "model", "engine", "metric_name", "source_repo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +35,32 @@ class Scored:
 
 
 def predict(rows: Sequence[Row], parts: Parts, model: Model) -> list[Scored]:
-    found = [Scored()] * len(rows)
-    for family, members, cases in _by_family(rows, parts, found):
+    scores = [Scored()] * len(rows)
+    for family, members, cases in _by_family(rows, parts, scores):
         question = family.question_of(cases)
         estimate = model.estimate(family.name, question, Coded.of([family.kind_of(case) for case in cases]))
-        held = peaks(cases)
-        for at, row in enumerate(members):
-            found[row] = Scored(
-                float(estimate.value[at]),
-                float(estimate.low[at]),
-                float(estimate.high[at]),
-                held[at],
-                estimate.provenance.at(at),
+        memory = peaks(cases)
+        for index, row in enumerate(members):
+            scores[row] = Scored(
+                predicted=float(estimate.value[index]),
+                low=float(estimate.low[index]),
+                high=float(estimate.high[index]),
+                peak_gb=memory[index],
+                provenance=estimate.provenance.name_at(index),
             )
-    return found
+    return scores
 
 
-def _by_family(rows: Sequence[Row], parts: Parts, found: list[Scored]) -> list[tuple[Family, list[int], list[Any]]]:
+def _by_family(rows: Sequence[Row], parts: Parts, scores: list[Scored]) -> list[tuple[Family, list[int], list[Any]]]:
     grouped: dict[str, tuple[Family, list[int], list[Any]]] = {}
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         routed = route(row, parts)
         if isinstance(routed, str):
-            found[at] = Scored(reason=routed)
+            scores[index] = Scored(reason=routed)
             continue
         family, case = routed
         _, members, cases = grouped.setdefault(family.name, (family, [], []))
-        members.append(at)
+        members.append(index)
         cases.append(case)
     return list(grouped.values())
 
@@ -80,9 +80,9 @@ class Figures:
 def figures(rows: Sequence[Row], answers: Sequence[Scored]) -> Figures | None:
     """Of the rows that were measured and answered; None where there are none."""
     pairs = [
-        (row.number("metric_value", 0.0), one)
-        for row, one in zip(rows, answers, strict=True)
-        if one.predicted is not None and row.number("metric_value", 0.0) > 0
+        (row.number("metric_value", 0.0), answer)
+        for row, answer in zip(rows, answers, strict=True)
+        if answer.predicted is not None and row.number("metric_value", 0.0) > 0
     ]
     if not pairs:
         return None
@@ -90,55 +90,57 @@ def figures(rows: Sequence[Row], answers: Sequence[Scored]) -> Figures | None:
     predicted, low, high = (np.array([getattr(one, name) for _, one in pairs]) for name in ("predicted", "low", "high"))
     error = np.abs(predicted / measured - 1.0)
     return Figures(
-        len(pairs),
-        float(np.median(error)),
-        float(np.quantile(error, 0.9)),
-        float(np.mean(error <= 0.25)),
-        float(np.mean((measured >= low) & (measured <= high))),
-        float(np.median((high - low) / predicted)),
+        rows=len(pairs),
+        median_ape=float(np.median(error)),
+        p90_ape=float(np.quantile(error, 0.9)),
+        within_25pct=float(np.mean(error <= 0.25)),
+        interval_coverage=float(np.mean((measured >= low) & (measured <= high))),
+        interval_width=float(np.median((high - low) / predicted)),
     )
 
 
-def by(rows: Sequence[Row], answers: Sequence[Scored], columns: Sequence[str] = BY) -> dict[str, dict[str, Figures]]:
+def figures_by(
+    rows: Sequence[Row], answers: Sequence[Scored], columns: Sequence[str] = COLUMNS
+) -> dict[str, dict[str, Figures]]:
     """Figures for every value of each column, the most frequent first."""
-    found: dict[str, dict[str, Figures]] = {}
+    tables: dict[str, dict[str, Figures]] = {}
     for column in columns:
         members: dict[str, list[int]] = {}
-        for at, row in enumerate(rows):
-            members.setdefault(row.text(column) or "(blank)", []).append(at)
-        named = {
-            name: figures([rows[at] for at in those], [answers[at] for at in those])
-            for name, those in sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+        for index, row in enumerate(rows):
+            members.setdefault(row.text(column) or "(blank)", []).append(index)
+        groups = {
+            name: figures([rows[at] for at in indices], [answers[at] for at in indices])
+            for name, indices in sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
         }
-        found[column] = {name: value for name, value in named.items() if value is not None}
-    return found
+        tables[column] = {name: value for name, value in groups.items() if value is not None}
+    return tables
 
 
 def order_kept(
-    rows: Sequence[Row], answers: Sequence[Scored], key: Callable[[Row], str], least: float = 0.1
+    rows: Sequence[Row], answers: Sequence[Scored], key: Callable[[Row], str], difference: float = 0.1
 ) -> tuple[int, int]:
-    """Of all pairs of one group whose measured values differ by over `least`: (pairs put in the right order, pairs)."""
+    """Of all pairs of one group whose measured values differ by over `difference`: (pairs put in the right order, pairs)."""
     grouped: dict[str, list[tuple[float, float]]] = {}
-    for row, one in zip(rows, answers, strict=True):
-        if one.predicted is not None and row.number("metric_value", 0.0) > 0:
+    for row, answer in zip(rows, answers, strict=True):
+        if answer.predicted is not None and row.number("metric_value", 0.0) > 0:
             name = f"{key(row)}|{row.text('metric_name')}"
-            grouped.setdefault(name, []).append((row.number("metric_value", 0.0), one.predicted))
+            grouped.setdefault(name, []).append((row.number("metric_value", 0.0), answer.predicted))
     right = pairs = 0
     for members in grouped.values():
         values: Array = np.array(members)
         measured, predicted = values[:, 0], values[:, 1]
-        apart = np.triu(np.abs(np.log(measured[:, None] / measured[None, :])) > np.log1p(least), 1)
-        same = np.sign(measured[:, None] - measured[None, :]) == np.sign(predicted[:, None] - predicted[None, :])
-        right, pairs = right + int(np.sum(apart & same)), pairs + int(np.sum(apart))
+        apart = np.triu(np.abs(np.log(measured[:, None] / measured[None, :])) > np.log1p(difference), 1)
+        ordered = np.sign(measured[:, None] - measured[None, :]) == np.sign(predicted[:, None] - predicted[None, :])
+        right, pairs = right + int(np.sum(apart & ordered)), pairs + int(np.sum(apart))
     return right, pairs
 
 
 def refused(answers: Sequence[Scored]) -> Mapping[str, int]:
     counts: dict[str, int] = {}
-    for one in answers:
-        if one.reason:
-            counts[one.reason] = counts.get(one.reason, 0) + 1
+    for answer in answers:
+        if answer.reason:
+            counts[answer.reason] = counts.get(answer.reason, 0) + 1
     return counts
 
 
-__all__ = ["BY", "FAMILIES", "Figures", "Scored", "by", "figures", "order_kept", "predict", "refused"]
+__all__ = ["COLUMNS", "FAMILIES", "Figures", "Scored", "figures", "figures_by", "order_kept", "predict", "refused"]

@@ -33,38 +33,42 @@ def identity(row: Row) -> tuple[str, str, str]:
 
 
 def unseen(
-    rows: Sequence[Row], others: Iterable[Row], parts: Parts, model: Model, leave_out: str, count: int, tell: Tell
+    rows: Sequence[Row], extra: Iterable[Row], parts: Parts, model: Model, leave_out: str, count: int, tell: Tell
 ) -> list[Scored]:
-    """Predictions of `rows` from fits on `rows` and `others` without the fold; intervals as packaged."""
+    """Predictions of `rows` from fits on `rows` and `extra` without the fold; intervals as packaged."""
     answered = predict(rows, parts, model)
-    asked = [_askable(row) for row in rows]
-    place = {id(row): at for at, row in enumerate(asked)}
+    targets = [_askable(row) for row in rows]
+    place = {id(row): at for at, row in enumerate(targets)}
     plans = [
         _plan(sample, [at for at, row in enumerate(sample.rows) if id(row) in place], parts, leave_out, count)
-        for sample in samples([*asked, *_beside(rows, others)], parts)
+        for sample in samples([*targets, *_extra_rows(rows, extra)], parts)
         if any(id(row) in place for row in sample.rows)
     ]
-    total, done = sum(plan.fits for plan in plans), 0
+    total, finished = sum(plan.fits for plan in plans), 0
     for plan in plans:
         sample = plan.sample
-        tell(done, total, sample.family.name)
+        tell(finished, total, sample.family.name)
         fits = left_out(sample, plan.fold)
         for _ in range(plan.fits):
             _, predicted = next(fits)
-            done += 1
-            tell(done, total, sample.family.name)
-        kind = Coded.of([sample.family.kind_of(sample.cases[at]) for at in plan.asked])
-        value, seconds, spread = (column[plan.asked] for column in (predicted.value, predicted.log_seconds, predicted.spread))
+            finished += 1
+            tell(finished, total, sample.family.name)
+        kind = Coded.of([sample.family.kind_of(sample.cases[at]) for at in plan.targets])
+        value, seconds, spread = (column[plan.targets] for column in (predicted.value, predicted.log_seconds, predicted.spread))
         scale, power = (
-            np.broadcast_to(values, predicted.value.shape)[plan.asked]
+            np.broadcast_to(values, predicted.value.shape)[plan.targets]
             for values in (sample.question.scale, sample.question.power)
         )
         ends = [scale * (np.exp(seconds) * side) ** power for side in bands.limits(model.bands, kind, spread)]
         low, high = np.minimum(*ends), np.maximum(*ends)
-        for at, row in enumerate(plan.asked):
+        for index, row in enumerate(plan.targets):
             before = answered[place[id(sample.rows[row])]]
             answered[place[id(sample.rows[row])]] = Scored(
-                float(value[at]), float(low[at]), float(high[at]), before.peak_gb, before.provenance
+                predicted=float(value[index]),
+                low=float(low[index]),
+                high=float(high[index]),
+                peak_gb=before.peak_gb,
+                provenance=before.provenance,
             )
     return answered
 
@@ -74,31 +78,31 @@ class _Plan:
     """Which rows of a sample are asked about, and the fold of each row; folds from `fits` on are never left out."""
 
     sample: Sample
-    asked: list[int]
+    targets: list[int]
     fold: NDArray[np.intp]
     fits: int
 
 
-def _plan(sample: Sample, asked: list[int], parts: Parts, leave_out: str, count: int) -> _Plan:
-    grouped = all(sample.rows[at].text("group") for at in asked)
+def _plan(sample: Sample, targets: list[int], parts: Parts, leave_out: str, count: int) -> _Plan:
+    grouped = all(sample.rows[at].text("group") for at in targets)
     keys = [_key(row, parts, leave_out, grouped) for row in sample.rows]
-    names = sorted({keys[at] for at in asked})
+    names = sorted({keys[at] for at in targets})
     np.random.default_rng(1).shuffle(names)
     number = {name: at % count for at, name in enumerate(names)}
     fits = len(set(number.values()))
-    return _Plan(sample, asked, np.array([number.get(key, fits) for key in keys], dtype=np.intp), fits)
+    return _Plan(sample, targets, np.array([number.get(key, fits) for key in keys], dtype=np.intp), fits)
 
 
-def _beside(rows: Sequence[Row], others: Iterable[Row]) -> list[Row]:
+def _extra_rows(rows: Sequence[Row], extra: Iterable[Row]) -> list[Row]:
     """What else may be learned from: the same families, and never a row that is asked about."""
-    named = {family.name for family in map(family_for, rows) if family is not None}
-    mine = {identity(row) for row in rows if row.text("row_id")}
-    found = []
-    for row in others:
+    families = {family.name for family in map(family_for, rows) if family is not None}
+    identities = {identity(row) for row in rows if row.text("row_id")}
+    usable = []
+    for row in extra:
         family = family_for(row)
-        if family is not None and family.name in named and identity(row) not in mine:
-            found.append(row)
-    return found
+        if family is not None and family.name in families and identity(row) not in identities:
+            usable.append(row)
+    return usable
 
 
 def _askable(row: Row) -> Row:

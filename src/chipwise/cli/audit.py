@@ -34,20 +34,20 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
     if path is None:
         raise BadInput("Nothing to audit.", remedy="Give a directory or a file, or - for standard input.")
     found = ask(path, sys.stdin)
-    if not found.looked_at and not found.findings:
-        told = f" Skipped: {'; '.join(found.passed_over[:3])}." if found.passed_over else ""
+    if not found.audited and not found.findings:
+        told = f" Skipped: {'; '.join(found.skipped[:3])}." if found.skipped else ""
         raise BadInput(
             f"{path} holds nothing that we know.{told}", remedy="YAML, Terraform, Dockerfiles and Compose files are read."
         )
     grave = [one for one in found.findings if one.weight != "low"]
     if as_json:
-        shown = {"files": list(found.looked_at), "passed_over": list(found.passed_over)}
+        shown = {"files": list(found.audited), "passed_over": list(found.skipped)}
         text.show_json({"schema": 1, **shown, "findings": [asdict(one) for one in found.findings]})
     else:
         for one in found.findings:
             text.show_lines(f"{one.path}:{one.line}: {one.weight}: {one.what} [{one.rule}]", f"    {one.fix}")
-        text.show_lines(*(f"skipped: {one}" for one in found.passed_over))
+        text.show_lines(*(f"skipped: {one}" for one in found.skipped))
         many = len(found.findings)
         told = "no objection" if not many else f"{many} {'objection' if many == 1 else 'objections'}"
-        text.show_lines(f"{len(found.looked_at)} {'file' if len(found.looked_at) == 1 else 'files'}: {told}.")
+        text.show_lines(f"{len(found.audited)} {'file' if len(found.audited) == 1 else 'files'}: {told}.")
     ctx.exit(1 if grave else 0)

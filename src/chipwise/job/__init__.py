@@ -50,11 +50,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for home, held in _HOMES.items():
-        if name in held:
-            found = getattr(import_module(f"chipwise.job.{home}"), name)
-            globals()[name] = found
-            return found
+    for home, exports in _HOMES.items():
+        if name in exports:
+            value = getattr(import_module(f"chipwise.job.{home}"), name)
+            globals()[name] = value
+            return value
     if name in ("torch", "jax"):
         return import_module(f"chipwise.job.{name}")
     raise AttributeError(f"module 'chipwise.job' has no attribute {name!r}")

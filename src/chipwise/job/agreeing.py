@@ -37,11 +37,11 @@ class Own:
 
 
 class Agreement(Protocol):
-    def decide(self, own: Own, done: int, rate: float | None) -> int: ...
+    def decide(self, own: Own, step: int, rate: float | None) -> int: ...
 
 
 class Alone:
-    def decide(self, own: Own, done: int, rate: float | None) -> int:
+    def decide(self, own: Own, step: int, rate: float | None) -> int:
         return own.number
 
 
@@ -49,7 +49,7 @@ class ByFunction:
     def __init__(self, agree: Agree) -> None:
         self._agree = agree
 
-    def decide(self, own: Own, done: int, rate: float | None) -> int:
+    def decide(self, own: Own, step: int, rate: float | None) -> int:
         return int(self._agree(own.number))
 
 
@@ -62,26 +62,26 @@ class ByFiles:
         self._leave_after: int | None = None
         self._wished = False
 
-    def decide(self, own: Own, done: int, rate: float | None) -> int:
+    def decide(self, own: Own, step: int, rate: float | None) -> int:
         if self._leave_after is None:
-            self._hear(own.leave, done, rate)
-        if self._leave_after is not None and done >= self._leave_after:
+            self._hear(own.leave, step, rate)
+        if self._leave_after is not None and step >= self._leave_after:
             return LEAVE
         return SAVE if own.save else GO_ON  # being told to leave is no reason for a save that other ranks do not make
 
-    def _hear(self, leave: bool, done: int, rate: float | None) -> None:
+    def _hear(self, leave: bool, step: int, rate: float | None) -> None:
         if not leave and time.monotonic() - self._looked < self._pause_s:
             return
         self._looked = time.monotonic()
         if self._writer.commits:
             if leave or self._number(names.wish(self._writer.attempt)) is not None:
                 ahead = 2 + int(3 * self._pause_s * (rate or 0))  # another rank is a step ahead at most, and looks this often
-                self._say(names.leave(self._writer.attempt), done + ahead)
-                self._leave_after = done + ahead
+                self._say(names.leave(self._writer.attempt), step + ahead)
+                self._leave_after = step + ahead
         else:
             self._leave_after = self._number(names.leave(self._writer.attempt))
             if leave and not self._wished and self._leave_after is None:
-                self._say(names.wish(self._writer.attempt), done)
+                self._say(names.wish(self._writer.attempt), step)
                 self._wished = True
 
     def _say(self, name: str, step: int) -> None:
@@ -91,7 +91,7 @@ class ByFiles:
     def _number(self, name: str) -> int | None:
         try:
             content = json.loads(bytes(self._store.read(name)))
-            said = int(content["step"])
+            step = int(content["step"])
         except (FileNotFoundError, ValueError, KeyError, TypeError, OutsideFailed):
             return None
-        return said if content.get("session") == claiming.read_session(self._store, self._writer) else None
+        return step if content.get("session") == claiming.read_session(self._store, self._writer) else None

@@ -20,7 +20,7 @@ class Ticket(Generic[Work]):
 
     work: Work
     taken_s: float  # what the snapshot took
-    done: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
     seconds: float = 0.0
 
@@ -69,7 +69,7 @@ class Background(Generic[Work]):
 
     def result(self, ticket: Ticket[Work]) -> None:
         """Wait for it; its error is raised here and not again."""
-        ticket.done.wait()
+        ticket.finished.wait()
         with self._change:
             if self._failed is ticket:
                 self._failed = None
@@ -109,5 +109,5 @@ class Background(Generic[Work]):
                 if ticket.error is not None and self._failed is None:
                     self._failed = ticket
                 self._busy = False
-                ticket.done.set()
+                ticket.finished.set()
                 self._change.notify_all()

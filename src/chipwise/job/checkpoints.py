@@ -28,7 +28,7 @@ from chipwise.job.opening import open_store
 from chipwise.job.resharding import Split
 from chipwise.job.store import Store
 from chipwise.job.tree import Snapshot
-from chipwise.job.writer import Writer, fresh_mark, ranks, whole
+from chipwise.job.writer import Writer, fresh_mark, ranks, whole_number
 
 log = logging.getLogger("chipwise.job")
 Reshard = Callable[[list[Any], int, int], Any]  # (states of all ranks, our rank, our world) -> our state
@@ -89,7 +89,7 @@ class Checkpoints:
     def claim(self) -> None:
         """Make this place ours for writing (the first save does it too); Fenced where a newer attempt or another process is."""
         if self._session is None:
-            with writing.told(self.store, None):
+            with writing.save_errors(self.store, None):
                 self._session = claiming.take(self.store, self.writer)
 
     def save(self, step: int, state: Any, *, wait: bool = False, when_busy: Literal["skip", "wait"] = "skip") -> bool:
@@ -123,30 +123,30 @@ class Checkpoints:
     def load(self, into: Any = None) -> Loaded | None:
         """The newest whole checkpoint, verified; None where there is none. With `into` that state is overwritten in place."""
         self._ready()
-        found = reading.newest_whole(self.store, self._wanted)
-        if found is None:
+        newest = reading.newest_whole(self.store, self._wanted)
+        if newest is None:
             return None
-        manifest = found.manifest
-        where = f"The checkpoint of step {manifest.step} in {self.store.where}"
+        manifest = newest.manifest
+        title = f"The checkpoint of step {manifest.step} in {self.store.location}"
         try:
-            contents = {rank: tree.content(data) for rank, data in found.content.items()}
+            contents = {rank: tree.content(data) for rank, data in newest.content.items()}
         except Damaged as error:  # verified, and yet not readable: of another version, not of a broken disk
-            raise CannotRestore(f"{where} cannot be read: {error}.", remedy="Was it written by a newer chipwise?") from error
+            raise CannotRestore(f"{title} cannot be read: {error}.", remedy="Was it written by a newer chipwise?") from error
         own = contents.get(self.writer.rank, contents[min(contents)])
         state, begun = own.state, own.outline
         if self._anew(manifest):
             states, begun = [contents[rank].state for rank in sorted(contents)], []
             if self.split is not None:
-                state = resharding.joined(states, self.writer.rank, self.writer.world, self.split, where)
+                state = resharding.joined(states, self.writer.rank, self.writer.world, self.split, title)
             else:
                 assert self._reshard is not None
                 state = self._reshard(list(map(tree.plain, states)), self.writer.rank, self.writer.world)
         if into is None:
             state = tree.plain(state)
         else:
-            restoring.restore(into, state, begun, self.outline, where)
+            restoring.restore(into, state, begun, self.outline, title)
             state = into
-        self._found(manifest, found.damaged)
+        self._resume(manifest, newest.damaged)
         return Loaded(manifest.step, state, manifest.attempt, manifest.created)
 
     def save_folder(
@@ -158,25 +158,27 @@ class Checkpoints:
         others are; the call returns when it is. Local directories only.
         """
         if not isinstance(self.store, Local):
-            raise BadInput(f"{self.store.where} is no directory, and another library is to write there.", remedy="Give a path.")
+            raise BadInput(
+                f"{self.store.location} is no directory, and another library is to write there.", remedy="Give a path."
+            )
         if self.writer.world > 1 and (mark is None or together is None):
             raise InvalidSettings(Problem("mark, together", "are needed with several ranks"))
         self.claim()
-        made = writing.in_folder(self.store, self.writer, step, fill, mark or fresh_mark(), together or (lambda: None))
+        manifest = writing.in_folder(self.store, self.writer, step, fill, mark or fresh_mark(), together or (lambda: None))
         self.saved_step = step
-        if made is not None:
-            sweeping.prune(self.store, self.writer, made, self.keep, self._damaged)
+        if manifest is not None:
+            sweeping.prune(self.store, self.writer, manifest, self.keep, self._damaged)
 
     def load_folder(self) -> LoadedFolder | None:
         """The newest whole one that `save_folder` made; it may be read until the next save."""
         if not isinstance(self.store, Local):
             return None
         self._ready()
-        found = reading.newest_whole(self.store, lambda manifest: frozenset(), folders=True)
-        if found is None or found.manifest.folder is None:
+        newest = reading.newest_whole(self.store, lambda manifest: frozenset(), folders=True)
+        if newest is None or newest.manifest.folder is None:
             return None
-        self._found(found.manifest, found.damaged)
-        return LoadedFolder(found.manifest.step, self.store.directory / found.manifest.folder)
+        self._resume(newest.manifest, newest.damaged)
+        return LoadedFolder(newest.manifest.step, self.store.directory / newest.manifest.folder)
 
     def flush(self) -> None:
         """Wait for what is being written, and raise what went wrong."""
@@ -205,10 +207,10 @@ class Checkpoints:
 
     def _ready(self) -> None:
         self.flush()
-        with writing.told(self.store, None):
+        with writing.save_errors(self.store, None):
             claiming.come(self.store, self.writer)
 
-    def _found(self, manifest: Manifest, damaged: frozenset[str]) -> None:
+    def _resume(self, manifest: Manifest, damaged: frozenset[str]) -> None:
         self.saved_step = self._origin = manifest.step
         self._damaged = damaged
 
@@ -229,7 +231,7 @@ class Checkpoints:
         if manifest.world == self.writer.world:
             return frozenset({self.writer.rank})
         raise CannotRestore(
-            f"The checkpoint of step {manifest.step} in {self.store.where} has the states of {manifest.world} ranks, and "
+            f"The checkpoint of step {manifest.step} in {self.store.location} has the states of {manifest.world} ranks, and "
             f"this job has {self.writer.world}.",
             remedy="Start it with as many, or say which arrays are split along which axis, as in split={'momentum': 0} "
             "(replicated=True where all ranks have the same state, reshard= where it is more than that).",
@@ -242,30 +244,32 @@ class Checkpoints:
         step, shot = work
         start = monotonic()
         assert self._session is not None
-        made = writing.write(self.store, self.writer, self._session, self._patience_s, self._origin, step, shot)
-        took = monotonic() - start
-        self.save_seconds = took if self.save_seconds is None else self.save_seconds + _SMOOTHING * (took - self.save_seconds)
+        manifest = writing.write(self.store, self.writer, self._session, self._patience_s, self._origin, step, shot)
+        duration = monotonic() - start
+        self.save_seconds = (
+            duration if self.save_seconds is None else self.save_seconds + _SMOOTHING * (duration - self.save_seconds)
+        )
         self.saved_step = step
-        if made is not None:
-            sweeping.prune(self.store, self.writer, made, self.keep, self._damaged)
+        if manifest is not None:
+            sweeping.prune(self.store, self.writer, manifest, self.keep, self._damaged)
             self._damaged = frozenset()
 
 
 def _writer(rank: int | None, world: int | None, attempt: int | None, replicated: bool, keep: int) -> Writer:
     problems: list[Problem] = []
-    found = Writer(whole(attempt, "CHIPWISE_ATTEMPT", 0, problems), *ranks(rank, world, problems), replicated)
+    writer = Writer(whole_number(attempt, "CHIPWISE_ATTEMPT", 0, problems), *ranks(rank, world, problems), replicated)
     if not isinstance(keep, int) or keep < 1:
         problems.append(Problem("keep", f"is {keep!r}", allowed="1 or more"))
     if problems:
         raise InvalidSettings(*problems)
-    return found
+    return writer
 
 
 @atexit.register
 def _close_all() -> None:
     """A program that ends without close() still gets what it saved."""
-    for one in list(_open):
+    for checkpoints in list(_open):
         try:
-            one.close()
+            checkpoints.close()
         except Exception as error:
             log.error("The last checkpoint was not written: %s", error)

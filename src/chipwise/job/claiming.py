@@ -28,15 +28,15 @@ def put_json(store: Store, name: str, content: object, writer: Writer, *, lastin
 
 def highest_fence(store: Store) -> int:
     """0 where there is none: attempts count from there."""
-    found = (names.read(text) for text in store.names())
-    return max((name.attempt for name in found if name and name.kind is Kind.FENCE), default=0)
+    file_names = (names.read(text) for text in store.names())
+    return max((name.attempt for name in file_names if name and name.kind is Kind.FENCE), default=0)
 
 
 def check_fence(store: Store, writer: Writer) -> None:
     highest = highest_fence(store)
     if highest > writer.attempt:
         raise Fenced(
-            f"Attempt {highest} of this job owns {store.where}; this is attempt {writer.attempt} and must not write there.",
+            f"Attempt {highest} of this job owns {store.location}; this is attempt {writer.attempt} and must not write there.",
             remedy=f"End this process. To go on by hand, set CHIPWISE_ATTEMPT={highest + 1} or give another directory.",
         )
 
@@ -59,7 +59,7 @@ def take(store: Store, writer: Writer) -> str:
     sweep(store, writer)
     if not store.hold(names.lock(writer.attempt, writer.rank)):  # before anything is written: what has no lock is swept
         raise Fenced(
-            f"Another living process writes checkpoints of attempt {writer.attempt}, rank {writer.rank} into {store.where}.",
+            f"Another living process writes checkpoints of attempt {writer.attempt}, rank {writer.rank} into {store.location}.",
             remedy="End it, or give this one another directory.",
         )
     try:

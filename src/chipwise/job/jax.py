@@ -42,11 +42,14 @@ class State:
 
     def state_dict(self) -> dict[str, Any]:
         jax = _jax()
-        found = {}
+        trees = {}
         for name, tree in self._trees.items():
             leaves, shape = jax.tree_util.tree_flatten(tree)
-            found[name] = {"tree": str(shape), "leaves": [_kept(jax, leaf, f"{name}[{at}]") for at, leaf in enumerate(leaves)]}
-        return found
+            trees[name] = {
+                "tree": str(shape),
+                "leaves": [_storable(jax, leaf, f"{name}[{at}]") for at, leaf in enumerate(leaves)],
+            }
+        return trees
 
     def check_state_dict(self, state: dict[str, Any], field: str) -> str | None:
         """What does not fit, before anything is changed."""
@@ -57,12 +60,13 @@ class State:
             leaves, shape = jax.tree_util.tree_flatten(self._trees[name])
             if str(shape) != saved["tree"]:
                 return f"{field}.{name} is the tree {shape!s:.200}, and {saved['tree']:.200} in the checkpoint"
-            for (path, _), leaf, other in zip(
+            for (path, _), leaf, saved_leaf in zip(
                 jax.tree_util.tree_flatten_with_path(self._trees[name])[0], leaves, saved["leaves"], strict=True
             ):
-                here, there = getattr(_kept(jax, leaf, name), "shape", ()), getattr(other, "shape", ())
-                if here != there:
-                    return f"{field}.{name}{jax.tree_util.keystr(path)} has {here} values, and {there} in the checkpoint"
+                live_shape, saved_shape = getattr(_storable(jax, leaf, name), "shape", ()), getattr(saved_leaf, "shape", ())
+                if live_shape != saved_shape:
+                    leaf_name = f"{field}.{name}{jax.tree_util.keystr(path)}"
+                    return f"{leaf_name} has {live_shape} values, and {saved_shape} in the checkpoint"
         return None
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -77,7 +81,7 @@ def _is_key(jax: Any, leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _kept(jax: Any, leaf: Any, field: str) -> Any:
+def _storable(jax: Any, leaf: Any, field: str) -> Any:
     if not isinstance(leaf, jax.Array):
         return leaf
     if not leaf.is_fully_addressable:
@@ -107,7 +111,7 @@ def _orbax() -> Any:
 def save_orbax(checkpoints: Checkpoints, step: int, tree: Any) -> None:
     """Every process calls it with the same tree. Returns when it is committed."""
     orbax, jax = _orbax(), _jax()
-    several = jax.process_count() > 1
+    distributed = jax.process_count() > 1
 
     def fill(path: Any) -> None:
         with orbax.PyTreeCheckpointer() as writer:
@@ -117,15 +121,15 @@ def save_orbax(checkpoints: Checkpoints, step: int, tree: Any) -> None:
         import_module("jax.experimental.multihost_utils").sync_global_devices(f"chipwise-step-{step}")
 
     # All processes must name the folder alike, and there is nothing random that all of them know.
-    checkpoints.save_folder(step, fill, mark=f"{step:x}" if several else None, together=together if several else None)
+    checkpoints.save_folder(step, fill, mark=f"{step:x}" if distributed else None, together=together if distributed else None)
 
 
 def load_orbax(checkpoints: Checkpoints, like: Any) -> tuple[int, Any] | None:
     """(step, tree) of the newest whole one, with the structure, dtypes and shardings of `like`; None where there is none."""
-    found = checkpoints.load_folder()
-    if found is None:
+    folder = checkpoints.load_folder()
+    if folder is None:
         return None
     orbax = _orbax()
     wanted = orbax.checkpoint_utils.construct_restore_args(like)
     with orbax.PyTreeCheckpointer() as reader:
-        return found.step, reader.restore(found.path / "tree", item=like, restore_args=wanted)
+        return folder.step, reader.restore(folder.path / "tree", item=like, restore_args=wanted)

@@ -27,7 +27,7 @@ except ImportError:  # no such locks on this system
 _CHUNK = 4 << 20
 _PATIENCE_S = 2.0  # for a lock: one that sweeps holds it for a moment, and one that was killed is soon gone
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
-_held: dict[tuple[int, str], tuple[int, int]] = {}  # (process, path) -> (descriptor, holders); a forked child holds nothing
+_locks: dict[tuple[int, str], tuple[int, int]] = {}  # (process, path) -> (descriptor, holders); a forked child holds nothing
 
 
 class Files:
@@ -66,17 +66,17 @@ class Local:
 
     def __init__(self, directory: Path, files: Files | None = None) -> None:
         self.directory = directory.absolute()
-        self.where = str(self.directory)
+        self.location = str(self.directory)
         self.files = files or Files()
 
     def prepare(self) -> None:
-        made = []
+        missing = []
         path = self.directory
         while not path.exists() and path != path.parent:
-            made.append(path)
+            missing.append(path)
             path = path.parent
         self.directory.mkdir(parents=True, exist_ok=True)
-        for new in made:
+        for new in missing:
             self.files.sync_directory(new.parent)
 
     def names(self) -> list[str]:
@@ -99,10 +99,10 @@ class Local:
             content = bytearray(os.fstat(file.fileno()).st_size)
             view, filled = memoryview(content), 0
             while filled < len(content):
-                got = file.readinto(view[filled : filled + _CHUNK])
-                if not got:
+                size = file.readinto(view[filled : filled + _CHUNK])
+                if not size:
                     break
-                filled += got
+                filled += size
         view.release()
         del content[filled:]
         return content
@@ -142,8 +142,8 @@ class Local:
     def hold(self, lock: str) -> bool:
         path = str(self.directory / lock)
         key = (os.getpid(), path)
-        if key in _held:
-            _held[key] = (_held[key][0], _held[key][1] + 1)
+        if key in _locks:
+            _locks[key] = (_locks[key][0], _locks[key][1] + 1)
             return True
         until = time.monotonic() + _PATIENCE_S
         while (locked := self._try_lock(path, create=True)) is None:
@@ -153,17 +153,17 @@ class Local:
         if locked >= 0:
             os.ftruncate(locked, 0)
             os.pwrite(locked, f"{os.uname().nodename} {os.getpid()}\n".encode(), 0)
-        _held[key] = (locked, 1)
+        _locks[key] = (locked, 1)
         return True
 
     def free(self, lock: str) -> None:
         path = str(self.directory / lock)
         key = (os.getpid(), path)
-        descriptor, holders = _held.get(key, (-1, 0))
+        descriptor, holders = _locks.get(key, (-1, 0))
         if holders > 1:
-            _held[key] = (descriptor, holders - 1)
+            _locks[key] = (descriptor, holders - 1)
         elif holders:
-            del _held[key]
+            del _locks[key]
             if descriptor >= 0:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
@@ -171,7 +171,7 @@ class Local:
 
     def abandoned(self, lock: str) -> bool | None:
         path = str(self.directory / lock)
-        if (os.getpid(), path) in _held:
+        if (os.getpid(), path) in _locks:
             return False
         try:
             host = Path(path).read_text().partition(" ")[0]

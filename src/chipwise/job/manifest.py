@@ -57,25 +57,25 @@ def parse(text: bytes | bytearray, step: int, attempt: int) -> Manifest:
         raise Damaged(f"the manifest has {len(text):,} bytes")
     try:
         content = json.loads(bytes(text))
-        told = content.pop("sha256")
-        whole = told == _own_digest(content)
+        digest = content.pop("sha256")
+        intact = digest == _own_digest(content)
         version = content.pop("format")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise Damaged("the manifest is not whole JSON") from error
-    if not whole:
+    if not intact:
         raise Damaged("the manifest does not have the content it was written with")
     if version != FORMAT:
         raise Damaged(f"the manifest has format {version}, and this version of chipwise reads format {FORMAT}")
     try:
         files = tuple(Entry(**entry) for entry in content.pop("files"))
-        found = Manifest(files=files, **content)
+        manifest = Manifest(files=files, **content)
     except (TypeError, KeyError) as error:
         raise Damaged("the manifest has missing or unknown fields") from error
-    if (found.step, found.attempt) != (step, attempt):
-        raise Damaged(f"the manifest is of step {found.step}, attempt {found.attempt}")
-    if not all(_own(entry.name, found) for entry in found.files):
+    if (manifest.step, manifest.attempt) != (step, attempt):
+        raise Damaged(f"the manifest is of step {manifest.step}, attempt {manifest.attempt}")
+    if not all(_own(entry.name, manifest) for entry in manifest.files):
         raise Damaged("the manifest names files that are not its own")
-    return found
+    return manifest
 
 
 def _own(file: object, manifest: Manifest) -> bool:

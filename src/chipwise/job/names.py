@@ -62,9 +62,15 @@ _PATTERNS = {
 def read(text: str) -> Name | None:
     """None for what is not ours: such files are never touched."""
     for kind, pattern in _PATTERNS.items():
-        if found := pattern.fullmatch(text):
-            parts = found.groupdict()
-            return Name(text, kind, int(parts["attempt"]), int(parts.get("step", -1)), int(parts.get("rank", -1)))
+        if match := pattern.fullmatch(text):
+            parts = match.groupdict()
+            return Name(
+                text=text,
+                kind=kind,
+                attempt=int(parts["attempt"]),
+                step=int(parts.get("step", -1)),
+                rank=int(parts.get("rank", -1)),
+            )
     return None
 
 

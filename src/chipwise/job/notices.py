@@ -36,23 +36,23 @@ class Leaving:
 
 
 _signalled: Leaving | None = None
-_looked: tuple[str, float, Leaving | None] = ("", -1e9, None)  # where, when, what was there
+_last_look: tuple[str, float, Leaving | None] = ("", -1e9, None)  # where, when, what was there
 
 
 def leaving() -> Leaving | None:
     """The notice, where one came: `if (notice := job.leaving()): ...`. Signals are heard inside `steps()` and `listening()`."""
-    global _looked
+    global _last_look
     directory = os.environ.get("CHIPWISE_RUN_DIR")
     if not directory:
         return _signalled
-    where, when, found = _looked
+    looked_directory, looked_s, notice = _last_look
     now = time.monotonic()
-    if where != directory or now - when >= _LOOK_S:
-        found = _read_notice(directory)
-        _looked = (directory, now, found)
-    if _signalled is not None and (found is None or found.until is None):
+    if looked_directory != directory or now - looked_s >= _LOOK_S:
+        notice = _read_notice(directory)
+        _last_look = (directory, now, notice)
+    if _signalled is not None and (notice is None or notice.until is None):
         return _signalled
-    return found  # who writes a notice sends a signal too, and the notice knows the reason and the time
+    return notice  # who writes a notice sends a signal too, and the notice knows the reason and the time
 
 
 def _read_notice(directory: str) -> Leaving | None:
@@ -81,8 +81,8 @@ def listening(*signals: signal.Signals) -> Iterator[None]:
     owner = os.getpid()
     before: dict[int, Any] = {}
 
-    def heard(number: int, frame: FrameType | None) -> None:
-        global _signalled, _looked
+    def handler(number: int, frame: FrameType | None) -> None:
+        global _signalled, _last_look
         previous = before.get(number)
         if os.getpid() != owner:  # a worker that was forked: it must end as if we were not there
             signal.signal(number, previous if previous is not None else signal.SIG_DFL)
@@ -90,12 +90,12 @@ def listening(*signals: signal.Signals) -> Iterator[None]:
             return
         if _signalled is None:
             _signalled = Leaving(signal.Signals(number).name, time.time() + _grace_s())
-            _looked = ("", -1e9, None)  # a notice was written just before
+            _last_look = ("", -1e9, None)  # a notice was written just before
         if callable(previous):
             previous(number, frame)
 
-    for one in signals or (signal.SIGTERM,):
-        before[one] = signal.signal(one, heard)
+    for wanted in signals or (signal.SIGTERM,):
+        before[wanted] = signal.signal(wanted, handler)
     try:
         yield
     finally:

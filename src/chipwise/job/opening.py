@@ -13,40 +13,40 @@ from chipwise.job.store import Store
 def open_store(url: str | os.PathLike[str]) -> Store:
     """A path or file:// is a directory here; anything else goes through fsspec, which is imported then."""
     text = os.fspath(url)
-    at = directory(text)
-    if at is None:
+    local = directory(text)
+    if local is None:
         from chipwise.job.remote import Remote
 
         return Remote(text)
-    return Local(at)
+    return Local(local)
 
 
 def directory(text: str) -> Path | None:
     """Of this machine; None: it is elsewhere. The root is refused: its other files are not ours to list and to sweep."""
-    scheme, there, rest = text.partition("://")
-    if there and scheme != "file":
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme != "file":
         return None
-    named = text
-    if there:
+    location = text
+    if separator:
         from urllib.parse import unquote
 
-        host, _, path = rest.partition("/")  # file:///a/b and file://localhost/a/b
-        if host not in ("", "localhost") or not path:
+        host, _, quoted = rest.partition("/")  # file:///a/b and file://localhost/a/b
+        if host not in ("", "localhost") or not quoted:
             raise _refused(text, "names no directory of this machine")
-        named = "/" + unquote(path)
-    found = Path(named).expanduser()
-    if _is_root(found):
+        location = "/" + unquote(quoted)
+    path = Path(location).expanduser()
+    if _is_root(path):
         raise _refused(text, "is the root of this machine")
-    return found
+    return path
 
 
 def _is_root(path: Path) -> bool:
     """By however many slashes, dots or links it is spelt."""
     try:
-        whole = os.path.realpath(path)
+        target = os.path.realpath(path)
     except (OSError, ValueError):  # no path at all: whoever uses it is told so
         return False
-    return not whole.strip(os.sep)
+    return not target.strip(os.sep)
 
 
 def _refused(text: str, why: str) -> InvalidSettings:

@@ -53,11 +53,11 @@ class Progress:
             self._warm = (now, step)
 
     def tell(self, step: int, saved_step: int | None, save_seconds: float | None, *, now: bool = False) -> None:
-        passed = time.monotonic() - self._last[0]
-        if passed < _EVERY_S and not now:
+        elapsed = time.monotonic() - self._last[0]
+        if elapsed < _EVERY_S and not now:
             return
-        if passed > 0 and step > self._last[1]:
-            rate = (step - self._last[1]) / passed
+        if elapsed > 0 and step > self._last[1]:
+            rate = (step - self._last[1]) / elapsed
             self.rate = rate if self.rate is None else self.rate + _SMOOTHING * (rate - self.rate)
         self._last = (time.monotonic(), step)
         content = {
@@ -78,12 +78,12 @@ class Progress:
 
 
 def _writers() -> list[Callable[[Content], None]]:
-    found: list[Callable[[Content], None]] = []
+    writers: list[Callable[[Content], None]] = []
     if directory := os.environ.get("CHIPWISE_RUN_DIR"):
-        found.append(partial(_renamed, os.path.join(directory, "progress.json")))
+        writers.append(partial(_renamed, os.path.join(directory, "progress.json")))
     if message := os.environ.get("CHIPWISE_TERMINATION_MESSAGE"):
-        found.append(partial(_in_place, message))
-    return found
+        writers.append(partial(_in_place, message))
+    return writers
 
 
 def _renamed(path: str, content: Content) -> None:

@@ -24,7 +24,7 @@ _TRIES = 20  # of a search that a living writer disturbs
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReadCheckpoint:
     manifest: Manifest
     content: dict[int, bytearray]  # by rank, those that were asked for; none of a folder
     damaged: frozenset[str] = field(default_factory=frozenset)  # manifests that were passed over
@@ -34,17 +34,17 @@ class _Vanished(Exception):
     pass
 
 
-def newest_whole(store: Store, wanted: Callable[[Manifest], frozenset[int]], *, folders: bool = False) -> Found | None:
+def newest_whole(store: Store, wanted: Callable[[Manifest], frozenset[int]], *, folders: bool = False) -> ReadCheckpoint | None:
     """`wanted` says which ranks' states of a checkpoint are to be read, or raises where it cannot be used."""
     for _ in range(_TRIES):
         try:
             return _search(store, wanted, folders)
         except _Vanished:
             continue
-    raise NothingWhole(f"{store.where} changes faster than it can be read.", remedy="Does another job write there?")
+    raise NothingWhole(f"{store.location} changes faster than it can be read.", remedy="Does another job write there?")
 
 
-def _search(store: Store, wanted: Callable[[Manifest], frozenset[int]], folders: bool) -> Found | None:
+def _search(store: Store, wanted: Callable[[Manifest], frozenset[int]], folders: bool) -> ReadCheckpoint | None:
     manifests = [name for name in listed(store) if name.kind is Kind.MANIFEST]
     damaged: list[str] = []
     for name in sorted(manifests, key=lambda one: one.order, reverse=True):
@@ -52,15 +52,15 @@ def _search(store: Store, wanted: Callable[[Manifest], frozenset[int]], folders:
             manifest = _manifest(store, name)
             if bool(manifest.folder) != folders:
                 continue
-            return Found(manifest, _verified(store, manifest, wanted(manifest)), frozenset(damaged))
+            return ReadCheckpoint(manifest, _verified(store, manifest, wanted(manifest)), frozenset(damaged))
         except Damaged as error:
             log.warning(
-                "%s: the checkpoint of step %d (attempt %d) is damaged: %s", store.where, name.step, name.attempt, error
+                "%s: the checkpoint of step %d (attempt %d) is damaged: %s", store.location, name.step, name.attempt, error
             )
             damaged.append(name.text)
     if damaged:
         raise NothingWhole(
-            f"None of the {len(damaged)} checkpoints in {store.where} is whole; the log says what is wrong with each.",
+            f"None of the {len(damaged)} checkpoints in {store.location} is whole; the log says what is wrong with each.",
             remedy="Bring the directory back from a copy, or give an empty one to start over.",
         )
     return None
@@ -83,7 +83,7 @@ def _verified(store: Store, manifest: Manifest, wanted: frozenset[int]) -> dict[
                 raise Damaged(f"{entry.name} has {size:,} bytes instead of {entry.size:,}")
         for entry in manifest.files:
             if not manifest.folder and entry.rank in wanted:
-                content[entry.rank] = _whole(store, entry)
+                content[entry.rank] = _read_entry(store, entry)
             else:
                 _digest(store, entry)
     except FileNotFoundError as error:
@@ -95,10 +95,10 @@ def _verified(store: Store, manifest: Manifest, wanted: frozenset[int]) -> dict[
     return content
 
 
-def _whole(store: Store, entry: Entry) -> bytearray:
+def _read_entry(store: Store, entry: Entry) -> bytearray:
     """Read once: what was verified is what is restored."""
     data = store.read(entry.name)
-    _same(entry, hashlib.sha256(data).hexdigest())
+    _check_digest(entry, hashlib.sha256(data).hexdigest())
     return data
 
 
@@ -106,9 +106,9 @@ def _digest(store: Store, entry: Entry) -> None:
     digest = hashlib.sha256()
     for chunk in store.chunks(entry.name):
         digest.update(chunk)
-    _same(entry, digest.hexdigest())
+    _check_digest(entry, digest.hexdigest())
 
 
-def _same(entry: Entry, digest: str) -> None:
+def _check_digest(entry: Entry, digest: str) -> None:
     if digest != entry.sha256:
         raise Damaged(f"the content of {entry.name} is not what was written (SHA-256 differs)")

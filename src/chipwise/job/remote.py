@@ -24,7 +24,7 @@ _OBJECTS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "o
 class Remote:
     quick = False
 
-    def __init__(self, url: str, what: str = "A checkpoint") -> None:
+    def __init__(self, url: str, subject: str = "A checkpoint") -> None:
         try:
             fsspec = import_module("fsspec")
             self._files: Any
@@ -32,43 +32,43 @@ class Remote:
         except ImportError as error:  # fsspec itself, or what this kind of URL needs
             kind = url.partition("://")[0]
             if kind in ("s3", "s3a") or error.name == "fsspec":
-                raise MissingExtra(f"{what} at {kind}://", "checkpoint") from error
+                raise MissingExtra(f"{subject} at {kind}://", "checkpoint") from error
             raise NotAllowed(
-                f"{what} at {kind}:// needs a library that is not here: {_sentence(error)}.",
+                f"{subject} at {kind}:// needs a library that is not here: {_sentence(error)}.",
                 remedy="Install it in the environment of chipwise.",
             ) from error
         except Exception as error:  # each kind of store has its own
             raise TryLater(
-                f"{_shown(url)} cannot be opened: {_sentence(error)}.", remedy="Check it, or give a path."
+                f"{_public_url(url)} cannot be opened: {_sentence(error)}.", remedy="Check it, or give a path."
             ) from error
         self._root = str(root).rstrip("/")
-        self.where = _shown(url)
+        self.location = _public_url(url)
 
     def prepare(self) -> None:
         """Where there are no directories there is nothing to make; and a bucket is its owner's to make, not ours."""
         protocols = self._files.protocol if isinstance(self._files.protocol, tuple | list) else (self._files.protocol,)
         if _OBJECTS.isdisjoint(protocols):
-            with self._told("make"), contextlib.suppress(FileExistsError):
+            with self._outside_errors("make"), contextlib.suppress(FileExistsError):
                 self._files.makedirs(self._root, exist_ok=True)
 
     def lacks(self) -> str:
         """What is wrong with what should be at the URL itself: empty where a file that is not, or a folder, is there."""
-        with self._told("look at"):
+        with self._outside_errors("look at"):
             self._files.invalidate_cache()
             try:
-                found = self._files.info(self._root)
+                info = self._files.info(self._root)
             except FileNotFoundError:
-                return f"{self.where} is not there"
-            return f"{self.where} is empty" if found.get("type") == "file" and found.get("size") == 0 else ""
+                return f"{self.location} is not there"
+            return f"{self.location} is empty" if info.get("type") == "file" and info.get("size") == 0 else ""
 
     def names(self) -> list[str]:
-        with self._told("list"):
+        with self._outside_errors("list"):
             self._files.invalidate_cache()
             try:
-                found = self._files.ls(self._root, detail=False)
+                paths = self._files.ls(self._root, detail=False)
             except FileNotFoundError:
                 return []
-            return [str(path).rstrip("/").rsplit("/", 1)[-1] for path in found]
+            return [str(path).rstrip("/").rsplit("/", 1)[-1] for path in paths]
 
     def age_s(self, name: str) -> float | None:
         try:
@@ -77,7 +77,7 @@ class Remote:
             return None
 
     def size(self, name: str) -> int:
-        with self._told("look at"):
+        with self._outside_errors("look at"):
             self._files.invalidate_cache()
             return int(self._files.info(self._path(name))["size"])
 
@@ -88,13 +88,13 @@ class Remote:
         return content
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        with self._told("read"), self._files.open(self._path(name), "rb") as file:
+        with self._outside_errors("read"), self._files.open(self._path(name), "rb") as file:
             while chunk := file.read(_CHUNK):
                 yield chunk
 
     def put(self, name: str, parts: Iterable[Buffer], temporary: str, *, lasting: bool = True) -> None:
         total = 0
-        with self._told("write"):
+        with self._outside_errors("write"):
             with self._files.open(self._path(name), "wb") as file:
                 for part in parts:
                     view = memoryview(part).cast("B")
@@ -103,10 +103,10 @@ class Remote:
                     total += view.nbytes
             stored = self.size(name)
         if stored != total:
-            raise TryLater(f"{self.where} has {stored:,} bytes of {name}, and {total:,} were sent.")
+            raise TryLater(f"{self.location} has {stored:,} bytes of {name}, and {total:,} were sent.")
 
     def remove(self, *names: str) -> None:
-        with self._told("remove from"):
+        with self._outside_errors("remove from"):
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
                     self._files.rm(self._path(name))
@@ -124,7 +124,7 @@ class Remote:
         return f"{self._root}/{name}"
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _outside_errors(self, action: str) -> Iterator[None]:
         """Errors of the outside become ours; that something is not there is an answer, not an error."""
         try:
             yield
@@ -132,15 +132,15 @@ class Remote:
             raise
         except PermissionError as error:
             raise NotAllowed(
-                f"{self.where} may not be used: could not {what} it ({error}).", remedy="Check the credentials."
+                f"{self.location} may not be used: could not {action} it ({error}).", remedy="Check the credentials."
             ) from error
         except Exception as error:
             kind = type(error).__name__
             if "Credential" in kind:
                 raise NotAllowed(
-                    f"No credentials for {self.where} ({kind}: {error}).", remedy="Set them for this job."
+                    f"No credentials for {self.location} ({kind}: {error}).", remedy="Set them for this job."
                 ) from error
-            raise TryLater(f"Could not {what} {self.where}: {kind}: {error}.") from error
+            raise TryLater(f"Could not {action} {self.location}: {kind}: {error}.") from error
 
 
 def _sentence(error: BaseException) -> str:
@@ -148,7 +148,7 @@ def _sentence(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _shown(url: str) -> str:
+def _public_url(url: str) -> str:
     """Without a name and password before the host, and without a signature after it."""
     try:
         parts = urlsplit(url)

@@ -15,7 +15,7 @@ from typing import Any
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.job import tensors
 from chipwise.job.errors import CannotRestore
-from chipwise.job.tree import Kept, Packed, inside, is_generator
+from chipwise.job.tree import ObjectState, Packed, inside, is_generator
 from chipwise.job.writer import ranks
 
 Split = Mapping[str, int]
@@ -29,9 +29,9 @@ def part(length: int, rank: int | None = None, world: int | None = None) -> slic
         problems.append(Problem("length", f"is {length!r:.40}", allowed="a whole number, 0 or more"))
     if problems:
         raise InvalidSettings(*problems)
-    each, more = divmod(length, world)
-    begin = rank * each + min(rank, more)
-    return slice(begin, begin + each + (rank < more))
+    share, remainder = divmod(length, world)
+    begin = rank * share + min(rank, remainder)
+    return slice(begin, begin + share + (rank < remainder))
 
 
 def fields(split: Split | None) -> dict[str, int] | None:
@@ -39,8 +39,8 @@ def fields(split: Split | None) -> dict[str, int] | None:
     if split is None:
         return None
     if not isinstance(split, Mapping):
-        shown = "fields by name with their axis, as in split={'momentum': 0}"
-        raise InvalidSettings(Problem("split", f"is {split!r:.60}", allowed=shown))
+        example = "fields by name with their axis, as in split={'momentum': 0}"
+        raise InvalidSettings(Problem("split", f"is {split!r:.60}", allowed=example))
     bad = [
         Problem(f"split[{name!r:.60}]", "is not named by a text", allowed="the name of a field, such as 'layers[3].weights'")
         for name in split
@@ -66,16 +66,16 @@ def check(split: Mapping[str, int], outline: Sequence[Sequence[str]]) -> None:
         raise InvalidSettings(*(Problem(f"split: {field.removeprefix('state.')}", "is not in the state") for field in unknown))
 
 
-def joined(states: Sequence[Any], rank: int, world: int, split: Mapping[str, int], where: str) -> Any:
+def joined(states: Sequence[Any], rank: int, world: int, split: Mapping[str, int], title: str) -> Any:
     """The state of one rank of `world`, from those of all ranks that saved."""
-    joining = _Joining(rank, world, split, where, len(states))
-    found = joining.join(states, "state")
+    joining = _Joining(rank=rank, world=world, split=split, where=title, had=len(states))
+    state = joining.join(states, "state")
     if missing := sorted(set(split) - joining.met):
         raise CannotRestore(
-            f"{where} cannot be split for {world} ranks: it has no {', '.join(missing)}.",
+            f"{title} cannot be split for {world} ranks: it has no {', '.join(missing)}.",
             remedy="Name in split= what the program that saved it had.",
         )
-    return found
+    return state
 
 
 class _Joining:
@@ -95,8 +95,8 @@ class _Joining:
         if field in self._split:
             self.met.add(field)
             return self._cut(values, self._split[field], field)
-        if isinstance(first, Kept):
-            return Kept(first.of, self.join([one.state for one in values], field))
+        if isinstance(first, ObjectState):
+            return ObjectState(first.class_name, self.join([one.state for one in values], field))
         if isinstance(first, dict):
             if any(list(one) != list(first) for one in values):
                 raise self._differs(field, "its entries differ")
@@ -105,7 +105,7 @@ class _Joining:
             if any(len(one) != len(first) for one in values):
                 raise self._differs(field, "its lengths differ")
             return type(first)(self.join(list(each), f"{field}[{at}]") for at, each in enumerate(zip(*values, strict=True)))
-        if not all(_same(first, one) for one in values[1:]):
+        if not all(_identical(first, one) for one in values[1:]):
             raise self._differs(field)
         return first
 
@@ -116,31 +116,33 @@ class _Joining:
         if any(len(shape) <= axis for shape in shapes):
             raise self._cannot(f"{field} has {len(shapes[0])} axes, and is to be split along axis {axis}")
         if len({(shape[:axis], shape[axis + 1 :], str(one.dtype)) for shape, one in zip(shapes, values, strict=True)}) > 1:
-            told = ", ".join("x".join(map(str, shape)) for shape in shapes[:8])
-            raise self._cannot(f"the parts of {field} do not fit together along axis {axis}: {told}")
-        own, at, found = part(sum(shape[axis] for shape in shapes), self._rank, self._world), 0, []
-        for shape, one in zip(shapes, values, strict=True):  # only what is ours is copied
-            begin, end = max(own.start - at, 0), min(own.stop - at, shape[axis])
+            sizes = ", ".join("x".join(map(str, shape)) for shape in shapes[:8])
+            raise self._cannot(f"the parts of {field} do not fit together along axis {axis}: {sizes}")
+        own, offset, pieces = part(sum(shape[axis] for shape in shapes), self._rank, self._world), 0, []
+        for shape, value in zip(shapes, values, strict=True):  # only what is ours is copied
+            begin, end = max(own.start - offset, 0), min(own.stop - offset, shape[axis])
             if begin < end:
-                found.append(one[(*[slice(None)] * axis, slice(begin, end))])
-            at += shape[axis]
-        if not found:
-            found = [values[0][(*[slice(None)] * axis, slice(0, 0))]]
+                pieces.append(value[(*[slice(None)] * axis, slice(begin, end))])
+            offset += shape[axis]
+        if not pieces:
+            pieces = [values[0][(*[slice(None)] * axis, slice(0, 0))]]
         if tensors.is_tensor(values[0]):
-            return sys.modules["torch"].cat(found, dim=axis)
+            return sys.modules["torch"].cat(pieces, dim=axis)
         import numpy
 
-        return numpy.concatenate(found, axis=axis)
+        return numpy.concatenate(pieces, axis=axis)
 
-    def _differs(self, field: str, how: str = "it differs") -> CannotRestore:
+    def _differs(self, field: str, detail: str = "it differs") -> CannotRestore:
         return self._cannot(
-            f"{field} is not the same on all ranks ({how}), and it is not stated how it is split",
+            f"{field} is not the same on all ranks ({detail}), and it is not stated how it is split",
             "Name it in split= with its axis; what each rank has for itself, such as a random generator, draw from the step "
             "instead; or give reshard=, or start as many ranks as before.",
         )
 
-    def _cannot(self, what: str, remedy: str = "Fix split=, give reshard=, or start as many ranks as before.") -> CannotRestore:
-        return CannotRestore(f"{self._where} of {self._had} ranks cannot be split for {self._world}: {what}.", remedy=remedy)
+    def _cannot(
+        self, problem: str, remedy: str = "Fix split=, give reshard=, or start as many ranks as before."
+    ) -> CannotRestore:
+        return CannotRestore(f"{self._where} of {self._had} ranks cannot be split for {self._world}: {problem}.", remedy=remedy)
 
 
 def _below(field: str, top: str) -> bool:
@@ -152,21 +154,21 @@ def _is_array(value: object) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _identical(left: Any, right: Any) -> bool:
     """To the last bit, so that NaN is the same as itself."""
-    if type(one) is not type(other):
+    if type(left) is not type(right):
         return False
-    if tensors.is_tensor(one):
-        return one.shape == other.shape and one.dtype == other.dtype and bool((_raw(one) == _raw(other)).all())
-    if is_generator(one):
-        return _same(one.bit_generator.state, other.bit_generator.state)
-    if hasattr(one, "tobytes"):
-        return bool(one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes())
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(_same(each, that) for each, that in zip(one, other, strict=True))
-    return one.hex() == other.hex() if isinstance(one, float) else bool(one == other)
+    if tensors.is_tensor(left):
+        return left.shape == right.shape and left.dtype == right.dtype and bool((_raw(left) == _raw(right)).all())
+    if is_generator(left):
+        return _identical(left.bit_generator.state, right.bit_generator.state)
+    if hasattr(left, "tobytes"):
+        return bool(left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes())
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(_identical(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(_identical(a, b) for a, b in zip(left, right, strict=True))
+    return left.hex() == right.hex() if isinstance(left, float) else bool(left == right)
 
 
 def _raw(tensor: Any) -> Any:

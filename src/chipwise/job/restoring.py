@@ -19,28 +19,28 @@ from typing import Any
 
 from chipwise.job import tensors
 from chipwise.job.errors import CannotRestore
-from chipwise.job.tree import Kept, Packed, dtype_name, has_state, inside, is_generator, plain
+from chipwise.job.tree import ObjectState, Packed, dtype_name, has_state, inside, is_generator, plain
 
 _REMEDY = "Train with the program that saved it, or give another directory to start over."
 
 
 def outline(state: Any) -> list[list[str]]:
     """[field, what it is] for every field of a state."""
-    found: list[list[str]] = []
+    fields: list[list[str]] = []
 
     def walk(value: Any, field: str, depth: int) -> None:
-        found.append([field, _kind(value, field)])
+        fields.append([field, _kind(value, field)])
         if depth > 200 or has_state(value):
             return
         if isinstance(value, Mapping):
             for key, item in value.items():
                 walk(item, inside(field, key), depth + 1)
         elif type(value) in (list, tuple):
-            for at, item in enumerate(value):
-                walk(item, f"{field}[{at}]", depth + 1)
+            for index, item in enumerate(value):
+                walk(item, f"{field}[{index}]", depth + 1)
 
     walk(state, "state", 0)
-    return found
+    return fields
 
 
 def _kind(value: Any, field: str) -> str:
@@ -66,9 +66,9 @@ def _is_array(value: object) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
-def restore(live: Any, saved: Any, begun: list[list[str]], expected: list[list[str]], where: str) -> None:
+def restore(live: Any, saved: Any, begun: list[list[str]], expected: list[list[str]], title: str) -> None:
     """`begun` is the outline in the checkpoint, `expected` that of the living state; both may be empty."""
-    fitting = _Fitting(where, anything=bool(begun) and begun == expected, begun=frozenset(field for field, _ in begun))
+    fitting = _Fitting(title, anything=bool(begun) and begun == expected, begun=frozenset(field for field, _ in begun))
     if fitting.fit(live, saved, "state") is not live:
         raise CannotRestore(
             f"The state is a {type(live).__name__}, which cannot be changed in place.",
@@ -80,8 +80,8 @@ def restore(live: Any, saved: Any, begun: list[list[str]], expected: list[list[s
 class _Fitting:
     """Compares first; collects what is to be done; does it."""
 
-    def __init__(self, where: str, *, anything: bool, begun: frozenset[str]) -> None:
-        self._where = where
+    def __init__(self, title: str, *, anything: bool, begun: frozenset[str]) -> None:
+        self._where = title
         self._anything = anything
         self._begun = begun  # what the program that saved it had from its beginning
         self._objects: list[tuple[str, Any, Any]] = []
@@ -89,9 +89,9 @@ class _Fitting:
 
     def fit(self, live: Any, saved: Any, field: str) -> Any:
         """What stands at `field` afterwards."""
-        if isinstance(saved, Kept):
+        if isinstance(saved, ObjectState):
             if not has_state(live):
-                raise self._unlike(field, live, f"an object {saved.of}")
+                raise self._unlike(field, live, f"an object {saved.class_name}")
             state = plain(saved.state, field)
             if unlike := _unlike_object(live, state, field):
                 raise CannotRestore(f"{self._where} does not fit: {unlike}.", remedy=_REMEDY)
@@ -118,19 +118,19 @@ class _Fitting:
         raise self._unlike(field, live, _saved_kind(saved, field))
 
     def apply(self) -> None:
-        done: list[tuple[Any, Any]] = []
+        restored: list[tuple[Any, Any]] = []
         for field, live, state in self._objects:
             before = None if _checks(live) else copy.deepcopy(live.state_dict())
             try:
                 live.load_state_dict(state)
             except Exception as error:
-                for other, had in [*done, (live, before)]:
-                    if had is not None:
-                        other.load_state_dict(had)
+                for target, state_before in [*restored, (live, before)]:
+                    if state_before is not None:
+                        target.load_state_dict(state_before)
                 raise CannotRestore(
                     f"{self._where}: {field} ({type(live).__name__}) does not take its state: {error}", remedy=_REMEDY
                 ) from error
-            done.append((live, before))
+            restored.append((live, before))
         for assign in self._assignments:
             assign()
 
@@ -140,8 +140,8 @@ class _Fitting:
                 raise self._unlike(inside(field, key), live[key], "missing")
         for key, item in saved.items():
             if key not in live and (place := inside(field, key)) in self._begun:
-                there = _saved_kind(item, place)
-                raise CannotRestore(f"{self._where} does not fit: {place} is {there} there, and not here.", remedy=_REMEDY)
+                kind = _saved_kind(item, place)
+                raise CannotRestore(f"{self._where} does not fit: {place} is {kind} there, and not here.", remedy=_REMEDY)
         bound = {
             key: self.fit(live[key], item, inside(field, key)) if key in live else plain(item, inside(field, key))
             for key, item in saved.items()
@@ -157,8 +157,8 @@ class _Fitting:
         else:
             raise self._unlike(field, live, _saved_kind(saved, field))
         if isinstance(live, tuple):
-            same = all(one is other for one, other in zip(live, bound, strict=False)) and len(live) == len(bound)
-            return live if same else tuple(bound)
+            unchanged = all(one is other for one, other in zip(live, bound, strict=False)) and len(live) == len(bound)
+            return live if unchanged else tuple(bound)
         self._assignments.append(lambda: live.__setitem__(slice(None), bound))
         return live
 
@@ -184,8 +184,8 @@ class _Fitting:
 
 
 def _saved_kind(saved: Any, field: str) -> str:
-    if isinstance(saved, Kept):
-        return f"an object {saved.of}"
+    if isinstance(saved, ObjectState):
+        return f"an object {saved.class_name}"
     return "a tensor" if isinstance(saved, Packed) else _kind(saved, field)
 
 
@@ -198,5 +198,5 @@ def _unlike_object(live: Any, state: Any, field: str) -> str | None:
     if tensors.is_module(live):
         return tensors.unlike_module(live, state, field)
     check = getattr(live, "check_state_dict", None)
-    found = check(state, field) if callable(check) else None
-    return str(found) if found else None
+    problem = check(state, field) if callable(check) else None
+    return str(problem) if problem else None

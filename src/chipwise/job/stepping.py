@@ -24,14 +24,14 @@ from chipwise.job.progress import Progress
 from chipwise.job.resharding import Split
 
 log = logging.getLogger("chipwise.job")
-Every = int | Literal["auto"]
+Interval = int | Literal["auto"]
 
 
 def steps(
     state: Any,
     total: int | None = None,
     *,
-    every: Every = "auto",
+    every: Interval = "auto",
     keep: int = 2,
     directory: str | os.PathLike[str] | None = None,
     rank: int | None = None,
@@ -65,40 +65,40 @@ def steps(
     """
     _check(total, every)
     total = _at_most(total)
-    kept = checkpoints or Checkpoints(
-        directory, keep=keep, rank=rank, world=world, replicated=replicated, split=split, reshard=reshard
+    archive = checkpoints or Checkpoints(
+        url=directory, keep=keep, rank=rank, world=world, replicated=replicated, split=split, reshard=reshard
     )
-    if kept.writer.world > 1 and every == "auto" and agree is None:
+    if archive.writer.world > 1 and every == "auto" and agree is None:
         raise InvalidSettings(
             Problem(
                 "every", '"auto" needs agree= with several ranks: each would choose its own moment', allowed="a number of steps"
             )
         )
     try:
-        kept.outline = restoring.outline(state)
-        if kept.split is not None:
-            resharding.check(kept.split, kept.outline)
-        kept.claim()
-        found = kept.load(into=state)
+        archive.outline = restoring.outline(state)
+        if archive.split is not None:
+            resharding.check(archive.split, archive.outline)
+        archive.claim()
+        loaded = archive.load(into=state)
     except BaseException:
-        kept.close()
+        archive.close()
         raise
-    first = found.step if found else 0
+    first = loaded.step if loaded else 0
     if without_chance(state):
         log.warning(
             "The state holds a model of torch without the random generators: after an interruption other numbers are drawn "
             "than without one. job.torch.State(model=..., optimizer=...) adds them."
         )
-    if found:
-        log.info("Going on from step %d of %s", first, kept.store.where)
+    if loaded:
+        log.info("Going on from step %d of %s", first, archive.store.location)
     agreement: Agreement
     if agree is not None:
         agreement = agreeing.ByFunction(agree)
-    elif kept.writer.world > 1:
-        agreement = agreeing.ByFiles(kept.store, kept.writer)
+    elif archive.writer.world > 1:
+        agreement = agreeing.ByFiles(archive.store, archive.writer)
     else:
         agreement = agreeing.Alone()
-    return _run(state, total, first, kept, _Clock(every, first, kept), agreement, signals)
+    return _run(state, total, first, archive, _Clock(every, first, archive), agreement, signals)
 
 
 def without_chance(state: Any) -> bool:
@@ -110,12 +110,12 @@ def without_chance(state: Any) -> bool:
     return "torch.nn.modules.module.Module" in names and "chipwise.job.torch.State" not in names
 
 
-def _check(total: int | None, every: Every) -> None:
+def _check(total: int | None, interval: Interval) -> None:
     problems = []
     if total is not None and (type(total) is not int or total < 0):
         problems.append(Problem("total", f"is {total!r}", allowed="a whole number, 0 or more, or None for endless"))
-    if every != "auto" and (type(every) is not int or every < 1):
-        problems.append(Problem("every", f"is {every!r}", allowed='1 or more steps, or "auto"'))
+    if interval != "auto" and (type(interval) is not int or interval < 1):
+        problems.append(Problem("every", f"is {interval!r}", allowed='1 or more steps, or "auto"'))
     if problems:
         raise InvalidSettings(*problems)
 
@@ -132,9 +132,9 @@ def _at_most(total: int | None) -> int | None:
 class _Clock:
     """When the next checkpoint is due."""
 
-    def __init__(self, every: Every, first: int, kept: Checkpoints) -> None:
-        self._every = every
-        self._kept = kept
+    def __init__(self, interval: Interval, first: int, checkpoints: Checkpoints) -> None:
+        self._every = interval
+        self._kept = checkpoints
         self._last = time.monotonic()
         text = os.environ.get("CHIPWISE_INTERRUPTIONS_PER_HOUR") or str(DEFAULT_PER_HOUR)
         try:
@@ -144,11 +144,11 @@ class _Clock:
         if not 0 <= self._per_hour < math.inf:  # by another nothing more would be saved, or all fail in the middle
             problem = Problem("CHIPWISE_INTERRUPTIONS_PER_HOUR", f"is {text!r:.40}", allowed="a number, 0 or more")
             raise InvalidSettings(problem)
-        self._measuring = every == "auto"
+        self._measuring = interval == "auto"
 
-    def due(self, done: int) -> bool:
+    def due(self, step: int) -> bool:
         if self._every != "auto":
-            return done % self._every == 0
+            return step % self._every == 0
         if self._measuring:  # the first one tells what saving takes, and shows early that it works
             return True
         save_s = self._kept.save_seconds
@@ -160,47 +160,47 @@ class _Clock:
 
 
 def _run(
-    state: Any, total: int | None, first: int, kept: Checkpoints, clock: _Clock, agreement: Agreement, signals: bool
+    state: Any, total: int | None, first: int, checkpoints: Checkpoints, clock: _Clock, agreement: Agreement, signals: bool
 ) -> Iterator[int]:
-    progress = Progress(total, first, kept.writer.rank)
-    done = first
-    saved = first if kept.saved_step == first else -1
+    progress = Progress(total, first, checkpoints.writer.rank)
+    completed = first
+    saved = first if checkpoints.saved_step == first else -1
     try:
         with notices.listening() if signals else nullcontext():
             for step in itertools.count(first) if total is None else range(first, total):
-                own = agreeing.Own(save=done != first and clock.due(done), leave=notices.leaving() is not None)
-                decided = agreement.decide(own, done, progress.rate)
+                own = agreeing.Own(save=completed != first and clock.due(completed), leave=notices.leaving() is not None)
+                decided = agreement.decide(own, completed, progress.rate)
                 if decided == agreeing.LEAVE:
-                    _leave(state, done, saved, kept, progress)
+                    _leave(state, completed, saved, checkpoints, progress)
                 if decided == agreeing.SAVE:
-                    if kept.save(done, state):
-                        saved = done
+                    if checkpoints.save(completed, state):
+                        saved = completed
                     clock.saved()
-                progress.tell(done, kept.saved_step, kept.save_seconds)
+                progress.tell(completed, checkpoints.saved_step, checkpoints.save_seconds)
                 yield step
-                done = step + 1
-                progress.count(done)
-            if saved != done:
-                kept.save(done, state, wait=True)
-            kept.flush()
-            progress.tell(done, kept.saved_step, kept.save_seconds, now=True)
+                completed = step + 1
+                progress.count(completed)
+            if saved != completed:
+                checkpoints.save(completed, state, wait=True)
+            checkpoints.flush()
+            progress.tell(completed, checkpoints.saved_step, checkpoints.save_seconds, now=True)
     except GeneratorExit:  # the loop was left within a step, mostly by an error: which step it was tells a bug from bad luck
-        progress.tell(done, kept.saved_step, kept.save_seconds, now=True)
+        progress.tell(completed, checkpoints.saved_step, checkpoints.save_seconds, now=True)
         raise
     finally:
-        kept.close()
+        checkpoints.close()
 
 
-def _leave(state: Any, done: int, saved: int, kept: Checkpoints, progress: Progress) -> None:
+def _leave(state: Any, step: int, saved: int, checkpoints: Checkpoints, progress: Progress) -> None:
     notice = notices.leaving()
     reason = notice.reason if notice else "another rank was asked to stop"
     left = notice.seconds_left if notice else None
-    if left is not None and kept.save_seconds is not None and left < kept.save_seconds:
-        log.warning("%s: %.1f s are left and saving takes %.1f s; trying", reason, left, kept.save_seconds)
+    if left is not None and checkpoints.save_seconds is not None and left < checkpoints.save_seconds:
+        log.warning("%s: %.1f s are left and saving takes %.1f s; trying", reason, left, checkpoints.save_seconds)
     start = time.monotonic()
-    if saved != done:
-        kept.save(done, state, wait=True)
-    kept.flush()
-    log.info("%s: step %d is saved (%.1f s); leaving", reason, done, time.monotonic() - start)
-    progress.tell(done, kept.saved_step, kept.save_seconds, now=True)
+    if saved != step:
+        checkpoints.save(step, state, wait=True)
+    checkpoints.flush()
+    log.info("%s: step %d is saved (%.1f s); leaving", reason, step, time.monotonic() - start)
+    progress.tell(step, checkpoints.saved_step, checkpoints.save_seconds, now=True)
     raise SystemExit(LEFT)

@@ -12,7 +12,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Store(Protocol):
-    where: str  # for messages: without credentials
+    location: str  # for messages: without credentials
     quick: bool  # whether a look costs microseconds (a local directory) or a request
 
     def prepare(self) -> None:

@@ -34,21 +34,21 @@ def prune(store: Store, writer: Writer, committed: Manifest, keep: int, damaged:
     try:
         _prune(store, writer, committed, keep, damaged)
     except (OSError, OutsideFailed) as error:
-        log.warning("%s: old checkpoints could not be deleted: %s", store.where, error)
+        log.warning("%s: old checkpoints could not be deleted: %s", store.location, error)
 
 
 def _prune(store: Store, writer: Writer, committed: Manifest, keep: int, damaged: frozenset[str]) -> None:
-    found = [name for name in listed(store) if name.attempt <= writer.attempt]
+    files = [name for name in listed(store) if name.attempt <= writer.attempt]
     new = names.manifest(committed.step, committed.attempt)
-    manifests = sorted((name for name in found if name.kind is Kind.MANIFEST), key=lambda name: name.order, reverse=True)
-    whole = [name for name in manifests if name.text not in damaged or name.text == new]
-    kept = {name.text for name in whole[:keep]} | {new}
-    gone = [name for name in manifests if name.text not in kept]
-    of_damaged = [file for name in gone if name.text in damaged for file in _files(store, name)]
-    if gone:
-        store.remove(*(name.text for name in gone))
-    used = {file for name in manifests if name.text in kept for file in _files(store, name)}
-    unused = [name.text for name in found if _superseded(name, writer, committed) and name.text not in used]
+    manifests = sorted((name for name in files if name.kind is Kind.MANIFEST), key=lambda name: name.order, reverse=True)
+    intact = [name for name in manifests if name.text not in damaged or name.text == new]
+    retained = {name.text for name in intact[:keep]} | {new}
+    expired = [name for name in manifests if name.text not in retained]
+    of_damaged = [file for name in expired if name.text in damaged for file in _files(store, name)]
+    if expired:
+        store.remove(*(name.text for name in expired))
+    used = {file for name in manifests if name.text in retained for file in _files(store, name)}
+    unused = [name.text for name in files if _superseded(name, writer, committed) and name.text not in used]
     if leftovers := sorted({*unused, *of_damaged} - used):
         store.remove(*leftovers)
 
@@ -63,27 +63,27 @@ def _superseded(name: Name, writer: Writer, committed: Manifest) -> bool:
 
 def _files(store: Store, name: Name) -> list[str]:
     try:
-        found = parse(store.read(name.text), name.step, name.attempt)
+        manifest = parse(store.read(name.text), name.step, name.attempt)
     except (Damaged, FileNotFoundError):
         return []
-    return [found.folder] if found.folder else [entry.name for entry in found.files]
+    return [manifest.folder] if manifest.folder else [entry.name for entry in manifest.files]
 
 
 def sweep(store: Store, writer: Writer) -> None:
     """Temporary files of dead writers: of this rank, and by rank 0 of all. Before this one takes its lock."""
     try:
-        found = [name for name in listed(store) if name.attempt <= writer.attempt and writer.rank in (name.rank, 0)]
+        files = [name for name in listed(store) if name.attempt <= writer.attempt and writer.rank in (name.rank, 0)]
         dead: dict[tuple[int, int], bool | None] = {}
-        for name in found:
+        for name in files:
             owner = (name.attempt, name.rank)
             if name.kind in (Kind.TEMPORARY, Kind.LOCK) and owner not in dead:
                 dead[owner] = store.abandoned(names.lock(*owner))
-        old = [name for name in found if name.kind is Kind.TEMPORARY and _dead(store, name, writer, dead)]
+        old = [name for name in files if name.kind is Kind.TEMPORARY and _dead(store, name, writer, dead)]
         if old:
-            log.info("%s: %d files of interrupted saves removed", store.where, len(old))
+            log.info("%s: %d files of interrupted saves removed", store.location, len(old))
             store.remove(*(name.text for name in old))
     except (OSError, OutsideFailed) as error:
-        log.warning("%s: leftovers could not be removed: %s", store.where, error)
+        log.warning("%s: leftovers could not be removed: %s", store.location, error)
 
 
 def _dead(store: Store, name: Name, writer: Writer, dead: dict[tuple[int, int], bool | None]) -> bool:

@@ -50,21 +50,21 @@ def later(value: Any) -> Later:
     copied: dict[int, Any] = {}
     total = 0
 
-    def copy(one: Any) -> Any:
+    def copy(item: Any) -> Any:
         nonlocal total
-        if is_tensor(one):
-            if id(one) not in copied:
-                copied[id(one)] = one.detach().to("cpu", copy=True)
-                total += one.numel() * one.element_size()
-            return copied[id(one)]
-        if isinstance(one, dict):
-            return {key: copy(item) for key, item in one.items()}
-        if isinstance(one, list | tuple):
-            return type(one)(map(copy, one)) if type(one) in (list, tuple) else [copy(item) for item in one]
-        return one
+        if is_tensor(item):
+            if id(item) not in copied:
+                copied[id(item)] = item.detach().to("cpu", copy=True)
+                total += item.numel() * item.element_size()
+            return copied[id(item)]
+        if isinstance(item, dict):
+            return {key: copy(item) for key, item in item.items()}
+        if isinstance(item, list | tuple):
+            return type(item)(map(copy, item)) if type(item) in (list, tuple) else [copy(item) for item in item]
+        return item
 
-    kept = copy(value)
-    return Later(lambda: to_bytes(kept), total)
+    snapshot = copy(value)
+    return Later(lambda: to_bytes(snapshot), total)
 
 
 def to_bytes(value: Any) -> bytes:

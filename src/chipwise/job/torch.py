@@ -42,10 +42,10 @@ class State:
             raise AttributeError(f"this State has no part {name!r}") from None
 
     def state_dict(self) -> dict[str, Any]:
-        found = {"parts": {name: part.state_dict() for name, part in self._parts.items()}}
+        state = {"parts": {name: part.state_dict() for name, part in self._parts.items()}}
         if self._random:
-            found["random"] = self._generators()
-        return found
+            state["random"] = self._generators()
+        return state
 
     def check_state_dict(self, state: dict[str, Any], field: str) -> str | None:
         """What does not fit, before anything is changed."""
@@ -69,21 +69,21 @@ class State:
 
     def _generators(self) -> dict[str, Any]:
         version, numbers, spare = random.getstate()
-        found: dict[str, Any] = {"python": [version, list(numbers), spare], "torch": self._torch.get_rng_state()}
+        generators: dict[str, Any] = {"python": [version, list(numbers), spare], "torch": self._torch.get_rng_state()}
         if self._torch.cuda.is_available():
-            found["cuda"] = self._torch.cuda.get_rng_state_all()
+            generators["cuda"] = self._torch.cuda.get_rng_state_all()
         if numpy := sys.modules.get("numpy"):
             kind, keys, position, has_spare, spare_normal = numpy.random.get_state()
-            found["numpy"] = [kind, [int(key) for key in keys], int(position), int(has_spare), float(spare_normal)]
-        return found
+            generators["numpy"] = [kind, [int(key) for key in keys], int(position), int(has_spare), float(spare_normal)]
+        return generators
 
     def _set_generators(self, state: dict[str, Any]) -> None:
         version, numbers, spare = state["python"]
         random.setstate((version, tuple(numbers), spare))
         self._torch.set_rng_state(state["torch"])
         if "cuda" in state and self._torch.cuda.is_available():
-            for device, one in enumerate(state["cuda"][: self._torch.cuda.device_count()]):
-                self._torch.cuda.set_rng_state(one, device)
+            for device, generator in enumerate(state["cuda"][: self._torch.cuda.device_count()]):
+                self._torch.cuda.set_rng_state(generator, device)
         if "numpy" in state:
             import numpy
 
@@ -98,32 +98,32 @@ def agree(number: int) -> int:
     if not (together.is_available() and together.is_initialized()):
         return number
     device = "cuda" if together.get_backend() == "nccl" else "cpu"
-    told = torch.tensor([number], device=device)
-    together.all_reduce(told, op=together.ReduceOp.MAX)
-    return int(told.item())
+    greatest = torch.tensor([number], device=device)
+    together.all_reduce(greatest, op=together.ReduceOp.MAX)
+    return int(greatest.item())
 
 
 def save_sharded(checkpoints: Checkpoints, step: int, state_dict: dict[str, Any]) -> None:
     """Every rank calls it; `torch.distributed.checkpoint` writes each rank's part. Returns when it is committed."""
     torch = _torch()
     dcp = import_module("torch.distributed.checkpoint")
-    several = torch.distributed.is_available() and torch.distributed.is_initialized()
+    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     marks = [fresh_mark()]
-    if several:
+    if distributed:
         torch.distributed.broadcast_object_list(marks, src=0)
     checkpoints.save_folder(
         step,
         lambda path: dcp.save(state_dict, checkpoint_id=str(path)),
         mark=marks[0],
-        together=torch.distributed.barrier if several else None,
+        together=torch.distributed.barrier if distributed else None,
     )
 
 
 def load_sharded(checkpoints: Checkpoints, state_dict: dict[str, Any]) -> int | None:
     """The newest whole one into `state_dict`, in place, also for another number of ranks; its step, None if there is none."""
-    found = checkpoints.load_folder()
-    if found is None:
+    folder = checkpoints.load_folder()
+    if folder is None:
         return None
     _torch()
-    import_module("torch.distributed.checkpoint").load(state_dict, checkpoint_id=str(found.path))
-    return found.step
+    import_module("torch.distributed.checkpoint").load(state_dict, checkpoint_id=str(folder.path))
+    return folder.step

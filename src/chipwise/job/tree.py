@@ -60,10 +60,10 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ObjectState:
     """The state_dict of an object of that class."""
 
-    of: str
+    class_name: str
     state: Any
 
 
@@ -141,10 +141,10 @@ def _add(blobs: list[Blob], blob: Blob) -> int:
 def _numpy_node(value: Any, field: str, blobs: list[Blob], depth: int) -> Node:
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.ndarray | numpy.generic | numpy.random.Generator):
-        what = f"is a {type(value).__module__}.{type(value).__qualname__}, which a checkpoint cannot hold"
+        problem = f"is a {type(value).__module__}.{type(value).__qualname__}, which a checkpoint cannot hold"
         raise CannotKeep(
             field,
-            what.replace("builtins.", ""),
+            problem.replace("builtins.", ""),
             "It may hold numbers, text, bytes, NumPy arrays, dicts, lists, and objects with state_dict and load_state_dict.",
         )
     if isinstance(value, numpy.random.Generator):
@@ -164,8 +164,8 @@ def dtype_name(dtype: Any, field: str) -> str:
         return str(dtype.str)
     if dtype.type.__module__.partition(".")[0] == "ml_dtypes":  # bfloat16, float8 and the like: raw bytes under their name
         return f"ml_dtypes.{dtype.name}"
-    what = "a structured array" if dtype.names else f"an array of {dtype}"
-    raise CannotKeep(field, f"is {what}", "Store each of its fields as an array of numbers.")
+    kind = "a structured array" if dtype.names else f"an array of {dtype}"
+    raise CannotKeep(field, f"is {kind}", "Store each of its fields as an array of numbers.")
 
 
 def _dtype(name: str) -> Any:
@@ -183,11 +183,11 @@ def _dtype(name: str) -> Any:
 def parts(shot: Snapshot) -> Iterator[Buffer]:
     """The bytes of a data file, in pieces; no second copy of an array is made."""
     contents = [blob.content.make() if isinstance(blob.content, Later) else blob.content for blob in shot.blobs]
-    table, at = [], 0
+    table, offset = [], 0
     for blob, content in zip(shot.blobs, contents, strict=True):
         size = memoryview(content).nbytes
-        table.append([at, size, blob.dtype, list(blob.shape)])
-        at += _padded(size)
+        table.append([offset, size, blob.dtype, list(blob.shape)])
+        offset += _padded(size)
     header = json.dumps({"root": shot.root, "blobs": table, "outline": shot.outline}, separators=(",", ":")).encode()
     start = MAGIC + struct.pack("<Q", len(header)) + header
     yield start + bytes(_padded(len(start)) - len(start))
@@ -247,18 +247,18 @@ def _value(node: Node, blobs: list[Any]) -> Any:
             return float.fromhex(value)
         case ["c", real, imaginary]:
             return complex(float.fromhex(real), float.fromhex(imaginary))
-        case ["b", at]:
-            return bytes(blobs[at])
-        case ["y", at]:
-            return bytearray(blobs[at])
-        case ["a", at]:
-            return blobs[at]
-        case ["z", at]:
-            return blobs[at][()]
-        case ["T", at]:
-            return Packed(blobs[at])
-        case ["o", of, inner]:
-            return Kept(of, _value(inner, blobs))
+        case ["b", index]:
+            return bytes(blobs[index])
+        case ["y", index]:
+            return bytearray(blobs[index])
+        case ["a", index]:
+            return blobs[index]
+        case ["z", index]:
+            return blobs[index][()]
+        case ["T", index]:
+            return Packed(blobs[index])
+        case ["o", class_name, inner]:
+            return ObjectState(class_name, _value(inner, blobs))
         case ["r", inner]:
             return _generator(_value(inner, blobs))
         case ["d", items]:
@@ -275,14 +275,14 @@ def _generator(state: Any) -> Any:
 
     if state["bit_generator"] not in _GENERATORS:
         raise ValueError(f"unknown generator {state['bit_generator']!r:.40}")
-    made = numpy.random.Generator(getattr(numpy.random, state["bit_generator"])())
-    made.bit_generator.state = state
-    return made
+    generator = numpy.random.Generator(getattr(numpy.random, state["bit_generator"])())
+    generator.bit_generator.state = state
+    return generator
 
 
 def plain(value: Any, field: str = "state") -> Any:
     """For somebody who has no object to restore into: objects become the dicts they gave, torch bytes become tensors."""
-    if isinstance(value, Kept):
+    if isinstance(value, ObjectState):
         return plain(value.state, field)
     if isinstance(value, Packed):
         return tensors.from_bytes(value.content, field)

@@ -13,10 +13,10 @@ def fresh_mark() -> str:
     return os.urandom(6).hex()
 
 
-def whole(given: int | None, variable: str, default: int, problems: list[Problem]) -> int:
+def whole_number(value: int | None, variable: str, default: int, problems: list[Problem]) -> int:
     """A number that was given, else the setting of that name; `default` is also the least that it can be. What is none joins
     the problems, so that all are told at once."""
-    text = str(given) if given is not None else os.environ.get(variable) or str(default)
+    text = str(value) if value is not None else os.environ.get(variable) or str(default)
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= default):
         problems.append(Problem(variable, f"is {text!r:.40}", allowed=f"a whole number, {default} or more"))
         return default
@@ -26,10 +26,10 @@ def whole(given: int | None, variable: str, default: int, problems: list[Problem
 def ranks(rank: int | None, world: int | None, problems: list[Problem]) -> tuple[int, int]:
     """Which of how many; $RANK and $WORLD_SIZE where they are not given."""
     before = len(problems)
-    mine, all_of = whole(rank, "RANK", 0, problems), whole(world, "WORLD_SIZE", 1, problems)
-    if mine >= all_of and len(problems) == before:
-        problems.append(Problem("RANK", f"is {mine} of {all_of}", allowed=f"0 to {all_of - 1}"))
-    return mine, all_of
+    own_rank, world_size = whole_number(rank, "RANK", 0, problems), whole_number(world, "WORLD_SIZE", 1, problems)
+    if own_rank >= world_size and len(problems) == before:
+        problems.append(Problem("RANK", f"is {own_rank} of {world_size}", allowed=f"0 to {world_size - 1}"))
+    return own_rank, world_size
 
 
 @dataclass(frozen=True, slots=True)

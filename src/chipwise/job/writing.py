@@ -34,7 +34,7 @@ def write(
     store: Store, writer: Writer, session: str, patience_s: float, origin: int, step: int, shot: Snapshot
 ) -> Manifest | None:
     """The manifest where this rank committed it, None where another did. `origin`: the step that this run went on from."""
-    with told(store, step, shot):
+    with save_errors(store, step, shot):
         claiming.check_fence(store, writer)
         name = names.data(step, writer.attempt, writer.rank, 1 if writer.replicated else writer.world, fresh_mark())
         entry = put_measured(store, writer, name, tree.parts(shot))
@@ -87,7 +87,7 @@ def _pauses(store: Store, patience_s: float) -> Iterator[None]:
 
 def _collect(store: Store, writer: Writer, session: str, patience_s: float, origin: int, step: int) -> list[Entry]:
     missing = set(range(1, writer.world))
-    found: dict[int, Entry] = {}
+    entries: dict[int, Entry] = {}
     for _ in _pauses(store, patience_s):
         for rank in sorted(missing):
             told_by_rank = _read_shard(store, names.shard(step, writer.attempt, rank, writer.world))
@@ -99,10 +99,10 @@ def _collect(store: Store, writer: Writer, session: str, patience_s: float, orig
                     f"not belong together, and step {step} was not committed.",
                     remedy="Start all ranks again.",
                 )
-            found[rank] = Entry(**told_by_rank["entry"])
+            entries[rank] = Entry(**told_by_rank["entry"])
             missing.discard(rank)
         if not missing:
-            return [found[rank] for rank in sorted(found)]
+            return [entries[rank] for rank in sorted(entries)]
     listed = ", ".join(map(str, sorted(missing)[:20])) + (", ..." if len(missing) > 20 else "")
     raise CannotSave(
         f"Step {step} was not committed: of {writer.world} ranks, rank {listed} did not write its part in {patience_s:.0f} s.",
@@ -119,14 +119,14 @@ def _read_shard(store: Store, name: str) -> dict[str, Any]:
 
 def _announce_until_committed(store: Store, writer: Writer, patience_s: float, origin: int, step: int, entry: Entry) -> None:
     """Rank 0 may come later than this rank: its session is looked for until it has committed."""
-    said = None
+    announced = None
     for _ in _pauses(store, patience_s):
         session = claiming.read_session(store, writer)
-        if session is not None and session != said:
+        if session is not None and session != announced:
             word = {"session": session, "origin": origin, "entry": asdict(entry)}
             claiming.put_json(store, names.shard(step, writer.attempt, writer.rank, writer.world), word, writer)
-            said = session
-        if said is not None and _names_file(store, step, writer, entry.name):
+            announced = session
+        if announced is not None and _names_file(store, step, writer, entry.name):
             return
     raise _uncommitted(step, patience_s)
 
@@ -154,7 +154,7 @@ def _uncommitted(step: int, patience_s: float) -> CannotSave:
 
 
 @contextlib.contextmanager
-def told(store: Store, step: int | None, shot: Snapshot | None = None) -> Iterator[None]:
+def save_errors(store: Store, step: int | None, shot: Snapshot | None = None) -> Iterator[None]:
     """Errors while saving (or, without a step, while claiming the place), with the numbers; what is ours passes."""
     try:
         yield
@@ -163,12 +163,12 @@ def told(store: Store, step: int | None, shot: Snapshot | None = None) -> Iterat
     except OSError as error:
         if step is None:
             raise CannotSave(
-                f"Checkpoints cannot be written to {store.where}: {error}.", remedy="Give another directory."
+                f"Checkpoints cannot be written to {store.location}: {error}.", remedy="Give another directory."
             ) from error
         if error.errno in _FULL and isinstance(store, Local):
             raise _full(store.directory, step, shot.about_bytes if shot else 0, error) from error
         raise CannotSave(
-            f"The checkpoint of step {step} could not be written to {store.where}: {error}. Earlier ones are untouched."
+            f"The checkpoint of step {step} could not be written to {store.location}: {error}. Earlier ones are untouched."
         ) from error
     except Exception as error:
         raise CannotSave(f"The checkpoint of step {step} could not be made: {type(error).__name__}: {error}") from error
@@ -178,12 +178,14 @@ def _full(directory: Path, step: int, needed: int, error: OSError) -> OutsideFai
     disk = os.statvfs(directory)
     free = disk.f_bavail * disk.f_frsize
     if error.errno == errno.ENOSPC:
-        why = f"it has {needed:,} bytes and {directory} has {free:,} free"
-        why += f": {needed - free:,} are missing" if needed > free else " for now"
+        reason = f"it has {needed:,} bytes and {directory} has {free:,} free"
+        reason += f": {needed - free:,} are missing" if needed > free else " for now"
     else:
-        why = f"it has {needed:,} bytes, and {os.strerror(error.errno or 0).lower()} in {directory} ({free:,} bytes are free)"
+        reason = (
+            f"it has {needed:,} bytes, and {os.strerror(error.errno or 0).lower()} in {directory} ({free:,} bytes are free)"
+        )
     return CannotSave(
-        f"The checkpoint of step {step} was not written: {why}. Earlier ones are untouched.",
+        f"The checkpoint of step {step} was not written: {reason}. Earlier ones are untouched.",
         remedy="Make room for one checkpoint more than `keep`, lower keep=, or give another directory.",
     )
 
@@ -194,7 +196,7 @@ def in_folder(
     """Files that another library writes, from all ranks into one folder (`mark` is the same on all), committed like our own.
     `together` returns when all ranks have called it."""
     folder = names.folder(step, writer.attempt, mark)
-    with told(store, step):
+    with save_errors(store, step):
         claiming.check_fence(store, writer)
         path = store.directory / folder
         path.mkdir(exist_ok=True)
@@ -209,7 +211,7 @@ def in_folder(
         return commit(store, writer, step, entries, folder)
 
 
-def _entry_of(store: Local, folder: str, file: Path, at: int) -> Entry:
+def _entry_of(store: Local, folder: str, file: Path, rank: int) -> Entry:
     name = f"{folder}/{file.relative_to(store.directory / folder).as_posix()}"
     descriptor = os.open(file, os.O_RDONLY)
     try:
@@ -219,4 +221,4 @@ def _entry_of(store: Local, folder: str, file: Path, at: int) -> Entry:
     digest = hashlib.sha256()
     for chunk in store.chunks(name):
         digest.update(chunk)
-    return Entry(name, store.size(name), digest.hexdigest(), at)
+    return Entry(name, store.size(name), digest.hexdigest(), rank)

@@ -26,7 +26,7 @@ def column(values: float | Sequence[float] | Array) -> Array:
     return found if found.ndim else found.reshape(1)
 
 
-def some(values: Array | NDArray[np.bool_]) -> bool:
+def has_nonzero(values: Array | NDArray[np.bool_]) -> bool:
     """Whether any row is not zero."""
     return bool(values[0]) if len(values) == 1 else bool(values.any())
 
@@ -69,20 +69,20 @@ class Coded:
         table = np.array([known.setdefault(change(name), len(known)) for name in self.names], dtype=np.intp)
         return Coded(tuple(known), table[self.index])
 
-    def cross(self, other: Coded) -> Coded:
+    def cross(self, right: Coded) -> Coded:
         """Pairs of names, written `a|b`; only those that some row has."""
-        if len(self.index) == 1 and len(other.index) == 1:
-            return Coded((f"{self.names[self.index[0]]}|{other.names[other.index[0]]}",), _FIRST)
-        if len(self.names) == 1 and len(other.names) == 1:
-            return Coded((f"{self.names[0]}|{other.names[0]}",), self.index if len(self.index) > 1 else other.index)
-        width = len(other.names)
-        present, place = _present(self.index * width + other.index, len(self.names) * width)
-        return Coded(tuple(f"{self.names[at // width]}|{other.names[at % width]}" for at in present.tolist()), place)
+        if len(self.index) == 1 and len(right.index) == 1:
+            return Coded((f"{self.names[self.index[0]]}|{right.names[right.index[0]]}",), _FIRST)
+        if len(self.names) == 1 and len(right.names) == 1:
+            return Coded((f"{self.names[0]}|{right.names[0]}",), self.index if len(self.index) > 1 else right.index)
+        width = len(right.names)
+        present, place = _present(self.index * width + right.index, len(self.names) * width)
+        return Coded(tuple(f"{self.names[at // width]}|{right.names[at % width]}" for at in present.tolist()), place)
 
     def rows(self, which: slice) -> Coded:
         return self if len(self.index) == 1 else Coded(self.names, self.index[which])
 
-    def at(self, row: int) -> str:
+    def name_at(self, row: int) -> str:
         """The name in a row, of a column that may stand for all rows."""
         return self.names[int(self.index[row if len(self.index) > 1 else 0])]
 
@@ -97,11 +97,11 @@ class Filling:
         self.columns: dict[str, Array] = {}
         self._count = count
 
-    def add(self, which: slice, columns: Mapping[str, Array]) -> None:
+    def add(self, selection: slice, columns: Mapping[str, Array]) -> None:
         for name, values in columns.items():
             if name not in self.columns:
                 self.columns[name] = np.empty(self._count)
-            self.columns[name][which] = values
+            self.columns[name][selection] = values
 
 
 def combinations(columns: Sequence[Coded]) -> tuple[list[Coded], Index]:
@@ -110,12 +110,14 @@ def combinations(columns: Sequence[Coded]) -> tuple[list[Coded], Index]:
     indices = {id(one.index): one.index for one in columns if len(one) > 1}
     if not widths:
         return list(columns), _FIRST
-    key: Index = reduce(lambda so_far, which: so_far * widths[which] + indices[which], widths, np.zeros(1, dtype=np.intp))
+    key: Index = reduce(
+        lambda so_far, index_id: so_far * widths[index_id] + indices[index_id], widths, np.zeros(1, dtype=np.intp)
+    )
     present, place = _present(key, math.prod(widths.values()))
     codes: dict[int, Index] = {}
     rest = present
-    for which, width in reversed(widths.items()):
-        rest, codes[which] = np.divmod(rest, width)
+    for index_id, width in reversed(widths.items()):
+        rest, codes[index_id] = np.divmod(rest, width)
     return [one if len(one) == 1 else Coded(one.names, codes[id(one.index)]) for one in columns], place
 
 
@@ -123,9 +125,9 @@ def _present(key: Index, limit: int) -> tuple[Index, Index]:
     """The distinct keys in order, and the place of each row's among them."""
     if limit > max(4 * len(key), 1 << 16):
         return np.unique(key, return_inverse=True)
-    here = np.zeros(limit, dtype=np.bool_)
-    here[key] = True
-    present = np.flatnonzero(here)
+    mask = np.zeros(limit, dtype=np.bool_)
+    mask[key] = True
+    present = np.flatnonzero(mask)
     place = np.empty(limit, dtype=np.intp)
     place[present] = np.arange(len(present))
     return present, place.take(key)
@@ -142,8 +144,8 @@ def soft_max(a: Array, b: Array, sharpness: float = 4.0) -> Array:
 
 def soft_one(ratio: Array) -> Array:
     """`soft_max` of 1 and a ratio: (1 + ratio^4)^(1/4), by squares and square roots, which are quicker than powers."""
-    found: Array = ratio * ratio
-    found *= found
-    found += 1.0
-    np.sqrt(found, out=found)
-    return np.sqrt(found, out=found)
+    power: Array = ratio * ratio
+    power *= power
+    power += 1.0
+    np.sqrt(power, out=power)
+    return np.sqrt(power, out=power)

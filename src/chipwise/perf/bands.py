@@ -36,9 +36,9 @@ class Band:
 
     def factors(self, spread: Array) -> tuple[Array, Array]:
         """The same as factors on the predicted seconds."""
-        at = self._bin(spread)
+        bins = self._bin(spread)
         low, high = self._factors
-        return low.take(at), high.take(at)
+        return low.take(bins), high.take(bins)
 
     def _bin(self, spread: Array) -> Index:
         return self._edges.searchsorted(spread)
@@ -94,10 +94,10 @@ def _outer(ordered: Array, share: float) -> float:
 def limits(bands: Mapping[str, Band], kind: Coded, spread: Array) -> tuple[Array, Array]:
     """Factors on the predicted seconds: 10th and 90th percentile."""
     if len(kind) == 1:
-        return bands.get(kind.at(0), WIDE).factors(spread)
+        return bands.get(kind.name_at(0), WIDE).factors(spread)
     low, high = np.empty(len(spread)), np.empty(len(spread))
-    for at, name in enumerate(kind.names):
-        rows = kind.index == at
+    for index, name in enumerate(kind.names):
+        rows = kind.index == index
         low[rows], high[rows] = bands.get(name, WIDE).factors(spread[rows])
     return low, high
 

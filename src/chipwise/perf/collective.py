@@ -36,8 +36,17 @@ class Network:
     def group(self, chips: Array, stride: Array | float = 1.0) -> Group:
         """`stride` is the distance between members: a data-parallel group steps over its tensor-parallel ones."""
         inside = np.maximum(np.minimum(np.floor(self.domain / stride), chips), 1.0)
-        across = np.maximum(chips / inside, 1.0)
-        return Group(self, chips, inside, across, inside - 1.0, across - 1.0, np.log2(inside), np.log2(across))
+        domains = np.maximum(chips / inside, 1.0)
+        return Group(
+            network=self,
+            chips=chips,
+            inside=inside,
+            domains=domains,
+            others_inside=inside - 1.0,
+            other_domains=domains - 1.0,
+            depth_inside=np.log2(inside),
+            depth_across=np.log2(domains),
+        )
 
     def all_reduce(self, size: Array, chips: Array, stride: Array | float = 1.0) -> Array:
         return np.where(size > 0, self.group(chips, stride).all_reduce(size), 0.0)
@@ -74,9 +83,9 @@ class Group:
     network: Network
     chips: Array
     inside: Array  # members per domain
-    across: Array  # domains
+    domains: Array  # domains
     others_inside: Array
-    others_across: Array
+    other_domains: Array
     depth_inside: Array  # of a tree
     depth_across: Array
 
@@ -86,19 +95,19 @@ class Group:
         ring = self.others_inside * (near / self.inside + LINK_LATENCY_S)
         tree = near + LINK_LATENCY_S * self.depth_inside
         far = (size / self.inside + FABRIC_HALF_BYTES) * self.network.per_fabric_byte
-        ring_out = self.others_across * (far / self.across + FABRIC_LATENCY_S)
+        ring_out = self.other_domains * (far / self.domains + FABRIC_LATENCY_S)
         tree_out = far + FABRIC_LATENCY_S * self.depth_across
         return 2.0 * (np.minimum(ring, tree) + np.minimum(ring_out, tree_out))
 
     def gather(self, size: Array) -> Array:
         part = size / self.inside
         near = self.others_inside * (part + LINK_HALF_BYTES) * self.network.per_link_byte
-        far = self.others_across * (part / self.across + FABRIC_HALF_BYTES) * self.network.per_fabric_byte
+        far = self.other_domains * (part / self.domains + FABRIC_HALF_BYTES) * self.network.per_fabric_byte
         return near + far + self._gather_latency
 
     def all_to_all(self, size: Array) -> tuple[Array, Array]:
         """Inside the domain, and beyond it."""
-        leaving = np.where(self.across > 1, 1.0 - self.inside / np.maximum(self.chips, 1.0), 0.0)
+        leaving = np.where(self.domains > 1, 1.0 - self.inside / np.maximum(self.chips, 1.0), 0.0)
         message = size / self.chips
         near = np.where(self.chips > 1, (1.0 - leaving) * (self.chips - 1.0) * message, 0.0)
         far = leaving * size
@@ -111,4 +120,4 @@ class Group:
     @cached_property
     def _gather_latency(self) -> Array:
         near = LINK_LATENCY_S * np.minimum(self.others_inside, 2.0 * self.depth_inside + 1.0)
-        return near + FABRIC_LATENCY_S * np.minimum(self.others_across, 2.0 * self.depth_across + 1.0)
+        return near + FABRIC_LATENCY_S * np.minimum(self.other_domains, 2.0 * self.depth_across + 1.0)

@@ -40,7 +40,7 @@ FLOORS = {
     "prefill matrix": COMPUTE_EFFICIENCY / 0.95,
 }
 USUAL_WATTS = 0.8  # board power in W for each TFLOP/s of 16 bits
-_ASKED = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}
+_QUANTITIES = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
     engine, source, model, part, kind = names.engine, names.source, names.model, names.part, names.kind
-    here = source.cross(part)
+    source_chip = source.cross(part)
     return {
         "all": part.map(lambda name: "all"),
         "vendor": vendor,
@@ -94,9 +94,9 @@ def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
         "model": model,
         "engine|model": engine.cross(model),
         "version|model": names.version.cross(model),
-        "source|chip": here,
-        "source|chip|model": here.cross(model),
-        "source|chip|model|style": here.cross(model).cross(names.weights).cross(names.style),
+        "source|chip": source_chip,
+        "source|chip|model": source_chip.cross(model),
+        "source|chip|model|style": source_chip.cross(model).cross(names.weights).cross(names.style),
         "source|tp": source.cross(names.split),
         "kind|arch": kind.cross(arch),
         "kind|weights": kind.cross(names.weights),
@@ -108,10 +108,10 @@ def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
     }
 
 
-def features(run: Serving, load: Load, held: Array, watts: Array) -> dict[str, Array]:
+def features(run: Serving, load: Load, sequences: Array, watts: Array) -> dict[str, Array]:
     return {
         "tp": np.log(np.maximum(run.tp * run.dp, 1.0)),
-        "batch": np.log(held / 16),
+        "batch": np.log(sequences / 16),
         "in": np.log(load.input_len / 1024),
         "out": np.log(np.maximum(load.output_len, 1.0) / 512),
         "hidden": np.log(run.model.hidden / 4096),
@@ -127,19 +127,19 @@ def warmth(part: Coded, parts: Mapping[str, Part]) -> Array:
 
 
 def question(run: Serving, load: Load, names: Names, parts: dict[str, Part], replicas: Array) -> Question:
-    held = in_flight(run, load)
-    made = bases(run, load, held)
+    sequences = in_flight(run, load)
+    work = bases(run, load, sequences)
     scale, power = unit(load)
     return Question(
-        made,
-        lambda base: answer(load, held, base),
-        np.where(power < 0, scale * replicas, scale),
-        power,
-        levels(names, parts),
-        features(run, load, held, warmth(names.part, parts)),
-        TERM_OF,
-        ("arrival",),
-        FLOORS,
+        bases=work,
+        compose=lambda base: answer(load, sequences, base),
+        scale=np.where(power < 0, scale * replicas, scale),
+        power=power,
+        levels=levels(names, parts),
+        features=features(run, load, sequences, warmth(names.part, parts)),
+        term_of=TERM_OF,
+        fixed_terms=("arrival",),
+        floors=FLOORS,
     )
 
 
@@ -194,9 +194,9 @@ def source_of(case: InferenceCase) -> str:
     """Who measured, with what engine. PyTorch alone means one way of running a model, whoever runs it."""
     if case.engine == "pytorch" and not case.source.startswith("mlcommons/"):
         return "chipwise pytorch"
-    who = "mlperf" if case.source.startswith("mlcommons/") else case.source.rsplit("/", 1)[-1]
-    return f"{who} {case.engine}"
+    publisher = "mlperf" if case.source.startswith("mlcommons/") else case.source.rsplit("/", 1)[-1]
+    return f"{publisher} {case.engine}"
 
 
 def style_of(case: InferenceCase) -> str:
-    return f"{case.style} {_ASKED.get(case.metric, 'rate')}"
+    return f"{case.style} {_QUANTITIES.get(case.metric, 'rate')}"

@@ -57,10 +57,10 @@ def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
     family = names.precision.map(lambda name: {"fp8 or fp4": "fp4", "nf4": "4-bit", "int4": "4-bit"}.get(name, name))
-    one = names.part.map(lambda name: "all")
+    common = names.part.map(lambda name: "all")
     stack = names.stack
     return {
-        "all": one,
+        "all": common,
         "vendor": vendor,
         "arch": arch,
         "chip": names.part,
@@ -89,8 +89,8 @@ def features(run: Steps, node: Array) -> dict[str, Array]:
     share = run.micro_batch * run.seq / ways / run.cp
     grain = np.zeros(1)
     if run.model.routed:  # rows that one expert gets at a time
-        each = share * run.model.active * np.maximum(run.ep, 1.0) / np.maximum(run.model.experts, 1.0)
-        grain = pick(run.model.has_experts, np.log(np.maximum(each, 1.0) / 2048), grain)
+        expert_rows = share * run.model.active * np.maximum(run.ep, 1.0) / np.maximum(run.model.experts, 1.0)
+        grain = pick(run.model.has_experts, np.log(np.maximum(expert_rows, 1.0) / 2048), grain)
     return {
         "hidden": np.log(run.model.hidden / 4096),
         "tokens": np.log(np.maximum(share, 1.0) / 8192),
@@ -106,13 +106,13 @@ def features(run: Steps, node: Array) -> dict[str, Array]:
 
 def question(run: Steps, names: Names, node: Array, parts: dict[str, Part], scale: Array, power: Array) -> Question:
     return Question(
-        bases(run),
-        lambda base: compose(run, base),
-        scale,
-        power,
-        levels(names, parts),
-        features(run, node),
-        TERM_OF,
+        bases=bases(run),
+        compose=lambda base: compose(run, base),
+        scale=scale,
+        power=power,
+        levels=levels(names, parts),
+        features=features(run, node),
+        term_of=TERM_OF,
         floors=FLOORS,
     )
 

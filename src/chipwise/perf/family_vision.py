@@ -25,8 +25,8 @@ from chipwise.perf.vision import (
     OTHER_FIXED_S,
     OTHER_START_S,
     START_S,
-    Asked,
     Pass,
+    PassQuery,
     answer,
     bases,
     compose,
@@ -140,10 +140,18 @@ def features(run: Pass, part: Coded, parts: Mapping[str, Part], chips: Array) ->
     }
 
 
-def question(run: Pass, asked: Asked, names: Names, parts: Mapping[str, Part], chips: Array) -> Question:
-    scale, power = answer(asked, run.batch)
+def question(run: Pass, query: PassQuery, names: Names, parts: Mapping[str, Part], chips: Array) -> Question:
+    scale, power = answer(query, run.batch)
     leaning = features(run, names.part, parts, chips)
-    return Question(bases(run), partial(compose, run), scale, power, levels(names, parts), leaning, TERM_OF)
+    return Question(
+        bases=bases(run),
+        compose=partial(compose, run),
+        scale=scale,
+        power=power,
+        levels=levels(names, parts),
+        features=leaning,
+        term_of=TERM_OF,
+    )
 
 
 def question_of(cases: Sequence[VisionCase]) -> Question:
@@ -163,9 +171,9 @@ def question_of(cases: Sequence[VisionCase]) -> Question:
         kind=coded(lambda case: case.net.kind),
         model=coded(lambda case: f"{case.model} training" if case.training else case.model),
     )
-    asked = Asked(coded(lambda case: case.metric), column(lambda case: case.copies), column(lambda case: case.in_flight))
+    query = PassQuery(coded(lambda case: case.metric), column(lambda case: case.copies), column(lambda case: case.in_flight))
     parts = {case.part.name: case.part for case in cases}
-    return question(pass_of(cases), asked, names, parts, column(lambda case: case.chips))
+    return question(pass_of(cases), query, names, parts, column(lambda case: case.chips))
 
 
 def pass_of(cases: Sequence[VisionCase]) -> Pass:
@@ -173,11 +181,11 @@ def pass_of(cases: Sequence[VisionCase]) -> Pass:
         return np.array([value(case) for case in cases], dtype=np.float64)
 
     known: dict[Net, int] = {}
-    which = np.fromiter((known.setdefault(case.net, len(known)) for case in cases), dtype=np.intp, count=len(cases))
+    net_index = np.fromiter((known.setdefault(case.net, len(known)) for case in cases), dtype=np.intp, count=len(cases))
     domain = column(lambda case: max(min(case.node, float(case.part.domain)), 1.0))
     return Pass(
         nets=tuple(known),
-        which=which,
+        net_index=net_index,
         batch=column(lambda case: case.batch),
         peak=column(lambda case: case.part.rate(case.precision) * case.share),
         half_peak=column(lambda case: case.part.rate(case.precision if case.precision in _FULL else "bf16") * case.share),

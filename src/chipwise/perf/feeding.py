@@ -47,11 +47,11 @@ class Tier:
 def tiers() -> dict[str, Tier]:
     return {
         row["tier"]: Tier(
-            row["tier"],
-            float(row["node_gb_per_s"]) * GB,
-            float(row["stream_gb_per_s"]) * GB,
-            float(row["first_byte_ms"]) / 1e3,
-            row["basis"],
+            name=row["tier"],
+            node=float(row["node_gb_per_s"]) * GB,
+            stream=float(row["stream_gb_per_s"]) * GB,
+            first_byte_s=float(row["first_byte_ms"]) / 1e3,
+            basis=row["basis"],
         )
         for row in rows("storage.csv")
     }
@@ -82,18 +82,20 @@ class Feeding:
     def check(self) -> None:
         """Raises BadInput that names the column and what is allowed."""
         problems = [
-            Problem(name, f"{text!r} is not known", None, ", ".join(known), nearest(text, known))
+            Problem(
+                field=name, message=f"{text!r} is not known", line=None, allowed=", ".join(known), nearest=nearest(text, known)
+            )
             for name, values, known in (("kind", self.kind, RATES), ("tier", self.tier, tiers()))
             for text in values.names
             if text not in known
         ]
-        for one in fields(self):
-            values = getattr(self, one.name)
+        for attribute in fields(self):
+            values = getattr(self, attribute.name)
             if isinstance(values, Coded):
                 continue
-            least = "above 0" if one.name in ("samples", "workers", "streams", "chips", "link") else "0 or more"
-            if not np.all(values > 0 if least == "above 0" else values >= 0):
-                problems.append(Problem(one.name, f"{float(np.min(values)):g} is not possible", None, least))
+            bound = "above 0" if attribute.name in ("samples", "workers", "streams", "chips", "link") else "0 or more"
+            if not np.all(values > 0 if bound == "above 0" else values >= 0):
+                problems.append(Problem(attribute.name, f"{float(np.min(values)):g} is not possible", None, bound))
         if problems:
             raise BadInput("\n".join(str(problem) for problem in problems))
 
@@ -131,12 +133,12 @@ def places(feeding: Feeding) -> Coded:
     size = feeding.dataset_bytes
     count = max(len(getattr(feeding, one.name)) for one in fields(feeding))
     names = ("device", "memory", "local-nvme", *feeding.tier.names)
-    found: Array = np.broadcast_to(feeding.tier.index + 3, (count,))
-    found = np.where(size <= DISK_SHARE * feeding.local_disk, 2, found)
-    found = np.where(size <= MEMORY_SHARE * feeding.host_memory, 1, found)
+    place: Array = np.broadcast_to(feeding.tier.index + 3, (count,))
+    place = np.where(size <= DISK_SHARE * feeding.local_disk, 2, place)
+    place = np.where(size <= MEMORY_SHARE * feeding.host_memory, 1, place)
     small = feeding.kind.look_up(lambda name: float(name == "tokens")) > 0  # what needs preprocessing stays with the host
-    found = np.where(small & (size <= feeding.device_memory), 0, found)
-    return Coded(names, np.broadcast_to(found, (count,)).astype(np.intp))
+    place = np.where(small & (size <= feeding.device_memory), 0, place)
+    return Coded(names, np.broadcast_to(place, (count,)).astype(np.intp))
 
 
 def feed(feeding: Feeding, later: bool = False) -> Fed:
@@ -145,14 +147,14 @@ def feed(feeding: Feeding, later: bool = False) -> Fed:
     place = places(feeding) if later else feeding.tier
     resident = place.look_up(lambda name: float(name == "device"))
 
-    def of(name: str) -> Tier:
+    def tier_of(name: str) -> Tier:
         return tiers()["memory" if name == "device" else name]
 
     stored, moved = feeding.samples * feeding.sample_bytes, feeding.samples * feeding.device_bytes
-    each = feeding.objects * place.look_up(lambda name: of(name).first_byte_s)
-    each = each + feeding.sample_bytes / place.look_up(lambda name: of(name).stream)
-    shared = stored / place.look_up(lambda name: of(name).node)
-    read = (1.0 - resident) * np.maximum(shared, feeding.samples * each / feeding.streams)
+    sample_s = feeding.objects * place.look_up(lambda name: tier_of(name).first_byte_s)
+    sample_s = sample_s + feeding.sample_bytes / place.look_up(lambda name: tier_of(name).stream)
+    shared = stored / place.look_up(lambda name: tier_of(name).node)
+    read = (1.0 - resident) * np.maximum(shared, feeding.samples * sample_s / feeding.streams)
     rate = feeding.kind.look_up(lambda name: RATES[name])
     preprocess = (1.0 - resident) * feeding.samples / (feeding.workers * rate)
     link = feeding.link * np.where(feeding.pinned > 0, 1.0, PAGEABLE)

@@ -37,7 +37,7 @@ class Change(Generic[Setup]):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class FitAttempt:
     """What a change leads to; NaN bytes where the row fits as it is."""
 
     name: str
@@ -50,7 +50,7 @@ class Fit:
     memory: Memory
     capacity: float  # bytes of the chip
     spare: Array  # bytes left; negative: missing
-    tried: tuple[Tried, ...]
+    attempts: tuple[FitAttempt, ...]
 
     @property
     def fits(self) -> Rows:
@@ -64,16 +64,16 @@ class Fit:
     @property
     def change(self) -> Coded:
         """Of every row the first change that makes it fit."""
-        names = (NO_CHANGE, NO_HELP, *(one.name for one in self.tried))
-        found = np.where(self.fits, 0, 1).astype(np.intp)
-        for position, one in reversed(list(enumerate(self.tried, start=2))):
-            found = np.where(one.fits & ~self.fits, position, found)
-        return Coded(names, found)
+        names = (NO_CHANGE, NO_HELP, *(one.name for one in self.attempts))
+        codes = np.where(self.fits, 0, 1).astype(np.intp)
+        for position, attempt in reversed(list(enumerate(self.attempts, start=2))):
+            codes = np.where(attempt.fits & ~self.fits, position, codes)
+        return Coded(names, codes)
 
     @property
     def changed_bytes(self) -> Array:
         """Bytes per chip after that change; the present ones where none is needed or none helps."""
-        after = np.vstack([self.memory.total, self.memory.total, *(one.bytes_per_chip for one in self.tried)])
+        after = np.vstack([self.memory.total, self.memory.total, *(one.bytes_per_chip for one in self.attempts)])
         return np.asarray(after[self.change.index, np.arange(after.shape[1])])
 
 
@@ -85,10 +85,10 @@ def fits(
     changes: bool = True,
 ) -> Fit:
     """`larger` are chips to try when nothing else helps; without `changes` only the question itself is answered."""
-    others = larger if changes else None
+    upgrades = larger if changes else None
     if isinstance(setup, TrainingSetup):
-        return _answer(_train, training_changes, model, part, setup, others)
-    return _answer(_serve, serving_changes, model, part, setup, others)
+        return _answer(_train, training_changes, model, part, setup, upgrades)
+    return _answer(_serve, serving_changes, model, part, setup, upgrades)
 
 
 def largest_micro_batch(model: Transformers, part: Part, setup: TrainingSetup) -> Array:
@@ -164,7 +164,7 @@ def training_changes(model: Transformers, part: Part, larger: Sequence[Part] = (
     def split(ways: int) -> Callable[[TrainingSetup], TrainingSetup]:
         return lambda setup: setup.change(tp=np.maximum(setup.tp, ways), sequence_parallel=1)
 
-    found: list[Change[TrainingSetup]] = [
+    options: list[Change[TrainingSetup]] = [
         Change("smaller micro-batch", micro),
         Change("selective recomputation", lambda s: s.change(recompute=np.maximum(s.recompute, SELECTIVE))),
         Change("full recomputation", lambda s: s.change(recompute=FULL)),
@@ -182,7 +182,7 @@ def training_changes(model: Transformers, part: Part, larger: Sequence[Part] = (
         Change("QLoRA", adapt("qlora")),
         Change("QLoRA, full recomputation, micro-batch 1", _then(adapt("qlora"), gentle)),
     ]
-    return found + [Change(other.name, lambda s: s, other) for other in larger]
+    return options + [Change(other.name, lambda s: s, other) for other in larger]
 
 
 def serving_changes(model: Transformers, part: Part, larger: Sequence[Part] = ()) -> list[Change[ServingSetup]]:
@@ -195,8 +195,8 @@ def serving_changes(model: Transformers, part: Part, larger: Sequence[Part] = ()
         return setup.change(batch=np.maximum(np.minimum(most, setup.batch), 1.0))
 
     def shorter(setup: ServingSetup) -> ServingSetup:
-        most = largest_context(model, part, setup)
-        prompt = np.maximum(np.minimum(most, setup.context) - setup.output_len, 1.0)
+        longest = largest_context(model, part, setup)
+        prompt = np.maximum(np.minimum(longest, setup.context) - setup.output_len, 1.0)
         return setup.change(input_len=prompt, prefix_len=np.minimum(setup.prefix_len, prompt))
 
     def stored(name: str) -> Callable[[ServingSetup], ServingSetup]:
@@ -208,7 +208,7 @@ def serving_changes(model: Transformers, part: Part, larger: Sequence[Part] = ()
     def split(ways: int) -> Callable[[ServingSetup], ServingSetup]:
         return lambda setup: setup.change(tp=setup.tp * ways)
 
-    found: list[Change[ServingSetup]] = [
+    options: list[Change[ServingSetup]] = [
         Change("fewer sequences", fewer),
         Change(f"{narrow_cache} cache", cached),
         *(Change(f"{name} weights", stored(name)) for name in weights),
@@ -217,7 +217,7 @@ def serving_changes(model: Transformers, part: Part, larger: Sequence[Part] = ()
         Change("shorter context", shorter),
         *(Change(f"{ways} x the chips and fewer sequences", _then(split(ways), fewer)) for ways in wider),
     ]
-    return found + [Change(other.name, lambda s: s, other) for other in larger]
+    return options + [Change(other.name, lambda s: s, other) for other in larger]
 
 
 def _then(first: Callable[[Setup], Setup], second: Callable[[Setup], Setup]) -> Callable[[Setup], Setup]:
@@ -251,7 +251,7 @@ def _answer(
 ) -> Fit:
     memory, spare = measure(model, part, setup)
     lacking: Index = np.flatnonzero(spare < 0)
-    tried = []
+    attempts = []
     if len(lacking) and larger is not None:
         some_model, some_setup = _picked(model, lacking), setup.rows(lacking)
         for change in changes(some_model, part, larger):
@@ -259,8 +259,8 @@ def _answer(
             after, left = measure(some_model, change.part or part, changed)
             total, good = np.full(len(spare), np.nan), np.zeros(len(spare), dtype=np.bool_)
             total[lacking], good[lacking] = after.total, (left >= 0) & changed.valid(some_model)
-            tried.append(Tried(change.name, total, good))
-    return Fit(memory, part.memory_bytes, spare, tuple(tried))
+            attempts.append(FitAttempt(change.name, total, good))
+    return Fit(memory, part.memory_bytes, spare, tuple(attempts))
 
 
 def _picked(model: Transformers, rows: Index) -> Transformers:

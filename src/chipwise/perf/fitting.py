@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.perf.arrays import Array, Coded
-from chipwise.perf.pooling import WHOLE, Block, Factors
+from chipwise.perf.pooling import ALL_TERMS, Block, Factors
 
 DEGREES = 4.0
 ROW_SD = 0.2  # what one row says of a coefficient: rows of one table err together
@@ -35,13 +35,13 @@ class Problem:
 
 def shares(problem: Problem, exponents: Mapping[str, Array], step: float = 0.02) -> tuple[Array, dict[str, Array]]:
     """The prediction's logarithm, and its derivative by every base's exponent."""
-    zero = {base: exponents.get(base, np.zeros(1)) for base in (*problem.bases, WHOLE)}
+    zero = {base: exponents.get(base, np.zeros(1)) for base in (*problem.bases, ALL_TERMS)}
     centre = problem.formula(zero)
-    found = {}
+    slopes = {}
     for base in zero:
         moved = problem.formula({**zero, base: zero[base] + step})
-        found[base] = (moved - centre) / step
-    return centre, found
+        slopes[base] = (moved - centre) / step
+    return centre, slopes
 
 
 def fit(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, rounds: int = 8) -> Factors:
@@ -50,26 +50,28 @@ def fit(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, rounds: 
     V holds the derivative of every row by every coefficient, D the priors' variances, W the rows' weights.
     """
     columns = columns_of(problem, blocks)
-    kept = [np.zeros(len(column.names)) for column in columns]
+    coefficients = [np.zeros(len(column.names)) for column in columns]
     spread = [np.full(len(column.names), column.block.sd**2) for column in columns]
     for _ in range(rounds):
-        slopes, target, weight = linearise(problem, columns, kept, noise)
+        slopes, target, weight = linearise(problem, columns, coefficients, noise)
         covariance = np.diag(noise**2 / weight)
         for level in dict.fromkeys(block.level for block in blocks):
-            here = [(column, slope) for column, slope in zip(columns, slopes, strict=True) if column.block.level == level]
-            scaled = np.stack([slope * column.block.sd for column, slope in here], axis=1)
-            for rows in here[0][0].members:
+            level_columns = [
+                (column, slope) for column, slope in zip(columns, slopes, strict=True) if column.block.level == level
+            ]
+            scaled = np.stack([slope * column.block.sd for column, slope in level_columns], axis=1)
+            for rows in level_columns[0][0].members:
                 if len(rows) == len(target):
                     covariance += scaled @ scaled.T
                 else:
                     covariance[np.ix_(rows, rows)] += scaled[rows] @ scaled[rows].T
         solved = np.linalg.solve(covariance, target)
-        for at, (column, slope) in enumerate(zip(columns, slopes, strict=True)):
+        for index, (column, slope) in enumerate(zip(columns, slopes, strict=True)):
             fresh = column.block.sd**2 * np.bincount(column.place, slope * solved, len(column.names))
-            kept[at] = kept[at] + np.clip(fresh - kept[at], -0.7, 0.7)
+            coefficients[index] = coefficients[index] + np.clip(fresh - coefficients[index], -0.7, 0.7)
         trust = problem.weight[problem.weight > 0]
         spread = [column.posterior(slope, trust) for column, slope in zip(columns, slopes, strict=True)]
-    return _factors(columns, kept, spread)
+    return _factors(columns, coefficients, spread)
 
 
 def columns_of(problem: Problem, blocks: Sequence[Block]) -> list[Column]:
@@ -112,7 +114,7 @@ class Column:
         feature = np.ones(1) if block.feature == "1" else problem.features[block.feature]
         members = tuple(np.flatnonzero(place == one) for one in range(len(present)))
         values = np.broadcast_to(feature, problem.measured.shape)[used]
-        return cls(block, tuple(coded.names[one] for one in present), place, values, members)
+        return cls(block=block, names=tuple(coded.names[one] for one in present), place=place, feature=values, members=members)
 
     def slope(self, part: Mapping[str, Array], used: NDArray[np.intp]) -> Array:
         share = part[self.block.base]
@@ -120,15 +122,15 @@ class Column:
 
     def posterior(self, slope: Array, weight: Array) -> Array:
         """Variance that rows leave to each coefficient, the other blocks taken as known."""
-        heard = np.bincount(self.place, weight * slope**2, len(self.names)) / ROW_SD**2
-        return np.asarray(1.0 / (1.0 / self.block.sd**2 + heard))
+        information = np.bincount(self.place, weight * slope**2, len(self.names)) / ROW_SD**2
+        return np.asarray(1.0 / (1.0 / self.block.sd**2 + information))
 
 
 def _factors(columns: Sequence[Column], values: Sequence[Array], variances: Sequence[Array]) -> Factors:
-    found = {
+    coefficients = {
         column.block.key: {
-            name: (float(value), float(variance)) for name, value, variance in zip(column.names, kept, spread, strict=True)
+            name: (float(value), float(variance)) for name, value, variance in zip(column.names, means, spread, strict=True)
         }
-        for column, kept, spread in zip(columns, values, variances, strict=True)
+        for column, means, spread in zip(columns, values, variances, strict=True)
     }
-    return Factors(tuple(column.block for column in columns), found)
+    return Factors(tuple(column.block for column in columns), coefficients)

@@ -25,11 +25,11 @@ class Hardware:
     def of(cls, part: Coded, parts: Mapping[str, Part], node: Array | None = None, fabric: Array | None = None) -> Hardware:
         return cls(part, parts, column(0.0) if node is None else node, column(0.0) if fabric is None else fabric)
 
-    def rows(self, which: slice) -> Hardware:
+    def rows(self, selection: slice) -> Hardware:
         def cut(values: Array) -> Array:
-            return values if len(values) == 1 else values[which]
+            return values if len(values) == 1 else values[selection]
 
-        return Hardware(self.part.rows(which), self.parts, cut(self.node), cut(self.fabric))
+        return Hardware(self.part.rows(selection), self.parts, cut(self.node), cut(self.fabric))
 
     def __len__(self) -> int:
         return max(len(self.part), len(self.node), len(self.fabric))

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, pick, soft_one, some
+from chipwise.perf.arrays import Array, has_nonzero, pick, soft_one
 from chipwise.perf.collective import Group, Network
 from chipwise.perf.operators import attention, passes, product
 from chipwise.perf.transformer import Transformers
@@ -72,11 +72,11 @@ def prefill(run: Serving, tokens: Array, length: Array, sequences: Array, cached
     """`tokens` new prompt tokens in all, in `sequences` prompts of `length` of which `cached` were there before."""
     model, layers = run.model, run.model.layers
     rows = tokens / run.dp
-    here = rows / run.tp
+    local_rows = rows / run.tp
     pairs = pick(model.is_causal, cached + np.maximum(length - cached, 1.0) / 2, length)
-    flop = 2.0 * model.score_width * model.seen(pairs) * here
-    moved = here * ((2 * model.query_width + model.kv_width) * 2.0)
-    element = passes(rows * (36.0 * model.hidden) + here * (4.0 * model.mlp_columns), run.bandwidth)
+    flop = 2.0 * model.score_width * model.seen(pairs) * local_rows
+    moved = local_rows * ((2 * model.query_width + model.kv_width) * 2.0)
+    element = passes(rows * (36.0 * model.hidden) + local_rows * (4.0 * model.mlp_columns), run.bandwidth)
     return {
         "prefill_matrix": _products(run, tokens, rows, np.maximum(sequences / run.dp, 1.0)),
         "prefill_attention": layers * attention(flop, moved, run.half_peak, run.bandwidth),
@@ -117,9 +117,9 @@ def _links(run: Serving, tokens: Array, rows: Array) -> Array:
     """Two all-reduces per layer, tokens that travel to experts, and steps between stages."""
     size = rows * (2.0 * run.model.hidden)
     link = run.model.layers * (2.0 * run.tensor_group.all_reduce(size))
-    if run.model.routed and some(run.dp != 1):
+    if run.model.routed and has_nonzero(run.dp != 1):
         link = link + run.model.layers * _exchange(run, tokens)
-    if some(run.pp != 1):
+    if has_nonzero(run.pp != 1):
         link = link + (run.pp - 1.0) * run.network.send(size, run.tp * run.dp)
     return link
 
@@ -127,7 +127,7 @@ def _links(run: Serving, tokens: Array, rows: Array) -> Array:
 def _launches(run: Serving, moved: Mapping[str, Array]) -> Array:
     """Of one decode step: gaps of a replayed graph, or by how much launches take longer than the kernels."""
     replayed = run.model.layers * LAYER_HOST_S
-    if not some(run.graphs <= 0):
+    if not has_nonzero(run.graphs <= 0):
         return replayed
     device: Array = sum(moved.values(), np.zeros(1))
     seen = device * (soft_one(run.model.layers * EAGER_LAYER_S / device) - 1.0)
@@ -145,10 +145,10 @@ def _feed_forward(run: Serving, tokens: Array, rows: Array) -> Array:
 
 def _experts(run: Serving, tokens: Array) -> Array:
     model, ways = run.model, run.tp * run.dp
-    met = (model.weights_met(tokens) - model.attention_weights) / ways
-    each = tokens * model.active / np.maximum(model.experts_met(tokens), 1.0)  # rows per expert that has any
-    compute = 2.0 * tokens * model.mlp_weights / ways / (run.peak * 0.8 * np.maximum(each, 1e-9) / (each + 48.0))
-    return np.maximum(compute, passes(met * run.weight_bytes, run.bandwidth))
+    read_weights = (model.weights_met(tokens) - model.attention_weights) / ways
+    expert_rows = tokens * model.active / np.maximum(model.experts_met(tokens), 1.0)  # rows per expert that has any
+    compute = 2.0 * tokens * model.mlp_weights / ways / (run.peak * 0.8 * np.maximum(expert_rows, 1e-9) / (expert_rows + 48.0))
+    return np.maximum(compute, passes(read_weights * run.weight_bytes, run.bandwidth))
 
 
 def _exchange(run: Serving, tokens: Array) -> Array:

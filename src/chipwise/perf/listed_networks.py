@@ -29,10 +29,10 @@ from chipwise.perf.tables import rows
 
 @cache
 def _table() -> Mapping[str, tuple[Mapping[str, str], ...]]:
-    found: dict[str, list[Mapping[str, str]]] = {}
+    networks: dict[str, list[Mapping[str, str]]] = {}
     for row in rows("networks.csv"):
-        found.setdefault(row["network"].lower(), []).append(row)
-    return {name: tuple(rows) for name, rows in found.items()}
+        networks.setdefault(row["network"].lower(), []).append(row)
+    return {name: tuple(rows) for name, rows in networks.items()}
 
 
 def listed(name: str) -> bool:
@@ -57,10 +57,12 @@ def listed_net(name: str, size: Size = OWN) -> Net:
         elif row["part"] == "wide":
             net = repeated(net, 1.0, wide=True)
         pieces.append(net)
-    whole = joined(pieces)
-    kinds = DIFFUSION if any(row["part"] == "step" for row in rows) else TRANSFORMER if whole.score_flop else CONVOLUTION
+    network = joined(pieces)
+    kinds = DIFFUSION if any(row["part"] == "step" for row in rows) else TRANSFORMER if network.score_flop else CONVOLUTION
     side = size.length or float(rows[0]["size"])
-    return replace(whole, kind=kinds, parameters=sum(_stored(row) for row in rows), inputs=3.0 * side * side if conv else side)
+    return replace(
+        network, kind=kinds, parameters=sum(_stored(row) for row in rows), inputs=3.0 * side * side if conv else side
+    )
 
 
 def _stored(row: Mapping[str, str]) -> float:
@@ -78,13 +80,27 @@ def _row(row: Mapping[str, str], grown: float) -> Net:
             keys = outputs * (grown if row["kind"] == "scores" else 1.0)
             scored = times * rows * keys
             return Net(
-                TRANSFORMER, (), 0.0, 4.0 * inputs * scored, 2.0 * times * inputs * (rows + keys), groups * scored, depth=times
+                kind=TRANSFORMER,
+                products=(),
+                parameters=0.0,
+                score_flop=4.0 * inputs * scored,
+                score_values=2.0 * times * inputs * (rows + keys),
+                score_map=groups * scored,
+                depth=times,
             )
         case "lookup":
             return Net(TRANSFORMER, (), 0.0, lookups=rows * outputs)
         case "token":
-            one = Product(rows, outputs / groups, inputs / groups, groups, times=times)
-            return Net(TRANSFORMER, (one,), 0.0, touched=times * rows * (outputs + NORM_PASSES / 4 * inputs))
+            product = Product(rows=rows, columns=outputs / groups, depth=inputs / groups, groups=groups, times=times)
+            return Net(TRANSFORMER, (product,), 0.0, touched=times * rows * (outputs + NORM_PASSES / 4 * inputs))
         case _:
-            one = Product(rows, outputs / groups, inputs / groups * kernel**2, groups, kernel**2, times, narrow=CONV_NARROW)
-            return Net(CONVOLUTION, (one,), 0.0, touched=CONV_PASSES * times * rows * outputs)
+            product = Product(
+                rows=rows,
+                columns=outputs / groups,
+                depth=inputs / groups * kernel**2,
+                groups=groups,
+                window=kernel**2,
+                times=times,
+                narrow=CONV_NARROW,
+            )
+            return Net(CONVOLUTION, (product,), 0.0, touched=CONV_PASSES * times * rows * outputs)

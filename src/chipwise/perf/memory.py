@@ -78,18 +78,18 @@ class Moment(NamedTuple):
     workspace: Array
 
     @property
-    def held(self) -> Array:
+    def total(self) -> Array:
         return reduce(np.add, self)
 
 
 def peak(moments: Sequence[Moment]) -> Moment:
     """Of every row the moment that holds most."""
-    best, most = moments[0], moments[0].held
+    best, largest = moments[0], moments[0].total
     for moment in moments[1:]:
-        held = moment.held
-        more = held > most
-        best = Moment(*(np.where(more, new, old) for new, old in zip(moment, best, strict=True)))
-        most = np.maximum(held, most)
+        total = moment.total
+        larger = total > largest
+        best = Moment(*(np.where(larger, new, old) for new, old in zip(moment, best, strict=True)))
+        largest = np.maximum(total, largest)
     return best
 
 
@@ -109,8 +109,8 @@ def shares(model: Transformers, tp: Array, ep: Array, group: Array) -> Shares:
     """Matrices are split over tp; keys and values over no more chips than there are kv heads; experts over ep x tp."""
     keys = model.hidden * model.kv_width
     ways = np.minimum(tp, np.maximum(model.kv_heads, 1.0))
-    one = (model.mlp_stored - model.mlp_weights) / np.maximum(model.experts - model.active, 1.0)
-    always = np.where(model.experts > 0, np.maximum(model.mlp_weights - model.active * one, 0.0), model.mlp_stored)
+    expert = (model.mlp_stored - model.mlp_weights) / np.maximum(model.experts - model.active, 1.0)
+    always = np.where(model.experts > 0, np.maximum(model.mlp_weights - model.active * expert, 0.0), model.mlp_stored)
     spread = np.where(model.experts > 0, np.minimum(ep * tp, group), 1.0)
     inside = model.layers * (model.attention_weights + model.mlp_stored)
     tied = np.where((model.table == 0) & (model.head > 0), 1.0, 0.0)
@@ -134,8 +134,8 @@ def is_latent(model: Transformers) -> Array:
 
 def heads_of(model: Transformers) -> Array:
     """Query heads; 128 wide where keys do not tell."""
-    told = (model.kv_width > 0) & (is_latent(model) == 0)
-    width = np.where(told, model.kv_width / (2.0 * np.maximum(model.kv_heads, 1.0)), 128.0)
+    stated = (model.kv_width > 0) & (is_latent(model) == 0)
+    width = np.where(stated, model.kv_width / (2.0 * np.maximum(model.kv_heads, 1.0)), 128.0)
     return model.query_width / np.maximum(width, 1.0)
 
 
@@ -153,8 +153,8 @@ def in_chunks(
         return _filled(compute(model, setup, extra), count)
     parts = []
     for start in range(0, count, CHUNK):
-        which = slice(start, start + CHUNK)
-        part = compute(model.rows(which), setup.rows(which), extra if len(extra) == 1 else extra[which])
+        selection = slice(start, start + CHUNK)
+        part = compute(model.rows(selection), setup.rows(selection), extra if len(extra) == 1 else extra[selection])
         parts.append(_filled(part, min(CHUNK, count - start)))
     return Memory(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Memory)))
 

@@ -35,8 +35,8 @@ _WHOLE_FILE = ("fp32", "bf16", "fp16", "q8_0", "q6_k", "q5_k_m", "q4_k_m")  # bi
 class Engine:
     """How an engine deals with memory."""
 
-    share: float  # of what `of` says
-    of: str  # "chip": everything; "static": weights and cache; "free": what the model leaves
+    share: float  # of what `share_of` names
+    share_of: str  # "chip": everything; "static": weights and cache; "free": what the model leaves
     page: int  # tokens per page of the cache; 1: none
     batched_tokens: float  # of one forward pass; infinity: all prompts at once
     sequences: float  # it makes room for the logits of so many; infinity: of the batch
@@ -46,18 +46,98 @@ class Engine:
 
 
 ENGINE = {
-    "vllm": Engine(0.9, "chip", 16, 8192, 256, 10, True, True),
-    "sglang": Engine(0.88, "static", 1, 8192, 256, 10, True, True),
-    "tensorrt-llm": Engine(0.9, "free", 32, 8192, 256, 10, True, True),
-    "llama.cpp": Engine(1.0, "chip", 1, 512, 8, 4, False, False),
-    "transformers": Engine(1.0, "chip", 1, np.inf, np.inf, 6, False, False),
-    "pytorch": Engine(1.0, "chip", 1, np.inf, np.inf, 2, False, False),
-    "neuron": Engine(0.95, "chip", 1, 4096, np.inf, 6, False, False),
-    "jetstream": Engine(0.95, "chip", 1, 4096, np.inf, 6, False, False),
-    "ipex": Engine(1.0, "chip", 1, np.inf, np.inf, 6, False, False),
-    "openvino": Engine(1.0, "chip", 1, np.inf, np.inf, 6, False, False),
-    "tgi": Engine(0.9, "chip", 16, 8192, 256, 10, True, True),
-    "other": Engine(0.9, "chip", 16, 8192, 256, 10, True, False),
+    "vllm": Engine(
+        share=0.9, share_of="chip", page=16, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
+    ),
+    "sglang": Engine(
+        share=0.88,
+        share_of="static",
+        page=1,
+        batched_tokens=8192,
+        sequences=256,
+        logit_bytes=10,
+        graphs=True,
+        shares_prefix=True,
+    ),
+    "tensorrt-llm": Engine(
+        share=0.9, share_of="free", page=32, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
+    ),
+    "llama.cpp": Engine(
+        share=1.0, share_of="chip", page=1, batched_tokens=512, sequences=8, logit_bytes=4, graphs=False, shares_prefix=False
+    ),
+    "transformers": Engine(
+        share=1.0,
+        share_of="chip",
+        page=1,
+        batched_tokens=np.inf,
+        sequences=np.inf,
+        logit_bytes=6,
+        graphs=False,
+        shares_prefix=False,
+    ),
+    "pytorch": Engine(
+        share=1.0,
+        share_of="chip",
+        page=1,
+        batched_tokens=np.inf,
+        sequences=np.inf,
+        logit_bytes=2,
+        graphs=False,
+        shares_prefix=False,
+    ),
+    "neuron": Engine(
+        share=0.95,
+        share_of="chip",
+        page=1,
+        batched_tokens=4096,
+        sequences=np.inf,
+        logit_bytes=6,
+        graphs=False,
+        shares_prefix=False,
+    ),
+    "jetstream": Engine(
+        share=0.95,
+        share_of="chip",
+        page=1,
+        batched_tokens=4096,
+        sequences=np.inf,
+        logit_bytes=6,
+        graphs=False,
+        shares_prefix=False,
+    ),
+    "ipex": Engine(
+        share=1.0,
+        share_of="chip",
+        page=1,
+        batched_tokens=np.inf,
+        sequences=np.inf,
+        logit_bytes=6,
+        graphs=False,
+        shares_prefix=False,
+    ),
+    "openvino": Engine(
+        share=1.0,
+        share_of="chip",
+        page=1,
+        batched_tokens=np.inf,
+        sequences=np.inf,
+        logit_bytes=6,
+        graphs=False,
+        shares_prefix=False,
+    ),
+    "tgi": Engine(
+        share=0.9, share_of="chip", page=16, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
+    ),
+    "other": Engine(
+        share=0.9,
+        share_of="chip",
+        page=16,
+        batched_tokens=8192,
+        sequences=256,
+        logit_bytes=10,
+        graphs=True,
+        shares_prefix=False,
+    ),
 }
 
 
@@ -71,13 +151,13 @@ def _habit(setup: ServingSetup, name: str) -> Array:
 
 def weight_bytes(model: Transformers, setup: ServingSetup) -> Array:
     """Stored weights per chip of the fullest stage."""
-    held = shares(model, setup.tp, setup.ep, setup.tp)
+    portion = shares(model, setup.tp, setup.ep, setup.tp)
     inside = setup.precision_weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0)) / 8
     outside = setup.precision_weights.look_up(lambda name: (WEIGHT_BITS[name] if name in _WHOLE_FILE else 16.0) / 8)
     layers = np.ceil(model.layers / setup.pp)
-    tied = np.where(setup.pp > 1, 0.0, held.tied)  # two stages hold a copy each
-    ends = np.where(setup.pp > 1, np.maximum(held.table, held.head), held.table + held.head * (1.0 - tied))
-    return inside * layers * (held.matrices + held.experts) + outside * (layers * held.norms + ends)
+    tied = np.where(setup.pp > 1, 0.0, portion.tied)  # two stages hold a copy each
+    ends = np.where(setup.pp > 1, np.maximum(portion.table, portion.head), portion.table + portion.head * (1.0 - tied))
+    return inside * layers * (portion.matrices + portion.experts) + outside * (layers * portion.norms + ends)
 
 
 def kv_bytes_per_token(model: Transformers, setup: ServingSetup) -> Array:
@@ -110,8 +190,8 @@ def _serving(model: Transformers, setup: ServingSetup, context: Array) -> Memory
     routed = np.where(model.experts > 0, model.active, 1.0) * model.mlp_width / setup.tp
     inner = np.maximum(2.0 * wide + 1.5 * keys, 2.0 * routed + np.where(model.experts > 0, model.active * model.hidden, 0.0))
     activations = c * tokens * (3.0 * model.hidden + inner)
-    most = _habit(setup, "sequences")
-    logits = np.where(np.isinf(most), setup.batch, most) * np.where(model.head > 0, model.vocab, 0.0)
+    sequences = _habit(setup, "sequences")
+    logits = np.where(np.isinf(sequences), setup.batch, sequences) * np.where(model.head > 0, model.vocab, 0.0)
     logits = logits * _habit(setup, "logit_bytes")
     between = np.where(setup.tp > 1, c * tokens * model.hidden, 0.0) + np.where(setup.pp > 1, c * tokens * model.hidden, 0.0)
     graphs = _habit(setup, "graphs") * setup.cuda_graphs
@@ -136,8 +216,8 @@ def _serving(model: Transformers, setup: ServingSetup, context: Array) -> Memory
 def _tokens(setup: ServingSetup) -> Array:
     """Tokens of the largest forward pass."""
     usual = _habit(setup, "batched_tokens")
-    most = np.where(np.isnan(setup.batched_tokens), usual, setup.batched_tokens)
-    return np.maximum(np.minimum(most, setup.batch * setup.input_len), setup.batch)
+    limit = np.where(np.isnan(setup.batched_tokens), usual, setup.batched_tokens)
+    return np.maximum(np.minimum(limit, setup.batch * setup.input_len), setup.batch)
 
 
 def kv_room(memory: Memory, setup: ServingSetup, capacity: Array) -> Array:
@@ -145,8 +225,8 @@ def kv_room(memory: Memory, setup: ServingSetup, capacity: Array) -> Array:
     rest = memory.total - memory.kv_cache
     usual = _habit(setup, "share")
     share = np.where(np.isnan(setup.memory_share), usual, setup.memory_share)
-    static = setup.engine.look_up(lambda name: float(_engine(name).of == "static"))
-    free = setup.engine.look_up(lambda name: float(_engine(name).of == "free"))
+    static = setup.engine.look_up(lambda name: float(_engine(name).share_of == "static"))
+    free = setup.engine.look_up(lambda name: float(_engine(name).share_of == "free"))
     by_chip = share * capacity - (rest - memory.workspace + CUBLAS)  # graphs are captured outside of the share
     by_static = share * capacity - memory.weights
     by_free = share * (capacity - rest)
@@ -169,7 +249,7 @@ def kv_capacity_tokens(model: Transformers, setup: ServingSetup, capacity: Array
 def max_sequences(model: Transformers, setup: ServingSetup, capacity: Array, kind: str = "gpu") -> Array:
     """Sequences of the setup's context that the cache holds at once."""
     alone, pair = kv_bytes(model, setup.change(batch=1.0)), kv_bytes(model, setup.change(batch=2.0))
-    each = pair - alone
+    sequence_bytes = pair - alone
     budget = kv_budget_bytes(model, setup, capacity, kind)
-    count = np.floor((budget - (alone - each)) / np.maximum(each, 1e-9) + 1e-9)
-    return np.where(each > 0, np.maximum(count, 0.0), np.inf)
+    count = np.floor((budget - (alone - sequence_bytes)) / np.maximum(sequence_bytes, 1e-9) + 1e-9)
+    return np.where(sequence_bytes > 0, np.maximum(count, 0.0), np.inf)

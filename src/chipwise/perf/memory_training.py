@@ -92,7 +92,7 @@ class Formats(NamedTuple):
     wide: Array  # 1: fp32 and tf32
 
 
-def _same(wanted: str, name: str) -> float:
+def _equals(wanted: str, name: str) -> float:
     return float(name == wanted)
 
 
@@ -101,7 +101,7 @@ def formats(setup: TrainingSetup, hidden: Array) -> Formats:
     narrow = setup.precision.look_up(lambda name: float(name in _NARROW))
     full = setup.method.look_up(lambda name: float(name == "full"))
     quantised = setup.method.look_up(lambda name: float(name == "qlora"))
-    autocast, master, pure = (setup.states.look_up(partial(_same, name)) for name in ("autocast", "master", "pure"))
+    autocast, master, pure = (setup.states.look_up(partial(_equals, name)) for name in ("autocast", "master", "pure"))
     compute = 2.0 + 2.0 * wide
     trained = np.where((wide > 0) | (autocast > 0), 4.0, 2.0)
     stored = np.where(full > 0, trained, compute)
@@ -127,7 +127,7 @@ def formats(setup: TrainingSetup, hidden: Array) -> Formats:
     )
 
 
-class Kept(NamedTuple):
+class ActivationBytes(NamedTuple):
     """Bytes per token that one layer keeps, and what it needs beside that while it is computed again.
 
     Of pairs `forward` is per token that an average layer sees; the others are of the layer that keeps most, per token of both
@@ -138,7 +138,7 @@ class Kept(NamedTuple):
     again: Array
 
 
-def kept(model: Transformers, setup: TrainingSetup, use: Formats) -> Kept:
+def activation_bytes(model: Transformers, setup: TrainingSetup, use: Formats) -> ActivationBytes:
     h, w, tp = model.hidden, model.query_width, setup.tp
     c, c_in, r = use.compute, use.matrix_input, use.residual
     latent = is_latent(model)
@@ -147,36 +147,39 @@ def kept(model: Transformers, setup: TrainingSetup, use: Formats) -> Kept:
     )
     heads = heads_of(model) / tp
     f = model.mlp_weights / h / tp
-    along = np.where(setup.sequence_parallel > 0, tp, 1.0)
+    sequence_ways = np.where(setup.sequence_parallel > 0, tp, 1.0)
     routed = np.where(model.experts > 0, (c + c_in) * model.active * h / tp, 0.0)
     scores = np.where(setup.flash > 0, 0.0, 5.0 * heads * setup.seq)
     core = (c + c_in) * w / tp + c * k + 4.0 * heads  # q, o, k and v once, the log-sum of each row
     adapted = 1.0 - use.trainable_all
-    beside = np.where(adapted > 0, c * w / tp, c * (2.0 * w / tp + 0.5 * k))
+    extra = np.where(adapted > 0, c * w / tp, c * (2.0 * w / tp + 0.5 * k))
     single = np.where((adapted > 0) | (k < 2.0 * w / tp), c * (2.0 * w / tp - k), c * (w / tp + 0.5 * k))
-    beside = np.where(use.wide > 0, single, beside)
-    compiled = (r + c + 2.0 * c_in) * h / along + core + beside + (2.0 * c + c_in) / 3.0 * f
+    extra = np.where(use.wide > 0, single, extra)
+    compiled = (r + c + 2.0 * c_in) * h / sequence_ways + core + extra + (2.0 * c + c_in) / 3.0 * f
     norms = (
         8.0 + 2.0 * r * use.trainable_all
     )  # inputs in fp32 and, where their weights are trained, what they give before these
-    eager = (norms + 5.0 * c_in) * h / along + core + adapted * c * w / tp + (3.0 * c + c_in) / 3.0 * f
+    eager = (norms + 5.0 * c_in) * h / sequence_ways + core + adapted * c * w / tp + (3.0 * c + c_in) / 3.0 * f
     narrow = adapted * c * setup.rank * np.where(model.experts > 0, 4.0, 4.0 + model.mlp_weights / (h * model.mlp_width))
     everything = np.where(setup.compiled > 0, compiled, eager) + routed + scores + narrow
-    selective = (r + c) * h / along + core + 2.0 / 3.0 * c * f + routed
-    inputs = r * h / along
+    selective = (r + c) * h / sequence_ways + core + 2.0 / 3.0 * c * f + routed
+    inputs = r * h / sequence_ways
     forward = np.where(
         setup.recompute == FULL, inputs, np.where(setup.recompute == SELECTIVE, np.minimum(selective, everything), everything)
     )
     if not model.paired:
-        return Kept(forward, forward, everything - forward)
-    asks, held = (r + c) * h / along + 3.0 * c * w / tp + 4.0 * heads, r * h / along + 2.0 * c * w / tp
-    asked = np.where(setup.recompute == FULL, 0.0, np.where(setup.recompute == SELECTIVE, held, asks))
-    looked = np.where(setup.recompute == FULL, 0.0, c * k)
-    average = forward + model.crossing * asked + model.crossed * looked
+        return ActivationBytes(forward, forward, everything - forward)
+    asks, selective_cross = (
+        (r + c) * h / sequence_ways + 3.0 * c * w / tp + 4.0 * heads,
+        r * h / sequence_ways + 2.0 * c * w / tp,
+    )
+    cross_queries = np.where(setup.recompute == FULL, 0.0, np.where(setup.recompute == SELECTIVE, selective_cross, asks))
+    cross_keys = np.where(setup.recompute == FULL, 0.0, c * k)
+    average = forward + model.crossing * cross_queries + model.crossed * cross_keys
     writes = model.headed * (everything + asks) + model.source * c * k > model.source * everything  # the decoder keeps more
-    block = np.where(writes, model.headed * (forward + asked) + model.source * looked, model.source * forward)
-    whole = np.where(writes, model.headed * (everything + asks) + model.source * c * k, model.source * everything)
-    return Kept(average, block, whole - block)
+    block = np.where(writes, model.headed * (forward + cross_queries) + model.source * cross_keys, model.source * forward)
+    full_block = np.where(writes, model.headed * (everything + asks) + model.source * c * k, model.source * everything)
+    return ActivationBytes(average, block, full_block - block)
 
 
 def training_memory(model: Transformers, setup: TrainingSetup, kind: str = "gpu") -> Memory:
@@ -189,13 +192,13 @@ class Run(NamedTuple):
 
     model: Transformers
     setup: TrainingSetup
-    held: Shares
+    portion: Shares
     use: Formats
-    kept: Kept
+    activation_bytes: ActivationBytes
     layers: Array  # of one stage
     dense_ways: tuple[Array, Array, Array]  # chips that optimiser state, gradients, weights are sharded over
     expert_ways: tuple[Array, Array, Array]
-    along: Array  # chips that norms and residuals are split over
+    sequence_ways: Array  # chips that norms and residuals are split over
     again: Array  # 1: blocks are computed again in full
     traffic: Array  # communication buffers but for those of both ends of the model
     quiet: Array  # workspace outside a backward pass
@@ -226,63 +229,67 @@ def _training(model: Transformers, setup: TrainingSetup, context: Array) -> Memo
         communication=moment.communication,
         workspace=moment.workspace,
         context=context,
-        fragmentation=FRAGMENTS * moment.held,
+        fragmentation=FRAGMENTS * moment.total,
     )
 
 
 def _fuller(first: Stage, last: Stage) -> Stage:
-    more = last.moment.held + last.weights + last.optimizer > first.moment.held + first.weights + first.optimizer
-    moment = Moment(*(np.where(more, b, a) for a, b in zip(first.moment, last.moment, strict=True)))
-    weights, optimizer, copies = (np.where(more, b, a) for a, b in zip(first[:3], last[:3], strict=True))
+    fuller = last.moment.total + last.weights + last.optimizer > first.moment.total + first.weights + first.optimizer
+    moment = Moment(*(np.where(fuller, b, a) for a, b in zip(first.moment, last.moment, strict=True)))
+    weights, optimizer, copies = (np.where(fuller, b, a) for a, b in zip(first[:3], last[:3], strict=True))
     return Stage(weights, optimizer, copies, moment)
 
 
 def _run(model: Transformers, setup: TrainingSetup) -> Run:
     tp, replicas, t, h = setup.tp, setup.dp * setup.cp, setup.tokens * model.fullest, model.hidden
-    held = shares(model, tp, setup.ep, tp * replicas)
+    portion = shares(model, tp, setup.ep, tp * replicas)
     use = formats(setup, h)
-    copied = np.maximum(tp * replicas / held.expert_ways, 1.0)
-    on = [(setup.shard >= stage) * 1.0 for stage in (1, 2, 3)]
-    along = 1.0 + setup.sequence_parallel * (tp - 1.0)
+    copied = np.maximum(tp * replicas / portion.expert_ways, 1.0)
+    sharded = [(setup.shard >= stage) * 1.0 for stage in (1, 2, 3)]
+    sequence_ways = 1.0 + setup.sequence_parallel * (tp - 1.0)
     c = use.compute
     quiet = (
         2.0 * CUBLAS + setup.method.look_up(lambda name: float(name == "qlora")) * c * h * model.mlp_width / tp
     )  # one unpacked
     return Run(
-        model,
-        setup,
-        held,
-        use,
-        kept(model, setup, use),
-        np.ceil(model.layers / setup.pp),
-        dense_ways=(1.0 + on[0] * (replicas - 1.0), 1.0 + on[1] * (replicas - 1.0), 1.0 + on[2] * (replicas - 1.0)),
-        expert_ways=(1.0 + on[0] * (copied - 1.0), 1.0 + on[1] * (copied - 1.0), 1.0 + on[2] * (copied - 1.0)),
-        along=along,
+        model=model,
+        setup=setup,
+        portion=portion,
+        use=use,
+        activation_bytes=activation_bytes(model, setup, use),
+        layers=np.ceil(model.layers / setup.pp),
+        dense_ways=(
+            1.0 + sharded[0] * (replicas - 1.0),
+            1.0 + sharded[1] * (replicas - 1.0),
+            1.0 + sharded[2] * (replicas - 1.0),
+        ),
+        expert_ways=(1.0 + sharded[0] * (copied - 1.0), 1.0 + sharded[1] * (copied - 1.0), 1.0 + sharded[2] * (copied - 1.0)),
+        sequence_ways=sequence_ways,
         again=(setup.recompute == FULL) * 1.0,
-        traffic=_communication(model, setup, held, use, along),
+        traffic=_communication(model, setup, portion, use, sequence_ways),
         quiet=quiet,
-        backward=t * ((use.residual + c) * h / along + 2.0 * c * model.mlp_width / tp) + quiet,
+        backward=t * ((use.residual + c) * h / sequence_ways + 2.0 * c * model.mlp_width / tp) + quiet,
     )
 
 
 def _stage(run: Run, last: bool) -> Stage:
     """The first or the last stage of a pipeline, at its fullest; both are one where there is no pipeline."""
-    setup, held, use, layers = run.setup, run.held, run.use, run.layers
+    setup, portion, use, layers = run.setup, run.portion, run.use, run.layers
     alone = (setup.pp == 1) * 1.0
-    table = (alone if last else 1.0) * held.table * (1.0 - alone * held.tied)
-    head = (1.0 if last else alone) * held.head
-    matrices, experts = layers * held.matrices, layers * held.experts
-    ends = layers * held.norms + table + head
+    table = (alone if last else 1.0) * portion.table * (1.0 - alone * portion.tied)
+    head = (1.0 if last else alone) * portion.head
+    matrices, experts = layers * portion.matrices, layers * portion.experts
+    ends = layers * portion.norms + table + head
     weights = (use.matrices * matrices + use.ends * ends) / run.dense_ways[2] + use.matrices * experts / run.expert_ways[2]
-    whole = use.trainable_all
-    adapters = (1.0 - whole) * layers * _adapters(run.model, setup)
-    dense, routed = whole * (matrices + ends) + adapters, whole * experts
+    trainable = use.trainable_all
+    adapters = (1.0 - trainable) * layers * _adapters(run.model, setup)
+    dense, routed = trainable * (matrices + ends) + adapters, trainable * experts
     weights = weights + use.gradient * adapters / run.dense_ways[2]
     optimizer = use.state * (dense / run.dense_ways[0] + routed / run.expert_ways[0])
     gradients = use.gradient * (dense / run.dense_ways[1] + routed / run.expert_ways[1])
     flying = _in_flight(setup, last)
-    first = (alone if last else 1.0) * (1.0 - whole) * (1.0 - run.again)  # its input needs no gradient, so it is not kept
-    unkept = first * flying * setup.tokens * run.model.fullest * use.residual * run.model.hidden / run.along
+    first = (alone if last else 1.0) * (1.0 - trainable) * (1.0 - run.again)  # its input needs no gradient, so it is not kept
+    unkept = first * flying * setup.tokens * run.model.fullest * use.residual * run.model.hidden / run.sequence_ways
     moments = _moments(run, table, head, gradients, flying * layers, unkept)
     return Stage(weights, optimizer, use.kept_copies * (matrices + experts), peak(moments))
 
@@ -306,47 +313,82 @@ def _in_flight(setup: TrainingSetup, last: bool) -> Array:
 
 def _moments(run: Run, table: Array, head: Array, gradients: Array, flying: Array, unkept: Array) -> list[Moment]:
     """The loss; the head's gradient; the backward pass of the last block, of the first block; the end of it."""
-    model, setup, held, use = run.model, run.setup, run.held, run.use
-    h, c, whole = model.hidden, use.compute, use.trainable_all
-    t, last = setup.tokens * model.passed, setup.tokens * model.headed
-    block = held.matrices + held.experts
-    stored, again = t * run.kept.forward * flying - unkept, setup.tokens * run.kept.again
+    model, setup, portion, use = run.model, run.setup, run.portion, run.use
+    h, c, trainable = model.hidden, use.compute, use.trainable_all
+    t, last = setup.tokens * model.token_share, setup.tokens * model.headed
+    block = portion.matrices + portion.experts
+    stored, again = t * run.activation_bytes.forward * flying - unkept, setup.tokens * run.activation_bytes.again
     copy = use.copies * block + use.adapter_copies * _adapters(model, setup)
     copies = copy * flying * (1.0 - run.again)
     logit = last * model.vocab / setup.tp * (head > 0)
     after_blocks = (
-        stored + (head > 0) * last * (use.residual + whole * c) * h / run.along
+        stored + (head > 0) * last * (use.residual + trainable * c) * h / run.sequence_ways
     )  # the last block's output and its norm
     with_head = copies + use.copies * head
     earlier = (setup.micro_batches > 1) * gradients  # of the micro-batches before this one
-    each = whole * use.gradient
-    head_gradient = each * head / run.dense_ways[1]
-    own = each * ((held.matrices + table) / run.dense_ways[1] + held.experts / run.expert_ways[1])
+    gradient_bytes = trainable * use.gradient
+    head_gradient = gradient_bytes * head / run.dense_ways[1]
+    own = gradient_bytes * ((portion.matrices + table) / run.dense_ways[1] + portion.experts / run.expert_ways[1])
     before = gradients - own  # without those of the first block and of the embedding, which come last
-    sorting = whole * 4.0 * (setup.tokens > SORTED_TOKENS)
+    sorting = trainable * 4.0 * (setup.tokens > SORTED_TOKENS)
     traffic = run.traffic + (setup.shard >= 3) * c * (table + head)
     nothing = column(0.0)
-    one_block = setup.tokens * run.kept.block + again
-    late = gradients + held.tied * head_gradient * (1.0 + use.wide)  # both gradients of a tied matrix, before they are added
+    one_block = setup.tokens * run.activation_bytes.block + again
+    late = gradients + portion.tied * head_gradient * (1.0 + use.wide)  # both gradients of a tied matrix, before they are added
     return [
-        Moment(earlier, with_head, after_blocks, use.logit * logit, traffic, run.quiet),
-        Moment(np.maximum(earlier, head_gradient), copies, after_blocks, nothing, traffic, run.quiet + whole * c * head),
-        Moment(np.maximum(earlier, head_gradient), copies + run.again * copy, stored + again, nothing, traffic, run.backward),
-        Moment(np.maximum(earlier, before), copy, one_block, nothing, traffic, run.backward),
-        Moment(late, nothing, setup.tokens * h * (2.0 * use.residual + sorting) / run.along, nothing, traffic, run.quiet),
+        Moment(
+            gradients=earlier,
+            copies=with_head,
+            activations=after_blocks,
+            logits=use.logit * logit,
+            communication=traffic,
+            workspace=run.quiet,
+        ),
+        Moment(
+            gradients=np.maximum(earlier, head_gradient),
+            copies=copies,
+            activations=after_blocks,
+            logits=nothing,
+            communication=traffic,
+            workspace=run.quiet + trainable * c * head,
+        ),
+        Moment(
+            gradients=np.maximum(earlier, head_gradient),
+            copies=copies + run.again * copy,
+            activations=stored + again,
+            logits=nothing,
+            communication=traffic,
+            workspace=run.backward,
+        ),
+        Moment(
+            gradients=np.maximum(earlier, before),
+            copies=copy,
+            activations=one_block,
+            logits=nothing,
+            communication=traffic,
+            workspace=run.backward,
+        ),
+        Moment(
+            gradients=late,
+            copies=nothing,
+            activations=setup.tokens * h * (2.0 * use.residual + sorting) / run.sequence_ways,
+            logits=nothing,
+            communication=traffic,
+            workspace=run.quiet,
+        ),
     ]
 
 
-def _communication(model: Transformers, setup: TrainingSetup, held: Shares, use: Formats, along: Array) -> Array:
+def _communication(model: Transformers, setup: TrainingSetup, portion: Shares, use: Formats, sequence_ways: Array) -> Array:
     t, h, c, tp = setup.tokens * model.fullest, model.hidden, use.compute, setup.tp
-    several = (setup.dp * setup.cp > 1) * 1.0
+    replicated = (setup.dp * setup.cp > 1) * 1.0
     gathered = (setup.shard >= 3) * 1.0
-    block = held.matrices + held.experts
-    blocks = c * (2.0 * (block + held.norms) + use.trainable_all * block)  # two blocks, and one's gradients
+    block = portion.matrices + portion.experts
+    blocks = c * (2.0 * (block + portion.norms) + use.trainable_all * block)  # two blocks, and one's gradients
     stage = np.ceil(model.layers / setup.pp) * block * (c + use.trainable_all * use.gradient)  # in a pipeline: all the time
     blocks = np.where(setup.pp > 1, np.maximum(stage, blocks), blocks)
     keys = np.where(is_latent(model) > 0, 2.0 * model.query_width, model.kv_width)
     tokens = (setup.sequence_parallel * (tp > 1)) * 2.0 * c * h + (setup.cp > 1) * 2.0 * c * keys
-    tokens = tokens + (setup.pp > 1) * 2.0 * use.residual * h / along
+    tokens = tokens + (setup.pp > 1) * 2.0 * use.residual * h / sequence_ways
     tokens = tokens + ((setup.ep > 1) & (model.experts > 0)) * 2.0 * c * model.active * h / tp
-    return several * (gathered * blocks + (1.0 - gathered) * BUCKETS) + t * tokens
+    return replicated * (gathered * blocks + (1.0 - gathered) * BUCKETS) + t * tokens

@@ -48,18 +48,18 @@ class Model:
 
     def estimate(self, family: str, question: Question, kind: Coded) -> Estimate:
         factors = self.factors[family]
-        found = answer(question, factors)
-        low, high = bands.limits(self.bands, kind, found.spread)
-        soonest = np.maximum(found.seconds * low, found.least)
-        ends = question.value(soonest), question.value(found.seconds * high)
+        result = answer(question, factors)
+        low, high = bands.limits(self.bands, kind, result.spread)
+        soonest = np.maximum(result.seconds * low, result.minimum)
+        ends = question.value(soonest), question.value(result.seconds * high)
         return Estimate(
-            found.value,
-            np.minimum(*ends),
-            np.maximum(*ends),
-            found.seconds,
-            found.terms,
-            self.near(family, question),
-            found.spread,
+            value=result.value,
+            low=np.minimum(*ends),
+            high=np.maximum(*ends),
+            seconds=result.seconds,
+            terms=result.terms,
+            provenance=self.near(family, question),
+            spread=result.spread,
         )
 
     def near(self, family: str, question: Question) -> Coded:
@@ -76,17 +76,17 @@ class Joining:
         self._near = np.empty(count, dtype=np.intp)
         self._names: dict[str, int] = {}
 
-    def add(self, which: slice, part: Estimate) -> None:
-        self._columns.add(which, {name: getattr(part, name) for name in _COLUMNS})
-        self._columns.add(which, {f"{_TERM}{name}": values for name, values in part.terms.items()})
+    def add(self, selection: slice, part: Estimate) -> None:
+        self._columns.add(selection, {name: getattr(part, name) for name in _COLUMNS})
+        self._columns.add(selection, {f"{_TERM}{name}": values for name, values in part.terms.items()})
         codes = [self._names.setdefault(name, len(self._names)) for name in part.provenance.names]
-        self._near[which] = np.array(codes, dtype=np.intp)[part.provenance.index]
+        self._near[selection] = np.array(codes, dtype=np.intp)[part.provenance.index]
 
     def estimate(self) -> Estimate:
-        found = self._columns.columns
-        terms = {name.removeprefix(_TERM): values for name, values in found.items() if name.startswith(_TERM)}
+        columns = self._columns.columns
+        terms = {name.removeprefix(_TERM): values for name, values in columns.items() if name.startswith(_TERM)}
         return Estimate(
-            **{name: found[name] for name in _COLUMNS}, terms=terms, provenance=Coded(tuple(self._names), self._near)
+            **{name: columns[name] for name in _COLUMNS}, terms=terms, provenance=Coded(tuple(self._names), self._near)
         )
 
 

@@ -111,31 +111,33 @@ def joined(nets: Iterable[Net]) -> Net:
 
 def merged(products: Iterable[Product]) -> tuple[Product, ...]:
     """Equal products counted together."""
-    found: dict[Product, float] = {}
-    for one in products:
-        key = replace(one, times=1.0)
-        found[key] = found.get(key, 0.0) + one.times
-    return tuple(replace(one, times=times) for one, times in found.items())
+    counts: dict[Product, float] = {}
+    for product in products:
+        key = replace(product, times=1.0)
+        counts[key] = counts.get(key, 0.0) + product.times
+    return tuple(replace(one, times=times) for one, times in counts.items())
 
 
 def repeated(net: Net, times: float, samples: float = 1.0, wide: bool | None = None) -> Net:
     """The same weights used `times` times in a row, on `samples` inputs at once."""
-    many = times * samples
+    uses = times * samples
     return Net(
         kind=net.kind,
         products=tuple(
-            replace(one, rows=one.rows * samples, times=one.times * times, wide=one.wide if wide is None else wide)
-            for one in net.products
+            replace(
+                product, rows=product.rows * samples, times=product.times * times, wide=product.wide if wide is None else wide
+            )
+            for product in net.products
         ),
         parameters=net.parameters,
-        score_flop=net.score_flop * many,
-        score_values=net.score_values * many,
-        score_map=net.score_map * many,
-        touched=net.touched * many,
-        lookups=net.lookups * many,
+        score_flop=net.score_flop * uses,
+        score_values=net.score_values * uses,
+        score_map=net.score_map * uses,
+        touched=net.touched * uses,
+        lookups=net.lookups * uses,
         inputs=net.inputs,
-        pooled=net.pooled * many,
-        rows_read=net.rows_read * many,
+        pooled=net.pooled * uses,
+        rows_read=net.rows_read * uses,
         depth=net.kernels * times,
     )
 
@@ -184,14 +186,14 @@ def net_of(shape: Shape, size: Size = OWN) -> Net:
 def _convnet(shape: ConvShape, side: int) -> Net:
     layers = [
         Product(
-            float(one.out_side**2),
-            one.outputs / one.groups,
-            one.inputs / one.groups * one.kernel**2,
-            float(one.groups),
-            float(one.kernel**2),
+            rows=float(convolution.out_side**2),
+            columns=convolution.outputs / convolution.groups,
+            depth=convolution.inputs / convolution.groups * convolution.kernel**2,
+            groups=float(convolution.groups),
+            window=float(convolution.kernel**2),
             narrow=CONV_NARROW,
         )
-        for one in shape.convolutions(side)
+        for convolution in shape.convolutions(side)
     ]
     features = shape.widths[-1] * shape.block.expansion
     layers.append(Product(1.0, float(shape.classes), float(features)))
@@ -200,7 +202,7 @@ def _convnet(shape: ConvShape, side: int) -> Net:
 
 def _of_convolutions(layers: Sequence[Product], parameters: float, inputs: float) -> Net:
     outputs = sum(one.times * one.rows * one.columns * one.groups for one in layers)
-    return Net(CONVOLUTION, merged(layers), parameters, touched=CONV_PASSES * outputs, inputs=inputs)
+    return Net(kind=CONVOLUTION, products=merged(layers), parameters=parameters, touched=CONV_PASSES * outputs, inputs=inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,7 @@ class _Layers:
     score_width: float
     heads: float
 
-    def over(self, tokens: float, parameters: float, padded: float = 0.0) -> Net:
+    def net(self, tokens: float, parameters: float, padded: float = 0.0) -> Net:
         """All tokens see each other; `padded`: the length at which attention is done where the rest skips the padding."""
         wide, seen = self.mlp / self.hidden, padded or tokens
         products = (
@@ -239,15 +241,27 @@ class _Layers:
 def of_layer(layer: Layer, tokens: float, padded: float = 0.0) -> Net:
     """An encoder that a measurement's own shape columns describe."""
     layers = _Layers(
-        layer.layers, layer.hidden, layer.attention_weights, layer.mlp_weights, layer.score_width, max(layer.kv_heads, 1.0)
+        count=layer.layers,
+        hidden=layer.hidden,
+        attention=layer.attention_weights,
+        mlp=layer.mlp_weights,
+        score_width=layer.score_width,
+        heads=max(layer.kv_heads, 1.0),
     )
-    return layers.over(tokens, layer.parameters, padded)
+    return layers.net(tokens, layer.parameters, padded)
 
 
 def _of_stack(stack: Stack, tokens: float, parameters: float) -> Net:
-    one, mlp = stack.attention, stack.mlp
-    layers = _Layers(stack.layers, stack.hidden, one.weights, mlp.weights, one.score_width, one.heads)
-    return layers.over(tokens, parameters)
+    attention, mlp = stack.attention, stack.mlp
+    layers = _Layers(
+        count=stack.layers,
+        hidden=stack.hidden,
+        attention=attention.weights,
+        mlp=mlp.weights,
+        score_width=attention.score_width,
+        heads=attention.heads,
+    )
+    return layers.net(tokens, parameters)
 
 
 def _encoder(shape: EncoderShape, tokens: float) -> Net:
@@ -268,13 +282,13 @@ def _encoder_decoder(shape: EncoderDecoderShape, size: Size) -> Net:
     reading = _of_stack(shape.encoder, tokens, 0.0)
     hidden, decoder = float(shape.hidden), shape.decoder
     crossing = Product(tokens, float(decoder.cross_weights) / decoder.layers / hidden, hidden, times=float(decoder.layers))
-    one = _of_stack(decoder, 1.0, float(shape.parameters))
+    token_net = _of_stack(decoder, 1.0, float(shape.parameters))
     seen = decoder.layers * decoder.attention.score_width * (tokens + written / 2)
     query = Product(1.0, float(decoder.attention.query_weights) / hidden, hidden, times=float(decoder.layers))
     head = Product(1.0, float(shape.vocab), hidden)
-    depth = one.depth + 2 * decoder.layers
-    products = (*one.products, query, head)
-    step = replace(one, products=products, score_flop=2.0 * seen, score_values=seen, score_map=0.0, depth=depth)
+    depth = token_net.depth + 2 * decoder.layers
+    products = (*token_net.products, query, head)
+    step = replace(token_net, products=products, score_flop=2.0 * seen, score_values=seen, score_map=0.0, depth=depth)
     stem = [Product(2 * tokens, hidden, 3.0 * shape.mels, window=3.0), Product(tokens, hidden, 3.0 * hidden, window=3.0)]
     first = replace(reading, products=(*(stem if shape.mels else ()), *reading.products, crossing))
     return joined((first, repeated(step, written)))
@@ -295,7 +309,15 @@ def _attending(width: float, depth: float, places: float, text: float, text_widt
     scores = 4.0 * depth * width * places * (places + text)
     moved = depth * width * (6.0 * places + 2.0 * text)
     squares = depth * width / _HEAD * places * (places + text)
-    return Net(DIFFUSION, products, 0.0, scores, moved, squares, depth * places * (NORM_PASSES + 14.0) * width)
+    return Net(
+        kind=DIFFUSION,
+        products=products,
+        parameters=0.0,
+        score_flop=scores,
+        score_values=moved,
+        score_map=squares,
+        touched=depth * places * (NORM_PASSES + 14.0) * width,
+    )
 
 
 def _residual(inputs: float, outputs: float, places: float) -> Net:
@@ -306,10 +328,10 @@ def _residual(inputs: float, outputs: float, places: float) -> Net:
 
 
 def _convolution(places: float, outputs: float, inputs: float, kernel: float = 3.0) -> Product:
-    return Product(places, outputs, kernel**2 * inputs, window=kernel**2, narrow=CONV_NARROW)
+    return Product(rows=places, columns=outputs, depth=kernel**2 * inputs, window=kernel**2, narrow=CONV_NARROW)
 
 
-def _one(places: float, outputs: float, inputs: float) -> Net:
+def _conv_net(places: float, outputs: float, inputs: float) -> Net:
     return Net(DIFFUSION, (_convolution(places, outputs, inputs),), 0.0, touched=places * outputs)
 
 
@@ -325,7 +347,7 @@ def _unet_pieces(shape: UNetShape, side: float, text: float) -> Iterator[Net]:
 
     first, last = float(shape.widths[0]), float(shape.widths[-1])
     skips, inputs = [first], first
-    yield _one(side * side, first, float(shape.latent_channels))
+    yield _conv_net(side * side, first, float(shape.latent_channels))
     for level, width in enumerate(map(float, shape.widths)):
         for _ in range(shape.blocks):
             yield _residual(inputs, width, side * side)
@@ -334,7 +356,7 @@ def _unet_pieces(shape: UNetShape, side: float, text: float) -> Iterator[Net]:
             skips.append(width)
         if level < len(shape.widths) - 1:
             side = side / 2
-            yield _one(side * side, width, width)
+            yield _conv_net(side * side, width, width)
             skips.append(width)
     yield repeated(_residual(last, last, side * side), 2.0)
     yield _attending(last, float(shape.middle_depth), side * side, text, float(shape.text_width))
@@ -346,18 +368,26 @@ def _unet_pieces(shape: UNetShape, side: float, text: float) -> Iterator[Net]:
             inputs = width
         if level:
             side = side * 2
-            yield _one(side * side, width, width)
-    yield _one(side * side, float(shape.latent_channels), first)
+            yield _conv_net(side * side, width, width)
+    yield _conv_net(side * side, float(shape.latent_channels), first)
 
 
 def _vae(shape: VaeShape, side: float) -> Net:
     """Decoding only: what a picture costs."""
     widths = [float(width) for width in shape.widths]
-    inputs, pieces = widths[-1], [_one(side * side, widths[-1], float(shape.latent_channels))]
+    inputs, pieces = widths[-1], [_conv_net(side * side, widths[-1], float(shape.latent_channels))]
     pieces.append(repeated(_residual(inputs, inputs, side * side), 2.0))
     middle = Product(side * side, inputs, inputs, times=4.0)
     pieces.append(
-        Net(DIFFUSION, (middle,), 0.0, 4.0 * inputs * side**4, 4.0 * inputs * side**2, side**4, CONV_PASSES * inputs * side**2)
+        Net(
+            kind=DIFFUSION,
+            products=(middle,),
+            parameters=0.0,
+            score_flop=4.0 * inputs * side**4,
+            score_values=4.0 * inputs * side**2,
+            score_map=side**4,
+            touched=CONV_PASSES * inputs * side**2,
+        )
     )
     for level in reversed(range(len(widths))):
         for _ in range(shape.blocks + 1):
@@ -365,8 +395,8 @@ def _vae(shape: VaeShape, side: float) -> Net:
             inputs = widths[level]
         if level:
             side = side * 2
-            pieces.append(_one(side * side, inputs, inputs))
-    pieces.append(_one(side * side, float(shape.channels), inputs))
+            pieces.append(_conv_net(side * side, inputs, inputs))
+    pieces.append(_conv_net(side * side, float(shape.channels), inputs))
     return replace(joined(pieces), parameters=float(shape.parameters))
 
 
@@ -374,8 +404,15 @@ def _joint(shape: JointTransformerShape, side: int, text: float) -> Net:
     """Blocks of either kind multiply a token with the same number of weights."""
     hidden = float(shape.hidden)
     count = shape.joint_layers + shape.single_layers
-    layers = _Layers(count, hidden, 4 * hidden**2, 2 * hidden * shape.width, 2 * hidden, shape.heads)
-    return replace(layers.over(shape.tokens(side) + text, float(shape.parameters)), kind=DIFFUSION)
+    layers = _Layers(
+        count=count,
+        hidden=hidden,
+        attention=4 * hidden**2,
+        mlp=2 * hidden * shape.width,
+        score_width=2 * hidden,
+        heads=shape.heads,
+    )
+    return replace(layers.net(shape.tokens(side) + text, float(shape.parameters)), kind=DIFFUSION)
 
 
 def _diffusion(shape: DiffusionShape, size: Size) -> Net:
@@ -401,15 +438,15 @@ def _recommender(shape: RecommenderShape) -> Net:
     for _ in range(shape.cross_layers):
         for n, k in ((shape.cross_rank, crossed), (crossed, shape.cross_rank)):
             products.append(Product(1.0, float(n), float(k)))
-    looked = float(shape.rows_read * shape.embedding_width)
+    lookups = float(shape.rows_read * shape.embedding_width)
     touched = 2.0 * sum(one.columns for one in products)
     inputs = float(shape.dense_inputs + shape.rows_read)
     return Net(
-        TABLE,
-        merged(products),
-        float(shape.dense_parameters),
+        kind=TABLE,
+        products=merged(products),
+        parameters=float(shape.dense_parameters),
         touched=touched,
-        lookups=looked,
+        lookups=lookups,
         inputs=inputs,
         pooled=float(len(shape.tables) * shape.embedding_width),
         rows_read=float(shape.rows_read),

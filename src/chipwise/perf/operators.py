@@ -37,7 +37,7 @@ def passes(moved: Array, bandwidth: Array) -> Array:
     return moved / (bandwidth * MEMORY_EFFICIENCY)
 
 
-def exposed(hidden: Array, under: Array, overlap: Array | float) -> Array:
-    """What is left of `hidden` when it runs beside `under`: nothing while it is short, all that is over otherwise."""
-    room = overlap * under
+def exposed(hidden: Array, compute: Array, overlap: Array | float) -> Array:
+    """What is left of `hidden` when it runs beside `compute`: nothing while it is short, all that is over otherwise."""
+    room = overlap * compute
     return np.maximum(hidden - room, 0.0) + np.minimum(hidden, room) * ((1.0 - overlap) * 0.25)

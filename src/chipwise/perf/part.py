@@ -90,10 +90,10 @@ def _missing_rates(kind: str, vendor: str, year: int | None, rates: dict[str, fl
     if "fp16" in rates or "bf16" in rates or "fp32" not in rates or kind not in ("gpu", "edge"):
         return rates
     half = 2.0 * rates["fp32"] if vendor == "NVIDIA" and (year or 0) >= 2018 else rates["fp32"]
-    found = {**rates, "fp16": half}
+    completed = {**rates, "fp16": half}
     if vendor == "NVIDIA" and (year or 0) >= 2020:
-        found["bf16"] = half
-    return found
+        completed["bf16"] = half
+    return completed
 
 
 @cache
@@ -118,12 +118,12 @@ def _processor_rates(chip: Chip) -> tuple[dict[str, float], float]:
 
 def _unstated(chip: Chip, rates: Mapping[str, float], bandwidth: float | None) -> tuple[str, ...]:
     """A processor's memory is its machine's, so none is missing there."""
-    found = {
+    stated = {
         "memory": chip.memory_bytes is not None or chip.kind is ChipKind.CPU,
         "memory bandwidth": bandwidth is not None,
         "arithmetic rates": any(name in rates for name in ("fp32", "tf32", "fp16", "bf16", "int8")),
     }
-    return tuple(name for name, known in found.items() if not known)
+    return tuple(name for name, known in stated.items() if not known)
 
 
 def _joined(chip: Chip) -> Part:
@@ -131,8 +131,8 @@ def _joined(chip: Chip) -> Part:
     rates = {name.value: rate for name, rate in chip.rates.items()}
     power = chip.power_w
     if chip.kind is ChipKind.CPU:
-        found, processor_power = _processor_rates(chip)
-        rates |= found
+        cpu_rates, processor_power = _processor_rates(chip)
+        rates |= cpu_rates
         power = power or processor_power
     for name in _RATES:
         stated = _number(row, f"{name}_{'tops' if name == 'int8' else 'tflops'}", 1e12)
@@ -193,11 +193,11 @@ class Parts:
                 self._parts[name] = _only_measured(row)
         self._names = {known: part.name for part in self._parts.values() for known in part.known_as}
 
-    def joined(self, more: Iterable[Part]) -> Parts:
-        """These and `more`, such as slices of them."""
-        made = copy(self)
-        made._parts = {**self._parts, **{part.name: part for part in more}}
-        return made
+    def joined(self, extra: Iterable[Part]) -> Parts:
+        """These and `extra`, such as slices of them."""
+        union = copy(self)
+        union._parts = {**self._parts, **{part.name: part for part in extra}}
+        return union
 
     def find(self, name: str) -> Part | None:
         return self._parts.get(name) or self._parts.get(self._names.get(name, ""))

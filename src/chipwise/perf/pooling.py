@@ -21,7 +21,7 @@ import numpy as np
 
 from chipwise.perf.arrays import Array, Coded, Index
 
-WHOLE = "*"
+ALL_TERMS = "*"
 PLAIN = "1"
 _PIECE = 512  # groups whose coefficients are summed at a time, so that they stay in the cache
 
@@ -41,27 +41,27 @@ class Block:
 class Groups(Mapping[str, Coded]):
     """Levels of rows that come in few groups: kept once per group, given out by row."""
 
-    def __init__(self, each: Mapping[str, Coded], index: Index, sums: dict[Factors, Array] | None = None) -> None:
-        self.each = each
+    def __init__(self, levels: Mapping[str, Coded], index: Index, sums: dict[Factors, Array] | None = None) -> None:
+        self.levels = levels
         self.index = index
         self._sums: dict[Factors, Array] = {} if sums is None else sums  # shared by all slices of the same rows
 
     def __getitem__(self, level: str) -> Coded:
-        coded = self.each[level]
+        coded = self.levels[level]
         return coded if len(coded) == 1 else Coded(coded.names, coded.index[self.index])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.each)
+        return iter(self.levels)
 
     def __len__(self) -> int:
-        return len(self.each)
+        return len(self.levels)
 
-    def rows(self, which: slice) -> Groups:
-        return self if len(self.index) == 1 else Groups(self.each, self.index[which], self._sums)
+    def rows(self, selection: slice) -> Groups:
+        return self if len(self.index) == 1 else Groups(self.levels, self.index[selection], self._sums)
 
     def sums(self, factors: Factors) -> Array:
         if factors not in self._sums:
-            self._sums[factors] = factors.sums(self.each)
+            self._sums[factors] = factors.sums(self.levels)
         return self._sums[factors]
 
 
@@ -163,46 +163,46 @@ class _Table:
         cells = np.zeros((2, first[-1]))
         for block, start, size in zip(ordered, first, sizes, strict=False):
             cells[1, start : start + size] = block.sd**2
-            for name, found in values.get(block.key, {}).items():
-                cells[:, start + places[block.level][name]] = found
+            for name, cell in values.get(block.key, {}).items():
+                cells[:, start + places[block.level][name]] = cell
         level = {name: at for at, name in enumerate(places)}
         features = tuple(dict.fromkeys(feature for _, feature in pairs if feature != PLAIN))
         feature = np.array([(PLAIN, *features).index(name) for _, name in pairs], dtype=np.intp)
         return cls(
-            bases,
-            features,
-            tuple(pairs),
-            feature,
-            places,
-            cells,
-            np.array([level[block.level] for block in ordered], dtype=np.intp),
-            first[:-1, None].astype(np.intp),
-            _starts([order[block.base, block.feature] for block in ordered]),
-            _starts([bases[base] for base, _ in pairs]),
+            bases=bases,
+            features=features,
+            pairs=tuple(pairs),
+            feature=feature,
+            places=places,
+            cells=cells,
+            level=np.array([level[block.level] for block in ordered], dtype=np.intp),
+            first=first[:-1, None].astype(np.intp),
+            starts=_starts([order[block.base, block.feature] for block in ordered]),
+            base_starts=_starts([bases[base] for base, _ in pairs]),
         )
 
     def sums(self, levels: Mapping[str, Coded]) -> Array:
         if not self.places:
             return np.zeros((2, 0, 1))
         rows = [_rows(levels[level], place) for level, place in self.places.items()]
-        at: Index = np.array(rows if len({len(one) for one in rows}) == 1 else np.broadcast_arrays(*rows), dtype=np.intp)
-        pieces = [self._sums(at[:, start : start + _PIECE]) for start in range(0, at.shape[1], _PIECE)]
+        indices: Index = np.array(rows if len({len(one) for one in rows}) == 1 else np.broadcast_arrays(*rows), dtype=np.intp)
+        pieces = [self._sums(indices[:, start : start + _PIECE]) for start in range(0, indices.shape[1], _PIECE)]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=2)
 
     def pooled(self, sums: Array, index: Index | None, features: Mapping[str, Array]) -> Pooled:
         """Features that all rows share are taken in by group, the others stay beside their sums."""
         if not self.pairs:
-            return Pooled({}, sums, sums[0], {}, index)
+            return Pooled(place={}, totals=sums, scales=sums[0], leaning={}, index=index)
         by_row = {name: values for name, values in features.items() if len(values) > 1}
         shared = [1.0, *(0.0 if name in by_row else features[name][0] for name in self.features)]
         slope = np.array(shared).take(self.feature)
         totals = np.add.reduceat(sums * np.array((slope, slope * slope))[..., None], self.base_starts, axis=1)
         leaning: dict[str, list[tuple[Array, Array]]] = {}
         if by_row:
-            for at, (base, name) in enumerate(self.pairs):
+            for position, (base, name) in enumerate(self.pairs):
                 if name in by_row:
-                    leaning.setdefault(base, []).append((sums[:, at], by_row[name]))
-        return Pooled(self.bases, totals, np.exp(totals[0]), leaning, index)
+                    leaning.setdefault(base, []).append((sums[:, position], by_row[name]))
+        return Pooled(place=self.bases, totals=totals, scales=np.exp(totals[0]), leaning=leaning, index=index)
 
     def _sums(self, at: Index) -> Array:
         cells = self.cells.take(at.take(self.level, axis=0) + self.first, axis=1)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.errors import BadInput, Problem
-from chipwise.perf.arrays import Array, Coded, some
+from chipwise.perf.arrays import Array, Coded, has_nonzero
 
 COMPUTE_RISE, MEMORY_RISE = 4.0, 1.1
 # Share of the board limit drawn at rest: H100 70 of 700 W, A100 50 of 400 W, T4 10 of 70 W; other kinds are rules of thumb.
@@ -64,7 +64,7 @@ class Power:
 def power(kind: Coded, limit_w: Array, compute: Array, memory: Array, pue: float = PUE) -> Power:
     """`compute` and `memory` are shares of peak from 0 to 1; more than 1 counts as 1."""
     for name, values in (("compute", compute), ("memory", memory), ("limit_w", limit_w)):
-        if some(~(values >= 0)):  # NaN is not
+        if has_nonzero(~(values >= 0)):  # NaN is not
             raise BadInput(str(Problem(name, "is negative or no number", None, "0 or more")))
     if not pue >= 1:
         raise BadInput(str(Problem("pue", f"{pue:g} is not possible", None, "1 or more")))

@@ -36,7 +36,7 @@ EAGER = ("transformers",)  # engines that were measured without CUDA graphs: the
 _WAITS = ("waiting", "slots", "arrival")  # terms in which no chip works for the answer
 # Shares of peak while prompts are read, and while weights and cache are; every step moves some bytes besides (`drawn`).
 PROMPT_SHARE, READ_SHARE, OTHER_READS = 0.5, 0.8, 0.2
-_ONE, _ENDLESS = column(1.0), column(np.inf)
+_UNIT, _ENDLESS = column(1.0), column(np.inf)
 _HEAD_BYTES = {"fp32": 4.0, "q4_k_m": 0.82, "q8_0": 1.06}
 _FORMAT = {"awq": "int4", "gptq": "int4", "nf4": "int4", "mxfp8": "fp8", "q6_k": "q8_0", "q5_k_m": "q4_k_m"}
 
@@ -58,19 +58,19 @@ class Generation:
         columns = (self.model.layers, self.name, self.hardware, self.setup, self.scenario, self.rate, self.replicas)
         return max(len(one) for one in columns)
 
-    def rows(self, which: slice) -> Generation:
+    def rows(self, selection: slice) -> Generation:
         def cut(values: Array) -> Array:
-            return values if len(values) == 1 else values[which]
+            return values if len(values) == 1 else values[selection]
 
         return Generation(
-            self.model.rows(which),
-            self.name.rows(which),
-            self.hardware.rows(which),
-            self.setup.rows(which),
-            self.scenario.rows(which),
-            cut(self.rate),
-            cut(self.replicas),
-            cut(self.attention_dp),
+            model=self.model.rows(selection),
+            name=self.name.rows(selection),
+            hardware=self.hardware.rows(selection),
+            setup=self.setup.rows(selection),
+            scenario=self.scenario.rows(selection),
+            rate=cut(self.rate),
+            replicas=cut(self.replicas),
+            attention_dp=cut(self.attention_dp),
         )
 
 
@@ -110,12 +110,12 @@ def _arithmetic(weights: str, part: Part) -> str:
 def slots(ask: Generation) -> Array:
     """Sequences that the cache and the engine let run together."""
     setup = ask.setup
-    one = setup.change(batch=column(1.0))
+    single = setup.change(batch=column(1.0))
     capacity = ask.hardware.get("memory_bytes")
-    room = kv_budget_bytes(ask.model, one, capacity)
-    each = np.maximum(kv_bytes(ask.model, one), 1.0)
-    most = setup.engine.look_up(lambda name: _LIMITS.get(name, 256.0))
-    return np.minimum(np.maximum(np.floor(room / each), 1.0), most)
+    room = kv_budget_bytes(ask.model, single, capacity)
+    sequence_bytes = np.maximum(kv_bytes(ask.model, single), 1.0)
+    limit = setup.engine.look_up(lambda name: _LIMITS.get(name, 256.0))
+    return np.minimum(np.maximum(np.floor(room / sequence_bytes), 1.0), limit)
 
 
 def load(ask: Generation, metric: str, room: Array) -> Load:
@@ -131,36 +131,36 @@ def load(ask: Generation, metric: str, room: Array) -> Load:
         rate=ask.rate / ask.replicas,
         requests=_ENDLESS,
         prefix=setup.prefix_len,
-        beams=_ONE,
+        beams=_UNIT,
     )
 
 
 def _levels(ask: Generation, metric: str) -> Groups:
     """What rows have in common with measured ones, found once per combination of names."""
     kinds = Coded(("experts", "dense"), np.where(ask.model.has_experts, 0, 1))
-    named = (ask.hardware.part, ask.setup.precision_weights, ask.setup.engine, ask.scenario, kinds, ask.name)
-    columns, rows = combinations(named)
+    name_columns = (ask.hardware.part, ask.setup.precision_weights, ask.setup.engine, ask.scenario, kinds, ask.name)
+    columns, rows = combinations(name_columns)
     if len(rows) == 1:
-        return _one_row(metric, ask.hardware.parts[columns[0].at(0)], *(one.at(0) for one in columns[1:]))
+        return _one_row(metric, ask.hardware.parts[columns[0].name_at(0)], *(one.name_at(0) for one in columns[1:]))
     return Groups(levels(_names(metric, *columns), dict(ask.hardware.parts)), rows)
 
 
 @lru_cache(maxsize=4096)
-def _one_row(metric: str, part: Part, *others: str) -> Groups:
+def _one_row(metric: str, part: Part, *labels: str) -> Groups:
     """Who asks row by row asks for the same few names again and again."""
-    names = _names(metric, *map(Coded.of, (part.name, *others)))
+    names = _names(metric, *map(Coded.of, (part.name, *labels)))
     return Groups(levels(names, {part.name: part}), np.zeros(1, dtype=np.intp))
 
 
 def _names(metric: str, part: Coded, weights: Coded, engine: Coded, scenario: Coded, kind: Coded, model: Coded) -> Names:
-    asked = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}.get(metric, "rate")
+    quantity = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}.get(metric, "rate")
     return Names(
         part=part,
         weights=weights.map(lambda name: _FORMAT.get(name, name)),
         engine=engine,
         version=engine,
         source=engine.map(lambda name: f"chipwise {name}" if name == "pytorch" else f"user {name}"),
-        style=scenario.map(lambda name: f"{'max load' if name == 'full' else name} {asked}"),
+        style=scenario.map(lambda name: f"{'max load' if name == 'full' else name} {quantity}"),
         kind=kind,
         model=model,
         split=Coded.of(""),
@@ -169,13 +169,15 @@ def _names(metric: str, part: Coded, weights: Coded, engine: Coded, scenario: Co
 
 def kind_of(scenario: Coded, metric: str, engine: Coded) -> Coded:
     """Which intervals hold."""
-    asked = {"ttft_ms": "first token", "tpot_ms": "token"}.get(metric, "throughput")
+    quantity = {"ttft_ms": "first token", "tpot_ms": "token"}.get(metric, "throughput")
 
-    def named(pair: str) -> str:
+    def band_name(pair: str) -> str:
         name, software = pair.split("|", 1)
-        return f"{name}{' own' if software == 'pytorch' else ''}" if name in ("prefill", "decode") else asked
+        return f"{name}{' own' if software == 'pytorch' else ''}" if name in ("prefill", "decode") else quantity
 
-    return scenario.cross(engine).map(named) if len(scenario) == len(engine) or 1 in (len(scenario), len(engine)) else scenario
+    return (
+        scenario.cross(engine).map(band_name) if len(scenario) == len(engine) or 1 in (len(scenario), len(engine)) else scenario
+    )
 
 
 def predict(
@@ -197,15 +199,15 @@ def predict(
     alike = {metric: _levels(ask, metric) for metric in metrics}
     if count <= CHUNK:
         return _predict(ask, alike, model, slots(ask) if room is None else room)
-    found = {metric: Joining(count) for metric in metrics}
-    for at in range(0, count, CHUNK):
-        which = slice(at, at + CHUNK)
-        here = ask.rows(which)
-        free = slots(here) if room is None else room if len(room) == 1 else room[which]
-        parts = _predict(here, {metric: one.rows(which) for metric, one in alike.items()}, model, free)
+    joined = {metric: Joining(count) for metric in metrics}
+    for start in range(0, count, CHUNK):
+        selection = slice(start, start + CHUNK)
+        piece = ask.rows(selection)
+        free = slots(piece) if room is None else room if len(room) == 1 else room[selection]
+        parts = _predict(piece, {metric: one.rows(selection) for metric, one in alike.items()}, model, free)
         for metric, part in parts.items():
-            found[metric].add(which, part)
-    return {metric: one.estimate() for metric, one in found.items()}
+            joined[metric].add(selection, part)
+    return {metric: one.estimate() for metric, one in joined.items()}
 
 
 def _predict(ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array) -> dict[str, Estimate]:
@@ -214,32 +216,32 @@ def _predict(ask: Generation, alike: Mapping[str, Groups], model: Model, room: A
 
 
 def _estimates(
-    ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array, run: Serving, held: Array
+    ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array, run: Serving, sequences: Array
 ) -> dict[str, Estimate]:
-    """Every metric is made of the same work, of `held` sequences together."""
+    """Every metric is made of the same work, of `sequences` together."""
     watts = warmth(ask.hardware.part, ask.hardware.parts)
-    work = bases(run, load(ask, METRICS[0], room), held)
-    found: dict[str, Estimate] = {}
+    work = bases(run, load(ask, METRICS[0], room), sequences)
+    estimates: dict[str, Estimate] = {}
     loaded = all(name in ("closed", "open") for name in ask.scenario.names)
     for metric, common in alike.items():
-        if metric == "latency_ms" and loaded and "ttft_ms" in found and "tpot_ms" in found:
-            found[metric] = _whole_answer(found["ttft_ms"], found["tpot_ms"], ask.setup.output_len)
+        if metric == "latency_ms" and loaded and "ttft_ms" in estimates and "tpot_ms" in estimates:
+            estimates[metric] = _whole_answer(estimates["ttft_ms"], estimates["tpot_ms"], ask.setup.output_len)
             continue
-        asked = load(ask, metric, room)
-        scale, power = unit(asked)
+        metric_load = load(ask, metric, room)
+        scale, power = unit(metric_load)
         question = Question(
-            work,
-            partial(answer, asked, held),
-            pick(power < 0, scale * ask.replicas, scale),
-            power,
-            common,
-            features(run, asked, held, watts),
-            TERM_OF,
-            ("arrival",),
-            FLOORS,
+            bases=work,
+            compose=partial(answer, metric_load, sequences),
+            scale=pick(power < 0, scale * ask.replicas, scale),
+            power=power,
+            levels=common,
+            features=features(run, metric_load, sequences, watts),
+            term_of=TERM_OF,
+            fixed_terms=("arrival",),
+            floors=FLOORS,
         )
-        found[metric] = model.estimate("inference", question, kind_of(ask.scenario, metric, ask.setup.engine))
-    return found
+        estimates[metric] = model.estimate("inference", question, kind_of(ask.scenario, metric, ask.setup.engine))
+    return estimates
 
 
 def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:
@@ -278,18 +280,18 @@ def percentiles(
     waits = first.terms["waiting"] + first.terms["slots"]
     steady = first.seconds - waits
     prompt = sum((values for name, values in token.terms.items() if name.startswith("prefill")), np.zeros(1))
-    others = np.maximum(running - 1.0, 0.0)
+    neighbours = np.maximum(running - 1.0, 0.0)
     out = np.maximum(ask.setup.output_len, 1.0)
-    spread = np.where(others > 0, prompt / np.sqrt(np.maximum(others, 1.0)), 0.0)  # the mean stretch is (B - 1) p / o
-    found: dict[str, dict[float, Array]] = {"ttft": {}, "tpot": {}, "latency": {}}
+    spread = np.where(neighbours > 0, prompt / np.sqrt(np.maximum(neighbours, 1.0)), 0.0)  # the mean stretch is (B - 1) p / o
+    seconds: dict[str, dict[float, Array]] = {"ttft": {}, "tpot": {}, "latency": {}}
     for share in shares:
         z = _normal(share)
-        found["ttft"][share] = steady + waits * -np.log1p(-share)
-        found["tpot"][share] = np.maximum(token.seconds + z * spread, 0.5 * token.seconds)
+        seconds["ttft"][share] = steady + waits * -np.log1p(-share)
+        seconds["tpot"][share] = np.maximum(token.seconds + z * spread, 0.5 * token.seconds)
         mean = first.seconds + (out - 1.0) * token.seconds
         deviation = np.sqrt(waits**2 + ((out - 1.0) * spread) ** 2)
-        found["latency"][share] = np.maximum(mean + z * deviation, 0.5 * mean)
-    return found
+        seconds["latency"][share] = np.maximum(mean + z * deviation, 0.5 * mean)
+    return seconds
 
 
 def _normal(share: float) -> float:
@@ -297,13 +299,13 @@ def _normal(share: float) -> float:
     return NormalDist().inv_cdf(min(max(share, 1e-6), 1 - 1e-6))
 
 
-def highest_rate(ask: Generation, model: Model, goals: dict[tuple[str, float], float], most: float = 1e5) -> Array:
+def highest_rate(ask: Generation, model: Model, goals: dict[tuple[str, float], float], ceiling: float = 1e5) -> Array:
     """Requests per second, over all replicas, up to which every goal {(metric, share): seconds} is met; 0: never."""
     count = len(ask)
-    low, high = np.zeros(count), np.full(count, np.log(most))
+    low, high = np.zeros(count), np.full(count, np.log(ceiling))
     floor = np.log(1e-4)
     low = low + floor
-    met_any = np.zeros(count, dtype=bool)
+    feasible = np.zeros(count, dtype=bool)
     shares = sorted({share for _, share in goals})
     ask = replace(ask, scenario=Coded.of("open"))
     # None of these depends on the rate.
@@ -314,14 +316,14 @@ def highest_rate(ask: Generation, model: Model, goals: dict[tuple[str, float], f
         trial = replace(ask, rate=np.exp(middle))
         capacity = in_flight(run, load(trial, "ttft_ms", room), known)
         if count <= CHUNK:
-            found = _estimates(trial, alike, model, room, run, capacity)
+            estimates = _estimates(trial, alike, model, room, run, capacity)
         else:
-            found = predict(trial, model, tuple(alike), room)
-        held = percentiles(found["ttft_ms"], found["tpot_ms"], trial, shares, capacity)
+            estimates = predict(trial, model, tuple(alike), room)
+        reached = percentiles(estimates["ttft_ms"], estimates["tpot_ms"], trial, shares, capacity)
         fine = np.ones(count, dtype=bool)
         for (metric, share), seconds in goals.items():
-            fine &= held[metric][share] <= seconds
+            fine &= reached[metric][share] <= seconds
         fine &= capacity < room
-        met_any |= fine
+        feasible |= fine
         low, high = np.where(fine, middle, low), np.where(fine, high, middle)
-    return np.where(met_any, np.exp(low), 0.0)
+    return np.where(feasible, np.exp(low), 0.0)

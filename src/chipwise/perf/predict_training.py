@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded, Filling, column, combinations, pick, some
+from chipwise.perf.arrays import Array, Coded, Filling, column, combinations, has_nonzero, pick
 from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BYTES, Names, features, kind_of, levels
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
@@ -23,7 +23,7 @@ from chipwise.perf.transformer import Transformers
 
 CHUNK = 32768  # rows at a time, so that columns stay in the cache
 RECOMPUTED = (0.0, 0.3, 1.0)  # share of the forward pass done again: none, selective, full
-_ONE = column(1.0)
+_UNIT = column(1.0)
 _POWER = ("chip", "host", "facility")  # lines of it
 _KINDS = (kind_of("", 1, 1), kind_of("", 0, 1), kind_of("", 0, 0))
 FRAMEWORKS = {
@@ -55,9 +55,15 @@ class Training:
     def __len__(self) -> int:
         return max(len(self.model.layers), len(self.name), len(self.hardware), len(self.setup))
 
-    def rows(self, which: slice) -> Training:
-        stack = None if self.framework is None else self.framework.rows(which)
-        return Training(self.model.rows(which), self.name.rows(which), self.hardware.rows(which), self.setup.rows(which), stack)
+    def rows(self, selection: slice) -> Training:
+        stack = None if self.framework is None else self.framework.rows(selection)
+        return Training(
+            model=self.model.rows(selection),
+            name=self.name.rows(selection),
+            hardware=self.hardware.rows(selection),
+            setup=self.setup.rows(selection),
+            framework=stack,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +84,13 @@ def usual_framework(ask: Training) -> Coded:
         known = FRAMEWORKS.get(part.kind) or FRAMEWORKS.get(part.vendor)
         return _PLACE[known] if known else -1.0
 
-    given = hardware.part.look_up(fixed)
+    preset = hardware.part.look_up(fixed)
     split = (setup.tp * setup.pp * setup.ep) > 1
     chosen = np.where(split, _PLACE["megatron-bridge"], np.where(setup.chips <= 1, _PLACE["pytorch"], _PLACE["composer"]))
     adapters = setup.method.look_up(lambda name: float(name != "full"))
-    if some(adapters):
+    if has_nonzero(adapters):
         chosen = np.where(adapters > 0, _PLACE["torchtune"], chosen)
-    return Coded(_STACKS, np.where(given >= 0, given, chosen).astype(np.intp))
+    return Coded(_STACKS, np.where(preset >= 0, preset, chosen).astype(np.intp))
 
 
 def steps(ask: Training) -> Steps:
@@ -111,7 +117,7 @@ def steps(ask: Training) -> Steps:
         frozen=frozen,
         weight_bytes=setup.precision.look_up(lambda name: WEIGHT_BYTES.get(name, 2.0)),
         packed=setup.method.look_up(lambda name: float(name == "qlora")),
-        filled=_ONE,
+        filled=_UNIT,
         unfused=1.0 - setup.flash,
         offload=np.zeros(1),
     )
@@ -124,11 +130,13 @@ def _levels(ask: Training) -> Groups:
     if "qlora" in setup.method.names:
         packed = setup.method.map(lambda name: "nf4" if name == "qlora" else "")
         precision = packed.cross(precision).map(lambda pair: "nf4" if pair.startswith("nf4|") else pair[1:])
-    named = (ask.hardware.part, precision, ask.framework or usual_framework(ask), setup.method, _kinds(ask), ask.name)
-    (part, precision, stack, method, kind, model), rows = combinations(named)
+    name_columns = (ask.hardware.part, precision, ask.framework or usual_framework(ask), setup.method, _kinds(ask), ask.name)
+    (part, precision, stack, method, kind, model), rows = combinations(name_columns)
     if len(rows) == 1:
-        return _one_row(ask.hardware.parts[part.at(0)], *(one.at(0) for one in (precision, stack, method, kind, model)))
-    names = Names(part, precision, stack, Coded.of(""), method, kind, model)
+        return _one_row(
+            ask.hardware.parts[part.name_at(0)], *(one.name_at(0) for one in (precision, stack, method, kind, model))
+        )
+    names = Names(part=part, precision=precision, stack=stack, variant=Coded.of(""), method=method, kind=kind, model=model)
     return Groups(levels(names, dict(ask.hardware.parts)), rows)
 
 
@@ -146,35 +154,48 @@ def predict(ask: Training, model: Model, memory: bool = True) -> TrainingEstimat
     if count <= CHUNK:
         return _predict(ask, alike, model, memory)
     step, rest = Joining(count), Filling(count)
-    for at in range(0, count, CHUNK):
-        which = slice(at, at + CHUNK)
-        part = _predict(ask.rows(which), alike.rows(which), model, memory)
-        step.add(which, part.step)
-        rest.add(which, {"tokens_per_s": part.tokens_per_s, "mfu": part.mfu})
-        rest.add(which, {name: getattr(part.power, name) for name in _POWER})
+    for start in range(0, count, CHUNK):
+        selection = slice(start, start + CHUNK)
+        part = _predict(ask.rows(selection), alike.rows(selection), model, memory)
+        step.add(selection, part.step)
+        rest.add(selection, {"tokens_per_s": part.tokens_per_s, "mfu": part.mfu})
+        rest.add(selection, {name: getattr(part.power, name) for name in _POWER})
         if part.memory is not None:
-            rest.add(which, part.memory.lines())
-    found = rest.columns
-    drawn = Power(**{name: found.pop(name) for name in _POWER})
-    rate, mfu = found.pop("tokens_per_s"), found.pop("mfu")
-    return TrainingEstimate(step.estimate(), rate, mfu, Memory(**found) if memory else None, drawn)
+            rest.add(selection, part.memory.lines())
+    columns = rest.columns
+    drawn = Power(**{name: columns.pop(name) for name in _POWER})
+    rate, mfu = columns.pop("tokens_per_s"), columns.pop("mfu")
+    return TrainingEstimate(
+        step=step.estimate(), tokens_per_s=rate, mfu=mfu, memory=Memory(**columns) if memory else None, power=drawn
+    )
 
 
 def _predict(ask: Training, alike: Groups, model: Model, memory: bool) -> TrainingEstimate:
     run = steps(ask)
     hardware = ask.hardware
     node = np.maximum(pick(hardware.node > 0, hardware.node, np.minimum(run.chips, run.network.domain)), 1.0)
-    asked = Question(bases(run), partial(compose, run), _ONE, _ONE, alike, features(run, node), TERM_OF, floors=FLOORS)
-    found = model.estimate("training", asked, Coded.of("never measured" if ask.model.paired else "training"))
+    question = Question(
+        bases=bases(run),
+        compose=partial(compose, run),
+        scale=_UNIT,
+        power=_UNIT,
+        levels=alike,
+        features=features(run, node),
+        term_of=TERM_OF,
+        floors=FLOORS,
+    )
+    estimate = model.estimate("training", question, Coded.of("never measured" if ask.model.paired else "training"))
     if ask.model.paired:  # pairs were measured as one stack only, so nothing tells how far the formula is off
-        found = replace(found, provenance=found.provenance.map(lambda name: FORMULA))
-    rate = run.tokens / found.seconds
+        estimate = replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA))
+    rate = run.tokens / estimate.seconds
     flop = flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))
     used = flop * rate / run.chips
-    busy = np.minimum((found.terms["elementwise"] + found.terms["optimizer"]) / found.seconds + 0.3, 1.0)
+    busy = np.minimum((estimate.terms["elementwise"] + estimate.terms["optimizer"]) / estimate.seconds + 0.3, 1.0)
     drawn = power(hardware.kind, hardware.get("power_w"), np.minimum(used / run.peak, 1.0), busy)
-    held = training_memory(ask.model, ask.setup) if memory else None
-    return TrainingEstimate(found, rate, used / hardware.rate(Coded.of("bf16")), held, drawn)
+    needed_memory = training_memory(ask.model, ask.setup) if memory else None
+    return TrainingEstimate(
+        step=estimate, tokens_per_s=rate, mfu=used / hardware.rate(Coded.of("bf16")), memory=needed_memory, power=drawn
+    )
 
 
 def _kinds(ask: Training) -> Coded:
@@ -182,12 +203,16 @@ def _kinds(ask: Training) -> Coded:
     return Coded(_KINDS, code)
 
 
-def scaling_efficiency(ask: Training, many: TrainingEstimate, model: Model) -> Array:
+def scaling_efficiency(ask: Training, estimate: TrainingEstimate, model: Model) -> Array:
     """Throughput per chip against the same replica alone (dp = 1), its share of the global batch kept."""
     alone = ask.setup.change(
         dp=column(1.0), global_batch=np.maximum(ask.setup.global_batch / ask.setup.dp, ask.setup.micro_batch)
     )
-    one = predict(
-        Training(ask.model, ask.name, ask.hardware, alone, ask.framework or usual_framework(ask)), model, memory=False
+    baseline = predict(
+        Training(
+            model=ask.model, name=ask.name, hardware=ask.hardware, setup=alone, framework=ask.framework or usual_framework(ask)
+        ),
+        model,
+        memory=False,
     )
-    return (many.tokens_per_s / ask.setup.chips) / (one.tokens_per_s / alone.chips)
+    return (estimate.tokens_per_s / ask.setup.chips) / (baseline.tokens_per_s / alone.chips)

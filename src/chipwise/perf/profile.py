@@ -121,19 +121,19 @@ def _text(value: object) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-def parse(text: str, where: str) -> Profile:
-    """The profile in `text`, or InvalidFile with all that is wrong with it; `where` is what messages call the file."""
-    loaded = _loaded(text, where)
+def parse(text: str, source: str) -> Profile:
+    """The profile in `text`, or InvalidFile with all that is wrong with it; `source` is what messages call the file."""
+    loaded = _loaded(text, source)
     reader = _Reader()
     profile = reader.profile(loaded)
     if reader.problems or profile is None:
-        raise InvalidFile(where, reader.problems, remedy=_REMEDY)
+        raise InvalidFile(source, reader.problems, remedy=_REMEDY)
     return profile
 
 
-def _loaded(text: str, where: str) -> Mapping[str, object]:
+def _loaded(text: str, source: str) -> Mapping[str, object]:
     def refuse(problem: str, line: int | None = None) -> InvalidFile:
-        return InvalidFile(where, [Problem("", problem, line)], remedy=_REMEDY)
+        return InvalidFile(source, [Problem("", problem, line)], remedy=_REMEDY)
 
     if len(text) > _LONGEST:
         raise refuse(f"holds {len(text):,} characters; a profile holds at most {_LONGEST:,}")
@@ -157,109 +157,107 @@ class _Reader:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
-    def profile(self, found: Mapping[str, object]) -> Profile | None:
+    def profile(self, data: Mapping[str, object]) -> Profile | None:
         keys = {"format", "device", "device_kind", "chip", "date", "software", "samples", "notes"}
-        if not self._keys(found, "", keys, optional={"notes", "chip"}):
+        if not self._keys(data, "", keys, optional={"notes", "chip"}):
             return None
-        if found["format"] != FORMAT or isinstance(found["format"], bool):
-            self._wrong("format", f"is {_shown(found['format'])}; this version of chipwise reads {FORMAT}")
-        kind = self._string(found["device_kind"], "device_kind")
+        if data["format"] != FORMAT or isinstance(data["format"], bool):
+            self._wrong("format", f"is {_quoted(data['format'])}; this version of chipwise reads {FORMAT}")
+        kind = self._string(data["device_kind"], "device_kind")
         if kind and kind not in DEVICE_KINDS:
-            self._wrong("device_kind", f"is {_shown(kind)}", allowed=", ".join(DEVICE_KINDS))
-        day = self._string(found["date"], "date")
+            self._wrong("device_kind", f"is {_quoted(kind)}", allowed=", ".join(DEVICE_KINDS))
+        day = self._string(data["date"], "date")
         try:
             date.fromisoformat(day)
         except ValueError:
             if day:
-                self._wrong("date", f"is {_shown(day)}, not a date like 2026-01-31")
-        chip = found.get("chip")
+                self._wrong("date", f"is {_quoted(day)}, not a date like 2026-01-31")
+        chip = data.get("chip")
         return Profile(
-            device=self._string(found["device"], "device"),
+            device=self._string(data["device"], "device"),
             device_kind=kind,
             chip=None if chip is None else self._string(chip, "chip"),
             date=day,
-            software=self._string(found["software"], "software"),
-            samples=self._samples(found["samples"]),
-            notes=tuple(
-                self._string(note, f"notes[{i}]") for i, note in enumerate(self._list(found.get("notes", []), "notes"))
-            ),
+            software=self._string(data["software"], "software"),
+            samples=self._samples(data["samples"]),
+            notes=tuple(self._string(note, f"notes[{i}]") for i, note in enumerate(self._list(data.get("notes", []), "notes"))),
         )
 
-    def _samples(self, found: object) -> tuple[Sample, ...]:
-        entries = self._list(found, "samples")
+    def _samples(self, data: object) -> tuple[Sample, ...]:
+        entries = self._list(data, "samples")
         if len(entries) > _MOST_SAMPLES:
             self._wrong("samples", f"has {len(entries):,} entries; at most {_MOST_SAMPLES:,} are read")
             return ()
         samples = (self._sample(entry, f"samples[{i}]") for i, entry in enumerate(entries))
         return tuple(sample for sample in samples if sample is not None)
 
-    def _sample(self, found: object, at: str) -> Sample | None:
-        if not isinstance(found, dict):
-            self._wrong(at, f"is a JSON {_json_name(found)}, not an object")
+    def _sample(self, data: object, path: str) -> Sample | None:
+        if not isinstance(data, dict):
+            self._wrong(path, f"is a JSON {_json_name(data)}, not an object")
             return None
-        if not self._keys(found, at, {"kind", "shape", "precision", "seconds", "flop", "bytes", "spread"}):
+        if not self._keys(data, path, {"kind", "shape", "precision", "seconds", "flop", "bytes", "spread"}):
             return None
         return Sample(
-            kind=self._name(found["kind"], f"{at}.kind"),
-            shape=self._shape(found["shape"], f"{at}.shape"),
-            precision=self._name(found["precision"], f"{at}.precision"),
-            seconds=self._number(found["seconds"], f"{at}.seconds", above_zero=True),
-            flop=self._number(found["flop"], f"{at}.flop"),
-            bytes=self._number(found["bytes"], f"{at}.bytes"),
-            spread=self._number(found["spread"], f"{at}.spread"),
+            kind=self._name(data["kind"], f"{path}.kind"),
+            shape=self._shape(data["shape"], f"{path}.shape"),
+            precision=self._name(data["precision"], f"{path}.precision"),
+            seconds=self._number(data["seconds"], f"{path}.seconds", above_zero=True),
+            flop=self._number(data["flop"], f"{path}.flop"),
+            bytes=self._number(data["bytes"], f"{path}.bytes"),
+            spread=self._number(data["spread"], f"{path}.spread"),
         )
 
-    def _shape(self, found: object, at: str) -> tuple[tuple[str, int], ...]:
-        if not isinstance(found, dict):
-            self._wrong(at, f"is a JSON {_json_name(found)}, not an object of sizes")
+    def _shape(self, data: object, path: str) -> tuple[tuple[str, int], ...]:
+        if not isinstance(data, dict):
+            self._wrong(path, f"is a JSON {_json_name(data)}, not an object of sizes")
             return ()
-        for name, size in found.items():
-            self._name(name, at)
+        for name, size in data.items():
+            self._name(name, path)
             if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _LARGEST_SIZE:
-                self._wrong(f"{at}.{name[:60]}", f"is {_shown(size)}, not a whole number from 0 to 2^63 - 1")
-        return tuple(found.items())
+                self._wrong(f"{path}.{name[:60]}", f"is {_quoted(size)}, not a whole number from 0 to 2^63 - 1")
+        return tuple(data.items())
 
-    def _keys(self, found: Mapping[str, object], at: str, keys: set[str], optional: set[str] | None = None) -> bool:
-        dot = f"{at}." if at else ""
-        missing = keys - found.keys() - (optional or set())
+    def _keys(self, data: Mapping[str, object], path: str, keys: set[str], optional: set[str] | None = None) -> bool:
+        dot = f"{path}." if path else ""
+        missing = keys - data.keys() - (optional or set())
         for name in sorted(missing):
             self._wrong(f"{dot}{name}", "is missing")
-        for name in sorted(found.keys() - keys)[:20]:
+        for name in sorted(data.keys() - keys)[:20]:
             self._wrong(f"{dot}{name[:60]}", "is not a field here", allowed=", ".join(sorted(keys)))
         return not missing
 
-    def _string(self, found: object, at: str) -> str:
-        if not isinstance(found, str):
-            self._wrong(at, f"is a JSON {_json_name(found)}, not text")
+    def _string(self, data: object, path: str) -> str:
+        if not isinstance(data, str):
+            self._wrong(path, f"is a JSON {_json_name(data)}, not text")
             return ""
-        if not found.strip() or len(found) > 1000 or not found.isprintable():
-            self._wrong(at, f"is {_shown(found)}, not a line of 1 to 1,000 characters")
-        return found
+        if not data.strip() or len(data) > 1000 or not data.isprintable():
+            self._wrong(path, f"is {_quoted(data)}, not a line of 1 to 1,000 characters")
+        return data
 
-    def _name(self, found: object, at: str) -> str:
-        if not isinstance(found, str) or not _NAME.fullmatch(found):
-            self._wrong(at, f"is {_shown(found)}, not a name of lower-case letters, digits, '-', '_' and '.'")
+    def _name(self, data: object, path: str) -> str:
+        if not isinstance(data, str) or not _NAME.fullmatch(data):
+            self._wrong(path, f"is {_quoted(data)}, not a name of lower-case letters, digits, '-', '_' and '.'")
             return ""
-        return found
+        return data
 
-    def _number(self, found: object, at: str, above_zero: bool = False) -> float:
+    def _number(self, data: object, path: str, above_zero: bool = False) -> float:
         value = math.nan
-        if isinstance(found, int | float) and not isinstance(found, bool):
+        if isinstance(data, int | float) and not isinstance(data, bool):
             try:
-                value = float(found)
+                value = float(data)
             except OverflowError:
                 value = math.inf
         if not math.isfinite(value):
-            self._wrong(at, f"is {_shown(found)}, not a finite number")
+            self._wrong(path, f"is {_quoted(data)}, not a finite number")
         elif value < 0 or (above_zero and value == 0):
-            self._wrong(at, f"is {_shown(found)}; it must be {'above zero' if above_zero else 'zero or more'}")
+            self._wrong(path, f"is {_quoted(data)}; it must be {'above zero' if above_zero else 'zero or more'}")
         return value
 
-    def _list(self, found: object, at: str) -> list[object]:
-        if not isinstance(found, list):
-            self._wrong(at, f"is a JSON {_json_name(found)}, not a list")
+    def _list(self, data: object, path: str) -> list[object]:
+        if not isinstance(data, list):
+            self._wrong(path, f"is a JSON {_json_name(data)}, not a list")
             return []
-        return found
+        return data
 
     def _wrong(self, at: str, message: str, allowed: str | None = None) -> None:
         self.problems.append(Problem(at, message, allowed=allowed))
@@ -270,10 +268,10 @@ def _json_name(value: object) -> str:
     return names.get(type(value).__name__, "number")
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     """A wrong value as messages quote it: never a whole document."""
     try:
-        said = json.dumps(value, ensure_ascii=True)
+        text = json.dumps(value, ensure_ascii=True)
     except (ValueError, RecursionError):  # an integer of thousands of digits
         return f"a JSON {_json_name(value)}"
-    return said if len(said) <= 60 else said[:57] + "..."
+    return text if len(text) <= 60 else text[:57] + "..."

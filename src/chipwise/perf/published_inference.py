@@ -126,8 +126,10 @@ def usual_engine(part: Part) -> str:
 
 def _batch_by_memory(layer: Layer, part: Part, ways: float, weight_bytes: float, kv_bytes: float, tokens: float) -> float:
     room = 0.9 * part.memory_bytes * ways - layer.parameters * weight_bytes
-    held = layer.layers * layer.kv_width * kv_bytes * ((1 - layer.windowed) + layer.windowed * min(1.0, layer.window / tokens))
-    return max(math.floor(room / (held * tokens)), 1.0)
+    token_bytes = (
+        layer.layers * layer.kv_width * kv_bytes * ((1 - layer.windowed) + layer.windowed * min(1.0, layer.window / tokens))
+    )
+    return max(math.floor(room / (token_bytes * tokens)), 1.0)
 
 
 def case_of(row: Row, part: Part) -> InferenceCase:
@@ -164,8 +166,8 @@ def case_of(row: Row, part: Part) -> InferenceCase:
     if scenario and family == "tensorrt-llm" and weights in ("fp16", "bf16") and part.has("fp8"):
         weights = cache = "fp8"  # the results name the format of the inputs; the code quantises
         kv_bytes = 1.0
-    held = max(length + output * 0.6, 1.0) * beams
-    slots = _batch_by_memory(layer, part, tp * dp * pp, FORMATS[weights][0], kv_bytes, held)
+    tokens = max(length + output * 0.6, 1.0) * beams
+    slots = _batch_by_memory(layer, part, tp * dp * pp, FORMATS[weights][0], kv_bytes, tokens)
     if kind == "full" and pp > 1:  # stages work on different batches at the same time
         replicas, slots = replicas * pp, max(slots / pp, 1.0)
     if kind in ("full", "open"):

@@ -100,12 +100,12 @@ def _stack(row: Row) -> Mapping[str, str]:
         task = "lora" if row.text("task") == "lora" else "bert" if "bert" in model else "gpt3" if "gpt" in model else "llama"
         return {"stack": f"mlperf-{task}", "recompute": "none", "shard": "1"}
     if source in known:
-        found = known[source]
-        return {**found, "stack": f"{found['stack']}-xl"} if model.startswith("transformer-xl") else found
-    named = (row.text("framework") or row.text("engine")).lower()
-    if named.startswith("pytorch") or (not named and row.number("chips", 1.0) == 1):
+        stack = known[source]
+        return {**stack, "stack": f"{stack['stack']}-xl"} if model.startswith("transformer-xl") else stack
+    software = (row.text("framework") or row.text("engine")).lower()
+    if software.startswith("pytorch") or (not software and row.number("chips", 1.0) == 1):
         return {"stack": "pytorch", "recompute": "none", "shard": "0"}
-    return {"stack": named or "other", "recompute": "", "shard": ""}
+    return {"stack": software or "other", "recompute": "", "shard": ""}
 
 
 def _variant(row: Row, notes: str) -> str:
@@ -188,9 +188,9 @@ def case_of(row: Row, parts: Parts, part: Part) -> TrainingCase:
     if pp > 1 and total / (dp * micro) < pp and micro > 1:  # a batch per chip that the pipeline cuts up itself
         micro = max(micro / pp, 1.0)
     recompute, assumed = _recompute(row, stack["recompute"])
-    found = re.search(r"virtual pipeline (\d+)", notes) or re.search(r"interleave (\d+)", notes)
-    interleave = float(found[1]) if found else 1.0
-    if not found and stack["stack"].startswith("mlperf"):
+    match = re.search(r"virtual pipeline (\d+)", notes) or re.search(r"interleave (\d+)", notes)
+    interleave = float(match[1]) if match else 1.0
+    if not match and stack["stack"].startswith("mlperf"):
         interleave = min(max(layer.layers / pp, 1.0), 6.0)
     ep = row.number("ep", 0.0)
     if not ep:

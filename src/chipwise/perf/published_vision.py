@@ -205,8 +205,8 @@ def net_of_row(row: Row, tokens: float, picture: Size, padded: float = 0.0) -> t
 
 def _side(name: str, notes: str) -> float:
     """Of a picture, 0 where neither says."""
-    found = re.search(r"\b(\d{3,4})x\1\b", notes) or _SIZED.search(name)
-    return float(found[1]) if found else 0.0
+    match = re.search(r"\b(\d{3,4})x\1\b", notes) or _SIZED.search(name)
+    return float(match[1]) if match else 0.0
 
 
 def _served(row: Row, part: Part) -> VisionCase:
@@ -283,8 +283,8 @@ def _usual_batch(name: str, net: Net, rate: float, scenario: str) -> float:
         return 8.0
     bound = next((bound for mark, bound in _BOUNDS.items() if name.lower().startswith(mark)), 0.1)
     time = 0.25 * bound if scenario == "server" else min(max(bound, 0.05), 5.0)
-    many = time / (net.flop / (0.5 * rate))
-    return min(2.0 ** math.floor(math.log2(max(many, 1.0))), _LARGEST)
+    samples = time / (net.flop / (0.5 * rate))
+    return min(2.0 ** math.floor(math.log2(max(samples, 1.0))), _LARGEST)
 
 
 def _trained(row: Row, part: Part) -> VisionCase:

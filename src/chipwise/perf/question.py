@@ -12,9 +12,9 @@ import numpy as np
 
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.fitting import Problem
-from chipwise.perf.pooling import WHOLE, Factors
+from chipwise.perf.pooling import ALL_TERMS, Factors
 
-_ONE: Array = np.ones(1)
+_UNIT: Array = np.ones(1)
 Compose = Callable[[dict[str, Array]], dict[str, Array]]
 
 
@@ -27,7 +27,7 @@ class Question:
     levels: Mapping[str, Coded]
     features: Mapping[str, Array]
     term_of: Mapping[str, str]  # where a base goes
-    given: tuple[str, ...] = ()  # terms that no factor touches: the time between arrivals is the user's
+    fixed_terms: tuple[str, ...] = ()  # terms that no factor touches: the time between arrivals is the user's
     floors: Mapping[str, float] = field(default_factory=dict)  # share of a term, before any factor, that it cannot go below
 
     def __len__(self) -> int:
@@ -39,10 +39,10 @@ class Question:
     def scaled(self, scales: Mapping[str, Array]) -> dict[str, Array]:
         """Terms when each kind of work takes `scales` times as long."""
         terms = self.compose({name: values * scales[name] if name in scales else values for name, values in self.bases.items()})
-        if WHOLE not in scales:
+        if ALL_TERMS not in scales:
             return terms
-        whole = scales[WHOLE]
-        return {name: values if name in self.given else values * whole for name, values in terms.items()}
+        total_scale = scales[ALL_TERMS]
+        return {name: values if name in self.fixed_terms else values * total_scale for name, values in terms.items()}
 
     def value(self, seconds: Array) -> Array:
         """What is asked of a run that takes so long."""
@@ -56,7 +56,14 @@ class Question:
         return _raised(value / self.scale, self.power)
 
     def problem(self, measured: Array, weight: Array) -> Problem:
-        return Problem(self.log_time, tuple(self.bases), self.levels, self.features, np.log(self.time_of(measured)), weight)
+        return Problem(
+            formula=self.log_time,
+            bases=tuple(self.bases),
+            levels=self.levels,
+            features=self.features,
+            measured=np.log(self.time_of(measured)),
+            weight=weight,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ class Answer:
     seconds: Array
     value: Array  # in the asked unit
     spread: Array  # standard deviation of log(seconds) that the factors leave open
-    least: Array  # seconds that the hardware needs at the very least
+    minimum: Array  # seconds that the hardware needs at the very least
 
 
 def answer(question: Question, factors: Factors) -> Answer:
@@ -73,7 +80,7 @@ def answer(question: Question, factors: Factors) -> Answer:
     scales = {base: pooled.scale(base) for base in pooled.place}
     terms = question.scaled(scales)
     floors = _floors(question, terms, scales)
-    terms = _above_floors(terms, floors, question.given)
+    terms = _above_floors(terms, floors, question.fixed_terms)
     seconds = _sum(terms)
     # A base that shares its term with others counts with all of the term: an upper bound on what hangs on it.
     shared: dict[str, Array] = {}
@@ -83,11 +90,11 @@ def answer(question: Question, factors: Factors) -> Answer:
             shared[term] = shared[term] + left if term in shared else left
     squared = np.maximum(seconds * seconds, np.finfo(float).tiny)  # where nothing is done, nothing is uncertain
     hanging = _sum({term: left * terms[term] * terms[term] for term, left in shared.items()}) / squared
-    variance = hanging + pooled.variance(WHOLE) if WHOLE in pooled.place else hanging
+    variance = hanging + pooled.variance(ALL_TERMS) if ALL_TERMS in pooled.place else hanging
     spread = _like(np.sqrt(variance), seconds)
-    least = np.minimum(_sum(floors), seconds)
+    minimum = np.minimum(_sum(floors), seconds)
     terms = {name: _like(values, seconds) for name, values in terms.items()}
-    return Answer(terms, seconds, question.value(seconds), spread, least)
+    return Answer(terms=terms, seconds=seconds, value=question.value(seconds), spread=spread, minimum=minimum)
 
 
 def _floors(question: Question, scaled: Mapping[str, Array], scales: Mapping[str, Array]) -> dict[str, Array]:
@@ -95,30 +102,30 @@ def _floors(question: Question, scaled: Mapping[str, Array], scales: Mapping[str
     base_of = {term: base for base, term in question.term_of.items() if term in question.floors}
     floors: dict[str, Array] = {}
     for name, share in question.floors.items():
-        factors = [scales[base] for base in (base_of[name], WHOLE) if base in scales]
-        floors[name] = share * scaled[name] / reduce(np.multiply, factors, _ONE)
+        factors = [scales[base] for base in (base_of[name], ALL_TERMS) if base in scales]
+        floors[name] = share * scaled[name] / reduce(np.multiply, factors, _UNIT)
     return floors
 
 
-def _above_floors(terms: dict[str, Array], floors: Mapping[str, Array], given: tuple[str, ...]) -> dict[str, Array]:
+def _above_floors(terms: dict[str, Array], floors: Mapping[str, Array], fixed_terms: tuple[str, ...]) -> dict[str, Array]:
     """Factors must not make a term faster than the hardware: what a term lacks is taken from those that can give.
 
     The sum stays as fitted unless all that can be given is too little; then it rises to what the hardware allows.
     """
-    over = {name: terms[name] - floor for name, floor in floors.items()}
-    lack = -_sum({name: np.minimum(values, 0.0) for name, values in over.items()})
+    margins = {name: terms[name] - floor for name, floor in floors.items()}
+    lack = -_sum({name: np.minimum(values, 0.0) for name, values in margins.items()})
     if not lack.any():
         return terms
-    spared = {name: np.maximum(values, 0.0) for name, values in over.items()}
-    free = {name: values for name, values in terms.items() if name not in floors and name not in given}
+    spared = {name: np.maximum(values, 0.0) for name, values in margins.items()}
+    free = {name: values for name, values in terms.items() if name not in floors and name not in fixed_terms}
     spare = _sum(spared | free)
-    kept = 1.0 - np.minimum(lack, spare) / np.maximum(spare, 1e-300)
-    found = dict(terms)
+    share = 1.0 - np.minimum(lack, spare) / np.maximum(spare, 1e-300)
+    result = dict(terms)
     for name, values in spared.items():
-        found[name] = floors[name] + values * kept
+        result[name] = floors[name] + values * share
     for name, values in free.items():
-        found[name] = values * kept
-    return found
+        result[name] = values * share
+    return result
 
 
 def _raised(values: Array, power: Array) -> Array:

@@ -103,17 +103,17 @@ def _roofline(
     best: dict[str, float] = {}
     for sample in dots:
         best[sample.precision] = max(best.get(sample.precision, 0.0), sample.flop_per_s)
-    across = _axis([sample.flop / sample.bytes for sample in dots], _LEFT, _RIGHT)
-    up = _axis([*(sample.flop_per_s for sample in dots), *([peak] if peak else ())], _TOP + _PLOT, _TOP)
-    parts = _frame(across, up)
+    x_axis = _axis([sample.flop / sample.bytes for sample in dots], _LEFT, _RIGHT)
+    y_axis = _axis([*(sample.flop_per_s for sample in dots), *([peak] if peak else ())], _TOP + _PLOT, _TOP)
+    parts = _frame(x_axis, y_axis)
     if nominal or peak:
-        parts += _roof(across, up, nominal, peak, f'stroke="{_QUIET}" stroke-dasharray="6 4"')
-        parts += _nominal_label(up, across, peak, nominal)
-    parts += _roof(across, up, measured, max(best.values()), f'stroke="{_INK}" stroke-width="1.6"')
-    lines, labels = _levels(across, up, best, measured)
-    dotted = [_dot(across.place(s.flop / s.bytes), up.place(s.flop_per_s), s, colours[s.kind]) for s in dots]
-    along = [_along(across, up, measured, f"measured {_si(measured, 'B/s')}")] if measured else []
-    return [*parts, *lines, *dotted, *labels, *along]
+        parts += _roof(x_axis, y_axis, nominal, peak, f'stroke="{_QUIET}" stroke-dasharray="6 4"')
+        parts += _nominal_label(y_axis, x_axis, peak, nominal)
+    parts += _roof(x_axis, y_axis, measured, max(best.values()), f'stroke="{_INK}" stroke-width="1.6"')
+    lines, labels = _levels(x_axis, y_axis, best, measured)
+    dotted = [_dot(x_axis.place(s.flop / s.bytes), y_axis.place(s.flop_per_s), s, colours[s.kind]) for s in dots]
+    captions = [_slope_label(x_axis, y_axis, measured, f"measured {_si(measured, 'B/s')}")] if measured else []
+    return [*parts, *lines, *dotted, *labels, *captions]
 
 
 def _axis(values: Iterable[float], start: float, end: float) -> _Axis:
@@ -122,23 +122,23 @@ def _axis(values: Iterable[float], start: float, end: float) -> _Axis:
     return _Axis(low, max(high, low + 1), start, end)
 
 
-def _frame(across: _Axis, up: _Axis) -> list[str]:
+def _frame(x_axis: _Axis, y_axis: _Axis) -> list[str]:
     bottom = _TOP + _PLOT
     parts = []
-    for tick in across.ticks():
-        x = across.place(tick)
+    for tick in x_axis.ticks():
+        x = x_axis.place(tick)
         parts += [_line(x, _TOP, x, bottom), _label(x, bottom + 18, _plain(tick), fill=_QUIET, anchor="middle")]
-    for tick in up.ticks():
-        y = up.place(tick)
+    for tick in y_axis.ticks():
+        y = y_axis.place(tick)
         parts += [_line(_LEFT, y, _RIGHT, y), _label(_LEFT - 8, y + 4, _si(tick, "FLOP/s"), fill=_QUIET, anchor="end")]
     middle = (_LEFT + _RIGHT) / 2
     return [*parts, _label(middle, bottom + 40, "arithmetic intensity, FLOP per byte", anchor="middle")]
 
 
-def _roof(across: _Axis, up: _Axis, bandwidth: float | None, peak: float | None, style: str) -> list[str]:
+def _roof(x_axis: _Axis, y_axis: _Axis, bandwidth: float | None, peak: float | None, style: str) -> list[str]:
     """The slanted line up to the peak, and the peak from there on; each alone where the other is not known."""
-    left, right = 10.0**across.low, 10.0**across.high
-    bottom, top = 10.0**up.low, 10.0**up.high
+    left, right = 10.0**x_axis.low, 10.0**x_axis.high
+    bottom, top = 10.0**y_axis.low, 10.0**y_axis.high
     points: list[tuple[float, float]] = []
     ridge = left
     if bandwidth:
@@ -148,17 +148,17 @@ def _roof(across: _Axis, up: _Axis, bandwidth: float | None, peak: float | None,
         points.append((end, min(bandwidth * end, peak or top)))
     if peak and ridge < right:
         points += [(max(ridge, left), peak), (right, peak)]
-    path = " ".join(f"{across.place(x):.1f},{up.place(y):.1f}" for x, y in points if _drawable(x, y))
+    path = " ".join(f"{x_axis.place(x):.1f},{y_axis.place(y):.1f}" for x, y in points if _drawable(x, y))
     return [f'<polyline points="{path}" fill="none" {style}/>'] if path else []
 
 
-def _levels(across: _Axis, up: _Axis, best: dict[str, float], measured: float | None) -> tuple[list[str], list[str]]:
+def _levels(x_axis: _Axis, y_axis: _Axis, best: dict[str, float], measured: float | None) -> tuple[list[str], list[str]]:
     """A thin line per precision at its best rate, and its label; labels that would overlap stand below each other."""
     lines, labels = [], []
     free = _TOP
     for precision, rate in sorted(best.items(), key=lambda item: -item[1]):
-        y = up.place(rate)
-        start = across.place(rate / measured) if measured and _drawable(rate / measured) else _LEFT
+        y = y_axis.place(rate)
+        start = x_axis.place(rate / measured) if measured and _drawable(rate / measured) else _LEFT
         lines.append(f'<line x1="{start:.1f}" y1="{y:.1f}" x2="{_RIGHT}" y2="{y:.1f}" stroke="{_INK}" stroke-width="0.8"/>')
         free = max(free + 13, y - 4)
         text = f"{precision} {_si(rate, 'FLOP/s')}"
@@ -170,19 +170,19 @@ def _levels(across: _Axis, up: _Axis, best: dict[str, float], measured: float | 
     return lines, labels
 
 
-def _nominal_label(up: _Axis, across: _Axis, peak: float | None, nominal: float | None) -> list[str]:
-    said = ", ".join(([_si(peak, "FLOP/s")] if peak else []) + ([_si(nominal, "B/s")] if nominal else []))
-    y = up.place(peak) - 6 if peak else _TOP + 14
+def _nominal_label(y_axis: _Axis, x_axis: _Axis, peak: float | None, nominal: float | None) -> list[str]:
+    text = ", ".join(([_si(peak, "FLOP/s")] if peak else []) + ([_si(nominal, "B/s")] if nominal else []))
+    y = y_axis.place(peak) - 6 if peak else _TOP + 14
     ridge = peak / nominal if peak and nominal else 0.0
-    x = across.place(ridge) if _drawable(ridge) else _LEFT
-    return [_label(max(x - 8, _LEFT + 220), y, f"data sheet {said}", fill=_QUIET, size=11, anchor="end")]
+    x = x_axis.place(ridge) if _drawable(ridge) else _LEFT
+    return [_label(max(x - 8, _LEFT + 220), y, f"data sheet {text}", fill=_QUIET, size=11, anchor="end")]
 
 
-def _along(across: _Axis, up: _Axis, bandwidth: float, text: str) -> str:
+def _slope_label(x_axis: _Axis, y_axis: _Axis, bandwidth: float, text: str) -> str:
     """A label that follows the slanted line, above it."""
-    slope = ((_PLOT) / (up.high - up.low)) / ((_RIGHT - _LEFT) / (across.high - across.low))
-    low = max(10.0**across.low, 10.0**up.low / bandwidth)
-    x, y = across.place(low), up.place(max(bandwidth * low, 10.0**up.low))
+    slope = ((_PLOT) / (y_axis.high - y_axis.low)) / ((_RIGHT - _LEFT) / (x_axis.high - x_axis.low))
+    low = max(10.0**x_axis.low, 10.0**y_axis.low / bandwidth)
+    x, y = x_axis.place(low), y_axis.place(max(bandwidth * low, 10.0**y_axis.low))
     angle = -math.degrees(math.atan(slope))
     return (
         f'<text transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})" x="14" y="-7" font-size="11"'
@@ -232,22 +232,21 @@ def _dot(x: float, y: float, sample: Sample, colour: str) -> str:
     """A dot with its story as a tooltip; a compiled one has a dark rim."""
     sizes = ", ".join(f"{name} {size:,}" for name, size in sample.shape)
     rate = _si(sample.flop_per_s, "FLOP/s") if sample.flop > 0 else _si(sample.bytes_per_s, "B/s")
-    told = f"{sample.kind} {sample.precision}: {sizes}. {duration(sample.seconds)}, {rate}"
+    tooltip = f"{sample.kind} {sample.precision}: {sizes}. {duration(sample.seconds)}, {rate}"
     rim = f' stroke="{_INK}" stroke-width="1.2"' if sample.size("compiled") else ""
-    return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}" fill-opacity="0.75"{rim}><title>{_xml(told)}</title></circle>'
-    )
+    title = f"<title>{_xml(tooltip)}</title>"
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}" fill-opacity="0.75"{rim}>{title}</circle>'
 
 
 def _description(profile: Profile, dots: Sequence[Sample], movers: Sequence[Sample]) -> str:
-    said = [f"{len(profile.samples)} samples of {profile.device} on {profile.date}."]
+    sentences = [f"{len(profile.samples)} samples of {profile.device} on {profile.date}."]
     if dots:
         top = max(dots, key=lambda sample: sample.flop_per_s)
-        said.append(f"The highest rate is {_si(top.flop_per_s, 'FLOP/s')} ({top.kind} in {top.precision}).")
+        sentences.append(f"The highest rate is {_si(top.flop_per_s, 'FLOP/s')} ({top.kind} in {top.precision}).")
     if movers:
         fast = max(movers, key=lambda sample: sample.bytes_per_s)
-        said.append(f"The highest bandwidth is {_si(fast.bytes_per_s, 'B/s')} ({fast.kind}).")
-    return " ".join(said)
+        sentences.append(f"The highest bandwidth is {_si(fast.bytes_per_s, 'B/s')} ({fast.kind}).")
+    return " ".join(sentences)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:

@@ -151,8 +151,8 @@ def _from_columns(row: Row, layers: float, hidden: float) -> Layer:
         width_kv = hidden / heads * kv_heads if hidden % heads == 0 else hidden
         rest = total - layers * (2 * hidden * hidden + 2 * hidden * width_kv)
         sums = {
-            (many, tables): layers * many * hidden * ffn + tables * vocab * hidden
-            for many in (2.0, 3.0)
+            (count, tables): layers * count * hidden * ffn + tables * vocab * hidden
+            for count in (2.0, 3.0)
             for tables in (1.0, 2.0)
         }
         nearest = min(sums, key=lambda pair: abs(rest - sums[pair]))
@@ -161,14 +161,14 @@ def _from_columns(row: Row, layers: float, hidden: float) -> Layer:
     width = hidden / heads if hidden % heads == 0 else _USUAL_WIDTH
     width = max(width, 64.0)
     attention = hidden * heads * width * 2 + 2 * hidden * kv_heads * width
-    one = matrices * hidden * ffn
-    stored = one if not experts else experts * one + hidden * experts
-    meets = one if not experts else active * one + hidden * experts
+    mlp = matrices * hidden * ffn
+    stored = mlp if not experts else experts * mlp + hidden * experts
+    meets = mlp if not experts else active * mlp + hidden * experts
     body = layers * (attention + stored)
     table = vocab * hidden
     if total and experts and total > body + 2 * table:  # shared experts and dense layers that the columns do not show
         extra = (total - body - 2 * table) / layers
-        meets, stored = meets + min(extra, 2 * one), stored + extra
+        meets, stored = meets + min(extra, 2 * mlp), stored + extra
     tied = bool(total) and abs(total - body - table) < abs(total - body - 2 * table)
     latent = bool(experts) and not row.text("kv_heads")
     causal = 0.0 if "bert" in name.lower() or "vit" in name.lower() or name.lower().startswith("t5") else 1.0

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.perf.arrays import Array, Coded, pick, soft_one, some
+from chipwise.perf.arrays import Array, Coded, has_nonzero, pick, soft_one
 from chipwise.perf.inference import BASES, Serving, decode, prefill
 
 SCENARIOS = ("prefill", "decode", "static", "full", "closed", "open")
@@ -30,7 +30,7 @@ CHUNK = 8192.0  # prompt tokens that engines put into one step
 CROWD = 0.6  # how waiting grows with the requests in flight
 FIXED_S = 12e-3  # from the socket to the scheduler and back, without load
 SLOWER = 1.1  # a loaded replica against the bare formula, to find how many requests are in flight
-_NOTHING, _HALF, _ONE, _MILLI, _FIXED = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S))
+_NOTHING, _HALF, _UNIT, _MILLI, _FIXED = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S))
 TERMS = (
     "prefill matrix",
     "prefill attention",
@@ -67,32 +67,32 @@ class Weights(NamedTuple):
     steps_per_slot: Array  # 1: steps serve all sequences in flight
     tail: Array  # 1: a rate of requests that arrive on their own
     time: Array  # 1: asked for in milliseconds
-    asked: Array  # what is counted otherwise: requests, samples, the token of one step,
-    asked_in: Array  # tokens of the prompt,
-    asked_out: Array  # tokens of the answer
+    counted: Array  # what is counted otherwise: requests, samples, the token of one step,
+    counted_in: Array  # tokens of the prompt,
+    counted_out: Array  # tokens of the answer
 
 
 @cache
 def _weights(scenario: str, metric: str) -> Weights:
-    first, token, whole = (float(metric == name) for name in TIMES)
-    rate = 1.0 - first - token - whole
+    first, token, latency = (float(metric == name) for name in TIMES)
+    rate = 1.0 - first - token - latency
     prompts, step, static, full, closed, opened = (float(scenario == name) for name in SCENARIOS)
     online = closed + opened
-    ttft = first + whole + rate * (prompts + online)
-    steps, more = token + first * online - (whole + rate * online), whole + rate * (online + full)
+    ttft = first + latency + rate * (prompts + online)
+    steps, steps_per_token = token + first * online - (latency + rate * online), latency + rate * (online + full)
     if static:
-        steps, more = token - (whole + rate), whole + rate
+        steps, steps_per_token = token - (latency + rate), latency + rate
     if step:
-        steps, more = max(token, 1.0 - first), 0.0
-    out, both = float(metric == "output_tokens_per_s"), float(metric == "total_tokens_per_s")
-    found = {
+        steps, steps_per_token = max(token, 1.0 - first), 0.0
+    out, total = float(metric == "output_tokens_per_s"), float(metric == "total_tokens_per_s")
+    weights = {
         "shared": full + online,
         "together": prompts + static,
         "decode": step,
         "open": opened,
         "prefills": 0.0 if step else 1.0 if full * rate else ttft + rate * (static + full),
         "steps": steps * (1.0 - prompts),
-        "steps_per_token": more * (1.0 - prompts),
+        "steps_per_token": steps_per_token * (1.0 - prompts),
         "stretched": online + full * (1.0 - rate),
         "waiting": online * ttft,
         "queued": online * ttft * (1.0 - rate),
@@ -100,11 +100,11 @@ def _weights(scenario: str, metric: str) -> Weights:
         "steps_per_slot": rate * (1.0 - opened),
         "tail": rate * opened,
         "time": 1.0 - rate,
-        "asked": float(metric in ("requests_per_s", "samples_per_s")) + out * step,
-        "asked_in": both,
-        "asked_out": out * (1.0 - step) + both * (1.0 - prompts),
+        "counted": float(metric in ("requests_per_s", "samples_per_s")) + out * step,
+        "counted_in": total,
+        "counted_out": out * (1.0 - step) + total * (1.0 - prompts),
     }
-    return Weights(**{name: np.array([value]) for name, value in found.items()})
+    return Weights(**{name: np.array([value]) for name, value in weights.items()})
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Load:
     @cached_property
     def weights(self) -> Weights:
         if len(self.scenario) == 1 and len(self.metric) == 1:
-            return _weights(self.scenario.at(0), self.metric.at(0))
+            return _weights(self.scenario.name_at(0), self.metric.name_at(0))
         tables = [[_weights(way, asked) for asked in self.metric.names] for way in self.scenario.names]
         table = np.array(tables)[..., 0]
         return Weights(*np.moveaxis(table[self.scenario.index, self.metric.index], -1, 0))
@@ -141,7 +141,7 @@ class Load:
         return np.maximum(self.input_len - self.prefix, 1.0)
 
     @cached_property
-    def most(self) -> Array:
+    def capacity(self) -> Array:
         """Sequences that can run together."""
         return np.maximum(np.minimum(self.batch, self.slots), 1.0)
 
@@ -154,89 +154,89 @@ class Pace(NamedTuple):
     """Of a replica before anybody says how often requests come: what counting those in flight starts from."""
 
     alone: Array  # seconds of a prompt
-    one: Array  # seconds of a step of one sequence
+    step: Array  # seconds of a step of one sequence
     slope: Array  # and of every sequence more
 
 
 def pace(run: Serving, load: Load) -> Pace:
-    alone = _sum(prefill(run, load.fresh, load.input_len, _ONE, load.prefix))
-    one, many = (_sum(decode(run, count, load.input_len + load.output_len / 2)) for count in (_ONE, load.most))
-    return Pace(alone, one, (many - one) / np.maximum(load.most - 1.0, 1.0))
+    alone = _sum(prefill(run, load.fresh, load.input_len, _UNIT, load.prefix))
+    step, full_step = (_sum(decode(run, count, load.input_len + load.output_len / 2)) for count in (_UNIT, load.capacity))
+    return Pace(alone, step, (full_step - step) / np.maximum(load.capacity - 1.0, 1.0))
 
 
 def in_flight(run: Serving, load: Load, known: Pace | None = None) -> Array:
     """Sequences that run together, whatever is asked of them. `known` is their pace, where somebody asked before."""
-    weights, most = load.weights, load.most
-    held = pick(weights.shared > 0, most, np.maximum(load.batch, 1.0))
-    if not some(weights.open):
-        return held
-    alone, one, slope = known or pace(run, load)
+    weights, capacity = load.weights, load.capacity
+    sequences = pick(weights.shared > 0, capacity, np.maximum(load.batch, 1.0))
+    if not has_nonzero(weights.open):
+        return sequences
+    alone, step, slope = known or pace(run, load)
     rate = load.rate * SLOWER
     room = 1.0 - rate * (load.output_len * slope + alone)
-    little = rate * (alone + load.output_len * one) / np.maximum(room, 0.1)
-    burst = np.minimum(most, np.where(np.isfinite(load.requests), load.requests, most))
-    flowing = np.minimum(np.maximum(np.where(room > 0, little, most), 1.0), burst)
-    return pick(weights.open > 0, pick(load.rate > 0, flowing, burst), held)
+    little = rate * (alone + load.output_len * step) / np.maximum(room, 0.1)
+    burst = np.minimum(capacity, np.where(np.isfinite(load.requests), load.requests, capacity))
+    flowing = np.minimum(np.maximum(np.where(room > 0, little, capacity), 1.0), burst)
+    return pick(weights.open > 0, pick(load.rate > 0, flowing, burst), sequences)
 
 
-def bases(run: Serving, load: Load, held: Array) -> dict[str, Array]:
+def bases(run: Serving, load: Load, sequences: Array) -> dict[str, Array]:
     """Seconds of each kind of work, whatever is asked: prefill of one request or of the whole static batch, one decode step."""
     batched = load.weights.together > 0
-    together = np.minimum(np.maximum(np.floor(CHUNK / load.fresh), 1.0), held)
-    many = pick(batched, held, together)
-    share = 1.0 / pick(batched, _ONE, many)
-    found = prefill(run, many * load.fresh, load.input_len, many, load.prefix)
-    found = {name: values * share for name, values in found.items()}
+    together = np.minimum(np.maximum(np.floor(CHUNK / load.fresh), 1.0), sequences)
+    prompts = pick(batched, sequences, together)
+    share = 1.0 / pick(batched, _UNIT, prompts)
+    seconds = prefill(run, prompts * load.fresh, load.input_len, prompts, load.prefix)
+    seconds = {name: values * share for name, values in seconds.items()}
     middle = pick(load.weights.decode > 0, load.input_len, load.input_len + load.output_len / 2)
-    found |= decode(run, held * load.beams, np.maximum(middle, 1.0))
-    found["request_host"] = _FIXED
-    found["queue"] = _ONE
-    found["stretch"] = _ONE
-    return found
+    seconds |= decode(run, sequences * load.beams, np.maximum(middle, 1.0))
+    seconds["request_host"] = _FIXED
+    seconds["queue"] = _UNIT
+    seconds["stretch"] = _UNIT
+    return seconds
 
 
 def unit(load: Load) -> tuple[Array, Array]:
     """(scale, power) such that the metric is scale * seconds ** power: milliseconds for times, amounts over time for rates."""
     weights = load.weights
-    if not some(weights.time == 0):
-        return _MILLI, _ONE
-    amount = weights.asked + weights.asked_in * load.input_len + weights.asked_out * load.out
-    return pick(weights.time > 0, _MILLI, amount), pick(weights.time > 0, _ONE, -_ONE)
+    if not has_nonzero(weights.time == 0):
+        return _MILLI, _UNIT
+    amount = weights.counted + weights.counted_in * load.input_len + weights.counted_out * load.out
+    return pick(weights.time > 0, _MILLI, amount), pick(weights.time > 0, _UNIT, -_UNIT)
 
 
-def answer(load: Load, held: Array, base: dict[str, Array]) -> dict[str, Array]:
+def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Array]:
     """Terms in seconds of what is asked."""
     weights, out = load.weights, load.out
     pres, stepped = _prefill_terms(base), _decode_terms(base)
     steps = weights.steps + weights.steps_per_token * out
     stretch: Array = np.zeros(1)
-    if some(weights.stretched):
-        stretch = weights.stretched * np.maximum(held - 1.0, 0.0) / out * pick(load.burst, _HALF, _ONE) * base["stretch"]
+    if has_nonzero(weights.stretched):
+        stretch = weights.stretched * np.maximum(sequences - 1.0, 0.0) / out * pick(load.burst, _HALF, _UNIT) * base["stretch"]
     # Throughputs: seconds per request of the replica.
-    per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, held, _ONE))
-    steps_per = pick(weights.tail > 0, load.requests, pick(weights.steps_per_slot > 0, held, _ONE))
+    per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, sequences, _UNIT))
+    steps_per = pick(weights.tail > 0, load.requests, pick(weights.steps_per_slot > 0, sequences, _UNIT))
     prefills, steps = (weights.prefills + steps * stretch) / per, steps / steps_per
     terms = {name: values * prefills for name, values in pres.items()}
     terms |= {name: values * steps for name, values in stepped.items()}
     terms["fixed"] = weights.waiting * base["request_host"] / per
-    terms["waiting"] = _waiting(load, held, base["queue"] * _sum(pres)) / per if some(weights.waiting) else _NOTHING
-    terms["slots"] = _slots(load, held, _sum(stepped) + stretch * _sum(pres)) if some(weights.queued) else _NOTHING
-    terms["arrival"] = _arrival(load, _sum(pres) + out * _sum(stepped) / held) if some(weights.tail) else _NOTHING
+    terms["waiting"] = _waiting(load, sequences, base["queue"] * _sum(pres)) / per if has_nonzero(weights.waiting) else _NOTHING
+    terms["slots"] = _slots(load, sequences, _sum(stepped) + stretch * _sum(pres)) if has_nonzero(weights.queued) else _NOTHING
+    terms["arrival"] = _arrival(load, _sum(pres) + out * _sum(stepped) / sequences) if has_nonzero(weights.tail) else _NOTHING
     return terms
 
 
-def _waiting(load: Load, held: Array, prompt: Array) -> Array:
+def _waiting(load: Load, sequences: Array, prompt: Array) -> Array:
     """Prompts ahead of the first token."""
-    crowd = np.maximum(held - 1.0, 0.0) ** CROWD
-    if some(load.burst):
-        crowd = pick(load.burst, np.maximum(np.minimum(held, load.requests) - 1.0, 0.0) / 2.0, crowd)
+    crowd = np.maximum(sequences - 1.0, 0.0) ** CROWD
+    if has_nonzero(load.burst):
+        crowd = pick(load.burst, np.maximum(np.minimum(sequences, load.requests) - 1.0, 0.0) / 2.0, crowd)
     return load.weights.waiting * prompt * crowd
 
 
-def _slots(load: Load, held: Array, token: Array) -> Array:
+def _slots(load: Load, sequences: Array, token: Array) -> Array:
     """Until one of those in flight is done, where more are offered than can run."""
     offered = pick(load.burst, load.requests, load.batch)
-    excess = np.minimum(np.maximum(offered / held - 1.2, 0.0), 4.0) * pick(load.burst, _HALF, _ONE)
+    excess = np.minimum(np.maximum(offered / sequences - 1.2, 0.0), 4.0) * pick(load.burst, _HALF, _UNIT)
     waits = (load.weights.queued > 0) & ((load.weights.open == 0) | load.burst)
     return pick(waits, excess * load.out * token, _NOTHING)
 

@@ -70,23 +70,23 @@ ENGINES = (
 
 
 class Rule(NamedTuple):
-    """`kept` has True where a row may stay."""
+    """`valid` has True where a row may stay."""
 
     field: str
-    kept: Rows
-    shown: Array | None
+    valid: Rows
+    values: Array | None
     allowed: str | Callable[[int], str]  # of a row
 
 
-def is_whole(values: Array, least: float = 1.0) -> Rows:
-    """Which rows are whole numbers from `least` on. One row, the usual case, is asked without arrays: it is much quicker."""
+def is_whole(values: Array, minimum: float = 1.0) -> Rows:
+    """Which rows are whole numbers from `minimum` on. One row, the usual case, is asked without arrays: it is much quicker."""
     if len(values) == 1:
-        return np.array([values[0] >= least and values[0].is_integer()])
-    return np.asarray(np.isfinite(values) & (values >= least) & (values == np.floor(values)))
+        return np.array([values[0] >= minimum and values[0].is_integer()])
+    return np.asarray(np.isfinite(values) & (values >= minimum) & (values == np.floor(values)))
 
 
-def every(kept: Rows) -> bool:
-    return bool(kept[0]) if len(kept) == 1 else bool(kept.all())
+def all_true(flags: Rows) -> bool:
+    return bool(flags[0]) if len(flags) == 1 else bool(flags.all())
 
 
 def _among(values: Array, allowed: Sequence[float]) -> Rows:
@@ -97,7 +97,7 @@ def _among(values: Array, allowed: Sequence[float]) -> Rows:
 
 def _known(names: Coded, allowed: Sequence[str]) -> Rows:
     if len(names) == 1:
-        return np.array([names.at(0) in allowed])
+        return np.array([names.name_at(0) in allowed])
     return np.array([name in allowed for name in names.names])[names.index]
 
 
@@ -110,7 +110,7 @@ def _fields(setup: type[_Columns]) -> tuple[str, ...]:
 class _Columns:
     """What both setups do as tables."""
 
-    whole: ClassVar[tuple[str, ...]] = ()
+    whole_numbers: ClassVar[tuple[str, ...]] = ()
     names: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     @classmethod
@@ -119,27 +119,31 @@ class _Columns:
         known = _fields(cls)
         for name in columns:
             if name not in known:
-                raise InvalidSettings(Problem(name, "no such column", None, ", ".join(known), nearest(name, known)))
-        made = cls(**{name: cls._column(name, values) for name, values in columns.items()})
-        made._check_lengths()
-        return made
+                raise InvalidSettings(
+                    Problem(
+                        field=name, message="no such column", line=None, allowed=", ".join(known), nearest=nearest(name, known)
+                    )
+                )
+        setup = cls(**{name: cls._column(name, values) for name, values in columns.items()})
+        setup._check_lengths()
+        return setup
 
     @classmethod
     def _column(cls, name: str, values: Values) -> Array | Coded:
         if isinstance(values, Coded):
             return values
         if name in cls.names:
-            many = list(values) if isinstance(values, Iterable) else [values]
-            if isinstance(values, str) or (many and all(isinstance(value, str) for value in many)):
+            items = list(values) if isinstance(values, Iterable) else [values]
+            if isinstance(values, str) or (items and all(isinstance(value, str) for value in items)):
                 return Coded.of(values).map(canonical)  # type: ignore[arg-type]
             raise InvalidSettings(Problem(name, "takes names", None, ", ".join(cls.names[name])))
         try:
-            made = column(values)  # type: ignore[arg-type]
+            numbers = column(values)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidSettings(Problem(name, f"{values!r:.60} is not a number", None, "numbers")) from error
-        if made.ndim > 1 or not len(made):
+        if numbers.ndim > 1 or not len(numbers):
             raise InvalidSettings(Problem(name, "is empty or a table", None, "one number, or a list of them"))
-        return made
+        return numbers
 
     def columns(self) -> dict[str, Array | Coded]:
         return {name: getattr(self, name) for name in _fields(type(self))}
@@ -147,14 +151,14 @@ class _Columns:
     def __len__(self) -> int:
         return max([len(getattr(self, name)) for name in _fields(type(self))])
 
-    def rows(self, which: slice | Index) -> Self:
+    def rows(self, selection: slice | Index) -> Self:
         """Some of the rows; columns of one row stay as they are."""
         picked: dict[str, Array | Coded] = {}
         for name, values in self.columns().items():
             if isinstance(values, Coded):
-                picked[name] = values if len(values) == 1 else Coded(values.names, values.index[which])
+                picked[name] = values if len(values) == 1 else Coded(values.names, values.index[selection])
             else:
-                picked[name] = values if len(values) == 1 else values[which]
+                picked[name] = values if len(values) == 1 else values[selection]
         return type(self)(**picked)
 
     def change(self, **columns: Values) -> Self:
@@ -162,22 +166,23 @@ class _Columns:
         return type(self)(**self.columns() | {name: self._column(name, values) for name, values in columns.items()})
 
     def _rules(self, model: Transformers | None) -> list[Rule]:
-        found = [
-            Rule(name, is_whole(getattr(self, name)), getattr(self, name), "whole numbers from 1 on") for name in self.whole
+        rules = [
+            Rule(name, is_whole(getattr(self, name)), getattr(self, name), "whole numbers from 1 on")
+            for name in self.whole_numbers
         ]
         for name, allowed in self.names.items():
-            found.append(Rule(name, _known(getattr(self, name), allowed), None, ", ".join(allowed)))
-        return found
+            rules.append(Rule(name, _known(getattr(self, name), allowed), None, ", ".join(allowed)))
+        return rules
 
     def valid(self, model: Transformers | None = None) -> Rows:
         """Which rows `check` would let pass."""
-        kept = [rule.kept for rule in self._rules(model)]
-        return np.asarray(np.logical_and.reduce(np.broadcast_arrays(*kept)))
+        flags = [rule.valid for rule in self._rules(model)]
+        return np.asarray(np.logical_and.reduce(np.broadcast_arrays(*flags)))
 
     def check(self, model: Transformers | None = None) -> None:
         """Raises BadInput with every column that cannot be, its first bad value and what is allowed."""
         self._check_lengths()
-        problems = [self._problem(rule) for rule in self._rules(model) if not every(rule.kept)]
+        problems = [self._problem(rule) for rule in self._rules(model) if not all_true(rule.valid)]
         if problems:
             raise InvalidSettings(*problems)
 
@@ -187,17 +192,17 @@ class _Columns:
             raise BadInput(f"Columns differ in length: {counts}.", remedy="Give each one row, or as many as the others.")
 
     def _problem(self, rule: Rule) -> Problem:
-        at = int(np.argmin(np.atleast_1d(rule.kept)))
-        row = f" in row {at}" if len(rule.kept) > 1 else ""
+        index = int(np.argmin(np.atleast_1d(rule.valid)))
+        row = f" in row {index}" if len(rule.valid) > 1 else ""
         near: tuple[str, ...] = ()
-        if rule.shown is None:
+        if rule.values is None:
             names: Coded = getattr(self, rule.field)
-            shown = repr(names.names[names.index[at if len(names) > 1 else 0]])
-            near = nearest(shown.strip("'"), self.names[rule.field])
+            text = repr(names.names[names.index[index if len(names) > 1 else 0]])
+            near = nearest(text.strip("'"), self.names[rule.field])
         else:
-            shown = f"{rule.shown[at if len(rule.shown) > 1 else 0]:g}"
-        allowed = rule.allowed if isinstance(rule.allowed, str) else rule.allowed(at)
-        return Problem(rule.field, f"{shown}{row} is not possible", None, allowed, near)
+            text = f"{rule.values[index if len(rule.values) > 1 else 0]:g}"
+        allowed = rule.allowed if isinstance(rule.allowed, str) else rule.allowed(index)
+        return Problem(field=rule.field, message=f"{text}{row} is not possible", line=None, allowed=allowed, nearest=near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ class TrainingSetup(_Columns):
     flash: Array = field(default_factory=partial(column, 1))  # attention fused: scores are not kept
     compiled: Array = field(default_factory=partial(column, 1))  # element-wise work fused: its inputs are not kept
 
-    whole: ClassVar[tuple[str, ...]] = (
+    whole_numbers: ClassVar[tuple[str, ...]] = (
         "seq",
         "micro_batch",
         "global_batch",
@@ -255,8 +260,8 @@ class TrainingSetup(_Columns):
     @classmethod
     def of(cls, **columns: Values) -> Self:
         """As `_Columns.of`; without `global_batch` every replica takes one micro-batch per step."""
-        made = super(TrainingSetup, cls).of(**columns)
-        return made if "global_batch" in columns else made.change(global_batch=made.micro_batch * made.dp)
+        setup = super(TrainingSetup, cls).of(**columns)
+        return setup if "global_batch" in columns else setup.change(global_batch=setup.micro_batch * setup.dp)
 
     @property
     def chips(self) -> Array:
@@ -277,37 +282,37 @@ class TrainingSetup(_Columns):
         wanted = column(chips)
         if not np.all(self.chips == wanted):
             product, wished = (float(one[np.argmax(self.chips != wanted) % len(one)]) for one in (self.chips, wanted))
-            told = f"tp x pp x cp x dp = {product:g}, but there are {wished:g} chips"
-            raise InvalidSettings(Problem("dp", told, None, "splits that multiply to the number of chips"))
+            message = f"tp x pp x cp x dp = {product:g}, but there are {wished:g} chips"
+            raise InvalidSettings(Problem("dp", message, None, "splits that multiply to the number of chips"))
 
     def _rules(self, model: Transformers | None) -> list[Rule]:
-        found = super(TrainingSetup, self)._rules(model)
+        rules = super(TrainingSetup, self)._rules(model)
         for name, codes in self.codes.items():
-            found.append(Rule(name, _among(getattr(self, name), codes), getattr(self, name), ", ".join(map(str, codes))))
-        least = self.micro_batch * self.dp
+            rules.append(Rule(name, _among(getattr(self, name), codes), getattr(self, name), ", ".join(map(str, codes))))
+        smallest = self.micro_batch * self.dp
         with np.errstate(divide="ignore", invalid="ignore"):
-            found.append(Rule("global_batch", self.global_batch >= least, self.global_batch, "at least micro_batch x dp"))
-            found.append(Rule("cp", self.cp <= self.seq, self.cp, "at most seq"))
+            rules.append(Rule("global_batch", self.global_batch >= smallest, self.global_batch, "at least micro_batch x dp"))
+            rules.append(Rule("cp", self.cp <= self.seq, self.cp, "at most seq"))
             group = self.tp * self.cp * self.dp
-            found.append(Rule("ep", np.mod(group, self.ep) == 0, self.ep, "divisors of tp x cp x dp"))
+            rules.append(Rule("ep", np.mod(group, self.ep) == 0, self.ep, "divisors of tp x cp x dp"))
             if model is not None:
-                found += _model_rules(model, self.tp, self.pp, self.pp * self.interleave, self.ep)
-        return found
+                rules += _model_rules(model, self.tp, self.pp, self.pp * self.interleave, self.ep)
+        return rules
 
 
 def _model_rules(model: Transformers, tp: Array, pp: Array, stages: Array, ep: Array) -> list[Rule]:
     divides = (np.mod(model.hidden, tp) == 0) & (np.mod(model.heads, tp) == 0)
     shares = np.where(model.experts > 0, np.mod(model.experts, ep) == 0, ep == 1)
 
-    def at(values: Array, row: int) -> float:
+    def value_in(values: Array, row: int) -> float:
         return float(values[row if len(values) > 1 else 0])
 
     def ways(row: int) -> str:
-        heads, hidden = at(model.heads, row), at(model.hidden, row)
+        heads, hidden = value_in(model.heads, row), value_in(model.hidden, row)
         return f"divisors of its {heads:g} attention heads: {_divisors(heads, hidden)}"
 
     def experts(row: int) -> str:
-        count = at(model.experts, row)
+        count = value_in(model.experts, row)
         return f"divisors of its {count:g} experts: {_divisors(count, count)}" if count else "1: the model has no experts"
 
     return [
@@ -316,15 +321,15 @@ def _model_rules(model: Transformers, tp: Array, pp: Array, stages: Array, ep: A
             "pp",
             np.asarray(stages <= model.layers),
             pp,
-            lambda row: f"at most one stage (pp x interleave) for each of its {at(model.layers, row):g} layers",
+            lambda row: f"at most one stage (pp x interleave) for each of its {value_in(model.layers, row):g} layers",
         ),
         Rule("ep", np.asarray(shares), ep, experts),
     ]
 
 
-def _divisors(count: float, other: float) -> str:
+def _divisors(count: float, second: float) -> str:
     """Whole numbers that divide both."""
-    shared = [ways for ways in range(1, int(min(count, 4096)) + 1) if count % ways == 0 and other % ways == 0]
+    shared = [ways for ways in range(1, int(min(count, 4096)) + 1) if count % ways == 0 and second % ways == 0]
     return ", ".join(map(str, shared))
 
 
@@ -354,7 +359,7 @@ class ServingSetup(_Columns):
     )  # of the chip that the engine may take; NaN: as the engine has it
     cuda_graphs: Array = field(default_factory=partial(column, 1))  # 1: decode steps are replayed, 0: launched kernel by kernel
 
-    whole: ClassVar[tuple[str, ...]] = ("batch", "input_len", "tp", "pp", "ep")
+    whole_numbers: ClassVar[tuple[str, ...]] = ("batch", "input_len", "tp", "pp", "ep")
     names: ClassVar[dict[str, tuple[str, ...]]] = {
         "precision_weights": tuple(WEIGHT_BITS),
         "precision_kv": tuple(KV_BITS),
@@ -371,19 +376,19 @@ class ServingSetup(_Columns):
         return self.input_len + self.output_len
 
     def _rules(self, model: Transformers | None) -> list[Rule]:
-        found = super(ServingSetup, self)._rules(model)
-        found.append(Rule("output_len", is_whole(self.output_len, 0), self.output_len, "whole numbers from 0 on"))
+        rules = super(ServingSetup, self)._rules(model)
+        rules.append(Rule("output_len", is_whole(self.output_len, 0), self.output_len, "whole numbers from 0 on"))
         inside = is_whole(self.prefix_len, 0) & (self.prefix_len <= self.input_len)
-        found.append(Rule("prefix_len", inside, self.prefix_len, "whole numbers from 0 to input_len"))
+        rules.append(Rule("prefix_len", inside, self.prefix_len, "whole numbers from 0 to input_len"))
         batched, share = self.batched_tokens, self.memory_share
-        found.append(Rule("batched_tokens", np.isnan(batched) | is_whole(batched), batched, "whole numbers from 1 on"))
-        found.append(Rule("cuda_graphs", _among(self.cuda_graphs, (0, 1)), self.cuda_graphs, "0 or 1"))
-        found.append(Rule("memory_share", np.isnan(share) | ((share > 0) & (share <= 1)), share, "above 0, at most 1"))
+        rules.append(Rule("batched_tokens", np.isnan(batched) | is_whole(batched), batched, "whole numbers from 1 on"))
+        rules.append(Rule("cuda_graphs", _among(self.cuda_graphs, (0, 1)), self.cuda_graphs, "0 or 1"))
+        rules.append(Rule("memory_share", np.isnan(share) | ((share > 0) & (share <= 1)), share, "above 0, at most 1"))
         with np.errstate(divide="ignore", invalid="ignore"):
-            found.append(Rule("ep", np.mod(self.tp * self.pp, self.ep) == 0, self.ep, "divisors of tp x pp"))
+            rules.append(Rule("ep", np.mod(self.tp * self.pp, self.ep) == 0, self.ep, "divisors of tp x pp"))
             if model is not None:
-                found += _model_rules(model, self.tp, self.pp, self.pp, self.ep)
-        return found
+                rules += _model_rules(model, self.tp, self.pp, self.pp, self.ep)
+        return rules
 
 
 _SPELLINGS = (
@@ -415,7 +420,7 @@ def canonical(name: str) -> str:
     known = (*METHODS, *STATES, *TRAINING_PRECISIONS, *OPTIMIZERS, *WEIGHT_BITS, *KV_BITS, *ENGINES)
     if folded in known:
         return folded
-    for pattern, meant in _SPELLINGS:
+    for pattern, known_name in _SPELLINGS:
         if re.fullmatch(pattern, folded):
-            return "adamw-8bit" if meant == "adamw" and "8bit" in folded else meant
+            return "adamw-8bit" if known_name == "adamw" and "8bit" in folded else known_name
     return folded

@@ -31,7 +31,13 @@ class Steadiness:
 @cache
 def table() -> dict[str, Steadiness]:
     return {
-        row["kind"]: Steadiness(row["kind"], float(row["log_sd"]), float(row["worst_ratio"]), row["basis"], row["notes"])
+        row["kind"]: Steadiness(
+            kind=row["kind"],
+            log_sd=float(row["log_sd"]),
+            worst_ratio=float(row["worst_ratio"]),
+            basis=row["basis"],
+            notes=row["notes"],
+        )
         for row in rows("steadiness.csv")
     }
 

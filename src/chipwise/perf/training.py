@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.perf.arrays import Array, pick, soft_one, some
+from chipwise.perf.arrays import Array, has_nonzero, pick, soft_one
 from chipwise.perf.collective import Group, Network
 from chipwise.perf.operators import attention, exposed, passes, product
 from chipwise.perf.transformer import Transformers
@@ -50,7 +50,7 @@ _DISPATCH_BYTES = 48.0  # per value of a token copy sent to an expert: sorted, j
 _LAUNCHES = 60.0  # kernels of one layer's forward pass, uncompiled
 _LAUNCH_S = 9e-6
 HOST_BYTES_PER_S = 15e9  # per chip, optimiser on the processor
-_HOST, _ONE = np.array([HOST_BYTES_PER_S]), np.ones(1)
+_HOST, _UNIT = np.array([HOST_BYTES_PER_S]), np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -103,42 +103,42 @@ def bases(run: Steps) -> dict[str, Array]:
     """Seconds per micro-batch and stage of each kind of work, before overlap: what `compose` joins into a step."""
     model, hidden = run.model, run.model.hidden
     tokens = run.micro_batch * run.seq * run.filled / run.cp
-    rows = tokens * model.passed
+    rows = tokens * model.token_share
     width = np.maximum(run.tp, 0.5)
     group = np.maximum(width, 1.0)
     layers = model.layers / run.pp
     worked = layers * (3.0 - run.frozen + run.recompute)  # layers times passes
     trained_again = 4.0 + 2.0 * run.recompute
     activations = rows * (2.0 * hidden)
-    held = model.parameters / (width * run.pp)
+    stored = model.parameters / (width * run.pp)
     expert: Array = np.zeros(1)
     dispatch: Array = np.zeros(1)
     if model.routed:
-        held = held / pick(model.has_experts, np.maximum(run.ep, 1.0), _ONE)
+        stored = stored / pick(model.has_experts, np.maximum(run.ep, 1.0), _UNIT)
         routed = model.expert_layers * layers
         expert = routed * trained_again * _exchange(run, activations / group)
         moved = activations * (_DISPATCH_BYTES / 2.0) * model.active / group
         dispatch = routed * worked / layers / 3.0 * passes(moved, run.bandwidth)
-    trained = pick(run.frozen > 0, 0.01 * held, held)
+    trained = pick(run.frozen > 0, 0.01 * stored, stored)
     replicas = np.maximum(run.dp, 1.0) * run.cp  # chips of a context group hold the same weights
     sharded = np.where(run.shard >= 1, replicas, 1.0)
     speed = pick(run.offload > 0, _HOST, run.bandwidth)
     tensor = EXPOSED_TENSOR * layers * trained_again * run.network.group(group).all_reduce(activations)
     if model.paired:
         tensor = tensor * (1.0 + model.crossing / 2.0)
-    if some(run.cp > 1):
+    if has_nonzero(run.cp > 1):
         ring = run.network.gather(rows * model.kv_width * 2.0 / width * run.cp, run.cp, width)
         tensor = tensor + EXPOSED_TENSOR * 3.0 * layers * ring
     unpack: Array = np.zeros(1)
-    if some(run.packed):
-        unpack = pick(run.packed > 0, worked / layers * passes(held * 4.6, run.bandwidth), unpack)
+    if has_nonzero(run.packed):
+        unpack = pick(run.packed > 0, worked / layers * passes(stored * 4.6, run.bandwidth), unpack)
     return {
         "matrix": worked * _products(run, rows, tokens * model.headed, width),
         "attention": layers * _attention(run, rows, width),
         "elementwise": worked * passes(_touched(run, rows, width), run.bandwidth),
         "optimizer": passes(trained * 28.0 / sharded, speed),
         "tensor": tensor,
-        "data": _shared(run, held, trained, run.network.group(replicas, group)),
+        "data": _shared(run, stored, trained, run.network.group(replicas, group)),
         "expert": expert,
         "dispatch": dispatch,
         "unpack": unpack,
@@ -153,27 +153,27 @@ def _products(run: Steps, rows: Array, headed: Array, width: Array) -> Array:
     def gemm(m: Array, n: Array) -> Array:
         return product(m, n, hidden, run.peak, run.bandwidth, run.weight_bytes)
 
-    found = gemm(rows, model.attention_columns / width) + gemm(headed, model.head_columns / width) / model.layers
+    seconds = gemm(rows, model.attention_columns / width) + gemm(headed, model.head_columns / width) / model.layers
     if not model.routed:
-        return found + gemm(rows, model.mlp_columns / width)
+        return seconds + gemm(rows, model.mlp_columns / width)
     ways = np.maximum(run.ep, 1.0)
     apart = model.has_experts & (run.ep > 1)  # tokens are spread over the tensor group, experts are not cut
     share = np.where(model.has_experts, model.active * ways / np.maximum(model.experts, 1.0), 1.0)
     local = np.where(model.has_experts, np.maximum(model.experts / ways, 1.0), 1.0)
     columns = model.mlp_columns / np.where(model.has_experts, np.maximum(model.active, 1.0), 1.0)
-    met = np.maximum(rows * share * np.where(apart, 1.0 / width, 1.0), 1e-3)
-    return found + local * gemm(met, columns / np.where(apart, 1.0, width))
+    expert_rows = np.maximum(rows * share * np.where(apart, 1.0 / width, 1.0), 1e-3)
+    return seconds + local * gemm(expert_rows, columns / np.where(apart, 1.0, width))
 
 
 def _attention(run: Steps, rows: Array, width: Array) -> Array:
     """One layer forward, backward, and once more where it is recomputed."""
     model = run.model
     seen = model.seen(pick(model.is_causal, run.seq / 2, run.seq))
-    here = rows / width
-    score = 2.0 * model.score_width * seen * here
-    cache = here * ((2 * model.query_width + model.kv_width) * 2.0)
+    local_rows = rows / width
+    score = 2.0 * model.score_width * seen * local_rows
+    cache = local_rows * ((2 * model.query_width + model.kv_width) * 2.0)
     if model.paired:
-        cache = cache + here * ((2 * model.query_width * model.crossing + model.kv_width * model.crossed) * 2.0)
+        cache = cache + local_rows * ((2 * model.query_width * model.crossing + model.kv_width * model.crossed) * 2.0)
     again = np.minimum(run.recompute * 3.0, 1.0)
     return (1.0 + _BACKWARD_ATTENTION + again) * attention(score, cache, run.half_peak, run.bandwidth)
 
@@ -184,15 +184,15 @@ def _touched(run: Steps, rows: Array, width: Array) -> Array:
     norms = 36.0 * model.hidden / np.maximum(width, 1.0)  # split over the sequence too, as Megatron does
     logits = 10.0 * model.vocab / model.layers
     if model.paired:
-        norms, logits = norms * (1.0 + model.crossing / 2.0), logits * model.headed / model.passed
-    each = norms + (4.0 * model.mlp_columns + logits) / width
-    if some(run.unfused):
+        norms, logits = norms * (1.0 + model.crossing / 2.0), logits * model.headed / model.token_share
+    row_bytes = norms + (4.0 * model.mlp_columns + logits) / width
+    if has_nonzero(run.unfused):
         heads = model.query_width / np.maximum(model.kv_width / (2.0 * np.maximum(model.kv_heads, 1.0)), 1.0)
         pairs = model.seen(run.seq)
         if model.paired:
             pairs = pairs * model.score_width / (2.0 * model.query_width)
-        each = each + run.unfused * _SCORE_PASSES * heads / width * pairs * 2.0
-    return rows * each
+        row_bytes = row_bytes + run.unfused * _SCORE_PASSES * heads / width * pairs * 2.0
+    return rows * row_bytes
 
 
 def _exchange(run: Steps, sent: Array) -> Array:
@@ -201,39 +201,39 @@ def _exchange(run: Steps, sent: Array) -> Array:
     return pick(run.model.has_experts, EXPOSED_NEAR * near + EXPOSED_FAR * far, np.zeros(1))
 
 
-def _shared(run: Steps, held: Array, trained: Array, group: Group) -> Array:
+def _shared(run: Steps, stored: Array, trained: Array, group: Group) -> Array:
     """Gradients once per step or, where weights are sharded too, two gathers and a scatter per micro-batch."""
     reduced = pick(run.frozen > 0, np.zeros(1), group.all_reduce(trained * 2.0))
-    if not some(run.gathers):
+    if not has_nonzero(run.gathers):
         return reduced
-    mean = (held * run.weight_bytes + trained) * (2.0 / 3.0)  # of the three: time is a straight line over size
+    mean = (stored * run.weight_bytes + trained) * (2.0 / 3.0)  # of the three: time is a straight line over size
     return pick(run.gathers, 3.0 * group.gather(mean) * run.micro_batches, reduced)
 
 
 def compose(run: Steps, base: dict[str, Array]) -> dict[str, Array]:
     """Terms of one step from scaled bases: overlap, bubble, and waiting for the host."""
-    many = run.micro_batches
+    micro_batches = run.micro_batches
     element = base["elementwise"] + base["dispatch"]
     chip = base["unpack"] + base["matrix"] + base["attention"] + element
     sent = base["tensor"] + base["expert"]
     busy = chip + sent
     waiting = busy * (soft_one(base["host"] / np.maximum(busy, 1e-12)) - 1.0)
     elapsed = busy + waiting
-    hides = elapsed * pick(run.gathers, many, 0.6 * np.minimum(many, run.pp))
+    hides = elapsed * pick(run.gathers, micro_batches, 0.6 * np.minimum(micro_batches, run.pp))
     return {
-        "matrix": many * base["matrix"],
-        "attention": many * base["attention"],
-        "elementwise": many * element,
-        "unpack": many * base["unpack"] if some(base["unpack"]) else base["unpack"],
+        "matrix": micro_batches * base["matrix"],
+        "attention": micro_batches * base["attention"],
+        "elementwise": micro_batches * element,
+        "unpack": micro_batches * base["unpack"] if has_nonzero(base["unpack"]) else base["unpack"],
         "optimizer": base["optimizer"],
-        "communication": many * sent + exposed(base["data"], hides, 0.8),
+        "communication": micro_batches * sent + exposed(base["data"], hides, 0.8),
         "bubble": (run.pp - 1.0) / np.maximum(run.interleave, 1.0) * elapsed,
-        "host": many * waiting,
+        "host": micro_batches * waiting,
     }
 
 
 def flop_per_token(model: Transformers, seq: Array, frozen: Array, full_attention: Array) -> Array:
     """Model FLOP of training one token: 6 per active weight (4 with frozen weights) and 6 or 3 times the scores."""
-    weights = model.layers * (model.attention_weights + model.mlp_weights) * model.passed + model.head * model.headed
+    weights = model.layers * (model.attention_weights + model.mlp_weights) * model.token_share + model.head * model.headed
     pairs = model.seen(pick(model.is_causal & (full_attention < 0.5), seq / 2, seq))
-    return (6.0 - 2.0 * frozen) * weights + 6.0 * model.score_width * model.layers * pairs * model.passed
+    return (6.0 - 2.0 * frozen) * weights + 6.0 * model.score_width * model.layers * pairs * model.token_share

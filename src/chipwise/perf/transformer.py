@@ -88,11 +88,11 @@ class Transformers:
         columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in _NAMES}
         return cls(**{name: values if index is None else values[index] for name, values in columns.items()})
 
-    def rows(self, which: slice) -> Transformers:
+    def rows(self, selection: slice) -> Transformers:
         columns = {name: getattr(self, name) for name in _NAMES}
         if all(len(values) == 1 for values in columns.values()):
             return self
-        return Transformers(**{name: values if len(values) == 1 else values[which] for name, values in columns.items()})
+        return Transformers(**{name: values if len(values) == 1 else values[selection] for name, values in columns.items()})
 
     @cached_property
     def routed(self) -> bool:
@@ -113,7 +113,7 @@ class Transformers:
         return bool(np.any(self.source))
 
     @cached_property
-    def passed(self) -> Array:
+    def token_share(self) -> Array:
         """Share of a sequence's tokens that a layer sees, averaged over layers."""
         return self.reading * self.source + (1.0 - self.reading) * (1.0 - self.source)
 
@@ -130,12 +130,12 @@ class Transformers:
     @cached_property
     def crossing(self) -> Array:
         """Cross attentions for each layer and token that it sees: of the side that asks."""
-        return np.where(self.source > 0, (1.0 - self.reading) * (1.0 - self.source) / self.passed, 0.0)
+        return np.where(self.source > 0, (1.0 - self.reading) * (1.0 - self.source) / self.token_share, 0.0)
 
     @cached_property
     def crossed(self) -> Array:
         """The same of the side that is looked at: keys and values of the input in every layer of the decoder."""
-        return (1.0 - self.reading) * self.source / self.passed
+        return (1.0 - self.reading) * self.source / self.token_share
 
     @cached_property
     def sublayers(self) -> Array:
@@ -180,9 +180,9 @@ class Transformers:
 
     def _always(self) -> Array:
         """Feed-forward elements every token meets whichever expert it takes: router, shared expert, dense layers."""
-        many = np.maximum(self.experts - self.active, 1.0)
-        one = (self.mlp_stored - self.mlp_weights) / many
-        return np.maximum(self.mlp_weights - self.active * one, 0.0)
+        idle_experts = np.maximum(self.experts - self.active, 1.0)
+        expert = (self.mlp_stored - self.mlp_weights) / idle_experts
+        return np.maximum(self.mlp_weights - self.active * expert, 0.0)
 
 
 _NAMES = tuple(one.name for one in fields(Transformers))
@@ -304,21 +304,21 @@ def pair_layer(shape: EncoderDecoderShape, inputs: float, targets: float) -> Lay
     What is stored stays what it is: where a token meets more or less of the second attention than is stored for an average
     layer, the feed-forward's `mlp_stored` takes up the difference. A convolution stem counts with the layers.
     """
-    whole, encoder, decoder = _encoder_decoder(shape), shape.encoder, shape.decoder
+    layer, encoder, decoder = _encoder_decoder(shape), shape.encoder, shape.decoder
     attention = decoder.attention
     seen = encoder.layers * inputs + decoder.layers * targets  # tokens of all layers
     own = encoder.layers * inputs * encoder.attention.weights + decoder.layers * targets * attention.weights
-    across = decoder.layers * (targets * attention.query_weights + inputs * attention.key_value_weights) * decoder.cross
+    cross = decoder.layers * (targets * attention.query_weights + inputs * attention.key_value_weights) * decoder.cross
     mlp = encoder.layers * inputs * encoder.mlp.weights + decoder.layers * targets * decoder.mlp.weights
     stem = shape.encoder_flop_per_token() / 2.0 - encoder.weights - decoder.cross_weights
     pairs = encoder.layers * inputs * inputs + decoder.layers * (targets * targets / 2.0 + targets * inputs * decoder.cross)
-    met = (own + across) / seen
+    attention_weights = (own + cross) / seen
     return replace(
-        whole,
-        attention_weights=met,
+        layer,
+        attention_weights=attention_weights,
         mlp_weights=(mlp + inputs * stem) / seen,
-        mlp_stored=whole.mlp_stored + whole.attention_weights - met,
-        score_width=whole.score_width * pairs / (seen * (inputs + targets)),
-        reading=encoder.layers / whole.layers,
+        mlp_stored=layer.mlp_stored + layer.attention_weights - attention_weights,
+        score_width=layer.score_width * pairs / (seen * (inputs + targets)),
+        reading=encoder.layers / layer.layers,
         source=inputs / (inputs + targets),
     )

@@ -79,7 +79,7 @@ class Pass:
     """Columns: a network on hardware, one row per candidate."""
 
     nets: tuple[Net, ...]
-    which: Index  # each row's network
+    net_index: Index  # each row's network
     batch: Array  # samples in one pass of one copy
     peak: Array  # FLOP/s of the unit that does the products
     half_peak: Array  # in 16 bits: attention, and parts that are not narrowed
@@ -108,11 +108,11 @@ class Pass:
     def __len__(self) -> int:
         return max(len(self.network.link), *(len(getattr(self, name)) for name in self._columns()))
 
-    def rows(self, which: Index) -> Pass:
+    def rows(self, selection: Index) -> Pass:
         joins = (self.network.link, self.network.domain, self.network.fabric)
-        network = Network(*(values if len(values) == 1 else values[which] for values in joins))
+        network = Network(*(values if len(values) == 1 else values[selection] for values in joins))
         parts = {name: getattr(self, name) for name in self._columns()}
-        picked = {name: values if len(values) == 1 else values[which] for name, values in parts.items()}
+        picked = {name: values if len(values) == 1 else values[selection] for name, values in parts.items()}
         return replace(self, network=network, **picked)
 
     def _columns(self) -> tuple[str, ...]:
@@ -122,17 +122,17 @@ class Pass:
 def bases(run: Pass) -> dict[str, Array]:
     """Seconds of each kind of work in one pass (inference) or step (training) of one copy."""
     count = len(run)
-    found = {name: np.zeros(count) for name in BASES}
-    which = np.broadcast_to(run.which, (count,))
+    seconds = {name: np.zeros(count) for name in BASES}
+    net_index = np.broadcast_to(run.net_index, (count,))
     for place, net in enumerate(run.nets):
-        rows = np.flatnonzero(which == place)
+        rows = np.flatnonzero(net_index == place)
         if len(rows):
-            for name, values in _of(net, run.rows(rows)).items():
-                found[name][rows] = values
-    return found
+            for name, values in _net_seconds(net, run.rows(rows)).items():
+                seconds[name][rows] = values
+    return seconds
 
 
-def _of(net: Net, run: Pass) -> dict[str, Array]:
+def _net_seconds(net: Net, run: Pass) -> dict[str, Array]:
     """All rows run `net`."""
     tensor, training, value, half = run.tensor, run.training, run.value_bytes, run.half_peak
     bandwidth = run.bandwidth * MEMORY_EFFICIENCY
@@ -141,11 +141,13 @@ def _of(net: Net, run: Pass) -> dict[str, Array]:
     turns = (pieces + run.stages - 1.0) / run.stages  # passes of the whole network that the last piece waits for
     passes = turns * (1.0 + 2.0 * training)
     matrix, stream, sums = np.zeros(1), np.zeros(1), np.zeros(1)
-    for one in net.products:
-        matrix = matrix + _compute(one, batch, run)
-        stream = stream + _moved(one, batch, run)
-        if one.columns <= one.depth:  # chips that share a pair of products add up the results of the second
-            sums = sums + one.times * run.network.all_reduce(one.rows * one.columns * one.groups * batch * value, tensor)
+    for product in net.products:
+        matrix = matrix + _compute(product, batch, run)
+        stream = stream + _moved(product, batch, run)
+        if product.columns <= product.depth:  # chips that share a pair of products add up the results of the second
+            sums = sums + product.times * run.network.all_reduce(
+                product.rows * product.columns * product.groups * batch * value, tensor
+            )
     scores = net.score_flop * batch / (tensor * half * ATTENTION_EFFICIENCY)
     attended = net.score_values * batch * value / tensor / bandwidth
     touched = net.touched * run.unfused + SCORE_PASSES * net.score_map * run.unfused_scores
@@ -186,19 +188,23 @@ def _exchanged(net: Net, run: Pass) -> Array:
     return np.where(run.table_ways > 1, out + back * (1.0 + run.training), 0.0)
 
 
-def _compute(one: Product, batch: Array, run: Pass) -> Array:
-    wide, deep = (one.columns, one.depth / run.tensor) if one.columns <= one.depth else (one.columns / run.tensor, one.depth)
-    width = wide / (wide + one.narrow) * (deep / (deep + one.narrow))
-    rate = np.minimum(run.half_peak, run.peak) if one.wide else run.peak
-    return one.flop * batch / (run.tensor * rate * COMPUTE_EFFICIENCY * width)
+def _compute(product: Product, batch: Array, run: Pass) -> Array:
+    wide, deep = (
+        (product.columns, product.depth / run.tensor)
+        if product.columns <= product.depth
+        else (product.columns / run.tensor, product.depth)
+    )
+    width = wide / (wide + product.narrow) * (deep / (deep + product.narrow))
+    rate = np.minimum(run.half_peak, run.peak) if product.wide else run.peak
+    return product.flop * batch / (run.tensor * rate * COMPUTE_EFFICIENCY * width)
 
 
-def _moved(one: Product, batch: Array, run: Pass) -> Array:
+def _moved(product: Product, batch: Array, run: Pass) -> Array:
     """Bytes: weights, and what of the inputs and results does not stay on the chip."""
-    value, weight = (np.maximum(size, 2.0) if one.wide else size for size in (run.value_bytes, run.weight_bytes))
-    values = one.rows * one.groups * (one.columns + one.depth / one.window) * value * batch / run.tensor
+    value, weight = (np.maximum(size, 2.0) if product.wide else size for size in (run.value_bytes, run.weight_bytes))
+    values = product.rows * product.groups * (product.columns + product.depth / product.window) * value * batch / run.tensor
     spilled = values * values / (values + run.kept_bytes)
-    return one.times * (one.weights * weight / run.tensor + spilled)
+    return product.times * (product.weights * weight / run.tensor + spilled)
 
 
 def _pieces(net: Net, batch: Array, stages: Array) -> Array:
@@ -217,8 +223,8 @@ def compose(run: Pass, base: Mapping[str, Array]) -> dict[str, Array]:
     link = link + base["exchange"]
     busy = chip + link + base["optimizer"]
     waits = soft_max(busy, base["launch"]) - busy
-    beside = soft_max(busy + waits, base["feed"]) - busy - waits
-    fed = np.where(run.overlapped > 0, beside, base["feed"])
+    exposed_feed = soft_max(busy + waits, base["feed"]) - busy - waits
+    fed = np.where(run.overlapped > 0, exposed_feed, base["feed"])
     return {
         "matrix": base["matrix"],
         "memory": work - base["matrix"],
@@ -235,7 +241,7 @@ def compose(run: Pass, base: Mapping[str, Array]) -> dict[str, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PassQuery:
     """Columns: what is asked of a pass."""
 
     metric: Coded
@@ -243,8 +249,8 @@ class Asked:
     in_flight: Array  # batches that wait in each copy at once, for latency
 
 
-def answer(asked: Asked, batch: Array) -> tuple[Array, Array]:
+def answer(query: PassQuery, batch: Array) -> tuple[Array, Array]:
     """(scale, power) such that the metric is scale * seconds ** power."""
-    rate = asked.metric.look_up(lambda name: float(name == "samples_per_s"))
-    scale = np.where(rate > 0, batch * asked.copies, 1e3 * asked.in_flight)
+    rate = query.metric.look_up(lambda name: float(name == "samples_per_s"))
+    scale = np.where(rate > 0, batch * query.copies, 1e3 * query.in_flight)
     return scale, np.where(rate > 0, -1.0, 1.0)

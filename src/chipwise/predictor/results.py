@@ -42,7 +42,7 @@ def metric(found: Estimate, unit: str, row: int = 0) -> Metric:
         low=_at(found.low, row),
         high=_at(found.high, row),
         unit=unit,
-        provenance=found.provenance.at(row),
+        provenance=found.provenance.name_at(row),
         terms_s={name: seconds for name, seconds in terms.items() if seconds > 1e-6 * total},
     )
 
@@ -65,7 +65,7 @@ def fit_result(fit: Fit, row: int = 0) -> FitResult:
         smallest_change=None if fine else fit.change.texts()[row],
         bytes_after_change=None if fine else _at(fit.changed_bytes, row),
         tried=tuple(
-            TriedChange(one.name, _at(one.bytes_per_chip, row), bool(np.atleast_1d(one.fits)[row])) for one in fit.tried
+            TriedChange(one.name, _at(one.bytes_per_chip, row), bool(np.atleast_1d(one.fits)[row])) for one in fit.attempts
         ),
     )
 
@@ -87,9 +87,9 @@ def training_prediction(found: Trained, row: int = 0, notes: tuple[str, ...] = (
     drawn = found.found.power
     return TrainingPrediction(
         model=found.model,
-        chip=found.ask.hardware.part.at(row),
+        chip=found.ask.hardware.part.name_at(row),
         chips=chips,
-        framework=(found.ask.framework or usual_framework(found.ask)).at(row),
+        framework=(found.ask.framework or usual_framework(found.ask)).name_at(row),
         setup=TrainingRun(
             precision=setup.precision.texts()[0],
             method=setup.method.texts()[0],
@@ -129,7 +129,7 @@ def generation_prediction(found: Served, row: int = 0, shares: tuple[float, ...]
     rate = found.metrics.get("output_tokens_per_s")
     return GenerationPrediction(
         model=found.model,
-        chip=ask.hardware.part.at(row),
+        chip=ask.hardware.part.name_at(row),
         chips=chips,
         replicas=_at(ask.replicas, row),
         engine=setup.engine.texts()[0],

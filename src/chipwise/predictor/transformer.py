@@ -18,7 +18,7 @@ import numpy as np
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf import predict_serving, predict_training
-from chipwise.perf.arrays import Array, Coded, column, pick, some
+from chipwise.perf.arrays import Array, Coded, column, has_nonzero, pick
 from chipwise.perf.fits import Fit, fits
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
@@ -31,7 +31,7 @@ from chipwise.perf.predict_serving import Generation
 from chipwise.perf.predict_training import EAGER_FRAMEWORKS, Training, TrainingEstimate
 from chipwise.perf.published_training import stacks
 from chipwise.perf.rows import model_key
-from chipwise.perf.setup import FULL, METHODS, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values, every, is_whole
+from chipwise.perf.setup import FULL, METHODS, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values, all_true, is_whole
 from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.predictor.pairs import pairs_of
 from chipwise.spelling import nearest
@@ -196,7 +196,7 @@ def _training_setup(
 ) -> tuple[TrainingSetup, tuple[str, ...]]:
     ways = [_counts(name, settings.get(name, 1.0)) for name in ("tp", "pp", "cp")]
     dp = chips / (ways[0] * ways[1] * ways[2])
-    if not every(is_whole(dp)):
+    if not all_true(is_whole(dp)):
         product, many = np.broadcast_arrays(ways[0] * ways[1] * ways[2], chips)
         at = int(np.argmax((dp != np.floor(dp)) | (dp < 1)))
         told = f"tp x pp x cp = {product[at]:g} does not divide {many[at]:g} chips"
@@ -208,13 +208,13 @@ def _training_setup(
         chosen["shard"] = np.where(dp > 1, np.where(split, 1.0, 3.0), 0.0)
     chosen.setdefault("recompute", float(NONE))
     if "states" not in settings:
-        chosen["states"] = "master" if every(split) else "autocast"
+        chosen["states"] = "master" if all_true(split) else "autocast"
     notes: tuple[str, ...] = ()
     if "global_batch" not in settings:
         micro = _counts("micro_batch", settings.get("micro_batch", 1.0))
         many = _counts("accumulate", accumulate) if accumulate is not None else pick(ways[1] > 1, 4.0 * ways[1], _ONE)
         chosen["global_batch"] = micro * dp * many
-        if accumulate is None and some(ways[1] > 1):
+        if accumulate is None and has_nonzero(ways[1] > 1):
             notes = ("Global batch assumed: 4 micro-batches per pipeline stage and replica.",)
     return TrainingSetup.of(**chosen), notes
 
@@ -223,7 +223,7 @@ def _counts(name: str, values: Values) -> Array:
     """Whole numbers from 1 on, as a column."""
     found = _numbers(name, values)
     good = is_whole(found)
-    if not every(good):
+    if not all_true(good):
         at = int(np.argmin(good))
         row = f" in row {at}" if len(found) > 1 else ""
         raise InvalidSettings(Problem(name, f"{found[at]:g}{row} is not possible", None, "whole numbers from 1 on"))
@@ -248,7 +248,7 @@ def _check_lengths(**columns: Sized) -> None:
 
 
 def _check_graphs(hardware: Hardware, setup: ServingSetup) -> None:
-    if every(setup.cuda_graphs == 1):
+    if all_true(setup.cuda_graphs == 1):
         return
     others = sorted({hardware.parts[name].kind for name in hardware.part.names} - {"gpu"})
     if others:
@@ -309,7 +309,7 @@ def serve(
     )
     at_once = _counts("concurrency", concurrency) if concurrency is not None else batch if batch is not None else 1.0
     arriving = column(0.0) if rate is None else _numbers("rate", rate)
-    if rate is not None and not every(np.isfinite(arriving) & (arriving > 0)):
+    if rate is not None and not all_true(np.isfinite(arriving) & (arriving > 0)):
         raise InvalidSettings(
             Problem("rate", f"{arriving.min():g} is not possible", None, "finite numbers above 0, per second")
         )
@@ -319,12 +319,12 @@ def serve(
         settings["precision_weights"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
     # Heads are split over the chips that share sequences only.
-    setup.check(replace(shape, heads=shape.heads * shared) if some(shared > 1) else shape)
+    setup.check(replace(shape, heads=shape.heads * shared) if has_nonzero(shared > 1) else shape)
     _check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
-    if some(np.mod(setup.tp, shared)):
+    if has_nonzero(np.mod(setup.tp, shared)):
         raise InvalidSettings(Problem("attention_dp", "does not divide tp", None, "divisors of tp"))
     _check_graphs(hardware, setup)
-    if some(setup.output_len < 1) and way not in ("prefill", "decode"):
+    if has_nonzero(setup.output_len < 1) and way not in ("prefill", "decode"):
         raise InvalidSettings(Problem("output_len", "nothing would be generated", None, "whole numbers from 1 on"))
     asked = Generation(
         shape,
@@ -375,7 +375,7 @@ def context_notes(known: Known, model: str, tokens: Array) -> tuple[str, ...]:
 
 
 def _graph_notes(setup: ServingSetup) -> tuple[str, ...]:
-    if every(setup.cuda_graphs == 1):
+    if all_true(setup.cuda_graphs == 1):
         return ()
     if all(name in predict_serving.EAGER for name in setup.engine.names):
         return (f"{setup.engine.names[0]} was measured without CUDA graphs: nothing changes.",)

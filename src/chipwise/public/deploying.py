@@ -110,10 +110,10 @@ class DeployVerbs(Opened):
         from chipwise.auditor.auditing import audit as audit_texts
 
         audited = audit_texts(path.items()) if isinstance(path, Files) else ask(str(path))
-        if not audited.looked_at and not audited.findings:
-            reason = f" Skipped: {'; '.join(audited.passed_over[:3])}." if audited.passed_over else ""
+        if not audited.audited and not audited.findings:
+            reason = f" Skipped: {'; '.join(audited.skipped[:3])}." if audited.skipped else ""
             raise BadInput(
                 f"There is nothing in it that we know.{reason}",
                 remedy="YAML, Terraform, Dockerfiles and Compose files are read.",
             )
-        return Audited(audited.findings, audited.looked_at, audited.passed_over)
+        return Audited(audited.findings, audited.audited, audited.skipped)

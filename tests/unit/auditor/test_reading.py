@@ -73,7 +73,7 @@ def test_patches_of_a_kustomization_are_no_objects() -> None:
     files = [("over/kustomization.yaml", "kind: Kustomization\npatches: [{path: ../p.yaml}, {patch: x}]\n"), ("p.yaml", patch)]
     found = audit(files)
     assert found.findings == ()
-    assert found.passed_over == ("p.yaml: a patch of a kustomization",)
+    assert found.skipped == ("p.yaml: a patch of a kustomization",)
     assert rules(("p.yaml", patch))
 
 
@@ -163,7 +163,7 @@ def test_a_file_that_is_too_large_is_passed_over(folder: Path) -> None:
     (folder / "data.json").write_text(" " * 5_000_001)
     found = audit_path(str(folder))
     assert [one.path for one in found.findings] == ["good/bad.yaml"]
-    assert found.passed_over == ("data.json: it is larger than 5 MB",)
+    assert found.skipped == ("data.json: it is larger than 5 MB",)
 
 
 def test_links_that_lead_round_or_nowhere_are_no_files(folder: Path) -> None:

@@ -177,7 +177,7 @@ BAD = [
 def test_good_files_meet_no_objection() -> None:
     found = audit(GOOD.items())
     assert found.findings == ()
-    assert set(found.looked_at) == set(GOOD)
+    assert set(found.audited) == set(GOOD)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_factor_never_goes_beyond_what_was_seen(residuals: list[float]) -> Non
         found = factors.offset("inference", Coded.of([chip]), Coded.of(["vllm"]), Coded.of(["llama-3.1-8b"]))
         assert min(0.0, *residuals) - 1e-6 <= found.log[0] <= max(0.0, *residuals) + 1e-6
         assert found.variance[0] > 0.0
-        assert 0.0 <= found.told[0] <= 1.0
+        assert 0.0 <= found.trust[0] <= 1.0
 
 
 def test_more_runs_leave_less_open() -> None:

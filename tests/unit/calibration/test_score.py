@@ -7,7 +7,7 @@ import math
 import pytest
 
 from chipwise.calibration.crossvalidate import group_key
-from chipwise.calibration.score import Scored, by, figures, order_kept, predict, refused
+from chipwise.calibration.score import Scored, figures, figures_by, order_kept, predict, refused
 from chipwise.perf.model import packaged
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
@@ -48,7 +48,7 @@ def test_a_row_that_was_not_measured_or_not_answered_is_in_no_figure() -> None:
 
 def test_figures_by_a_column_have_the_most_frequent_first_and_every_row_once() -> None:
     rows = [row(1, chip="A"), row(1, chip="B"), row(1, chip="B"), row(1, chip="")]
-    found = by(rows, [answer(1.0)] * 4, ("chip",))["chip"]
+    found = figures_by(rows, [answer(1.0)] * 4, ("chip",))["chip"]
     assert {name: one.rows for name, one in found.items()} == {"B": 2, "(blank)": 1, "A": 1}
     assert next(iter(found)) == "B"
 

@@ -200,7 +200,7 @@ def test_ranks_and_place_come_from_the_environment(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("CHIPWISE_ATTEMPT", "3")
     kept = Checkpoints()
-    assert kept.store.where == f"{tmp_path}/a b"
+    assert kept.store.location == f"{tmp_path}/a b"
     assert (kept.writer.rank, kept.writer.world, kept.writer.attempt) == (1, 4, 3)
 
 

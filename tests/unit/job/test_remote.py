@@ -98,7 +98,7 @@ def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.Monke
 
 
 def test_credentials_in_a_url_are_not_repeated() -> None:
-    assert open_store("memory://name:secret@host/run").where == "memory://host/run"
+    assert open_store("memory://name:secret@host/run").location == "memory://host/run"
 
 
 def test_an_unknown_kind_of_url_is_refused() -> None:

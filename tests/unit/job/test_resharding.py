@@ -16,7 +16,7 @@ from chipwise.errors import InvalidSettings
 from chipwise.job import resharding, restoring
 from chipwise.job.checkpoints import Checkpoints
 from chipwise.job.errors import CannotRestore
-from chipwise.job.tree import Kept
+from chipwise.job.tree import ObjectState
 from effort import cases
 
 WHOLE = np.arange(24.0).reshape(6, 4)
@@ -115,8 +115,8 @@ def test_fields_inside_objects_can_be_split_too(tmp_path: Path) -> None:
     live = {"layer": Layer()}
     Checkpoints(tmp_path, rank=0, world=1, attempt=1, split={"layer.weights": 0}).load(into=live)
     assert live["layer"].weights.tolist() == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
-    kept = [Kept("Layer", {"weights": np.ones(1)})] * 2
-    assert resharding.joined(kept, 0, 1, {"state.weights": 0}, "It").of == "Layer"
+    kept = [ObjectState("Layer", {"weights": np.ones(1)})] * 2
+    assert resharding.joined(kept, 0, 1, {"state.weights": 0}, "It").class_name == "Layer"
 
 
 @pytest.mark.parametrize(

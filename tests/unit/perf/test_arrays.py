@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.perf.arrays import Coded, Filling, combinations, pick, soft_max, soft_one, some
+from chipwise.perf.arrays import Coded, Filling, combinations, has_nonzero, pick, soft_max, soft_one
 
 NAMES = st.sampled_from(("a", "b", "c", "d"))
 
@@ -25,7 +25,7 @@ def test_combinations_name_every_row_and_come_once(rows: list[tuple[str, str]]) 
 def test_many_names_and_few_rows_are_combined_too() -> None:
     many = Coded(tuple(map(str, range(1000))), np.array([999, 0, 999]))
     (left, right), index = combinations((many, Coded(many.names, np.array([1, 2, 1]))))
-    assert [(left.at(at), right.at(at)) for at in index] == [("999", "1"), ("0", "2"), ("999", "1")]
+    assert [(left.name_at(at), right.name_at(at)) for at in index] == [("999", "1"), ("0", "2"), ("999", "1")]
 
 
 @given(st.floats(0.0, 1e6), st.floats(1e-6, 1e6))
@@ -39,8 +39,8 @@ def test_one_answer_for_all_rows_is_picked_as_it_is() -> None:
     yes, no = np.arange(3.0), np.zeros(1)
     assert pick(np.array([True]), yes, no) is yes
     assert pick(np.array([True, False, True]), yes, no).tolist() == [0.0, 0.0, 2.0]
-    assert some(np.array([0.0, 1.0]))
-    assert not some(np.zeros(1))
+    assert has_nonzero(np.array([0.0, 1.0]))
+    assert not has_nonzero(np.zeros(1))
 
 
 def test_pieces_fill_columns_in_order() -> None:

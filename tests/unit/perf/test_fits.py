@@ -43,7 +43,7 @@ def test_what_fits_says_how_much_is_spare_and_needs_no_change() -> None:
     assert answer.fits.tolist() == [True]
     assert 0 < answer.headroom[0] < 1
     assert answer.change.texts() == [NO_CHANGE]
-    assert answer.tried == ()
+    assert answer.attempts == ()
 
 
 def test_what_does_not_fit_says_how_much_is_missing() -> None:
@@ -72,7 +72,7 @@ def test_a_lone_chip_keeps_to_a_narrow_optimiser_if_that_is_enough() -> None:
 def test_every_row_has_its_own_change() -> None:
     answer = fits(model("llama-3.1-8b"), H100, ServingSetup.of(batch=[1, 512], input_len=4096))
     assert answer.change.texts() == [NO_CHANGE, "fewer sequences"]
-    assert np.isnan(answer.tried[0].bytes_per_chip[0])
+    assert np.isnan(answer.attempts[0].bytes_per_chip[0])
     assert answer.changed_bytes[0] == answer.memory.total[0]
 
 
@@ -85,17 +85,17 @@ def test_weights_too_large_are_narrowed_only_where_the_chip_can() -> None:
 def test_a_larger_chip_is_the_last_thing_tried() -> None:
     answer = fits(model("llama-3.1-405b"), chip(24), ServingSetup.of(batch=1), larger=[chip(900, "huge")])
     assert answer.change.texts() == ["huge"]
-    assert answer.tried[-1].name == "huge"
+    assert answer.attempts[-1].name == "huge"
 
 
 def test_nothing_helps_is_an_answer() -> None:
     answer = fits(model("llama-3.1-405b"), chip(4), ServingSetup.of(batch=1))
     assert answer.change.texts() == [NO_HELP]
-    assert not any(one.fits[0] for one in answer.tried)
+    assert not any(one.fits[0] for one in answer.attempts)
 
 
 def test_a_question_without_changes_tries_none() -> None:
-    assert fits(model("llama-3.1-405b"), chip(4), ServingSetup.of(batch=1), changes=False).tried == ()
+    assert fits(model("llama-3.1-405b"), chip(4), ServingSetup.of(batch=1), changes=False).attempts == ()
 
 
 @settings(max_examples=cases(25), deadline=None)
@@ -150,5 +150,5 @@ def test_a_change_is_never_named_that_the_model_does_not_allow() -> None:
     # 14 heads: over 4 or 8 chips they cannot be split, over 2 they can.
     columns: dict[str, Any] = {"batch": 1, "input_len": 1000, "precision_weights": "int4", "precision_kv": "fp8"}
     answer = fits(model("qwen2.5-0.5b"), chip(1), ServingSetup.of(**columns))
-    valid = {one.name: one.fits[0] for one in answer.tried}
+    valid = {one.name: one.fits[0] for one in answer.attempts}
     assert not valid["4 x the chips, tensor parallel"] or 14 % 4 == 0

@@ -124,7 +124,7 @@ def test_without_pairs_every_layer_sees_every_token() -> None:
         shape: Any = registry.find(name).shape
         model = Transformers.of([layer_of(shape)])
         assert not model.paired
-        assert (model.passed[0], model.headed[0], model.fullest[0], model.sublayers[0]) == (1, 1, 1, 1)
+        assert (model.token_share[0], model.headed[0], model.fullest[0], model.sublayers[0]) == (1, 1, 1, 1)
         assert (model.crossing[0], model.crossed[0]) == (0, 0)
 
 
@@ -186,7 +186,7 @@ def test_the_interval_is_wide_and_says_that_it_is_a_formula(session: Session) ->
     pairs, plain = one(session), train(session.known, "llama-3.2-1b", on="h100", seq=512, micro_batch=8)
     spans = [found.step.high[0] / found.step.low[0] for found in (pairs, plain)]
     assert spans[0] > spans[1]
-    assert pairs.step.provenance.at(0) == "formula"
+    assert pairs.step.provenance.name_at(0) == "formula"
     assert any("512 tokens of input and 128 tokens of target" in note for note in pairs.notes)
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from chipwise.perf import bands
 from chipwise.perf.arrays import Array, Coded, combinations
 from chipwise.perf.fitting import Problem, fit
-from chipwise.perf.pooling import WHOLE, Block, Factors, Groups
+from chipwise.perf.pooling import ALL_TERMS, Block, Factors, Groups
 from effort import cases
 
-BLOCKS = (Block("all", "work", "1", 0.5), Block("chip", "work", "1", 0.3), Block("chip", WHOLE, "1", 0.05))
+BLOCKS = (Block("all", "work", "1", 0.5), Block("chip", "work", "1", 0.3), Block("chip", ALL_TERMS, "1", 0.05))
 
 
 def problem(chips: list[str], truth: Array, weight: Array | None = None) -> Problem:
@@ -21,7 +21,7 @@ def problem(chips: list[str], truth: Array, weight: Array | None = None) -> Prob
     levels = {"all": Coded.of(["all"] * count), "chip": Coded.of(chips)}
 
     def formula(exponents: dict[str, Array]) -> Array:  # work of one second beside a tenth of a second that never changes
-        return np.log(np.exp(exponents["work"]) + 0.1) + exponents.get(WHOLE, np.zeros(1)) + np.zeros(count)
+        return np.log(np.exp(exponents["work"]) + 0.1) + exponents.get(ALL_TERMS, np.zeros(1)) + np.zeros(count)
 
     return Problem(formula, ("work",), levels, {}, truth, np.ones(count) if weight is None else weight)  # type: ignore[arg-type]
 
@@ -31,7 +31,7 @@ def test_many_rows_of_one_chip_are_learnt_and_an_unseen_chip_gets_the_common_par
     truth = np.log(np.where(np.array(chips) == "a", 2.0, 1.5) + 0.1)
     found = fit(problem(chips, truth), BLOCKS)
     asked = {"all": Coded.of(["all"] * 3), "chip": Coded.of(["a", "b", "new"])}
-    work = found.pool(asked, {}).exponents["work"] + found.pool(asked, {}).exponents[WHOLE]
+    work = found.pool(asked, {}).exponents["work"] + found.pool(asked, {}).exponents[ALL_TERMS]
     assert np.exp(work[:2]) == pytest.approx([2.0, 1.5], rel=0.06)
     assert 1.4 < np.exp(work[2]) < 2.1
 
@@ -56,11 +56,11 @@ def test_one_wild_row_among_many_moves_little() -> None:
     truth[0] = np.log(40.0)
     found = fit(problem(["a"] * 21, truth), BLOCKS)
     pooled = found.pool({"all": Coded.of(["all"]), "chip": Coded.of(["a"])}, {}).exponents
-    assert np.exp(pooled["work"] + pooled[WHOLE])[0] == pytest.approx(1.0, abs=0.1)
+    assert np.exp(pooled["work"] + pooled[ALL_TERMS])[0] == pytest.approx(1.0, abs=0.1)
 
 
 LEANING = Factors(
-    (Block("chip", "work", "1", 0.3), Block("engine", "work", "batch", 0.2), Block("engine", WHOLE, "hidden", 0.1)),
+    (Block("chip", "work", "1", 0.3), Block("engine", "work", "batch", 0.2), Block("engine", ALL_TERMS, "hidden", 0.1)),
     {
         "chip/work/1": {"a": (0.2, 0.01), "b": (-0.1, 0.02)},
         "engine/work/batch": {"x": (0.05, 0.001)},
@@ -79,7 +79,7 @@ def test_rows_in_groups_get_what_each_row_gets_alone(rows: list[tuple[str, str, 
         alone = LEANING.pool(
             {"chip": Coded.of(one), "engine": Coded.of(software)}, {"batch": np.array([batch]), "hidden": hidden}
         )
-        for base in ("work", WHOLE):
+        for base in ("work", ALL_TERMS):
             for asked in ("scale", "exponent", "variance"):
                 found = np.broadcast_to(getattr(together, asked)(base), len(rows))
                 assert found[at] == pytest.approx(getattr(alone, asked)(base)[0], rel=1e-12, abs=1e-15)

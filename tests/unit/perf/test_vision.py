@@ -15,7 +15,7 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.collective import Network
 from chipwise.perf.listed_networks import listed_net
 from chipwise.perf.networks import DIFFUSION, OWN, TABLE, Net, Product, Size, joined, merged, net_of, repeated
-from chipwise.perf.vision import BASES, TERMS, Asked, Pass, answer, bases, compose
+from chipwise.perf.vision import BASES, TERMS, Pass, PassQuery, answer, bases, compose
 from chipwise.workload.model import registry
 
 NAMES = (
@@ -69,7 +69,7 @@ def one_pass(name: str = "resnet-50", **other: Any) -> Pass:
     }
     network = Network(column(400e9), column(8.0), column(50e9))
     columns = {key: column(value) for key, value in (plain | other).items()}
-    return Pass(nets=(net(name),), which=np.zeros(1, dtype=np.intp), network=network, **columns)
+    return Pass(nets=(net(name),), net_index=np.zeros(1, dtype=np.intp), network=network, **columns)
 
 
 def seconds(run: Pass) -> Array:
@@ -111,7 +111,7 @@ def test_many_rows_at_once_are_as_one_at_a_time(rows: list[tuple[int, float, flo
     together = replace(
         singles[0],
         nets=tuple(net(name) for name in names),
-        which=np.array([which for which, *_ in rows], dtype=np.intp),
+        net_index=np.array([which for which, *_ in rows], dtype=np.intp),
         batch=column([b for _, b, _, _ in rows]),
         peak=column([p for _, _, p, _ in rows]),
         training=column([float(t) for *_, t in rows]),
@@ -161,7 +161,7 @@ def test_narrower_formats_are_faster_where_the_chip_has_them() -> None:
 
 
 def test_rates_count_all_copies_and_latency_one() -> None:
-    asked = Asked(Coded.of(["samples_per_s", "latency_ms"]), column([8.0, 8.0]), column([1.0, 2.0]))
+    asked = PassQuery(Coded.of(["samples_per_s", "latency_ms"]), column([8.0, 8.0]), column([1.0, 2.0]))
     scale, power = answer(asked, column([32.0, 32.0]))
     assert (scale * np.array([0.1, 0.1]) ** power).tolist() == pytest.approx([2560.0, 200.0])
 

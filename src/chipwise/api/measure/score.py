@@ -24,7 +24,7 @@ from chipwise.errors import BadInput
 from chipwise.perf.model import MEASURED
 from chipwise.perf.model import packaged as packaged_model
 
-BY = dict(zip(("chip", "model", "engine", "metric", "source"), scoring.BY, strict=True))
+BY = dict(zip(("chip", "model", "engine", "metric", "source"), scoring.COLUMNS, strict=True))
 ADDED = ("predicted", "low", "high", "predicted_peak_gb", "provenance", "reason")
 _PAIRED = 1500  # rows of one group
 Report = Callable[[int, int | None, str], None]
@@ -54,7 +54,7 @@ class Score:
 
     @cached_property
     def by(self) -> dict[str, dict[str, Figures]]:
-        found = scoring.by(self.measured.rows, self.answers)
+        found = scoring.figures_by(self.measured.rows, self.answers)
         return {name: found[column] for name, column in BY.items()}
 
     @cached_property

@@ -25,7 +25,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         open_to = {str(look(one, "key")) for one in tolerations} | {"*" for one in tolerations if not look(one, "key")}
         for name in sorted(wanted - open_to):
             if "*" not in open_to:
-                yield _found(
+                yield _finding(
                     pod.owner.path,
                     line_of(pod.spec, "tolerations"),
                     f"{pod.owner.title} uses {name} and does not tolerate its taint",
@@ -33,26 +33,26 @@ def check(sources: Sources) -> Iterator[Finding]:
                 )
     for manifest, spec in pools(sources):
         if not listed(look(spec, "taints")):
-            yield _found(manifest.path, line_of(spec), f"{manifest.title} brings accelerators without a taint", "Add taints.")
+            yield _finding(manifest.path, line_of(spec), f"{manifest.title} brings accelerators without a taint", "Add taints.")
     for manifest in sources.manifests:
         if manifest.kind == "ClusterConfig":
             for group in [*listed(manifest.body.get("managedNodeGroups")), *listed(manifest.body.get("nodeGroups"))]:
                 names = [look(group, "instanceType"), *listed(look(group, "instanceTypes"))]
                 if any(accelerated(str(name)) for name in names if name) and not look(group, "taints"):
-                    told = f"node group {look(group, 'name')} has accelerators and no taint"
-                    yield _found(manifest.path, line_of(group), told, "Add taints.")
+                    message = f"node group {look(group, 'name')} has accelerators and no taint"
+                    yield _finding(manifest.path, line_of(group), message, "Add taints.")
     for block in sources.blocks:
         machines = [str(name).strip('"') for name in listed(block.body.get("instance_types"))]
         untainted = block.labels[:1] == ("aws_eks_node_group",) and not inner(block.body, "taint")
         if untainted and any(map(accelerated, machines)):
-            yield _found(block.path, block.line, f"{block.title} has accelerators and no taint", "Add a taint block.")
+            yield _finding(block.path, block.line, f"{block.title} has accelerators and no taint", "Add a taint block.")
         for name, group in _groups(block.body, block.title) if block.type == "module" else ():
             types = [str(one).strip('"') for one in listed(group.get("instance_types"))]
             if any(map(accelerated, types)) and not group.get("taints"):
-                yield _found(block.path, block.line, f"{block.title}: {name} has accelerators and no taint", "Set taints.")
+                yield _finding(block.path, block.line, f"{block.title}: {name} has accelerators and no taint", "Set taints.")
         untainted = block.labels[:1] == ("azurerm_kubernetes_cluster_node_pool",) and not block.body.get("node_taints")
         if untainted and "Standard_N" in str(block.body.get("vm_size", "")):
-            yield _found(block.path, block.line, f"{block.title} has accelerators and no taint", "Set node_taints.")
+            yield _finding(block.path, block.line, f"{block.title} has accelerators and no taint", "Set node_taints.")
 
 
 def _groups(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -60,9 +60,9 @@ def _groups(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(value, Mapping):
         if "instance_types" in value:
             yield name, value
-        for key, one in value.items():
-            yield from _groups(one, str(key).strip('"'))
+        for key, item in value.items():
+            yield from _groups(item, str(key).strip('"'))
 
 
-def _found(path: str, line: int, what: str, fix: str) -> Finding:
-    return Finding(_RULE, Weight.MEDIUM, path, line, what, fix)
+def _finding(path: str, line: int, message: str, fix: str) -> Finding:
+    return Finding(rule=_RULE, weight=Weight.MEDIUM, path=path, line=line, what=message, fix=fix)

@@ -22,26 +22,45 @@ def check(sources: Sources) -> Iterator[Finding]:
             actions, resources = _texts(statement.get("actions")), _texts(statement.get("resources"))
             if "*" in actions or ("*" in resources and any(one.endswith(":*") for one in actions)):
                 yield Finding(
-                    _RULE,
-                    Weight.HIGH,
-                    block.path,
-                    block.line,
-                    f"{block.title} allows {', '.join(actions)} on {', '.join(resources)}",
-                    _FIX,
+                    rule=_RULE,
+                    weight=Weight.HIGH,
+                    path=block.path,
+                    line=block.line,
+                    what=f"{block.title} allows {', '.join(actions)} on {', '.join(resources)}",
+                    fix=_FIX,
                 )
         for key in ("policy", "inline_policy"):
             text = str(block.body.get(key, ""))
             if re.search(r'"?Action"?\s*[:=]\s*\[?\s*"\*"', text):
-                yield Finding(_RULE, Weight.HIGH, block.path, block.line, f"{block.title} allows every action", _FIX)
-            elif (found := re.search(r'"([\w-]+:\*)"', text)) and re.search(r'"?Resource"?\s*[:=]\s*\[?\s*"\*"', text):
                 yield Finding(
-                    _RULE, Weight.HIGH, block.path, block.line, f"{block.title} allows {found[1]} on everything", _FIX
+                    rule=_RULE,
+                    weight=Weight.HIGH,
+                    path=block.path,
+                    line=block.line,
+                    what=f"{block.title} allows every action",
+                    fix=_FIX,
+                )
+            elif (action := re.search(r'"([\w-]+:\*)"', text)) and re.search(r'"?Resource"?\s*[:=]\s*\[?\s*"\*"', text):
+                yield Finding(
+                    rule=_RULE,
+                    weight=Weight.HIGH,
+                    path=block.path,
+                    line=block.line,
+                    what=f"{block.title} allows {action[1]} on everything",
+                    fix=_FIX,
                 )
     for manifest in sources.manifests:
         if manifest.kind in ("Role", "ClusterRole"):
             for rule in listed(manifest.body.get("rules")):
                 if "*" in listed(look(rule, "verbs")) and "*" in listed(look(rule, "resources")):
-                    yield Finding(_RULE, Weight.HIGH, manifest.path, line_of(rule), f"{manifest.title} may do everything", _FIX)
+                    yield Finding(
+                        rule=_RULE,
+                        weight=Weight.HIGH,
+                        path=manifest.path,
+                        line=line_of(rule),
+                        what=f"{manifest.title} may do everything",
+                        fix=_FIX,
+                    )
 
 
 def _texts(value: Any) -> list[str]:

@@ -13,29 +13,29 @@ ABOUT = "services with several replicas have a disruption budget"
 
 def check(sources: Sources) -> Iterator[Finding]:
     budgets = [
-        (_space(one), mapped(look(one.body, "spec", "selector")))
-        for one in sources.manifests
-        if one.kind == "PodDisruptionBudget"
+        (_space(manifest), mapped(look(manifest.body, "spec", "selector")))
+        for manifest in sources.manifests
+        if manifest.kind == "PodDisruptionBudget"
     ]
     scaled = {
-        str(look(one.body, "spec", "scaleTargetRef", "name"))
-        for one in sources.manifests
-        if one.kind in ("HorizontalPodAutoscaler", "ScaledObject")
+        str(look(manifest.body, "spec", "scaleTargetRef", "name"))
+        for manifest in sources.manifests
+        if manifest.kind in ("HorizontalPodAutoscaler", "ScaledObject")
     }
     for manifest in sources.manifests:
         if manifest.kind not in ("Deployment", "StatefulSet"):
             continue
-        many = look(manifest.body, "spec", "replicas")
-        several = manifest.name in scaled or (isinstance(many, int) and many > 1)
+        replicas = look(manifest.body, "spec", "replicas")
+        replicated = manifest.name in scaled or (isinstance(replicas, int) and replicas > 1)
         labels = mapped(look(manifest.body, "spec", "template", "metadata", "labels"))
-        if several and not any(_covers(selector, labels) for space, selector in budgets if space == _space(manifest)):
+        if replicated and not any(_covers(selector, labels) for space, selector in budgets if space == _space(manifest)):
             yield Finding(
-                "disruption-budget",
-                Weight.MEDIUM,
-                manifest.path,
-                line_of(manifest.body, "kind"),
-                f"{manifest.title} has several replicas and no PodDisruptionBudget",
-                "Add one with maxUnavailable: 1 and the same labels.",
+                rule="disruption-budget",
+                weight=Weight.MEDIUM,
+                path=manifest.path,
+                line=line_of(manifest.body, "kind"),
+                what=f"{manifest.title} has several replicas and no PodDisruptionBudget",
+                fix="Add one with maxUnavailable: 1 and the same labels.",
             )
 
 
@@ -49,9 +49,9 @@ def _covers(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
     return bool(wanted or rules) and wanted.items() <= labels.items() and all(_holds(one, labels) for one in rules)
 
 
-def _holds(one: Any, labels: Mapping[str, Any]) -> bool:
-    key, values = str(look(one, "key")), listed(look(one, "values"))
-    match look(one, "operator"):
+def _holds(expression: Any, labels: Mapping[str, Any]) -> bool:
+    key, values = str(look(expression, "key")), listed(look(expression, "values"))
+    match look(expression, "operator"):
         case "In":
             return labels.get(key) in values
         case "NotIn":

@@ -26,42 +26,49 @@ def check(sources: Sources) -> Iterator[Finding]:
             if pod.spec.get(key) is True:
                 fix = f"Drop {key}; shared memory is an emptyDir with medium Memory." if key == "hostIPC" else f"Drop {key}."
                 yield Finding(
-                    "host-access", Weight.HIGH, pod.owner.path, line_of(pod.spec, key), f"{pod.owner.title} sets {key}", fix
+                    rule="host-access",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(pod.spec, key),
+                    what=f"{pod.owner.title} sets {key}",
+                    fix=fix,
                 )
         yield from _capabilities(pod)
         for volume in listed(pod.spec.get("volumes")):
             if look(volume, "hostPath") is not None:
-                where = look(volume, "hostPath", "path")
+                path = look(volume, "hostPath", "path")
                 yield Finding(
-                    "host-access",
-                    Weight.HIGH,
-                    pod.owner.path,
-                    line_of(volume, "hostPath"),
-                    f"{pod.owner.title} mounts {where} of its machine",
-                    "Use a PersistentVolumeClaim or an emptyDir.",
+                    rule="host-access",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(volume, "hostPath"),
+                    what=f"{pod.owner.title} mounts {path} of its machine",
+                    fix="Use a PersistentVolumeClaim or an emptyDir.",
                 )
-    for one in sources.compose:
-        services = one.body.get("services")
+    for compose in sources.compose:
+        services = compose.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             for key in ("network_mode", "pid", "ipc"):
                 if look(service, key) == "host":
                     yield Finding(
-                        "host-access",
-                        Weight.MEDIUM,
-                        one.path,
-                        line_of(service, key),
-                        f"service {name} sets {key}: host",
-                        "Drop it; shared memory is shm_size." if key == "ipc" else "Drop it, and publish the ports it needs.",
+                        rule="host-access",
+                        weight=Weight.MEDIUM,
+                        path=compose.path,
+                        line=line_of(service, key),
+                        what=f"service {name} sets {key}: host",
+                        fix="Drop it; shared memory is shm_size."
+                        if key == "ipc"
+                        else "Drop it, and publish the ports it needs.",
                     )
             mounts = [str(look(volume, "source") or volume) for volume in listed(look(service, "volumes"))]
             if any(mount.partition(":")[0] in _SOCKETS for mount in mounts):
                 yield Finding(
-                    "host-access",
-                    Weight.HIGH,
-                    one.path,
-                    line_of(service, "volumes"),
-                    f"service {name} holds the socket of the container engine, which is root on the machine",
-                    "Drop the mount.",
+                    rule="host-access",
+                    weight=Weight.HIGH,
+                    path=compose.path,
+                    line=line_of(service, "volumes"),
+                    what=f"service {name} holds the socket of the container engine, which is root on the machine",
+                    fix="Drop the mount.",
                 )
 
 
@@ -70,10 +77,10 @@ def _capabilities(pod: Pod) -> Iterator[Finding]:
         added = {str(one).removeprefix("CAP_") for one in listed(look(container, "securityContext", "capabilities", "add"))}
         for right in sorted(added & _REACHING):
             yield Finding(
-                "host-access",
-                Weight.HIGH,
-                pod.owner.path,
-                line_of(container, "securityContext", "capabilities"),
-                f"{pod.owner.title}: container {container.get('name', '?')} has the capability {right}",
-                f"Drop {right}.",
+                rule="host-access",
+                weight=Weight.HIGH,
+                path=pod.owner.path,
+                line=line_of(container, "securityContext", "capabilities"),
+                what=f"{pod.owner.title}: container {container.get('name', '?')} has the capability {right}",
+                fix=f"Drop {right}.",
             )

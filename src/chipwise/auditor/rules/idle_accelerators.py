@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of, words_of
-from chipwise.auditor.source import Sources, line_of, whole
+from chipwise.auditor.source import Sources, line_of, whole_number
 
 ABOUT = "what is asked for is used"
 _FLAGS = {
@@ -33,7 +33,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             continue
         words = _words(pod)
         if _sleeps(words):
-            yield _found(
+            yield _finding(
                 pod,
                 f"{pod.owner.title} holds {chips} accelerators and sleeps",
                 "Start it when there is work: a Job, or a notebook hub with culling.",
@@ -42,7 +42,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         used = _used(words)
         server = any(sign in words for sign in _SERVERS)
         if (server and used < chips) or (used > 1 and used != chips and used < chips):
-            yield _found(
+            yield _finding(
                 pod,
                 f"{pod.owner.title} asks for {chips} accelerators and its command uses {used}",
                 f"Ask for {used}, or raise the split to {chips}.",
@@ -66,13 +66,20 @@ def _sleeps(words: Sequence[str]) -> bool:
 def _used(words: Sequence[str]) -> int:
     """The product of the splits that a command names."""
     total = 1
-    for at, word in enumerate(words):
+    for index, word in enumerate(words):
         flag, equals, value = word.partition("=")
         if flag in _FLAGS:
-            number = value if equals else words[at + 1] if at + 1 < len(words) else ""
-            total *= whole(number) if 0 < whole(number) < 10_000 else 1
+            number = value if equals else words[index + 1] if index + 1 < len(words) else ""
+            total *= whole_number(number) if 0 < whole_number(number) < 10_000 else 1
     return total
 
 
-def _found(pod: Pod, what: str, fix: str) -> Finding:
-    return Finding("idle-accelerators", Weight.MEDIUM, pod.owner.path, line_of(pod.spec, "containers"), what, fix)
+def _finding(pod: Pod, message: str, fix: str) -> Finding:
+    return Finding(
+        rule="idle-accelerators",
+        weight=Weight.MEDIUM,
+        path=pod.owner.path,
+        line=line_of(pod.spec, "containers"),
+        what=message,
+        fix=fix,
+    )

@@ -19,7 +19,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             if inner(block.body, "launch_template"):  # the template is looked at where it stands
                 continue
             if not any(text_of(one.get("http_tokens")) == "required" for one in options):
-                yield _found(
+                yield _finding(
                     block.path, block.line, f"{block.title} allows IMDSv1", 'Add metadata_options { http_tokens = "required" }.'
                 )
     for manifest in sources.manifests:
@@ -28,11 +28,11 @@ def check(sources: Sources) -> Iterator[Finding]:
             "required",
         ):
             line = line_of(manifest.body, "spec", "metadataOptions", "httpTokens")
-            yield _found(manifest.path, line, f"{manifest.title} allows IMDSv1", "Set httpTokens: required.")
+            yield _finding(manifest.path, line, f"{manifest.title} allows IMDSv1", "Set httpTokens: required.")
         if manifest.kind == "ClusterConfig":
             for group in listed(manifest.body.get("nodeGroups")):
                 if look(group, "disableIMDSv1") is False:
-                    yield _found(
+                    yield _finding(
                         manifest.path,
                         line_of(group, "disableIMDSv1"),
                         f"node group {look(group, 'name')} allows IMDSv1",
@@ -40,5 +40,5 @@ def check(sources: Sources) -> Iterator[Finding]:
                     )
 
 
-def _found(path: str, line: int, what: str, fix: str) -> Finding:
-    return Finding(_RULE, Weight.HIGH, path, line, what, fix)
+def _finding(path: str, line: int, message: str, fix: str) -> Finding:
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)

@@ -14,24 +14,24 @@ ABOUT = "containers say what they need and at most take"
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         for container in pod.containers:
-            told, line = f"{pod.owner.title}: container {container.get('name', '?')}", line_of(container, "resources")
+            title, line = f"{pod.owner.title}: container {container.get('name', '?')}", line_of(container, "resources")
             limits = mapped(look(container, "resources", "limits"))
             requests = mapped(look(container, "resources", "requests"))
             if "memory" not in limits:
                 yield Finding(
-                    "missing-limits",
-                    Weight.MEDIUM,
-                    pod.owner.path,
-                    line,
-                    f"{told} has no memory limit",
-                    "Set resources.limits.memory.",
+                    rule="missing-limits",
+                    weight=Weight.MEDIUM,
+                    path=pod.owner.path,
+                    line=line,
+                    what=f"{title} has no memory limit",
+                    fix="Set resources.limits.memory.",
                 )
             if "cpu" not in requests and "cpu" not in limits:
                 yield Finding(
-                    "missing-limits",
-                    Weight.LOW,
-                    pod.owner.path,
-                    line,
-                    f"{told} asks for no processors",
-                    "Set resources.requests.cpu.",
+                    rule="missing-limits",
+                    weight=Weight.LOW,
+                    path=pod.owner.path,
+                    line=line,
+                    what=f"{title} asks for no processors",
+                    fix="Set resources.requests.cpu.",
                 )

@@ -21,10 +21,10 @@ def check(sources: Sources) -> Iterator[Finding]:
             for probe in ("readinessProbe", "livenessProbe"):
                 if probe not in container:
                     yield Finding(
-                        "missing-probes",
-                        Weight.MEDIUM if probe == "readinessProbe" else Weight.LOW,
-                        pod.owner.path,
-                        line_of(container),
-                        f"{pod.owner.title}: container {container.get('name', '?')} has no {probe}",
-                        f"Add a {probe}; a slow start belongs into a startupProbe.",
+                        rule="missing-probes",
+                        weight=Weight.MEDIUM if probe == "readinessProbe" else Weight.LOW,
+                        path=pod.owner.path,
+                        line=line_of(container),
+                        what=f"{pod.owner.title}: container {container.get('name', '?')} has no {probe}",
+                        fix=f"Add a {probe}; a slow start belongs into a startupProbe.",
                     )

@@ -22,41 +22,46 @@ def check(sources: Sources) -> Iterator[Finding]:
             notes = str(look(manifest.body, "metadata", "annotations") or "")
             if "internal" not in notes.lower():
                 yield Finding(
-                    _RULE, Weight.HIGH, manifest.path, line_of(spec, "type"), f"{manifest.title} is open to the internet", _FIX
+                    rule=_RULE,
+                    weight=Weight.HIGH,
+                    path=manifest.path,
+                    line=line_of(spec, "type"),
+                    what=f"{manifest.title} is open to the internet",
+                    fix=_FIX,
                 )
         if manifest.kind in ("RayCluster", "RayService", "RayJob"):
             for head in _heads(manifest.body.get("spec")):
                 if look(head, "serviceType") in ("LoadBalancer", "NodePort"):
                     yield Finding(
-                        _RULE,
-                        Weight.HIGH,
-                        manifest.path,
-                        line_of(head, "serviceType"),
-                        f"{manifest.title} opens Ray's head, which runs whatever code it is sent",
-                        "Use ClusterIP, and kubectl port-forward for those who may.",
+                        rule=_RULE,
+                        weight=Weight.HIGH,
+                        path=manifest.path,
+                        line=line_of(head, "serviceType"),
+                        what=f"{manifest.title} opens Ray's head, which runs whatever code it is sent",
+                        fix="Use ClusterIP, and kubectl port-forward for those who may.",
                     )
         if manifest.kind == "Ingress" and look(spec, "rules") and not look(spec, "tls"):
             notes = str(look(manifest.body, "metadata", "annotations") or "").lower()
             if not any(sign in notes for sign in ("certificate", "ssl", "tls", "internal")):
                 yield Finding(
-                    _RULE,
-                    Weight.MEDIUM,
-                    manifest.path,
-                    line_of(spec),
-                    f"{manifest.title} answers without encryption",
-                    "Add tls with a certificate, or the annotation that names one.",
+                    rule=_RULE,
+                    weight=Weight.MEDIUM,
+                    path=manifest.path,
+                    line=line_of(spec),
+                    what=f"{manifest.title} answers without encryption",
+                    fix="Add tls with a certificate, or the annotation that names one.",
                 )
-    for one in sources.compose:
-        services = one.body.get("services")
+    for compose in sources.compose:
+        services = compose.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             if everywhere := [str(port) for port in listed(look(service, "ports")) if _everywhere(port)]:
                 yield Finding(
-                    _RULE,
-                    Weight.LOW,
-                    one.path,
-                    line_of(service, "ports"),
-                    f"service {name} listens on every interface of the machine ({', '.join(everywhere)[:80]})",
-                    "Write 127.0.0.1: before the port, unless other machines need to reach it.",
+                    rule=_RULE,
+                    weight=Weight.LOW,
+                    path=compose.path,
+                    line=line_of(service, "ports"),
+                    what=f"service {name} listens on every interface of the machine ({', '.join(everywhere)[:80]})",
+                    fix="Write 127.0.0.1: before the port, unless other machines need to reach it.",
                 )
     for block in sources.blocks:
         yield from _block(block)
@@ -82,9 +87,9 @@ def _block(block: Block) -> Iterator[Finding]:
     opened = []
     if kind == "aws_security_group":
         opened = [
-            one
-            for one in inner(block.body, "ingress")
-            if _world([*listed(one.get("cidr_blocks")), *listed(one.get("ipv6_cidr_blocks"))])
+            rule
+            for rule in inner(block.body, "ingress")
+            if _world([*listed(rule.get("cidr_blocks")), *listed(rule.get("ipv6_cidr_blocks"))])
         ]
     elif kind in ("aws_vpc_security_group_ingress_rule",):
         opened = [block.body] if _world([block.body.get("cidr_ipv4"), block.body.get("cidr_ipv6")]) else []
@@ -98,7 +103,14 @@ def _block(block: Block) -> Iterator[Finding]:
     elif kind in ("aws_s3_bucket", "aws_s3_bucket_acl"):
         opened = [block.body] if text_of(block.body.get("acl")).startswith("public-") else []
     if opened:
-        yield Finding(_RULE, Weight.HIGH, block.path, block.line, f"{block.title} lets the whole internet in", _FIX)
+        yield Finding(
+            rule=_RULE,
+            weight=Weight.HIGH,
+            path=block.path,
+            line=block.line,
+            what=f"{block.title} lets the whole internet in",
+            fix=_FIX,
+        )
 
 
 def _world(values: list[object] | tuple[object, ...] | object) -> bool:

@@ -32,55 +32,55 @@ _REFERENCE = re.compile(r"^\s*$|^\$|\{\{|^<.*>$|^/run/secrets/|^/|^(?:true|false
 
 def check(sources: Sources) -> Iterator[Finding]:
     for path, text in sources.texts:
-        for sign, what in _SIGNS:
-            for found in sign.finditer(text):
-                line = text.count("\n", 0, found.start()) + 1
-                yield _found(
+        for sign, secret in _SIGNS:
+            for match in sign.finditer(text):
+                line = text.count("\n", 0, match.start()) + 1
+                yield _finding(
                     path,
                     line,
-                    f"{what} stands in the file",
+                    f"{secret} stands in the file",
                     "Take it out, make it worthless (rotate it), and refer to a stored secret.",
                 )
     for pod in pods_of(sources):
         for container in pod.containers:
-            for one in listed(container.get("env")):
-                if _is_open(look(one, "name"), look(one, "value")):
-                    what = f"{pod.owner.title}: {look(one, 'name')} has its value in the manifest"
-                    yield _found(pod.owner.path, line_of(one, "value"), what, "Use valueFrom.secretKeyRef.")
+            for variable in listed(container.get("env")):
+                if _is_open(look(variable, "name"), look(variable, "value")):
+                    message = f"{pod.owner.title}: {look(variable, 'name')} has its value in the manifest"
+                    yield _finding(pod.owner.path, line_of(variable, "value"), message, "Use valueFrom.secretKeyRef.")
             for name in _exported(" ".join(words_of(container))):
-                what = f"{pod.owner.title}: {name} has its value in the command"
-                yield _found(
+                message = f"{pod.owner.title}: {name} has its value in the command"
+                yield _finding(
                     pod.owner.path,
                     line_of(container, "args" if "args" in container else "command"),
-                    what,
+                    message,
                     "Take it from a Secret by valueFrom.secretKeyRef.",
                 )
     for manifest in sources.manifests:
         key = "stringData" if manifest.body.get("stringData") else "data"
         if manifest.kind == "Secret" and _filled(manifest.body.get(key)):
-            yield _found(
+            yield _finding(
                 manifest.path,
                 line_of(manifest.body, key),
                 f"{manifest.title} carries its values",
                 "Make it outside of files: kubectl create secret, External Secrets or Sealed Secrets.",
             )
-        for made in listed(manifest.body.get("secretGenerator")) if manifest.kind == "Kustomization" else ():
-            literals = [one for one in listed(look(made, "literals")) if _given(str(one).partition("=")[2])]
+        for generator in listed(manifest.body.get("secretGenerator")) if manifest.kind == "Kustomization" else ():
+            literals = [one for one in listed(look(generator, "literals")) if _is_literal(str(one).partition("=")[2])]
             if literals:
-                yield _found(
+                yield _finding(
                     manifest.path,
-                    line_of(made, "literals"),
-                    f"the secret {look(made, 'name')} has its values in the file",
+                    line_of(generator, "literals"),
+                    f"the secret {look(generator, 'name')} has its values in the file",
                     "Take them from a file that is not committed, or from External Secrets.",
                 )
-    for one in sources.compose:
-        services = one.body.get("services")
+    for compose in sources.compose:
+        services = compose.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             env = look(service, "environment")
             for key, value in _pairs(env):
                 if _is_open(key, value):
-                    yield _found(
-                        one.path,
+                    yield _finding(
+                        compose.path,
                         line_of(service, "environment") if isinstance(env, list) else line_of(env, key),
                         f"service {name}: {key} has its value in the file",
                         "Use secrets: or an env_file that is not committed.",
@@ -90,7 +90,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             if instruction.word in ("ENV", "ARG"):
                 key, _, value = re.sub(r"^(\w+)\s+", r"\1=", instruction.rest).partition("=")
                 if instruction.word == "ENV" and _is_open(key.strip(), value.strip().strip("\"'")):
-                    yield _found(
+                    yield _finding(
                         instruction.path,
                         instruction.line,
                         f"{key.strip()} is baked into the image",
@@ -100,14 +100,14 @@ def check(sources: Sources) -> Iterator[Finding]:
         for key, value in block.body.items():
             if key in _SCRIPTS and isinstance(value, str):
                 for name in _exported(value):
-                    yield _found(
+                    yield _finding(
                         block.path,
                         block.line,
                         f"{block.title}: {name} has its value in {key}",
                         "Let the machine read it from a secret store by its role.",
                     )
             if block.type in _TYPES and isinstance(value, str) and _is_open(key, value.strip('"')):
-                yield _found(
+                yield _finding(
                     block.path,
                     block.line,
                     f"{block.title}: {key} has its value in the file",
@@ -130,10 +130,10 @@ def _exported(text: str) -> list[str]:
 
 def _filled(values: object) -> bool:
     """Whether a Secret has a value that is one, and not the place for it."""
-    return isinstance(values, dict) and any(_given(value) for value in values.values())
+    return isinstance(values, dict) and any(_is_literal(value) for value in values.values())
 
 
-def _given(value: object) -> bool:
+def _is_literal(value: object) -> bool:
     return isinstance(value, str) and bool(value) and not _REFERENCE.search(value) and not _PLACEHOLDER.search(value)
 
 
@@ -144,11 +144,11 @@ def _is_open(name: object, value: object) -> bool:
         and _NAMES.search(name)
         and isinstance(value, str)
         and value
-        and _given(value)
+        and _is_literal(value)
         and "${" not in value
         and "$(" not in value
     )
 
 
-def _found(path: str, line: int, what: str, fix: str) -> Finding:
-    return Finding(_RULE, Weight.HIGH, path, line, what, fix)
+def _finding(path: str, line: int, message: str, fix: str) -> Finding:
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)

@@ -18,22 +18,24 @@ def check(sources: Sources) -> Iterator[Finding]:
         if pod.owner.kind == "DaemonSet" or pod.spec.get("hostIPC") is True:
             continue
         for container in pod.containers:
-            many = sum(count for name, count in chips_of(container).items() if name in _GPUS)
-            if many > 1 and not _shared(pod, container):
+            gpus = sum(count for name, count in chips_of(container).items() if name in _GPUS)
+            if gpus > 1 and not _shared(pod, container):
+                title = f"{pod.owner.title}: container {container.get('name', '?')}"
+                message = f"{title} has {gpus} GPUs and 64 MiB of shared memory"
                 yield Finding(
-                    "shared-memory",
-                    Weight.MEDIUM,
-                    pod.owner.path,
-                    line_of(container, "volumeMounts"),
-                    f"{pod.owner.title}: container {container.get('name', '?')} has {many} GPUs and 64 MiB of shared memory",
-                    "Mount an emptyDir with medium Memory at /dev/shm.",
+                    rule="shared-memory",
+                    weight=Weight.MEDIUM,
+                    path=pod.owner.path,
+                    line=line_of(container, "volumeMounts"),
+                    what=message,
+                    fix="Mount an emptyDir with medium Memory at /dev/shm.",
                 )
 
 
 def _shared(pod: Pod, container: Located) -> bool:
     names: set[Any] = {
-        look(one, "name")
-        for one in listed(container.get("volumeMounts"))
-        if look(one, "mountPath") in ("/dev/shm", "/dev/shm/")
+        look(mount, "name")
+        for mount in listed(container.get("volumeMounts"))
+        if look(mount, "mountPath") in ("/dev/shm", "/dev/shm/")
     }
     return any(look(one, "name") in names for one in listed(pod.spec.get("volumes")))

@@ -16,23 +16,23 @@ def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         if pod.is_job and is_spot(pod.spec) and not _saves(str(pod.spec)):
             yield Finding(
-                "spot-without-checkpoint",
-                Weight.HIGH,
-                pod.owner.path,
-                line_of(pod.spec),
-                f"{pod.owner.title} runs on spot machines, and nothing says that it saves its work",
-                "Mount a volume for checkpoints (or set a URL), and let the program resume from the newest.",
+                rule="spot-without-checkpoint",
+                weight=Weight.HIGH,
+                path=pod.owner.path,
+                line=line_of(pod.spec),
+                what=f"{pod.owner.title} runs on spot machines, and nothing says that it saves its work",
+                fix="Mount a volume for checkpoints (or set a URL), and let the program resume from the newest.",
             )
     for manifest in sources.manifests:
         is_sky = {"resources", "run"} <= manifest.body.keys() and "service" not in manifest.body and not manifest.kind
         if is_sky and look(manifest.body, "resources", "use_spot") is True and not _saves(str(manifest.body)):
             yield Finding(
-                "spot-without-checkpoint",
-                Weight.HIGH,
-                manifest.path,
-                line_of(manifest.body, "resources", "use_spot"),
-                "the task runs on spot machines, and nothing says that it saves its work",
-                "Mount a bucket for checkpoints.",
+                rule="spot-without-checkpoint",
+                weight=Weight.HIGH,
+                path=manifest.path,
+                line=line_of(manifest.body, "resources", "use_spot"),
+                what="the task runs on spot machines, and nothing says that it saves its work",
+                fix="Mount a bucket for checkpoints.",
             )
 
 

@@ -15,10 +15,10 @@ def check(sources: Sources) -> Iterator[Finding]:
     for manifest, _ in pools(sources):
         if not look(manifest.body, "spec", "limits"):
             yield Finding(
-                "unbounded-machines",
-                Weight.MEDIUM,
-                manifest.path,
-                line_of(manifest.body, "spec"),
-                f"{manifest.title} brings accelerators without limits",
-                "Set spec.limits, such as nvidia.com/gpu: 16: beyond it, pods wait.",
+                rule="unbounded-machines",
+                weight=Weight.MEDIUM,
+                path=manifest.path,
+                line=line_of(manifest.body, "spec"),
+                what=f"{manifest.title} brings accelerators without limits",
+                fix="Set spec.limits, such as nvidia.com/gpu: 16: beyond it, pods wait.",
             )

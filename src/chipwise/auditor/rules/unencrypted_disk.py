@@ -17,24 +17,26 @@ def check(sources: Sources) -> Iterator[Finding]:
         if manifest.kind == "EC2NodeClass":
             mappings = listed(look(manifest.body, "spec", "blockDeviceMappings"))
             if not mappings and look(manifest.body, "spec", "amiFamily") == "Custom":  # others are encrypted by default
-                yield _found(
+                yield _finding(
                     manifest.path, line_of(manifest.body, "spec"), f"{manifest.title} leaves the root disk as it comes"
                 )
-            for one in mappings:
-                if look(one, "ebs", "encrypted") is not True:
-                    yield _found(manifest.path, line_of(one), f"{manifest.title}: {look(one, 'deviceName')} is not encrypted")
+            for mapping in mappings:
+                if look(mapping, "ebs", "encrypted") is not True:
+                    yield _finding(
+                        manifest.path, line_of(mapping), f"{manifest.title}: {look(mapping, 'deviceName')} is not encrypted"
+                    )
         if manifest.kind == "ClusterConfig":
             for group in listed(manifest.body.get("managedNodeGroups")):
                 if look(group, "volumeEncrypted") is False:
-                    yield _found(
+                    yield _finding(
                         manifest.path, line_of(group, "volumeEncrypted"), f"node group {look(group, 'name')} is not encrypted"
                     )
         disks = manifest.kind == "StorageClass" and "ebs" in str(manifest.body.get("provisioner", ""))
         if disks and str(look(manifest.body, "parameters", "encrypted")).lower() != "true":
-            yield _found(manifest.path, line_of(manifest.body, "parameters"), f"{manifest.title} is not encrypted")
+            yield _finding(manifest.path, line_of(manifest.body, "parameters"), f"{manifest.title} is not encrypted")
     for block in sources.blocks:
         if block.type == "resource" and _bare(block):
-            yield _found(block.path, block.line, f"{block.title} has a disk that is not encrypted")
+            yield _finding(block.path, block.line, f"{block.title} has a disk that is not encrypted")
 
 
 def _bare(block: Block) -> bool:
@@ -52,5 +54,5 @@ def _bare(block: Block) -> bool:
     return False
 
 
-def _found(path: str, line: int, what: str) -> Finding:
-    return Finding(_RULE, Weight.HIGH, path, line, what, "Set encrypted to true.")
+def _finding(path: str, line: int, message: str) -> Finding:
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix="Set encrypted to true.")

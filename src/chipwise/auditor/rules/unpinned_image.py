@@ -15,19 +15,19 @@ def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         for container in pod.containers:
             if (image := container.get("image")) and _loose(str(image)):
-                yield _found(pod.owner.path, line_of(container, "image"), f"{pod.owner.title}: {image} has no fixed version")
+                yield _finding(pod.owner.path, line_of(container, "image"), f"{pod.owner.title}: {image} has no fixed version")
     for file in sources.dockerfiles:
         stages = {one.rest.split()[-1] for one in file if one.word == "FROM" and " as " in one.rest.lower()}
-        for one in file:
-            image = one.rest.split()[0] if one.word == "FROM" and one.rest else ""
-            image = one.rest.split()[1] if image.startswith("--") and len(one.rest.split()) > 1 else image
+        for instruction in file:
+            image = instruction.rest.split()[0] if instruction.word == "FROM" and instruction.rest else ""
+            image = instruction.rest.split()[1] if image.startswith("--") and len(instruction.rest.split()) > 1 else image
             if image and image not in stages and image != "scratch" and "$" not in image and _loose(image):
-                yield _found(one.path, one.line, f"{image} has no fixed version")
+                yield _finding(instruction.path, instruction.line, f"{image} has no fixed version")
     for manifest in sources.compose:
         services = manifest.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             if (image := look(service, "image")) and not look(service, "build") and _loose(str(image)):
-                yield _found(manifest.path, line_of(service, "image"), f"service {name}: {image} has no fixed version")
+                yield _finding(manifest.path, line_of(service, "image"), f"service {name}: {image} has no fixed version")
 
 
 def _loose(image: str) -> bool:
@@ -37,5 +37,7 @@ def _loose(image: str) -> bool:
     return tag in ("", "latest")
 
 
-def _found(path: str, line: int, what: str) -> Finding:
-    return Finding("unpinned-image", Weight.LOW, path, line, what, "Name a release, or pin it by digest.")
+def _finding(path: str, line: int, message: str) -> Finding:
+    return Finding(
+        rule="unpinned-image", weight=Weight.LOW, path=path, line=line, what=message, fix="Name a release, or pin it by digest."
+    )

@@ -17,7 +17,7 @@ import numpy as np
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Coded, Index
 from chipwise.perf.collective import Network
-from chipwise.perf.kernels.work import one_of, pick, pick_names
+from chipwise.perf.kernels.work import allowed_name, pick, pick_names
 from chipwise.perf.part import Part
 from chipwise.perf.tables import rows
 
@@ -113,7 +113,7 @@ class Chips:
         """One row per part, or per entry of `index` into `parts`."""
         if not parts:
             raise BadInput("parts: there are none.", remedy="Give at least one part.")
-        name = one_of("precision", precision, PRECISIONS, SAME_NAME)
+        name = allowed_name("precision", precision, PRECISIONS, SAME_NAME)
         vector, matrix, spread = (pick(values, index) for values in zip(*(_rates(p, name) for p in parts), strict=True))
 
         network = Network(
@@ -146,7 +146,7 @@ class Chips:
         return self.kind.look_up(lambda kind: LAUNCH_S.get(kind, _LAUNCH_ELSEWHERE_S))
 
     def achieved(self, kernel: str) -> Achieved:
-        name = one_of("kernel", kernel, kernels())
+        name = allowed_name("kernel", kernel, kernels())
         table = fractions()
         rows = [table.get((name, kind)) or table[(name, "any")] for kind in self.kind.names]
         compute, bandwidth, spread = (np.array(values, dtype=np.float64)[self.kind.index] for values in zip(*rows, strict=True))

@@ -25,7 +25,7 @@ import numpy as np
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Index
 from chipwise.perf.kernels.chips import BYTES, SAME_NAME, fractions
-from chipwise.perf.kernels.work import Flags, Numbers, Terms, at_least, one_of, overlapped, pick, positive
+from chipwise.perf.kernels.work import Flags, Numbers, Terms, allowed_name, at_least, overlapped, pick, positive
 from chipwise.perf.part import Part
 
 PRECISIONS = ("int4", "int8", "fp16", "bf16", "fp32")
@@ -55,7 +55,7 @@ class Devices:
 
     @classmethod
     def of(cls, parts: Sequence[Part], precision: str = "int8", index: Index | None = None) -> Devices:
-        name = one_of("precision", precision, PRECISIONS, SAME_NAME)
+        name = allowed_name("precision", precision, PRECISIONS, SAME_NAME)
         if not parts:
             raise BadInput("parts: there are none.", remedy="Give at least one part.")
 
@@ -72,14 +72,14 @@ class Devices:
 
 
 def _rate(part: Part, precision: str) -> float:
-    whole = part.rates.get("int8")
-    if precision == "fp32" or whole is None:
+    int8_rate = part.rates.get("int8")
+    if precision == "fp32" or int8_rate is None:
         return part.rate(precision)
     if precision == "int8":
-        return whole
+        return int8_rate
     if "fp32" not in part.rates:  # integers are all it has
-        return whole * (1.0 if precision == "int4" else FP16_OVER_INT8 / 8)
-    return max(part.rate("fp16"), whole * FP16_OVER_INT8)  # int4 weights are multiplied in 16 bits
+        return int8_rate * (1.0 if precision == "int4" else FP16_OVER_INT8 / 8)
+    return max(part.rate("fp16"), int8_rate * FP16_OVER_INT8)  # int4 weights are multiplied in 16 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +91,31 @@ class Mode:
     spread: Array
 
 
-def mode(on: Devices, watts: Numbers | None = None, ambient_c: Numbers = 25.0, busy: Numbers = 0.0) -> Mode:
+def mode(devices: Devices, watts: Numbers | None = None, ambient_c: Numbers = 25.0, busy: Numbers = 0.0) -> Mode:
     """`watts` None: the largest mode. `busy` is the share of the memory bandwidth that the rest of the program takes."""
-    budget = on.power_w if watts is None else np.minimum(positive("watts", watts), on.power_w)
-    idle = IDLE_SHARE * on.power_w
-    clock = np.clip(np.sqrt(np.maximum(budget - idle, 0.0) / (on.power_w - idle)), LOWEST_CLOCK, 1.0)
+    budget = devices.power_w if watts is None else np.minimum(positive("watts", watts), devices.power_w)
+    idle = IDLE_SHARE * devices.power_w
+    clock = np.clip(np.sqrt(np.maximum(budget - idle, 0.0) / (devices.power_w - idle)), LOWEST_CLOCK, 1.0)
     room = LIMIT_C - (at_least("ambient_c", ambient_c, -60.0, 95.0) + ABOVE_AMBIENT_C)
     heat = np.clip(HOTTEST + (1 - HOTTEST) * room / KNEE_C, HOTTEST, 1.0)
     free = 1 - at_least("busy", busy, 0.0, 0.95)
     return Mode(clock * heat, np.sqrt(clock) * heat * free, 0.3 * (1 - clock) + 0.3 * (1 - heat))
 
 
-def _times(on: Devices, at: Mode, kernel: str, flop: Array, moved: Array) -> tuple[Array, Array, float]:
+def _times(devices: Devices, power_mode: Mode, kernel: str, flop: Array, moved: Array) -> tuple[Array, Array, float]:
     compute_share, bandwidth_share, spread = fractions()[(kernel, "edge")]
     compute, memory = overlapped(
-        flop / (compute_share * on.rate * at.clock), moved / (bandwidth_share * on.bandwidth * at.memory)
+        flop / (compute_share * devices.rate * power_mode.clock),
+        moved / (bandwidth_share * devices.bandwidth * power_mode.memory),
     )
     return compute, memory, spread
 
 
-def _pass(on: Devices, now: Mode, kernel: str, flop: Array, moved: Array, kept: Array, call_s: float) -> Terms:
-    """One pass over a model; a device with memory on the chip streams what of `kept` does not fit there from its host."""
-    held = np.isfinite(on.on_chip)
-    compute, memory, spread = _times(on, now, kernel, flop, np.where(held, 0.0, moved))
-    streamed = np.where(held, np.maximum(kept - np.where(held, on.on_chip, 0.0), 0.0) / on.host, 0.0)
+def _pass(devices: Devices, now: Mode, kernel: str, flop: Array, moved: Array, stored: Array, call_s: float) -> Terms:
+    """One pass over a model; a device with memory on the chip streams what of `stored` does not fit there from its host."""
+    has_on_chip = np.isfinite(devices.on_chip)
+    compute, memory, spread = _times(devices, now, kernel, flop, np.where(has_on_chip, 0.0, moved))
+    streamed = np.where(has_on_chip, np.maximum(stored - np.where(has_on_chip, devices.on_chip, 0.0), 0.0) / devices.host, 0.0)
     return Terms.of(
         {
             "compute": (compute, spread),
@@ -122,33 +123,38 @@ def _pass(on: Devices, now: Mode, kernel: str, flop: Array, moved: Array, kept: 
             "streaming": (streamed, 0.5),
             "call": (call_s / now.clock, 0.5),
         },
-        beside=np.hypot(on.spread, now.spread),
+        shared_spread=np.hypot(devices.spread, now.spread),
     )
 
 
 def frame(
-    on: Devices, flop: Numbers, weights: Numbers, activations: Numbers = 0.0, batch: Numbers = 1.0, at: Mode | None = None
+    devices: Devices,
+    flop: Numbers,
+    weights: Numbers,
+    activations: Numbers = 0.0,
+    batch: Numbers = 1.0,
+    power_mode: Mode | None = None,
 ) -> Terms:
     """Seconds of one forward pass: `flop` and `activations` (values moved) of one picture, `weights` of the model."""
     size, values = at_least("batch", batch, 1.0), positive("weights", weights)
-    now = at if at is not None else mode(on)
-    stored = values * BYTES[on.precision]
-    moved = stored + size * at_least("activations", activations, 0.0) * BYTES[on.precision]
-    return _pass(on, now, "vision", size * positive("flop", flop), moved, stored, CALL_S)
+    now = power_mode if power_mode is not None else mode(devices)
+    stored = values * BYTES[devices.precision]
+    moved = stored + size * at_least("activations", activations, 0.0) * BYTES[devices.precision]
+    return _pass(devices, now, "vision", size * positive("flop", flop), moved, stored, CALL_S)
 
 
-def token(on: Devices, weights: Numbers, cache_bytes: Numbers = 0.0, at: Mode | None = None) -> Terms:
+def token(devices: Devices, weights: Numbers, cache_bytes: Numbers = 0.0, power_mode: Mode | None = None) -> Terms:
     """Seconds of one token of a small language model at batch 1: bandwidth decides."""
     values = positive("weights", weights)
-    now = at if at is not None else mode(on)
-    moved = values * BYTES[on.precision] + at_least("cache_bytes", cache_bytes, 0.0)
-    return _pass(on, now, "decode", 2 * values, moved, moved, TOKEN_CALL_S)
+    now = power_mode if power_mode is not None else mode(devices)
+    moved = values * BYTES[devices.precision] + at_least("cache_bytes", cache_bytes, 0.0)
+    return _pass(devices, now, "decode", 2 * values, moved, moved, TOKEN_CALL_S)
 
 
-def fits(on: Devices, weights: Numbers, other_bytes: Numbers = 0.0) -> Flags:
+def fits(devices: Devices, weights: Numbers, other_bytes: Numbers = 0.0) -> Flags:
     """Where the model and what it needs beside have room next to the rest of the program."""
-    needed = positive("weights", weights) * BYTES[on.precision] + at_least("other_bytes", other_bytes, 0.0)
-    return np.isfinite(on.on_chip) | (needed <= USABLE_MEMORY * on.memory_bytes)
+    needed = positive("weights", weights) * BYTES[devices.precision] + at_least("other_bytes", other_bytes, 0.0)
+    return np.isfinite(devices.on_chip) | (needed <= USABLE_MEMORY * devices.memory_bytes)
 
 
 def per_second(each: Terms, batch: Numbers = 1.0) -> Array:

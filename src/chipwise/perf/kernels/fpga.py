@@ -49,11 +49,11 @@ class Fabric:
     @classmethod
     def of(cls, rows: Sequence[FpgaRates], index: Index | None = None) -> Fabric:
         return cls(
-            pick([row.luts or 0 for row in rows], index),
-            pick([row.dsp_slices or 0 for row in rows], index),
-            pick([(row.onchip_mb or 0) * MB for row in rows], index),
-            pick([(row.hbm_gb_per_s or row.ddr_gb_per_s or 0) * GB or DDR_BYTES_PER_S for row in rows], index),
-            pick([(row.clock_mhz_low or 0) * 1e6 or CLOCK_HZ for row in rows], index),
+            luts=pick([row.luts or 0 for row in rows], index),
+            dsps=pick([row.dsp_slices or 0 for row in rows], index),
+            memory_bytes=pick([(row.onchip_mb or 0) * MB for row in rows], index),
+            bandwidth=pick([(row.hbm_gb_per_s or row.ddr_gb_per_s or 0) * GB or DDR_BYTES_PER_S for row in rows], index),
+            clock_hz=pick([(row.clock_mhz_low or 0) * 1e6 or CLOCK_HZ for row in rows], index),
         )
 
 
@@ -216,15 +216,15 @@ def chain(
     names = [
         op.name if op.name not in [o.name for o in operations[:i]] else f"{op.name} ({i})" for i, op in enumerate(operations)
     ]
-    each = [beats / device.clock_hz if op.bytes_per_s is None else size / op.bytes_per_s for op in operations]
+    seconds = [beats / device.clock_hz if op.bytes_per_s is None else size / op.bytes_per_s for op in operations]
     host = size / np.atleast_1d(np.asarray(pcie, dtype=np.float64))
-    hidden = overlapped(*(t / copies for t in each), host + np.zeros_like(device.clock_hz))
+    hidden = overlapped(*(t / copies for t in seconds), host + np.zeros_like(device.clock_hz))
     message = Terms.of(
         {name: (t, s) for name, t, s in zip([*names, "pcie"], hidden, [*(op.spread for op in operations), 0.2], strict=True)}
     )
     depth = OPERATION_DEPTH / device.clock_hz
     # A message leaves an operation when its last beat does; lanes carry other messages, they do not hasten this one.
-    latency = {name: (depth + t, LATENCY_SPREAD) for name, t in zip(names, each, strict=True)}
+    latency = {name: (depth + t, LATENCY_SPREAD) for name, t in zip(names, seconds, strict=True)}
     latency["wire"] = (np.full_like(depth, WIRE_S), WIRE_SPREAD)
     needed = sum(op.luts or 0.0 for op in operations) * copies
     return Flow(message, Terms.of(latency), fit(device, needed), tuple(operations))
@@ -232,17 +232,22 @@ def chain(
 
 def flow(work: Stream, device: Fabric, known: Sequence[FpgaThroughput], lanes: Numbers = 1.0) -> Flow:
     """The workload's chain; its own circuit, where it states one, decides what fits. Without a message size: 1 KB."""
-    found = chain(device, [match(name, known) for name in work.operations], work.message_size or 1000.0, lanes)
+    chain_flow = chain(device, [match(name, known) for name in work.operations], work.message_size or 1000.0, lanes)
     circuit, state = work.circuit, work.state or 0.0
     if circuit is None:
         return Flow(
-            found.message, found.latency, Fit(found.fit.luts, found.fit.dsps, fit(device, 0, 0, state).memory), found.operations
+            chain_flow.message,
+            chain_flow.latency,
+            Fit(chain_flow.fit.luts, chain_flow.fit.dsps, fit(device, 0, 0, state).memory),
+            chain_flow.operations,
         )
     stored = max(circuit.memory or 0.0, state)
-    return Flow(found.message, found.latency, fit(device, circuit.luts or 0, circuit.dsps or 0, stored), found.operations)
+    return Flow(
+        chain_flow.message, chain_flow.latency, fit(device, circuit.luts or 0, circuit.dsps or 0, stored), chain_flow.operations
+    )
 
 
-def devices_needed(work: Stream, each: Flow) -> Array:
+def devices_needed(work: Stream, flow: Flow) -> Array:
     """Devices that carry the workload's stream side by side."""
     wanted = work.messages or (work.bandwidth or 0.0) / (work.message_size or 1000.0)
-    return np.ceil(wanted * each.message.total)
+    return np.ceil(wanted * flow.message.total)

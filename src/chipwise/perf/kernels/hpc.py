@@ -17,7 +17,18 @@ import numpy as np
 from chipwise.perf.arrays import Array, Coded, Index, column
 from chipwise.perf.collective import Network
 from chipwise.perf.kernels.chips import BYTES, PRECISIONS, SAME_NAME, Chips, kernels
-from chipwise.perf.kernels.work import Flags, Names, Numbers, Terms, at_least, names_of, one_of, overlapped, positive, share
+from chipwise.perf.kernels.work import (
+    Flags,
+    Names,
+    Numbers,
+    Terms,
+    allowed_name,
+    at_least,
+    names_of,
+    overlapped,
+    positive,
+    share,
+)
 from chipwise.perf.part import Part
 from chipwise.workload.kinds import Hpc, Pattern
 
@@ -55,7 +66,7 @@ class Split:
     parallel: Array
 
     @classmethod
-    def over(cls, chips: Numbers, pattern: Names = "none", sent: Numbers = 0.0, parallel: Numbers = 1.0) -> Split:
+    def of(cls, chips: Numbers, pattern: Names = "none", sent: Numbers = 0.0, parallel: Numbers = 1.0) -> Split:
         return cls(
             at_least("chips", chips, 1.0),
             names_of("pattern", pattern, PATTERNS, _ALSO),
@@ -75,12 +86,12 @@ def generic(
 ) -> Step:
     """A step that is known by its operations and bytes only."""
     return Step(
-        one_of("kernel", kernel, kernels()),
-        at_least("flop", flop, 0.0),
-        at_least("moved", moved, 0.0),
-        at_least("launches", launches, 0.0),
-        positive("repeats", repeats),
-        matrix,
+        kernel=allowed_name("kernel", kernel, kernels()),
+        flop=at_least("flop", flop, 0.0),
+        moved=at_least("moved", moved, 0.0),
+        launches=at_least("launches", launches, 0.0),
+        repeats=positive("repeats", repeats),
+        matrix=matrix,
     )
 
 
@@ -95,17 +106,17 @@ def fft(points: Numbers, dimensions: int = 1, batch: Numbers = 1.0, precision: s
     """Complex transforms of `points` in each of 1, 2 or 3 dimensions: 5 N log2 N FLOP, passes over memory by length.
 
     A transform that fits one multiprocessor's memory goes over the data once; a longer one once per 2^10 of its length.
-    Over several chips add `Split.over(n, "alltoall", N x batch x complex bytes / n)`, twice that for slabs kept in order.
+    Over several chips add `Split.of(n, "alltoall", N x batch x complex bytes / n)`, twice that for slabs kept in order.
     """
     length = at_least("points", points, 2.0)
-    one_of("dimensions", str(dimensions), ("1", "2", "3"))
+    allowed_name("dimensions", str(dimensions), ("1", "2", "3"))
     size = 2 * _element(precision)
-    whole = length**dimensions * at_least("batch", batch, 1.0)
+    elements = length**dimensions * at_least("batch", batch, 1.0)
     passes = np.where(length * size <= ONE_PASS_BYTES, 1.0, np.maximum(np.ceil(np.log2(length) / PASS_BITS), 2.0)) * dimensions
     bits = np.log2(length)
     uneven = np.where(bits == np.round(bits), 1.0, OTHER_FACTORS)
     return generic(
-        5 * whole * dimensions * bits, 2 * size * passes * whole * uneven, kernel="fft", launches=passes, repeats=repeats
+        5 * elements * dimensions * bits, 2 * size * passes * elements * uneven, kernel="fft", launches=passes, repeats=repeats
     )
 
 
@@ -119,8 +130,8 @@ def stencil(
 ) -> Step:
     """A sweep over a grid. Bytes default to one value read and one written; `reuse` steps share one pass (time tiling)."""
     points = positive("points", points)
-    each = column(2 * _element(precision)) if bytes_per_point is None else positive("bytes_per_point", bytes_per_point)
-    moved = points * each / at_least("reuse", reuse, 1.0)
+    point_bytes = column(2 * _element(precision)) if bytes_per_point is None else positive("bytes_per_point", bytes_per_point)
+    moved = points * point_bytes / at_least("reuse", reuse, 1.0)
     return generic(points * positive("flop_per_point", flop_per_point), moved, kernel="stencil", repeats=repeats)
 
 
@@ -145,10 +156,10 @@ def monte_carlo(
 ) -> Step:
     """Independent samples; a random number counts as 25 FLOP. An exponential or logarithm is about 8 (rule of thumb)."""
     samples = positive("samples", samples)
-    each = at_least("flop_per_sample", flop_per_sample, 0.0) + RANDOM_FLOP * at_least(
+    sample_flop = at_least("flop_per_sample", flop_per_sample, 0.0) + RANDOM_FLOP * at_least(
         "randoms_per_sample", randoms_per_sample, 0.0
     )
-    return generic(samples * each, samples * at_least("bytes_per_sample", bytes_per_sample, 0.0), kernel="monte_carlo")
+    return generic(samples * sample_flop, samples * at_least("bytes_per_sample", bytes_per_sample, 0.0), kernel="monte_carlo")
 
 
 def molecular_dynamics(
@@ -170,20 +181,20 @@ def molecular_dynamics(
 
 def time(chips: Chips, work: Step, split: Split | None = None) -> Terms:
     """Seconds for all repeats of `work` on candidates that each have `split.chips` of their row's chip."""
-    over = split or Split.over(1.0)
+    partition = split or Split.of(1.0)
     reached = chips.achieved(work.kernel)
     rate = chips.matrix_rate if work.matrix else chips.rate
     compute, memory = overlapped(work.flop / (reached.compute * rate), work.moved / (reached.bandwidth * chips.bandwidth))
-    part = over.parallel / over.chips
+    part = partition.parallel / partition.chips
     terms = Terms.of(
         {
             "compute": (compute * part, reached.spread),
             "memory": (memory * part, reached.spread),
-            "serial": ((compute + memory) * (1 - over.parallel), reached.spread),
-            "communication": (communicate(chips.network, over), COMMUNICATION_SPREAD),
+            "serial": ((compute + memory) * (1 - partition.parallel), reached.spread),
+            "communication": (communicate(chips.network, partition), COMMUNICATION_SPREAD),
             "launch": (work.launches * chips.launch, LAUNCH_SPREAD),
         },
-        beside=chips.spread,
+        shared_spread=chips.spread,
     )
     return terms.times(work.repeats)
 
@@ -195,11 +206,11 @@ def communicate(network: Network, split: Split) -> Array:
     an all-gather. The others are the collectives of `Network`.
     """
     sent, chips, _, _ = np.broadcast_arrays(split.sent, split.chips, network.link, split.pattern.index)
-    found = np.zeros_like(sent)
+    exchange_s = np.zeros_like(sent)
     for code, pattern in enumerate(split.pattern.names):
         seconds = _exchange(network, pattern, sent, chips)
-        found = np.where((split.pattern.index == code) & (chips > 1) & (sent > 0), seconds, found)
-    return found
+        exchange_s = np.where((split.pattern.index == code) & (chips > 1) & (sent > 0), seconds, exchange_s)
+    return exchange_s
 
 
 def _exchange(network: Network, pattern: str, sent: Array, chips: Array) -> Array:
@@ -235,10 +246,10 @@ def step_of(work: Hpc) -> Step:
 def job(work: Hpc, parts: Sequence[Part], count: Numbers, index: Index | None = None, at_once: Numbers = 1.0) -> Terms:
     """Seconds for the whole workload on `count` chips of each candidate, `at_once` of its runs side by side on as many each."""
     sent = work.communication.bytes_per_step or 0.0
-    split = Split.over(count, work.communication.pattern.value, sent, work.parallel)
+    split = Split.of(count, work.communication.pattern.value, sent, work.parallel)
     terms = time(Chips.of(parts, work.precision.value, index), step_of(work), split)
     return terms.times(np.ceil(work.runs / at_least("at_once", at_once, 1.0)))
 
 
 def _element(precision: str) -> float:
-    return BYTES[one_of("precision", precision, PRECISIONS, SAME_NAME)]
+    return BYTES[allowed_name("precision", precision, PRECISIONS, SAME_NAME)]

@@ -23,7 +23,7 @@ from chipwise.catalog.tables import CpuRates
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Index
 from chipwise.perf.kernels.chips import BYTES, PRECISIONS, SAME_NAME, fractions
-from chipwise.perf.kernels.work import Numbers, Terms, at_least, one_of, overlapped, pick, positive
+from chipwise.perf.kernels.work import Numbers, Terms, allowed_name, at_least, overlapped, pick, positive
 from chipwise.perf.part import Part
 
 CORE_BYTES_PER_S = 12.5e9
@@ -48,11 +48,11 @@ class Processors:
     @classmethod
     def of(cls, parts: Sequence[Part], precision: str, rows: Sequence[CpuRates] = (), index: Index | None = None) -> Processors:
         """`rows` (the catalog's `cpus` table) count the cores; a part that is not there is taken to have 48."""
-        name = one_of("precision", precision, PRECISIONS, SAME_NAME)
-        other = [part.name for part in parts if part.kind != "cpu"]
-        if other or not parts:
+        name = allowed_name("precision", precision, PRECISIONS, SAME_NAME)
+        non_cpus = [part.name for part in parts if part.kind != "cpu"]
+        if non_cpus or not parts:
             raise BadInput(
-                f"parts: {', '.join(other[:3]) or 'none'} is no processor.", remedy="Allowed: parts of the kind cpu."
+                f"parts: {', '.join(non_cpus[:3]) or 'none'} is no processor.", remedy="Allowed: parts of the kind cpu."
             )
         cores = {row.name: float(row.cores) for row in rows if row.cores}
         own = ["fp32" if name == "tf32" else name if name in part.rates else "fp32" for part in parts]
@@ -61,7 +61,9 @@ class Processors:
             part.rates.get(unit, flop) / (2 if name.startswith("fp64") else 1)
             for part, unit, flop in zip(parts, own, single, strict=True)
         ]
-        each = [1.0 if any(word in f"{part.name} {part.architecture}" for word in _NO_SMT) else 2.0 for part in parts]
+        threads_per_core = [
+            1.0 if any(word in f"{part.name} {part.architecture}" for word in _NO_SMT) else 2.0 for part in parts
+        ]
 
         return cls(
             precision=name,
@@ -69,7 +71,9 @@ class Processors:
             tiles=pick([float(r > TILES_OVER_VECTOR * f) for r, f in zip(rate, single, strict=True)], index),
             bandwidth=pick([part.bandwidth for part in parts], index),
             cores=pick([cores.get(part.name, USUAL_CORES) for part in parts], index),
-            threads=pick([cores.get(part.name, USUAL_CORES) * n for part, n in zip(parts, each, strict=True)], index),
+            threads=pick(
+                [cores.get(part.name, USUAL_CORES) * n for part, n in zip(parts, threads_per_core, strict=True)], index
+            ),
             spread=pick([0.0 if part.stated and part.name in cores else 0.25 for part in parts], index),
         )
 
@@ -81,28 +85,28 @@ class Processors:
         return np.where(by_tiles, tiles[0], compute), np.full_like(self.rate, bandwidth), np.where(by_tiles, tiles[2], spread)
 
 
-def _reach(on: Processors, vcpus: Numbers | None, fraction: Array) -> tuple[Array, Array]:
+def _reach(processors: Processors, vcpus: Numbers | None, fraction: Array) -> tuple[Array, Array]:
     """The share of the socket's compute, and bytes/s, that so many vCPUs have; None: the whole socket."""
-    many = on.threads if vcpus is None else np.minimum(at_least("vcpus", vcpus, 1.0), on.threads)
-    cores = np.maximum(many / on.threads * on.cores, 1.0)
-    return many / on.threads, np.minimum(fraction * on.bandwidth, cores * CORE_BYTES_PER_S)
+    threads = processors.threads if vcpus is None else np.minimum(at_least("vcpus", vcpus, 1.0), processors.threads)
+    cores = np.maximum(threads / processors.threads * processors.cores, 1.0)
+    return threads / processors.threads, np.minimum(fraction * processors.bandwidth, cores * CORE_BYTES_PER_S)
 
 
-def gemm(on: Processors, m: Numbers, n: Numbers, k: Numbers, vcpus: Numbers | None = None) -> Terms:
+def gemm(processors: Processors, m: Numbers, n: Numbers, k: Numbers, vcpus: Numbers | None = None) -> Terms:
     """C (m x n) = A (m x k) B (k x n); with m = 1 a product of a vector and a matrix."""
     m, n, k = positive("m", m), positive("n", n), positive("k", k)
-    compute_share, bandwidth_share, spread = on.reached("gemm")
-    part, speed = _reach(on, vcpus, bandwidth_share)
+    compute_share, bandwidth_share, spread = processors.reached("gemm")
+    part, speed = _reach(processors, vcpus, bandwidth_share)
     compute, memory = overlapped(
-        2 * m * n * k / (compute_share * on.rate * part), BYTES[on.precision] * (m * k + k * n + m * n) / speed
+        2 * m * n * k / (compute_share * processors.rate * part), BYTES[processors.precision] * (m * k + k * n + m * n) / speed
     )
     return Terms.of(
-        {"compute": (compute, spread), "memory": (memory, 0.2), "call": (np.full_like(compute, CALL_S), 0.5)}, on.spread
+        {"compute": (compute, spread), "memory": (memory, 0.2), "call": (np.full_like(compute, CALL_S), 0.5)}, processors.spread
     )
 
 
 def token(
-    on: Processors,
+    processors: Processors,
     weights: Numbers,
     batch: Numbers = 1.0,
     cache_bytes: Numbers = 0.0,
@@ -113,23 +117,25 @@ def token(
 
     Weights in a format without a unit are read in that format and multiplied in FP32, as quantised engines do.
     """
-    many, size = positive("weights", weights), at_least("batch", batch, 1.0)
-    compute_share, bandwidth_share, spread = on.reached("decode")
-    part, speed = _reach(on, vcpus, bandwidth_share)
-    moved = many * BYTES[on.precision] + size * at_least("cache_bytes", cache_bytes, 0.0)
-    compute, memory = overlapped(2 * many * size / (compute_share * on.rate * part), moved / speed)
+    values, size = positive("weights", weights), at_least("batch", batch, 1.0)
+    compute_share, bandwidth_share, spread = processors.reached("decode")
+    part, speed = _reach(processors, vcpus, bandwidth_share)
+    moved = values * BYTES[processors.precision] + size * at_least("cache_bytes", cache_bytes, 0.0)
+    compute, memory = overlapped(2 * values * size / (compute_share * processors.rate * part), moved / speed)
     calls = 4 * positive("layers", layers) * CALL_S  # rule of thumb: four fused operators a layer
-    return Terms.of({"compute": (compute, spread), "memory": (memory, 0.3), "call": (calls, 0.5)}, on.spread)
+    return Terms.of({"compute": (compute, spread), "memory": (memory, 0.3), "call": (calls, 0.5)}, processors.spread)
 
 
-def forward(on: Processors, flop: Numbers, moved: Numbers, vcpus: Numbers | None = None, calls: Numbers = 50.0) -> Terms:
+def forward(
+    processors: Processors, flop: Numbers, moved: Numbers, vcpus: Numbers | None = None, calls: Numbers = 50.0
+) -> Terms:
     """Seconds of one forward pass that is known by its operations and bytes: encoders, vision, a prompt."""
-    compute_share, bandwidth_share, spread = on.reached("vision")
-    part, speed = _reach(on, vcpus, bandwidth_share)
+    compute_share, bandwidth_share, spread = processors.reached("vision")
+    part, speed = _reach(processors, vcpus, bandwidth_share)
     compute, memory = overlapped(
-        at_least("flop", flop, 0.0) / (compute_share * on.rate * part), at_least("moved", moved, 0.0) / speed
+        at_least("flop", flop, 0.0) / (compute_share * processors.rate * part), at_least("moved", moved, 0.0) / speed
     )
     return Terms.of(
         {"compute": (compute, spread), "memory": (memory, 0.3), "call": (at_least("calls", calls, 0.0) * CALL_S, 0.5)},
-        on.spread,
+        processors.spread,
     )

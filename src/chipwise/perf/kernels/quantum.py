@@ -23,7 +23,7 @@ from chipwise.errors import UnknownName
 from chipwise.perf.arrays import Array, column
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.hpc import USABLE_MEMORY
-from chipwise.perf.kernels.work import Flags, Numbers, Terms, at_least, one_of, positive
+from chipwise.perf.kernels.work import Flags, Numbers, Terms, allowed_name, at_least, positive
 from chipwise.spelling import fold, nearest
 from chipwise.workload.kinds import Hybrid, Quantum
 
@@ -46,10 +46,10 @@ class Timing:
 
 # Rules of thumb, rounded to one digit.
 TIMINGS = {
-    "superconducting": Timing(6e-8, 0.0, 1e-6, 2e-4, 2.0, 600.0),
-    "trapped ion": Timing(1e-4, 6e-4, 3e-4, 5e-3, 5.0, 3600.0),
-    "neutral atoms": Timing(4e-6, 0.0, 1e-2, 3e-1, 5.0, 3600.0),
-    "simulator": Timing(0.0, 0.0, 0.0, 0.0, 3.0, 10.0),
+    "superconducting": Timing(layer=6e-8, two_qubit=0.0, readout=1e-6, reset=2e-4, task=2.0, queue=600.0),
+    "trapped ion": Timing(layer=1e-4, two_qubit=6e-4, readout=3e-4, reset=5e-3, task=5.0, queue=3600.0),
+    "neutral atoms": Timing(layer=4e-6, two_qubit=0.0, readout=1e-2, reset=3e-1, task=5.0, queue=3600.0),
+    "simulator": Timing(layer=0.0, two_qubit=0.0, readout=0.0, reset=0.0, task=3.0, queue=10.0),
 }
 
 
@@ -89,7 +89,13 @@ class Circuits:
         n = at_least("qubits", qubits, 1.0)
         layers = n if depth is None else at_least("depth", depth, 1.0)
         gates = n * layers / 4 if two_qubit_gates is None else at_least("two_qubit_gates", two_qubit_gates, 0.0)
-        return cls(n, at_least("shots", shots, 1.0), at_least("circuits", circuits, 1.0), layers, gates)
+        return cls(
+            qubits=n,
+            shots=at_least("shots", shots, 1.0),
+            circuits=at_least("circuits", circuits, 1.0),
+            depth=layers,
+            two_qubit_gates=gates,
+        )
 
     @classmethod
     def from_quantum(cls, work: Quantum) -> Circuits:
@@ -117,7 +123,7 @@ def run(work: Circuits, timing: Timing, batches: Numbers = 1.0) -> Terms:
 
 
 def state_bytes(qubits: Numbers, kind: str = "complex128") -> Array:
-    return STATE_BYTES[one_of("kind", kind, STATE_BYTES)] * _states(at_least("qubits", qubits, 1.0))
+    return STATE_BYTES[allowed_name("kind", kind, STATE_BYTES)] * _states(at_least("qubits", qubits, 1.0))
 
 
 def _states(qubits: Array) -> Array:
@@ -138,14 +144,14 @@ def simulate(chips: Chips, work: Circuits, count: Numbers = 1.0, kind: str = "co
     reached = chips.achieved("state_vector")
     share = state / used
     passes = work.gates / at_least("fused", fused, 1.0)
-    one = 2 * share / (reached.bandwidth * chips.bandwidth)
+    pass_s = 2 * share / (reached.bandwidth * chips.bandwidth)
     outside = np.log2(used) / work.qubits
-    across = np.where(used > 1, chips.network.send(share / 2, np.where(used > chips.network.domain, np.inf, 0.0)), 0.0)
+    exchange_s = np.where(used > 1, chips.network.send(share / 2, np.where(used > chips.network.domain, np.inf, 0.0)), 0.0)
     return Terms.of(
         {
-            "gates": (work.circuits * passes * one, reached.spread),
-            "exchange": (work.circuits * passes * outside * across, 0.4),
-            "sampling": (work.circuits * one / 2, 0.3),
+            "gates": (work.circuits * passes * pass_s, reached.spread),
+            "exchange": (work.circuits * passes * outside * exchange_s, 0.4),
+            "sampling": (work.circuits * pass_s / 2, 0.3),
             "launch": (work.circuits * passes * chips.launch, 0.3),
         }
     )
@@ -186,12 +192,12 @@ def hybrid(work: Hybrid, quantum: Terms, chips: Chips, known_rate: float | None 
     reached = chips.achieved("generic")
     measured = work.classical.measured
     if measured is not None and known_rate is not None:
-        each = measured.takes * positive("known_rate", known_rate) / chips.rate
+        classical_s = measured.takes * positive("known_rate", known_rate) / chips.rate
     else:
-        each = column(work.classical.flop or 0.0) / (reached.compute * chips.rate)
+        classical_s = column(work.classical.flop or 0.0) / (reached.compute * chips.rate)
     parts: dict[str, tuple[Array, Array | float]] = {
         name: (seconds, quantum.relative) for name, seconds in zip(quantum.names, quantum.seconds, strict=True)
     }
-    parts["classical"] = (each, np.hypot(CLASSICAL_SPREAD, chips.spread))
-    parts["round trip"] = (np.full_like(each, at_least("round_trip", round_trip, 0.0)[0]), 0.5)
+    parts["classical"] = (classical_s, np.hypot(CLASSICAL_SPREAD, chips.spread))
+    parts["round trip"] = (np.full_like(classical_s, at_least("round_trip", round_trip, 0.0)[0]), 0.5)
     return Terms.of(parts).times(work.iterations)

@@ -87,42 +87,47 @@ class Renderers:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One frame on a known chip (`on` has one row), of the workload's own pixels and samples."""
+    """One frame on a known chip (`renderer` has one row), of the workload's own pixels and samples."""
 
-    on: Renderers
+    renderer: Renderers
     seconds: Array
 
 
 def frame(
-    on: Renderers, pixels: Numbers, samples: Numbers, scene: Numbers = 0.0, engine: Names = "other", timed: Timed | None = None
+    renderers: Renderers,
+    pixels: Numbers,
+    samples: Numbers,
+    scene: Numbers = 0.0,
+    engine: Names = "other",
+    timed: Timed | None = None,
 ) -> Terms:
     """Seconds for one frame on one chip."""
     engines = names_of("engine", engine, SAMPLE_FLOP, _ALSO)
     count = positive("pixels", pixels) * positive("samples", samples)
     if timed is None:
-        tracing, spread = count * engines.look_up(SAMPLE_FLOP.__getitem__) / on.speed, column(USUAL_SPREAD)
+        tracing, spread = count * engines.look_up(SAMPLE_FLOP.__getitem__) / renderers.speed, column(USUAL_SPREAD)
     else:
-        known = positive("measured.takes", timed.seconds) * timed.on.speed
-        tracing = known / on.speed + np.zeros_like(count)
-        style = timed.on.style.texts()[0]
-        spread = on.style.look_up(lambda name: KNOWN_SPREAD if name == style else OTHER_KIND_SPREAD)
+        known = positive("measured.takes", timed.seconds) * timed.renderer.speed
+        tracing = known / renderers.speed + np.zeros_like(count)
+        style = timed.renderer.style.texts()[0]
+        spread = renderers.style.look_up(lambda name: KNOWN_SPREAD if name == style else OTHER_KIND_SPREAD)
     stored = at_least("scene", scene, 0.0)
-    outside = np.maximum(stored - USABLE_MEMORY * on.memory_bytes, 0.0)
+    outside = np.maximum(stored - USABLE_MEMORY * renderers.memory_bytes, 0.0)
     sweeps = np.maximum(at_least("samples", samples, 0.0) / SAMPLES_PER_SWEEP, 1.0)
     return Terms.of(
         {
             "tracing": (tracing, spread),
-            "paging": (outside * sweeps / on.pcie, PAGING_SPREAD),
-            "start": (START_S + stored / on.pcie, 0.5),
+            "paging": (outside * sweeps / renderers.pcie, PAGING_SPREAD),
+            "start": (START_S + stored / renderers.pcie, 0.5),
         }
     )
 
 
-def fits(on: Renderers, scene: Numbers, engine: Names = "other") -> Flags:
+def fits(renderers: Renderers, scene: Numbers, engine: Names = "other") -> Flags:
     """Where the scene has room, or the engine reads the rest from the host as it goes."""
     engines = names_of("engine", engine, SAMPLE_FLOP, _ALSO)
     pages = engines.look_up(lambda name: 0.0 if name in NO_PAGING else 1.0) > 0
-    return pages | (at_least("scene", scene, 0.0) <= USABLE_MEMORY * on.memory_bytes)
+    return pages | (at_least("scene", scene, 0.0) <= USABLE_MEMORY * renderers.memory_bytes)
 
 
 def film(each: Terms, frames: Numbers, chips: Numbers) -> Terms:
@@ -130,10 +135,10 @@ def film(each: Terms, frames: Numbers, chips: Numbers) -> Terms:
     return each.times(np.ceil(positive("frames", frames) / at_least("chips", chips, 1.0)))
 
 
-def job(work: Render, on: Renderers, chips: Numbers, timed: Timed | None = None) -> Terms:
+def job(work: Render, renderers: Renderers, chips: Numbers, timed: Timed | None = None) -> Terms:
     """Seconds for the whole workload. `timed` is its `measured` frame, with the known chip resolved by the caller."""
-    each = frame(on, work.resolution.pixels, work.samples_per_pixel, work.scene or 0.0, engine_of(work), timed)
-    return film(each, work.frames, chips)
+    frame_terms = frame(renderers, work.resolution.pixels, work.samples_per_pixel, work.scene or 0.0, engine_of(work), timed)
+    return film(frame_terms, work.frames, chips)
 
 
 def engine_of(work: Render) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.perf.arrays import Array, Coded, Index, column
-from chipwise.perf.kernels.work import Numbers, Terms, at_least, one_of, overlapped, pick, pick_names, positive
+from chipwise.perf.kernels.work import Numbers, Terms, allowed_name, at_least, overlapped, pick, pick_names, positive
 from chipwise.perf.part import Part
 from chipwise.perf.tables import rows
 from chipwise.workload.kinds import Transcode
@@ -102,7 +102,7 @@ class Media:
         usual = [engines_of(chip) for chip in chips]
         sheet = [(chip.silicon.encoders, chip.silicon.decoders) for chip in chips]
         cpu = pick([float(chip.kind.value == "cpu") for chip in chips], index)
-        many = at_least("cores", cores, 1.0)
+        core_count = at_least("cores", cores, 1.0)
         encoders = pick([u[2] if s[0] is None else s[0] for u, s in zip(usual, sheet, strict=True)], index)
         decoders = pick([u[3] if s[1] is None else s[1] for u, s in zip(usual, sheet, strict=True)], index)
         sure = [chip.name in _CARDS or chip.kind.value == "cpu" for chip in chips]
@@ -113,8 +113,8 @@ class Media:
         return cls(
             encoder=pick_names([u[0] for u in usual], index),
             decoder=pick_names([u[1] for u in usual], index),
-            encoders=np.where(cpu > 0, many, encoders),
-            decoders=np.where(cpu > 0, many, decoders),
+            encoders=np.where(cpu > 0, core_count, encoders),
+            decoders=np.where(cpu > 0, core_count, decoders),
             bandwidth=pick([part.bandwidth for part in parts], index),
             shared=cpu,
             encoder_spread=unsure[0],
@@ -133,7 +133,7 @@ class Rendition:
 
     @classmethod
     def of(cls, codec: str, pixels: Numbers, fps: Numbers, bit_depth: int = 8) -> Rendition:
-        name = one_of("codec", codec, CODECS, _ALSO)
+        name = allowed_name("codec", codec, CODECS, _ALSO)
         deep = bool(at_least("bit_depth", bit_depth, 8, 16)[0] > 8)
         return cls(name, positive("pixels", pixels), positive("fps", fps), deep)
 
@@ -152,24 +152,24 @@ def _engine_seconds(engine: Coded, operation: str, video: Rendition, preset: str
     if video.codec == "raw":
         return np.zeros_like(video.rate), column(0.0)
     table = rates()
-    found = [table.get((name, operation, video.codec)) for name in engine.names]
+    entries = [table.get((name, operation, video.codec)) for name in engine.names]
     factor = {"fast": 1, "quality": 2}.get(preset)
-    speeds = [0.0 if row is None else row[0] * (row[factor] if factor else 1.0) for row in found]
+    speeds = [0.0 if row is None else row[0] * (row[factor] if factor else 1.0) for row in entries]
     speed = np.array(speeds)[engine.index] * (DEEP if video.deep else 1.0)
-    spread = np.array([0.0 if row is None else row[3] for row in found])[engine.index]
+    spread = np.array([0.0 if row is None else row[3] for row in entries])[engine.index]
     seconds = np.where(speed > 0, video.rate / np.where(speed > 0, speed, 1.0), np.inf)
     return seconds, spread
 
 
 def encoder_seconds(media: Media, outputs: Sequence[Rendition], preset: str = "balanced") -> Array:
     """Seconds of one encoder for a second of one stream's outputs."""
-    name = one_of("preset", preset, PRESETS)
+    name = allowed_name("preset", preset, PRESETS)
     return sum((_engine_seconds(media.encoder, "encode", video, name)[0] for video in outputs), np.zeros(1))
 
 
 def busy(media: Media, source: Rendition, outputs: Sequence[Rendition], preset: str = "balanced") -> Terms:
     """Chip-seconds per second of one stream; its total is the share of a chip that a live stream takes."""
-    name = one_of("preset", preset, PRESETS)
+    name = allowed_name("preset", preset, PRESETS)
     decode, decode_spread = _engine_seconds(media.decoder, "decode", source, name)
     rungs = [_engine_seconds(media.encoder, "encode", video, name) for video in outputs]
     encode = sum((seconds for seconds, _ in rungs), np.zeros(1))
@@ -205,10 +205,12 @@ def streams_per_chip(each: Terms, headroom: float = HEADROOM) -> Array:
     return np.floor(headroom / np.maximum(each.total, 1e-12) + 1e-9)
 
 
-def chips_needed(each: Terms, streams: Numbers, headroom: float = HEADROOM) -> Array:
+def chips_needed(stream_terms: Terms, streams: Numbers, headroom: float = HEADROOM) -> Array:
     """Chips for live streams. A stream too large for one chip is taken to be split by its outputs; inf: cannot be done."""
-    many, whole = positive("streams", streams), streams_per_chip(each, headroom)
-    return np.where(whole >= 1, np.ceil(many / np.maximum(whole, 1.0)), np.ceil(many * each.total / headroom))
+    stream_count, capacity = positive("streams", streams), streams_per_chip(stream_terms, headroom)
+    return np.where(
+        capacity >= 1, np.ceil(stream_count / np.maximum(capacity, 1.0)), np.ceil(stream_count * stream_terms.total / headroom)
+    )
 
 
 def encoders_needed(
@@ -225,10 +227,10 @@ def archive(each: Terms, duration: Numbers, chips: Numbers) -> Terms:
 def job(work: Transcode, media: Media, chips: Numbers, preset: str = "balanced") -> Terms:
     """An archive: seconds until it is done. Live streams: how busy each chip is, which must stay below `HEADROOM`."""
     source, outputs = ladder_of(work)
-    each = busy(media, source, outputs, preset)
+    stream_terms = busy(media, source, outputs, preset)
     if work.duration is not None:
-        return archive(each, work.duration, chips)
-    return each.times((work.streams or 1) / at_least("chips", chips, 1.0))
+        return archive(stream_terms, work.duration, chips)
+    return stream_terms.times((work.streams or 1) / at_least("chips", chips, 1.0))
 
 
 def ladder_of(work: Transcode) -> tuple[Rendition, tuple[Rendition, ...]]:

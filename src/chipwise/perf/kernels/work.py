@@ -32,8 +32,8 @@ class Terms:
     relative: Array
 
     @classmethod
-    def of(cls, parts: Mapping[str, tuple[Array, Array | float]], beside: Array | float = 0.0) -> Terms:
-        """From each term's seconds and relative deviation; `beside` is what all of them share, such as an unstated rate.
+    def of(cls, parts: Mapping[str, tuple[Array, Array | float]], shared_spread: Array | float = 0.0) -> Terms:
+        """From each term's seconds and relative deviation; `shared_spread` is what all of them share, such as an unstated rate.
 
         The deviations of terms are taken to agree in sign (a weighted mean, not a root of squares): the cautious choice.
         """
@@ -45,7 +45,7 @@ class Terms:
         weighted = sum(
             (np.where(usable, t, 0.0) / safe * s for t, s in zip(seconds, spreads, strict=True)), np.zeros_like(total)
         )
-        relative = np.hypot(np.where(usable, weighted, np.max(spreads, axis=0)), beside)
+        relative = np.hypot(np.where(usable, weighted, np.max(spreads, axis=0)), shared_spread)
         return cls(tuple(parts), tuple(seconds), relative)
 
     @property
@@ -71,9 +71,9 @@ class Terms:
 
     def times(self, factor: Numbers) -> Terms:
         """The same work `factor` times over."""
-        many = column(factor)
+        count = column(factor)
         # No work is no time, also where one piece of it could never be done.
-        seconds = tuple(np.where(many == 0, 0.0, np.where(many == 0, 1.0, many) * part) for part in self.seconds)
+        seconds = tuple(np.where(count == 0, 0.0, np.where(count == 0, 1.0, count) * part) for part in self.seconds)
         return Terms(self.names, seconds, self.relative + np.zeros_like(seconds[0]))
 
 
@@ -90,17 +90,17 @@ def overlapped(*times: Array, sharpness: float = 4.0) -> tuple[Array, ...]:
     ratio = np.where(usable, stacked, 0.0) / np.where(usable, top, 1.0)
     power = ratio**sharpness
     largest = np.arange(len(times)).reshape(-1, *([1] * first.ndim)) == first
-    others = np.where(largest, 0.0, power)
-    rest = np.sum(others, axis=0)
+    smaller = np.where(largest, 0.0, power)
+    rest = np.sum(smaller, axis=0)
     excess = np.where(usable, top, 0.0) * np.expm1(np.log1p(rest) / sharpness)
-    shared = excess * others / np.where(rest > 0, rest, 1.0)
+    shared = excess * smaller / np.where(rest > 0, rest, 1.0)
     return tuple(np.where(largest, top, shared))
 
 
 def pick(values: Sequence[float], index: Index | None = None) -> Array:
     """`values`, one per thing, as a column: all of them, or for each candidate the one that `index` says."""
-    found = np.array(values, dtype=np.float64)
-    return found if index is None else found[index]
+    numbers = np.array(values, dtype=np.float64)
+    return numbers if index is None else numbers[index]
 
 
 def pick_names(values: Sequence[str], index: Index | None = None) -> Coded:
@@ -110,46 +110,46 @@ def pick_names(values: Sequence[str], index: Index | None = None) -> Coded:
 
 def _bad_row(field: str, values: Array, good: Flags, allowed: str) -> BadInput:
     row = int(np.flatnonzero(~np.broadcast_to(good, values.shape))[0])
-    where = f" (row {row} of {values.size})" if values.size > 1 else ""
-    return BadInput(f"{field}: {values.flat[row]:g}{where} is not allowed.", remedy=f"Allowed: {allowed}.")
+    position = f" (row {row} of {values.size})" if values.size > 1 else ""
+    return BadInput(f"{field}: {values.flat[row]:g}{position} is not allowed.", remedy=f"Allowed: {allowed}.")
 
 
-def at_least(field: str, values: Numbers, least: float, most: float = np.inf) -> Array:
-    """`values` as a column of finite numbers, none below `least` nor above `most`."""
-    found = column(values)
-    good = np.isfinite(found) & (found >= least) & (found <= most)
+def at_least(field: str, values: Numbers, low: float, high: float = np.inf) -> Array:
+    """`values` as a column of finite numbers, none below `low` nor above `high`."""
+    numbers = column(values)
+    good = np.isfinite(numbers) & (numbers >= low) & (numbers <= high)
     if not good.all():
-        span = f"from {least:g} to {most:g}" if np.isfinite(most) else f"from {least:g} on"
-        raise _bad_row(field, found, good, f"finite numbers {span}")
-    return found
+        span = f"from {low:g} to {high:g}" if np.isfinite(high) else f"from {low:g} on"
+        raise _bad_row(field, numbers, good, f"finite numbers {span}")
+    return numbers
 
 
 def positive(field: str, values: Numbers) -> Array:
-    found = column(values)
-    good = np.isfinite(found) & (found > 0)
+    numbers = column(values)
+    good = np.isfinite(numbers) & (numbers > 0)
     if not good.all():
-        raise _bad_row(field, found, good, "finite numbers above 0")
-    return found
+        raise _bad_row(field, numbers, good, "finite numbers above 0")
+    return numbers
 
 
 def share(field: str, values: Numbers) -> Array:
     return at_least(field, values, 0.0, 1.0)
 
 
-def one_of(field: str, value: str, allowed: Iterable[str], also: Mapping[str, str] | None = None) -> str:
+def allowed_name(field: str, value: str, allowed: Iterable[str], also: Mapping[str, str] | None = None) -> str:
     """The allowed name that `value` spells; case and separators do not count. `also` has further spellings."""
     names = tuple(allowed)
     known = {fold(name): name for name in names} | {fold(name): meant for name, meant in (also or {}).items()}
-    found = known.get(fold(value))
-    if found is None:
+    matched_name = known.get(fold(value))
+    if matched_name is None:
         near = tuple(dict.fromkeys(known[fold(name)] for name in nearest(value, known)))
         hint = f" Did you mean {', '.join(near)}?" if near else ""
         raise BadInput(f"{field}: {value[:60]!r} is not known.", remedy=f"Allowed: {', '.join(names)}.{hint}")
-    return found
+    return matched_name
 
 
 def names_of(field: str, values: Names, allowed: Iterable[str], also: Mapping[str, str] | None = None) -> Coded:
     """A column of names, each of them allowed."""
     coded = values if isinstance(values, Coded) else Coded.of(values)
     names = tuple(allowed)
-    return coded.map(lambda name: one_of(field, name, names, also))
+    return coded.map(lambda name: allowed_name(field, name, names, also))

@@ -144,7 +144,7 @@ def _trained(found: Trained, one: Choice, part: Part) -> Roofline:
     flop = _one(flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))) * _one(run.tokens) / _one(run.chips)
     model = run.model
     layers = model.layers * (model.attention_weights + model.mlp_weights)
-    products = 2.0 * (layers * model.passed + model.head * model.headed)
+    products = 2.0 * (layers * model.token_share + model.head * model.headed)
     passes = 3.0 - _one(run.frozen) + _one(run.recompute)
     matrix = _one(products) * passes * _one(run.tokens) / _one(run.chips)
     whole = moved("matrix", "attention", "elementwise", "dispatch", "unpack") + _one(bytes_only["optimizer"]) * speed

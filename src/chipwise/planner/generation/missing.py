@@ -251,4 +251,4 @@ def _latency_of(job: ServingJob, rows: Serving, looked: Searched) -> list[Missin
 
 def _replica(rows: Serving, at: int, looked: Searched) -> str:
     part = looked.fleet.shapes[rows.shape[at]].part
-    return f"{rows.tp[at] * rows.pp[at]:g} x {part} in {rows.precision.at(at)}"
+    return f"{rows.tp[at] * rows.pp[at]:g} x {part} in {rows.precision.name_at(at)}"

@@ -174,10 +174,10 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         split = GenerationSplit(int(rows.tp[row]), int(rows.pp[row]), held)
         latency = {name: float(values[at]) for name, values in latencies.items()}  # online, `at` counts rows of `best`
         return Described(
-            rows.precision.at(row),
+            rows.precision.name_at(row),
             split,
             None,
-            rows.provenance.at(row),
+            rows.provenance.name_at(row),
             float(rows.rate[row]),
             held,
             latency=latency,

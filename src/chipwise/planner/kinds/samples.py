@@ -279,7 +279,7 @@ def plan_learning(question: Question, work: Learning) -> Plan:
                 one.precision,
                 SampleTrainingSplit(int(one.chips), int(size), int(one.table_ways)),
                 sum(one.memory(size).values()) / one.part.memory_bytes,
-                found.provenance.at(first[at] + row) if one.alike else FORMULA,
+                found.provenance.name_at(first[at] + row) if one.alike else FORMULA,
                 use=one.utilisation(size, float(value[row])),
             )
             for row, (one, size) in enumerate(mine[: worthwhile(question, seconds)])

@@ -113,12 +113,12 @@ def ways_for(
     inside = np.flatnonzero(found.tp * found.pp <= chips)
     return Ways(
         found.shape[inside],
-        tuple(found.precision.at(at) for at in inside.tolist()),
+        tuple(found.precision.name_at(at) for at in inside.tolist()),
         found.tp[inside],
         found.pp[inside],
         np.stack(rates, axis=1)[inside],
         np.floor(chips / (found.tp * found.pp))[inside],
-        tuple(found.provenance.at(at) for at in inside.tolist()),
+        tuple(found.provenance.name_at(at) for at in inside.tolist()),
     )
 
 

@@ -105,7 +105,7 @@ def taken(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rul
     precision = {how: [""] * many for how in (ALONE, IN_TURNS, IN_SLICES)}
     share, memory, least = np.full(many, np.inf), np.full(many, np.inf), np.full(many, np.inf)
     for row, needed in zip(able.tolist(), bytes_needed.tolist(), strict=True):
-        cut, format_of = cuts.of[found.shape[row]], found.precision.at(row)
+        cut, format_of = cuts.of[found.shape[row]], found.precision.name_at(row)
         if cut.profile >= 0:
             if profile[cut.host] < 0 or cut.profile < profile[cut.host]:
                 profile[cut.host], precision[IN_SLICES][cut.host] = cut.profile, format_of

@@ -71,7 +71,7 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
 
     def describe(at: int) -> Described:
         share = float(ways.memory[at]) / ground.fleet.shapes[ways.shape[at]].memory_bytes
-        return Described(ways.precision.at(at), ways.split[at] or UNSPLIT, share, ways.provenance[at])
+        return Described(ways.precision.name_at(at), ways.split[at] or UNSPLIT, share, ways.provenance[at])
 
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
     units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")

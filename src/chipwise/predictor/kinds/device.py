@@ -38,7 +38,7 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
     at = edge.mode(device, work.limits.power_watts)
     read, written = float(settings.get("input_tokens", 512.0)), max(float(settings.get("output_tokens", 128.0)), 1.0)
     cache = shape.kv_bytes_per_token(2.0) * (read + written / 2)
-    prompt = edge.frame(device, shape.matrix_flop_per_token() * read, shape.parameters, at=at)
+    prompt = edge.frame(device, shape.matrix_flop_per_token() * read, shape.parameters, power_mode=at)
     token = edge.token(device, shape.active_parameters, cache, at)
     terms = Terms.of(
         {"prompt": (prompt.total, prompt.relative)}

@@ -44,8 +44,8 @@ def test_more_compute_or_bandwidth_is_never_slower(
 @given(st.floats(0.1, 100), st.floats(0, 100), st.floats(-40, 95), st.floats(0, 50))
 def test_more_watts_or_less_heat_is_never_slower(watts: float, more: float, ambient: float, cooler: float) -> None:
     on = Devices.of([MODULE])
-    worse = edge.token(on, 1e9, at=edge.mode(on, watts, ambient)).total[0]
-    better = edge.token(on, 1e9, at=edge.mode(on, watts + more, max(ambient - cooler, -60))).total[0]
+    worse = edge.token(on, 1e9, power_mode=edge.mode(on, watts, ambient)).total[0]
+    better = edge.token(on, 1e9, power_mode=edge.mode(on, watts + more, max(ambient - cooler, -60))).total[0]
     assert better <= worse * (1 + 1e-12)
 
 
@@ -60,23 +60,23 @@ def test_a_larger_batch_raises_the_frame_rate(flop: float, weights: float, batch
 def test_the_array_call_equals_the_calls_one_by_one(rows: list[tuple[float, float, float]]) -> None:
     flop, weights, watts = (np.array(values) for values in zip(*rows, strict=True))
     on = Devices.of([MODULE])
-    together = edge.frame(on, flop, weights, at=edge.mode(on, watts))
+    together = edge.frame(on, flop, weights, power_mode=edge.mode(on, watts))
     assert together.total == pytest.approx(sum(together.seconds))
     for i, (f, w, p) in enumerate(rows):
-        assert together.total[i] == pytest.approx(edge.frame(on, f, w, at=edge.mode(on, p)).total[0])
+        assert together.total[i] == pytest.approx(edge.frame(on, f, w, power_mode=edge.mode(on, p)).total[0])
 
 
 def test_the_largest_mode_is_the_data_sheets_and_a_smaller_one_is_less_sure() -> None:
     on = Devices.of([MODULE])
     assert edge.mode(on).clock[0] == edge.mode(on, 25).clock[0] == edge.mode(on, 99).clock[0] == 1.0
     assert edge.mode(on, 10).clock[0] == pytest.approx(np.sqrt((10 - 6.25) / 18.75))
-    assert edge.token(on, 1e9, at=edge.mode(on, 10)).relative[0] > edge.token(on, 1e9).relative[0]
+    assert edge.token(on, 1e9, power_mode=edge.mode(on, 10)).relative[0] > edge.token(on, 1e9).relative[0]
 
 
 def test_heat_and_a_busy_memory_slow_a_device() -> None:
     on = Devices.of([MODULE])
     cool, hot, busy = (
-        edge.token(on, 1e9, at=at).total[0] for at in (edge.mode(on), edge.mode(on, None, 70), edge.mode(on, busy=0.5))
+        edge.token(on, 1e9, power_mode=at).total[0] for at in (edge.mode(on), edge.mode(on, None, 70), edge.mode(on, busy=0.5))
     )
     assert cool < hot
     assert cool < busy < 2.1 * cool

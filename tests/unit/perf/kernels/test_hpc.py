@@ -68,7 +68,7 @@ def test_more_compute_or_bandwidth_is_never_slower(
 def test_a_faster_link_or_network_is_never_slower(
     sent: float, pattern: str, count: int, link: float, nearer: float, farther: float
 ) -> None:
-    work, split = hpc.generic(1e10, 1e9), hpc.Split.over(count, pattern, sent)
+    work, split = hpc.generic(1e10, 1e9), hpc.Split.of(count, pattern, sent)
     slow, fast = chip(link=link, fabric=link / 8), chip(link=link * nearer, fabric=link / 8 * farther)
     assert seconds(fast, work, split) <= seconds(slow, work, split) * (1 + 1e-12)
 
@@ -78,14 +78,14 @@ def test_halving_the_chips_never_raises_throughput_where_nothing_is_sent(
     flop: float, moved: float, count: int, parallel: float
 ) -> None:
     work = hpc.generic(flop, moved)
-    whole = seconds(CHIP, work, hpc.Split.over(2 * count, parallel=parallel))
-    assert whole <= seconds(CHIP, work, hpc.Split.over(count, parallel=parallel)) * (1 + 1e-12)
+    whole = seconds(CHIP, work, hpc.Split.of(2 * count, parallel=parallel))
+    assert whole <= seconds(CHIP, work, hpc.Split.of(count, parallel=parallel)) * (1 + 1e-12)
 
 
 @given(st.floats(0, 0.999), COUNTS)
 def test_speed_up_stays_below_amdahls_limit(parallel: float, count: int) -> None:
     work = hpc.generic(1e15, 1e12, launches=0)
-    faster = seconds(CHIP, work) / seconds(CHIP, work, hpc.Split.over(count, parallel=parallel))
+    faster = seconds(CHIP, work) / seconds(CHIP, work, hpc.Split.of(count, parallel=parallel))
     assert faster <= 1 / (1 - parallel) * (1 + 1e-9)
     assert faster <= count * (1 + 1e-9)
 
@@ -94,11 +94,11 @@ def test_speed_up_stays_below_amdahls_limit(parallel: float, count: int) -> None
 def test_the_array_call_equals_the_calls_one_by_one(rows: list[tuple[float, float, float, float, int, str]]) -> None:
     parts = [chip(rate, bandwidth) for rate, bandwidth, *_ in rows]
     _, _, flop, moved, counts, patterns = zip(*rows, strict=True)
-    split = hpc.Split.over(counts, patterns, 1e7, 0.99)
+    split = hpc.Split.of(counts, patterns, 1e7, 0.99)
     together = hpc.time(Chips.of(parts, "fp64"), hpc.generic(flop, moved), split)
     for i, part in enumerate(parts):
         alone = hpc.time(
-            Chips.of([part], "fp64"), hpc.generic(flop[i], moved[i]), hpc.Split.over(counts[i], patterns[i], 1e7, 0.99)
+            Chips.of([part], "fp64"), hpc.generic(flop[i], moved[i]), hpc.Split.of(counts[i], patterns[i], 1e7, 0.99)
         )
         assert together.total[i] == pytest.approx(alone.total[0], rel=1e-12)
         assert together.relative[i] == pytest.approx(alone.relative[0], rel=1e-12)
@@ -107,7 +107,7 @@ def test_the_array_call_equals_the_calls_one_by_one(rows: list[tuple[float, floa
 
 @pytest.mark.parametrize("make", STEPS)
 def test_every_kernel_has_positive_terms_that_sum_to_the_total(make: Callable[[], hpc.Step]) -> None:
-    terms = hpc.time(Chips.of([CHIP], "fp64"), make(), hpc.Split.over(16, "halo", 1e6, 0.999))
+    terms = hpc.time(Chips.of([CHIP], "fp64"), make(), hpc.Split.of(16, "halo", 1e6, 0.999))
     assert all((term >= 0).all() for term in terms.seconds)
     assert terms.total == pytest.approx(sum(terms.seconds))
     assert 0 < terms.low[0] < terms.total[0] < terms.high[0] < np.inf
@@ -115,7 +115,7 @@ def test_every_kernel_has_positive_terms_that_sum_to_the_total(make: Callable[[]
 
 def test_one_chip_sends_nothing_and_many_do() -> None:
     for pattern in hpc.PATTERNS:
-        terms = hpc.time(Chips.of([CHIP], "fp64"), hpc.generic(1e9, 1e9), hpc.Split.over([1, 2, 64], pattern, 1e8))
+        terms = hpc.time(Chips.of([CHIP], "fp64"), hpc.generic(1e9, 1e9), hpc.Split.of([1, 2, 64], pattern, 1e8))
         sent = terms["communication"] > 0
         assert sent.tolist() == [False, pattern != "none", pattern != "none"]
 
@@ -175,9 +175,9 @@ def test_runs_side_by_side_take_as_long_as_one(parts: Parts) -> None:
         (lambda: hpc.generic(1e9, 1e9, repeats=0), "repeats: 0 .*above 0"),
         (lambda: hpc.generic(-1, 1e9), "flop: -1 .*from 0"),
         (lambda: hpc.generic(1, 1, kernel="gem"), "kernel: 'gem'.*Allowed: generic, gemm.*Did you mean gemm"),
-        (lambda: hpc.Split.over(0), "chips: 0 .*from 1"),
-        (lambda: hpc.Split.over(2, "ring"), "pattern: 'ring'.*Allowed: none, halo, allreduce, alltoall, broadcast"),
-        (lambda: hpc.Split.over(2, parallel=1.5), "parallel: 1.5"),
+        (lambda: hpc.Split.of(0), "chips: 0 .*from 1"),
+        (lambda: hpc.Split.of(2, "ring"), "pattern: 'ring'.*Allowed: none, halo, allreduce, alltoall, broadcast"),
+        (lambda: hpc.Split.of(2, parallel=1.5), "parallel: 1.5"),
         (lambda: hpc.gemm(1, 1, 1, "fp65"), "precision: 'fp65'.*Allowed: fp64, .*Did you mean fp64"),
         (lambda: hpc.fft(16, 4), "dimensions: '4'.*Allowed: 1, 2, 3"),
         (lambda: hpc.molecular_dynamics(1e5, 50, steps=-1), "steps: -1"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import column, soft_max
-from chipwise.perf.kernels.work import Terms, at_least, names_of, one_of, overlapped, positive, share
+from chipwise.perf.kernels.work import Terms, allowed_name, at_least, names_of, overlapped, positive, share
 
 TIMES = st.floats(1e-9, 1e6)
 
@@ -74,8 +74,8 @@ def test_twice_the_work_takes_twice_the_time() -> None:
 
 def test_a_typo_is_answered_with_the_field_the_allowed_names_and_the_nearest() -> None:
     with pytest.raises(BadInput, match=r"codec: 'h246' is not known\. Allowed: h264, av1\. Did you mean h264\?"):
-        one_of("codec", "h246", ("h264", "av1"))
-    assert one_of("codec", "H.264", ("h264", "av1")) == "h264"
+        allowed_name("codec", "h246", ("h264", "av1"))
+    assert allowed_name("codec", "H.264", ("h264", "av1")) == "h264"
     assert names_of("codec", ["avc", "AV1"], ("h264", "av1"), {"avc": "h264"}).texts() == ["h264", "av1"]
 
 
