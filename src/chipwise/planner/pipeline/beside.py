@@ -38,10 +38,10 @@ class Cap:
     crowd: tuple[int, ...]
     region: int | None
 
-    def needed(self, at: int, draws: Array, region: Index) -> Array:
+    def needed(self, stage: int, draws: Array, region: Index) -> Array:
         """What every candidate of a stage needs of it, by what it needs of all quotas and where it stands."""
-        found = draws[:, self.quota] * (at in self.crowd)
-        return found if self.region is None else found * (region == self.region)
+        need = draws[:, self.quota] * (stage in self.crowd)
+        return need if self.region is None else need * (region == self.region)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,42 +53,42 @@ class Excess:
     by_stage: tuple[tuple[int, float], ...]  # those that need any
 
 
-def crowds(many: int, edges: Iterable[tuple[int, int]], lasting: Sequence[bool]) -> tuple[tuple[int, ...], ...]:
+def crowds(count: int, edges: Iterable[tuple[int, int]], lasting: Sequence[bool]) -> tuple[tuple[int, ...], ...]:
     """The largest sets of stages that can run at the same time, by their places in the order of hand-offs. `lasting`: which of
     them go on, as services do."""
-    after = [set[int]() for _ in range(many)]
+    after = [set[int]() for _ in range(count)]
     for giver, taker in sorted(edges, reverse=True):
         after[giver] |= {taker} | after[taker]
-    near = [set[int]() for _ in range(many)]
-    for one in range(many):
-        for other in range(one + 1, many):
-            if lasting[one] or other not in after[one]:
-                near[one].add(other)
-                near[other].add(one)
-    return tuple(sorted(_largest(near, frozenset(), frozenset(range(many)), frozenset())))
+    near = [set[int]() for _ in range(count)]
+    for stage in range(count):
+        for peer in range(stage + 1, count):
+            if lasting[stage] or peer not in after[stage]:
+                near[stage].add(peer)
+                near[peer].add(stage)
+    return tuple(sorted(_largest(near, frozenset(), frozenset(range(count)), frozenset())))
 
 
 def _largest(
-    near: Sequence[set[int]], inside: frozenset[int], left: frozenset[int], done: frozenset[int]
+    near: Sequence[set[int]], inside: frozenset[int], left: frozenset[int], excluded: frozenset[int]
 ) -> Iterator[tuple[int, ...]]:
     """Bron and Kerbosch's algorithm: sets to which no stage can be added."""
-    if not left and not done:
+    if not left and not excluded:
         yield tuple(sorted(inside))
         return
-    pivot = max(sorted(left | done), key=lambda one: len(near[one] & left))
-    for one in sorted(left - near[pivot]):
-        yield from _largest(near, inside | {one}, left & near[one], done & near[one])
-        left, done = left - {one}, done | {one}
+    pivot = max(sorted(left | excluded), key=lambda one: len(near[one] & left))
+    for stage in sorted(left - near[pivot]):
+        yield from _largest(near, inside | {stage}, left & near[stage], excluded & near[stage])
+        left, excluded = left - {stage}, excluded | {stage}
 
 
 def excesses(quotas: Sequence[SharedQuota], draws: Sequence[Array], regions: Sequence[int]) -> list[Excess]:
     """What a combination exceeds. `draws`: of every stage what its pick needs of every quota."""
-    found = []
-    for at, quota in enumerate(quotas):
+    exceeded = []
+    for index, quota in enumerate(quotas):
         for crowd in quota.crowds:
             for region in sorted({regions[one] for one in crowd}) if quota.regional else (None,):
-                needs = [(one, float(draws[one][at])) for one in crowd if region is None or regions[one] == region]
+                needs = [(one, float(draws[one][index])) for one in crowd if region is None or regions[one] == region]
                 total = sum(need for _, need in needs)
                 if total > quota.most * (1 + ROUNDING):
-                    found.append(Excess(Cap(at, crowd, region), total, tuple(one for one in needs if one[1])))
-    return found
+                    exceeded.append(Excess(Cap(index, crowd, region), total, tuple(one for one in needs if one[1])))
+    return exceeded

@@ -70,10 +70,10 @@ class Mix:
     stages: frozenset[int]
     edges: frozenset[int]
 
-    def of(self, adds: Array, seconds: Array, on: bool) -> Array:
+    def of(self, adds: Array, seconds: Array, on_path: bool) -> Array:
         """`on`: the way through leads here."""
-        found = self.usd * adds[..., USD] + self.kg * adds[..., KG] + self.charged * adds[..., CHARGED]
-        return np.asarray(found + self.seconds * seconds if on else found)
+        total = self.usd * adds[..., USD] + self.kg * adds[..., KG] + self.charged * adds[..., CHARGED]
+        return np.asarray(total + self.seconds * seconds if on_path else total)
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,12 @@ class Space:
             return np.concatenate([adds[..., : self.summed], *(one[..., None] for one in more)], axis=-1)
 
         nodes = [
-            replace(node, adds=wider(node.adds, node.seconds, [at in one.stages for one in mixes]))
-            for at, node in enumerate(self.nodes)
+            replace(node, adds=wider(node.adds, node.seconds, [index in one.stages for one in mixes]))
+            for index, node in enumerate(self.nodes)
         ]
         edges = [
-            replace(edge, adds=wider(edge.adds, edge.seconds, [at in one.edges for one in mixes]))
-            for at, edge in enumerate(self.edges)
+            replace(edge, adds=wider(edge.adds, edge.seconds, [index in one.edges for one in mixes]))
+            for index, edge in enumerate(self.edges)
         ]
         return replace(self, nodes=tuple(nodes), edges=tuple(edges), mixes=tuple(mixes))
 
@@ -144,8 +144,8 @@ class Space:
 
     def _within(self, code: int, rows: Sequence[Index]) -> Space:
         nodes = [replace(one := node.some(mine), region=one.region * 0) for node, mine in zip(self.nodes, rows, strict=True)]
-        here = slice(code, code + 1)
-        edges = [replace(edge, adds=edge.adds[here, here], seconds=edge.seconds[here, here]) for edge in self.edges]
+        block = slice(code, code + 1)
+        edges = [replace(edge, adds=edge.adds[block, block], seconds=edge.seconds[block, block]) for edge in self.edges]
         return replace(self, nodes=tuple(nodes), edges=tuple(edges))
 
     def sampled(self) -> Space:

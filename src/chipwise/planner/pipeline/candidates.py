@@ -72,8 +72,8 @@ class Candidates:
                 continue
             self.known[row] = True
             if self.limited:
-                one = self.choice(row)
-                self.usd[row], self.fine[row] = one.usd, not self.rows.verdict(one)
+                choice = self.choice(row)
+                self.usd[row], self.fine[row] = choice.usd, not self.rows.verdict(choice)
             elif self.rows.storage_usd is not None:
                 self.usd[row] += self.rows.storage_usd(int(self.at[row]))
 
@@ -90,7 +90,7 @@ def machines_of(plan: Plan) -> Index:
 def candidates_of(
     plan: Plan,
     work: Common,
-    at: Index,
+    positions: Index,
     draws: Array,
     offered: Sequence[Offered],
     counts: Counts | None,
@@ -104,20 +104,20 @@ def candidates_of(
     region, cost, seconds, kg = np.zeros(0, np.intp), np.zeros(0), np.zeros(0), np.zeros(0)
     if plan.rows is not None:
         priced, regions = plan.rows.priced, plan.rows.fleet.catalog.regions
-        used, place = np.unique(priced.region[at], return_inverse=True)
+        used, place = np.unique(priced.region[positions], return_inverse=True)
         region = np.array([codes.setdefault(regions[one].key, len(codes)) for one in used.tolist()], np.intp)[place]
-        owned = np.unique(priced.region[at][priced.purchase[at] == PURCHASES.index(Purchase.OWNED)])
+        owned = np.unique(priced.region[positions][priced.purchase[positions] == PURCHASES.index(Purchase.OWNED)])
         own.update(regions[one].provider for one in owned.tolist())
-        seconds = BOOT_S + priced.tails.moved[at] if monthly else priced.seconds[at]
-        cost, kg = priced.usd[at], priced.kg[at]
+        seconds = BOOT_S + priced.tails.moved[positions] if monthly else priced.seconds[positions]
+        cost, kg = priced.usd[positions], priced.kg[positions]
     if not open_storage and counts is not None:
-        kept = worthwhile(Stage("", region, cost, seconds, kg, cost, draws), counts.time, counts.carbon)
-        at, region, cost, seconds, kg, draws = at[kept], region[kept], cost[kept], seconds[kept], kg[kept], draws[kept]
-    known = np.concatenate([np.full(len(at), not open_storage), np.ones(len(offered), dtype=bool)])
+        unbeaten = worthwhile(Stage("", region, cost, seconds, kg, cost, draws), counts.time, counts.carbon)
+        positions, region, cost, seconds, kg, draws = positions[unbeaten], region[unbeaten], cost[unbeaten], seconds[unbeaten], kg[unbeaten], draws[unbeaten]
+    known = np.concatenate([np.full(len(positions), not open_storage), np.ones(len(offered), dtype=bool)])
     places = np.array([codes.setdefault(one.place, len(codes)) for one in offered], np.intp)
     return Candidates(
         plan.rows,
-        at,
+        positions,
         offered,
         np.concatenate([region, places]),
         np.concatenate([cost, [one.choice.usd for one in offered]]),

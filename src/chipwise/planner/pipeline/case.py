@@ -49,26 +49,26 @@ def counted_months(budget: Budget | None) -> float:
 
 def assumptions(work: Pipeline, order: Sequence[Common], plans: Sequence[Plan], flows: Sequence[Flow]) -> list[str]:
     """What the plan takes for granted, and what it does not use, in sentences."""
-    found = []
+    notes = []
     services = [stage.name for stage, one in zip(order, plans, strict=True) if one.per == "month"]
     budget = work.goals.budget
     if services:
         names = " and ".join(services)
-        found.append(f"{names}: runs without an end: one month of it is counted, and the time until it is up.")
+        notes.append(f"{names}: runs without an end: one month of it is counted, and the time until it is up.")
     if budget is not None and services:
         span = {Period.TOTAL: "one month", Period.MONTH: "one month"}.get(budget.per, f"one {budget.per}")
-        found.append(f"The budget covers all jobs and data transfers, once, and {span} of {' and '.join(services)}.")
+        notes.append(f"The budget covers all jobs and data transfers, once, and {span} of {' and '.join(services)}.")
     if any(flow.size_bytes for flow in flows):
-        found.append("Data transfers: 10 Gbit/s inside a cloud, 5 between clouds and 1 to your own site are assumed; no CO2e.")
+        notes.append("Data transfers: 10 Gbit/s inside a cloud, 5 between clouds and 1 to your own site are assumed; no CO2e.")
     if unused := [name for name in _OF_A_STAGE if getattr(work.goals, name) is not None]:
-        found.append(f"goals.{', '.join(unused)} of the pipeline is not used: give it to the stage that it is meant for.")
-    other = [stage.name for stage in work.stages if "objective" in stage.goals.model_fields_set]
-    if other:
-        found.append(f"The objective of {', '.join(other)} is not used: the pipeline's holds for the whole.")
+        notes.append(f"goals.{', '.join(unused)} of the pipeline is not used: give it to the stage that it is meant for.")
+    ignored = [stage.name for stage in work.stages if "objective" in stage.goals.model_fields_set]
+    if ignored:
+        notes.append(f"The objective of {', '.join(ignored)} is not used: the pipeline's holds for the whole.")
     if work.data is not None:
         reading = [one.name for one in order if one.data is work.data]
-        found.append(f"The pipeline's data is read by {', '.join(reading) or 'no stage: each that takes none has its own'}.")
-    return [*found, *(f"{stage.name}: {note}" for stage, one in zip(order, plans, strict=True) for note in one.notes)]
+        notes.append(f"The pipeline's data is read by {', '.join(reading) or 'no stage: each that takes none has its own'}.")
+    return [*notes, *(f"{stage.name}: {note}" for stage, one in zip(order, plans, strict=True) for note in one.notes)]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Case:
         flows: Sequence[Flow],
         offered: Sequence[Sequence[Offered]],
         wanted: Wanted,
-        every: bool = False,
+        complete: bool = False,
     ) -> Case:
         """`every`: with candidates that cannot win, for those who list them."""
         codes: dict[Place, int] = {}
@@ -103,16 +103,16 @@ class Case:
         catalog, months = known.catalog, counted_months(work.goals.budget)
         rows = [machines_of(plan) for plan in plans]
         quotas, draws = shared_quotas(known, work.limits, order, plans, flows, rows)
-        counts = None if every else Counts.of(wanted, bool(quotas))
+        counts = None if complete else Counts.of(wanted, bool(quotas))
         candidates = [
             candidates_of(*of_one, counts, codes, own) for of_one in zip(plans, order, rows, draws, offered, strict=True)
         ]
         countries = {region.key: region.country for region in catalog.regions}
         ways = Ways(Gravity(catalog.rows("storage"), catalog.regions), frozenset(own), countries)
         used = [sorted(set(one.region.tolist())) for one in candidates]
-        made = tables(flows, used, list(codes), ways, months)
+        hand_offs = tables(flows, used, list(codes), ways, months)
         goals = replace(wanted, quotas=quotas)
-        return cls(order, plans, flows, goals, months, list(codes), ways, candidates, made)
+        return cls(order, plans, flows, goals, months, list(codes), ways, candidates, hand_offs)
 
     def _stage(self, at: int) -> Stage:
         return self.candidates[at].stage(self.order[at].name, self.months if self.plans[at].per == "month" else 1.0)
@@ -122,9 +122,9 @@ class Case:
 
         Costs without storage are never too high, so that what cannot beat an answer whose storage is known is out for good.
         """
-        asked = wanted or self.wanted
+        goals = wanted or self.wanted
         if only is not None:  # alone it is within all quotas: its own plan has seen to that
-            asked = replace(asked, quotas=())
+            goals = replace(goals, quotas=())
         places = list(range(len(self.candidates))) if only is None else [only]
         hand_offs = self.hand_offs if only is None else ()
         left = [np.arange(len(self.candidates[at].usd)) for at in places]
@@ -132,37 +132,37 @@ class Case:
         ahead = AHEAD
         while True:
             left = [rows[self.candidates[at].fine[rows]] for at, rows in zip(places, left, strict=True)]
-            stages = [_some(self._stage(at), rows) for at, rows in zip(places, left, strict=True)]
-            found = solver(stages, hand_offs, asked)
-            if found is None:
+            stages = [_subset(self._stage(at), rows) for at, rows in zip(places, left, strict=True)]
+            joint = solver(stages, hand_offs, goals)
+            if joint is None:
                 return None
-            picks = [int(rows[pick]) for rows, pick in zip(left, found.picks, strict=True)]
+            picks = [int(rows[pick]) for rows, pick in zip(left, joint.picks, strict=True)]
             waiting = [here for here, at in enumerate(places) if not self.candidates[at].known[picks[here]]]
             if not waiting:
-                return replace(found, picks=tuple(picks))
-            for here in waiting:
-                one = self.candidates[places[here]]
-                near = left[here][np.argsort(swapped(stages, hand_offs, asked, found, here), kind="stable")]
+                return replace(joint, picks=tuple(picks))
+            for index in waiting:
+                candidates = self.candidates[places[index]]
+                near = left[index][np.argsort(swapped(stages, hand_offs, goals, joint, index), kind="stable")]
                 if solver is single_region:
-                    near = near[one.region[near] == one.region[picks[here]]]
-                one.settle(np.union1d(near[~one.known[near]][:ahead], picks[here]))
-            stages = [_some(self._stage(at), rows) for at, rows in zip(places, left, strict=True)]
-            true = reckon(stages, hand_offs, found.picks)
-            allowed = true.keeps(asked) and all(self.candidates[at].fine[one] for at, one in zip(places, picks, strict=True))
-            better = best is None or true.score(asked.objective) < best.score(asked.objective)
+                    near = near[candidates.region[near] == candidates.region[picks[index]]]
+                candidates.settle(np.union1d(near[~candidates.known[near]][:ahead], picks[index]))
+            stages = [_subset(self._stage(at), rows) for at, rows in zip(places, left, strict=True)]
+            true = reckon(stages, hand_offs, joint.picks)
+            allowed = true.keeps(goals) and all(self.candidates[at].fine[one] for at, one in zip(places, picks, strict=True))
+            better = best is None or true.score(goals.objective) < best.score(goals.objective)
             if solver in (solve, single_region) and allowed and better:
                 best = true
-                kept = able(stages, hand_offs, asked, true, together=solver is single_region)
-                left = [rows[some] for rows, some in zip(left, kept, strict=True)]
+                useful = able(stages, hand_offs, goals, true, together=solver is single_region)
+                left = [rows[some] for rows, some in zip(left, useful, strict=True)]
             ahead *= 2
 
     def each_alone(self) -> Joint:
         """Every stage as it would be were there no other, and what that comes to together."""
         picks = []
-        for at in range(len(self.candidates)):
-            found = self.settled(solve, Wanted(self.wanted.objective), at)
-            assert found is not None
-            picks.append(found.picks[0])
+        for index in range(len(self.candidates)):
+            joint = self.settled(solve, Wanted(self.wanted.objective), index)
+            assert joint is not None
+            picks.append(joint.picks[0])
         return reckon([self._stage(at) for at in range(len(picks))], self.hand_offs, picks)
 
     def lacks(self) -> list[Lack]:
@@ -172,26 +172,26 @@ class Case:
             Lack(stage.name, dear) for stage, one in zip(self.order, self.candidates, strict=True) if not one.fine.any()
         ]:
             return spent
-        goals, found = self.wanted, []
+        goals, missing = self.wanted, []
         if goals.quotas:
             free = self.settled(solve, replace(goals, quotas=()))
             if free is not None:
-                found += [self._too_much(one) for one in beyond(self.stages, goals, free)]
+                missing += [self._too_much(one) for one in beyond(self.stages, goals, free)]
             if self.settled(solve, Wanted("time", quotas=goals.quotas)) is None:
-                return [Lack("", one) for one in found]
+                return [Lack("", one) for one in missing]
         if goals.deadline_s is not None:
             fastest = self.settled(solve, Wanted("time", quotas=goals.quotas))
             if fastest is not None and fastest.seconds > goals.deadline_s:
                 late = MissesDeadline(fastest.seconds, goals.deadline_s)
-                found.append(Missing(Obstacle.DEADLINE, late, (Ease(),), "the fastest of the whole"))
+                missing.append(Missing(Obstacle.DEADLINE, late, (Ease(),), "the fastest of the whole"))
         if goals.budget_usd is not None:
             cheapest = self.settled(_by_charge, Wanted(quotas=goals.quotas))
             if cheapest is not None and cheapest.charged > goals.budget_usd:
-                over = OverBudget(cheapest.charged, goals.budget_usd)
-                found.append(Missing(Obstacle.BUDGET, over, (Ease(),), "the cheapest of the whole"))
-        if not found:
-            found.append(Missing(Obstacle.DEADLINE_AND_BUDGET, DeadlineAndBudget(), (Advice("a later deadline"),)))
-        return [Lack("", one) for one in found]
+                overrun = OverBudget(cheapest.charged, goals.budget_usd)
+                missing.append(Missing(Obstacle.BUDGET, overrun, (Ease(),), "the cheapest of the whole"))
+        if not missing:
+            missing.append(Missing(Obstacle.DEADLINE_AND_BUDGET, DeadlineAndBudget(), (Advice("a later deadline"),)))
+        return [Lack("", one) for one in missing]
 
     @property
     def stages(self) -> list[Stage]:
@@ -201,62 +201,62 @@ class Case:
         """Which quota of the whole a combination exceeds; None: none."""
         return next((self._crowded(one, one.needed) for one in beyond(self.stages, self.wanted, joint)), None)
 
-    def _held(self, one: Excess) -> Held:
-        quota = self.wanted.quotas[one.cap.quota]
-        where = "" if one.cap.region is None else f" in {self.places[one.cap.region][1]}"
-        return Held(f"{quota.told}{where}", quota.unit, quota.most, np.zeros(0), quota.own)
+    def _held(self, excess: Excess) -> Held:
+        quota = self.wanted.quotas[excess.cap.quota]
+        region = "" if excess.cap.region is None else f" in {self.places[excess.cap.region][1]}"
+        return Held(f"{quota.told}{region}", quota.unit, quota.most, np.zeros(0), quota.own)
 
     def _crowded(self, one: Excess, needed: float) -> StagesOverQuota:
         return StagesOverQuota(tuple((self.order[at].name, need) for at, need in one.by_stage), self._held(one).miss(needed))
 
-    def _too_much(self, one: Excess) -> Missing:
+    def _too_much(self, excess: Excess) -> Missing:
         """With the least that any combination within the other goals needs of it."""
-        cap, quotas = one.cap, self.wanted.quotas
+        cap, quotas = excess.cap, self.wanted.quotas
 
         def by_need(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
             needing = [replace(stage, usd=cap.needed(at, stage.draws, stage.region)) for at, stage in enumerate(stages)]
             return solve(needing, [replace(way, usd=np.zeros_like(way.usd)) for way in hand_offs], wanted)
 
-        others = tuple(replace(quota, crowds=()) if at == cap.quota else quota for at, quota in enumerate(quotas))
-        least = self.settled(by_need, replace(self.wanted, objective="cost", quotas=others))
-        needed = one.needed
-        if least is not None:
-            draws = [stage.draws[pick : pick + 1] for stage, pick in zip(self.stages, least.picks, strict=True)]
-            regions = [stage.region[pick : pick + 1] for stage, pick in zip(self.stages, least.picks, strict=True)]
-            each = [float(cap.needed(at, *pair)[0]) for at, pair in enumerate(zip(draws, regions, strict=True))]
-            needed = max(sum(each), min(needed, self._held(one).most))
-            one = replace(one, needed=needed, by_stage=tuple((at, need) for at, need in enumerate(each) if need))
-        return Missing(Obstacle.QUOTA, self._crowded(one, needed), (Ease(),))
+        rest = tuple(replace(quota, crowds=()) if at == cap.quota else quota for at, quota in enumerate(quotas))
+        joint = self.settled(by_need, replace(self.wanted, objective="cost", quotas=rest))
+        needed = excess.needed
+        if joint is not None:
+            draws = [stage.draws[pick : pick + 1] for stage, pick in zip(self.stages, joint.picks, strict=True)]
+            regions = [stage.region[pick : pick + 1] for stage, pick in zip(self.stages, joint.picks, strict=True)]
+            needs = [float(cap.needed(at, *pair)[0]) for at, pair in enumerate(zip(draws, regions, strict=True))]
+            needed = max(sum(needs), min(needed, self._held(excess).most))
+            excess = replace(excess, needed=needed, by_stage=tuple((at, need) for at, need in enumerate(needs) if need))
+        return Missing(Obstacle.QUOTA, self._crowded(excess, needed), (Ease(),))
 
     def placed(self, joint: Joint, alone: Joint) -> tuple[Placed, ...]:
         after = [
-            tuple(dict.fromkeys(self.order[flow.giver].name for flow in self.flows if flow.taker == at))
-            for at in range(len(self.order))
+            tuple(dict.fromkeys(self.order[flow.giver].name for flow in self.flows if flow.taker == index))
+            for index in range(len(self.order))
         ]
         return tuple(
             Placed(
                 stage.name,
                 plan.kind,
                 plan.per,
-                after[at],
-                self.candidates[at].choice(joint.picks[at]),
-                joint.starts[at],
-                joint.ends[at],
-                self.candidates[at].choice(alone.picks[at]),
+                after[index],
+                self.candidates[index].choice(joint.picks[index]),
+                joint.starts[index],
+                joint.ends[index],
+                self.candidates[index].choice(alone.picks[index]),
                 plan,
-                () if (service := self.candidates[at].service(joint.picks[at])) is None else service.assumed,
+                () if (service := self.candidates[index].service(joint.picks[index])) is None else service.assumed,
             )
-            for at, (stage, plan) in enumerate(zip(self.order, self.plans, strict=True))
+            for index, (stage, plan) in enumerate(zip(self.order, self.plans, strict=True))
         )
 
     def moved(self, joint: Joint) -> tuple[Moved, ...]:
-        found = []
+        moves = []
         for flow in self.flows:
             giver, taker = (self.places[self.candidates[at].region[joint.picks[at]]] for at in (flow.giver, flow.taker))
             transfer, seconds = self.ways.move(giver, taker, flow.size_bytes)
             to_own = taker[0] in self.ways.own and giver[0] not in self.ways.own
             path = "to own site" if to_own else transfer.kind
-            found.append(
+            moves.append(
                 Moved(
                     self.order[flow.giver].name,
                     self.order[flow.taker].name,
@@ -269,15 +269,15 @@ class Case:
                     transfer.assumed if giver != taker and flow.size_bytes else (),
                 )
             )
-        return tuple(found)
+        return tuple(moves)
 
     def totals(self, joint: Joint) -> Totals:
         once: list[Line] = []
         monthly: list[Line] = []
         kg = {"job": 0.0, "month": 0.0}
         unknown = []
-        for stage, plan, one, pick in zip(self.order, self.plans, self.candidates, joint.picks, strict=True):
-            choice = one.choice(pick)
+        for stage, plan, candidates, pick in zip(self.order, self.plans, self.candidates, joint.picks, strict=True):
+            choice = candidates.choice(pick)
             (monthly if plan.per == "month" else once).append(Line(stage.name, choice.usd, choice.where))
             kg[plan.per] += choice.kg
             if by_use(choice):
@@ -294,12 +294,12 @@ class Case:
         return f"{', '.join(runs)} ({usd(joint.usd)}, {duration(joint.seconds)}, {joint.kg:,.1f} kg CO2e)"
 
     def alternative(self, joint: Joint) -> Alternative:
-        where = tuple(
-            (stage.name, one.choice(pick).where)
-            for stage, one, pick in zip(self.order, self.candidates, joint.picks, strict=True)
+        places = tuple(
+            (stage.name, candidates.choice(pick).where)
+            for stage, candidates, pick in zip(self.order, self.candidates, joint.picks, strict=True)
         )
         region = self.candidates[0].choice(joint.picks[0]).place
-        return Alternative(self.totals(joint), where, self.misses(joint), region)
+        return Alternative(self.totals(joint), places, self.misses(joint), region)
 
     def misses(self, joint: Joint) -> Reason | None:
         """Which goal or quota of the whole a combination misses; None: none."""
@@ -310,7 +310,7 @@ class Case:
         return self.excess(joint)
 
 
-def _some(stage: Stage, rows: Index) -> Stage:
+def _subset(stage: Stage, rows: Index) -> Stage:
     columns = (stage.usd[rows], stage.seconds[rows], stage.kg[rows], stage.charged[rows], stage.draws[rows])
     return Stage(stage.name, stage.region[rows], *columns)
 

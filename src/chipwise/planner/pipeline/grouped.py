@@ -28,39 +28,39 @@ def unbeaten(values: Array, group: Index, ties_by: Sequence[Array] = ()) -> Inde
         left = _swept(columns, group, np.lexsort(tuple(reversed(ties_by))) if ties_by else np.arange(len(group)))
     keys = (*(one[left] for one in reversed(ties_by)), *(one[left] for one in reversed(columns)), sums[left], group[left])
     left = left[np.lexsort(keys)]
-    kept = []
+    winners = []
     while len(left):
         runs, starts = runs_of(group[left])
-        kept.append(left[starts])
-        left = left[_somewhere(columns, left, kept[-1][runs], np.less)]
-    return np.sort(np.concatenate(kept))
+        winners.append(left[starts])
+        left = left[_somewhere(columns, left, winners[-1][runs], np.less)]
+    return np.sort(np.concatenate(winners))
 
 
 def _swept(columns: Sequence[Array], group: Index, order_of_ties: Index) -> Index:
     """Rows of three columns without most of those that are beaten. For some shares of a group, the least by the first column:
     who is not among them, and by the second comes after one of them that is as good by the third, is beaten."""
     first, second, third = (one[order_of_ties] for one in columns)
-    group, many = group[order_of_ties], len(group)
-    order = _within(group, first)
+    group, count = group[order_of_ties], len(group)
+    order = _group_order(group, first)
     runs, starts = runs_of(group[order])
-    share = np.empty(many)
-    share[order] = (np.arange(many) - starts[runs]) / np.diff(np.append(starts, many))[runs]
+    share = np.empty(count)
+    share[order] = (np.arange(count) - starts[runs]) / np.diff(np.append(starts, count))[runs]
     order = np.argsort(third, kind="stable")
-    rank = np.empty(many, np.int64)
+    rank = np.empty(count, np.int64)
     rank[order] = runs_of(third[order])[0]
-    order = _within(group, second)
+    order = _group_order(group, second)
     runs, _ = runs_of(group[order])
-    level = rank[order] - runs * (many + 1)  # lower in every later group: the least so far never is another group's
+    level = rank[order] - runs * (count + 1)  # lower in every later group: the least so far never is another group's
     share, none = share[order], np.iinfo(np.int64).max
-    beaten = np.zeros(many, dtype=bool)
+    beaten = np.zeros(count, dtype=bool)
     for step in range(1, STEPS):
         cheap = share < step / STEPS
-        least = np.minimum.accumulate(np.where(cheap, level, none))
-        beaten[1:] |= ~cheap[1:] & (least[:-1] <= level[1:])
+        lowest = np.minimum.accumulate(np.where(cheap, level, none))
+        beaten[1:] |= ~cheap[1:] & (lowest[:-1] <= level[1:])
     return order_of_ties[order[~beaten]]
 
 
-def _within(group: Index, values: Array) -> Index:
+def _group_order(group: Index, values: Array) -> Index:
     """The order of rows by group, and by value within it."""
     order = np.argsort(values, kind="stable")
     return order[np.argsort(group[order], kind="stable")]
@@ -68,12 +68,12 @@ def _within(group: Index, values: Array) -> Index:
 
 def _telling(values: Array) -> list[Array]:
     """Columns in which rows differ, each once: in a chain the stage decided last is the one that ends last."""
-    found: list[Array] = []
-    for at in range(values.shape[1]):
-        column = np.ascontiguousarray(values[:, at])
-        if (column != column[0]).any() and not any(np.array_equal(column, one) for one in found):
-            found.append(column)
-    return found or [np.ascontiguousarray(values[:, 0])]
+    distinct: list[Array] = []
+    for index in range(values.shape[1]):
+        column = np.ascontiguousarray(values[:, index])
+        if (column != column[0]).any() and not any(np.array_equal(column, one) for one in distinct):
+            distinct.append(column)
+    return distinct or [np.ascontiguousarray(values[:, 0])]
 
 
 def runs_of(groups: Index | Array) -> tuple[Index, Index]:
@@ -89,19 +89,19 @@ def first_least(values: Array, runs: Index, starts: Index) -> Index:
     return hits[runs_of(runs[hits])[1]]
 
 
-def _somewhere(columns: Sequence[Array], rows: Index, others: Index, holds: Callable[[Array, Array], Mask]) -> Mask:
+def _somewhere(columns: Sequence[Array], rows: Index, rivals: Index, holds: Callable[[Array, Array], Mask]) -> Mask:
     """Whether it holds in any column between each row and its other."""
-    found = holds(columns[0][rows], columns[0][others])
-    for one in columns[1:]:
-        found |= holds(one[rows], one[others])
-    return found
+    mask = holds(columns[0][rows], columns[0][rivals])
+    for column in columns[1:]:
+        mask |= holds(column[rows], column[rivals])
+    return mask
 
 
 def least_by(values: Array, group: Index, groups: int) -> Array:
     """The least of every column in every group; of groups without rows infinite."""
-    found = np.full((groups, *values.shape[1:]), np.inf)
+    minima = np.full((groups, *values.shape[1:]), np.inf)
     if len(group):
         order = np.argsort(group, kind="stable")
         _, starts = runs_of(group[order])
-        found[group[order[starts]]] = np.minimum.reduceat(values[order], starts, axis=0)
-    return found
+        minima[group[order[starts]]] = np.minimum.reduceat(values[order], starts, axis=0)
+    return minima

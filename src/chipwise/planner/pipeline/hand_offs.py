@@ -64,50 +64,50 @@ class Ways:
         """(what it costs, seconds)."""
         from_own = giver[0] in self.own and giver != taker
         bring, hand_off = self.gravity.bring, self.gravity.hand_off
-        found = bring(_OWN_SITE, *taker, size_bytes) if from_own else hand_off(giver, taker, size_bytes)
-        return found, self.between(giver, taker).seconds(size_bytes)
+        transfer = bring(_OWN_SITE, *taker, size_bytes) if from_own else hand_off(giver, taker, size_bytes)
+        return transfer, self.between(giver, taker).seconds(size_bytes)
 
     def laid(self, givers: Sequence[int], places: Sequence[Place]) -> tuple[list[Way], Index]:
         """(ways, of every giver to every place which of them it is). Takers that a giver pays the same for share a way: egress
         has a price by provider and, to few countries, by country."""
         ways: list[Way] = []
-        which = np.zeros((len(places), len(places)), np.intp)
-        for here in givers:
-            giver = places[here]
+        numbers = np.zeros((len(places), len(places)), np.intp)
+        for source in givers:
+            giver = places[source]
             apart = self.gravity.priced_apart(giver[0])
             known: dict[tuple[object, ...], int] = {}
-            for there, taker in enumerate(places):
+            for target, taker in enumerate(places):
                 country = self.countries.get(taker)
                 alike = giver == taker, giver[0] == taker[0], taker[0] in self.own, country if country in apart else None
                 if alike not in known:
                     known[alike] = len(ways)
                     ways.append(self.between(giver, taker))
-                which[here, there] = known[alike]
-        return ways, which
+                numbers[source, target] = known[alike]
+        return ways, numbers
 
 
 def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
     """Hand-offs with their sizes; where the file lists none, each stage follows the one before it and nothing is moved."""
-    at = {stage.name: place for place, stage in enumerate(order)}
+    positions = {stage.name: place for place, stage in enumerate(order)}
     if not work.hand_offs:
-        return [Flow(at[giver], at[taker], 0.0, False, "no size is given: nothing moves") for giver, taker in work.edges]
-    found = []
-    for number, one in enumerate(work.hand_offs):
-        giver, taker = at[one.source], at[one.to]
-        if one.size_per_item is None:
-            how = "in all" if one.size is not None else "no size is given: nothing moves"
-            found.append(Flow(giver, taker, one.size or 0.0, False, how))
+        return [Flow(positions[giver], positions[taker], 0.0, False, "no size is given: nothing moves") for giver, taker in work.edges]
+    flows = []
+    for number, hand_off in enumerate(work.hand_offs):
+        giver, taker = positions[hand_off.source], positions[hand_off.to]
+        if hand_off.size_per_item is None:
+            basis = "in all" if hand_off.size is not None else "no size is given: nothing moves"
+            flows.append(Flow(giver, taker, hand_off.size or 0.0, False, basis))
             continue
         counted = next(((items, stage) for stage in (order[giver], order[taker]) if (items := _items(stage))), None)
         if counted is None:
             raise BadInput(
-                f"hand_offs[{number}].size_per_item: neither {one.source} nor {one.to} says how many items there are.",
+                f"hand_offs[{number}].size_per_item: neither {hand_off.source} nor {hand_off.to} says how many items there are.",
                 remedy="Give size, in all, instead.",
             )
-        (many, noun, monthly), stage = counted
-        how = f"{many:,.0f} {noun} of {stage.name} x {decimal_size(one.size_per_item)}"
-        found.append(Flow(giver, taker, many * one.size_per_item, monthly, how))
-    return found
+        (count, noun, monthly), stage = counted
+        basis = f"{count:,.0f} {noun} of {stage.name} x {decimal_size(hand_off.size_per_item)}"
+        flows.append(Flow(giver, taker, count * hand_off.size_per_item, monthly, basis))
+    return flows
 
 
 def _items(stage: Common) -> tuple[float, str, bool] | None:
@@ -145,13 +145,13 @@ def tables(
     """Cost and time of every flow by the codes of both places; `used` are those that each stage may run in. `months` is what a
     budget counts of money that is paid monthly."""
     givers = sorted({here for flow in flows if flow.size_bytes for here in used[flow.giver]})
-    laid, which = ways.laid(givers, places)
-    found = []
+    distinct, numbers = ways.laid(givers, places)
+    hand_offs = []
     for flow in flows:
         usd, seconds = np.zeros((len(places), len(places))), np.zeros((len(places), len(places)))
         if flow.size_bytes:
-            usd[givers] = np.array([way.path.usd(flow.size_bytes) for way in laid])[which[givers]]
+            usd[givers] = np.array([way.path.usd(flow.size_bytes) for way in distinct])[numbers[givers]]
             if not flow.monthly:
-                seconds[givers] = np.array([way.seconds(flow.size_bytes) for way in laid])[which[givers]]
-        found.append(HandOff(flow.giver, flow.taker, usd, seconds, usd * (months if flow.monthly else 1.0)))
-    return found
+                seconds[givers] = np.array([way.seconds(flow.size_bytes) for way in distinct])[numbers[givers]]
+        hand_offs.append(HandOff(flow.giver, flow.taker, usd, seconds, usd * (months if flow.monthly else 1.0)))
+    return hand_offs

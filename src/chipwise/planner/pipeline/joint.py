@@ -111,13 +111,13 @@ def reckon(stages: Sequence[Stage], hand_offs: Sequence[HandOff], picks: Sequenc
         float(sum(getattr(stage, name)[at] for stage, at in zip(stages, picks, strict=True)))
         for name in ("usd", "charged", "kg")
     )
-    for at, stage in enumerate(stages):
-        for one in hand_offs:
-            if one.taker == at:
-                way = regions[one.giver], regions[at]
-                starts[at] = max(starts[at], ends[one.giver] + float(one.seconds[way]))
-                usd, charged = usd + float(one.usd[way]), charged + float(one.charged[way])
-        ends[at] = starts[at] + float(stage.seconds[picks[at]])
+    for index, stage in enumerate(stages):
+        for hand_off in hand_offs:
+            if hand_off.taker == index:
+                way = regions[hand_off.giver], regions[index]
+                starts[index] = max(starts[index], ends[hand_off.giver] + float(hand_off.seconds[way]))
+                usd, charged = usd + float(hand_off.usd[way]), charged + float(hand_off.charged[way])
+        ends[index] = starts[index] + float(stage.seconds[picks[index]])
     return Joint(tuple(map(int, picks)), usd, max(ends), kg, charged, tuple(starts), tuple(ends))
 
 
@@ -148,14 +148,14 @@ def _within_quotas(answer: Capped, stages: Sequence[Stage], hand_offs: Sequence[
     exceeded it. An answer that exceeds none is the best of all that do not."""
     caps: tuple[Cap, ...] = ()
     while True:
-        found = answer(stages, hand_offs, wanted, caps)
-        if found is None:
+        joint = answer(stages, hand_offs, wanted, caps)
+        if joint is None:
             return None
-        more = tuple(one.cap for one in beyond(stages, wanted, found))
-        if not more:
-            return found
-        assert not set(more) & set(caps), "a cap that is watched is kept"
-        caps += more
+        exceeded = tuple(one.cap for one in beyond(stages, wanted, joint))
+        if not exceeded:
+            return joint
+        assert not set(exceeded) & set(caps), "a cap that is watched is kept"
+        caps += exceeded
 
 
 def _anywhere(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, caps: Sequence[Cap]) -> Joint | None:
@@ -167,8 +167,8 @@ def _in_one_region(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted
         return None
     inside = _space(stages, hand_offs, wanted, caps).apart()
     best: Joint | None = None
-    for least, _, space in sorted((space.least(), number, space) for number, space in enumerate(inside)):
-        if best is None or least < best.score(wanted.objective):
+    for bound, _, space in sorted((space.least(), number, space) for number, space in enumerate(inside)):
+        if best is None or bound < best.score(wanted.objective):
             best = _solved(stages, hand_offs, wanted, space, best)
     return best
 
@@ -186,9 +186,9 @@ def _solved(
     for beam in BEAMS:
         best = _better(stages, hand_offs, wanted, best, search(space, _limit(best, wanted), beam))
     if best is None:  # what is sought is hard to keep: look where it is easiest to keep
-        for other in ("time", "cost"):
-            found = search(replace(space, objective=other), (inf, inf), BEAMS[-1])
-            best = _better(stages, hand_offs, wanted, best, found)
+        for objective in ("time", "cost"):
+            picks = search(replace(space, objective=objective), (inf, inf), BEAMS[-1])
+            best = _better(stages, hand_offs, wanted, best, picks)
     known: Joint | None = None
     while best is not None and best is not known:
         known = best
@@ -196,15 +196,15 @@ def _solved(
         if not all(len(node.row) for node in space.nodes):
             return best
         for backwards in (True, False):
-            best = _better(stages, hand_offs, wanted, best, _found(space, best, wanted, BEAMS[-1], backwards))
+            best = _better(stages, hand_offs, wanted, best, _directed_search(space, best, wanted, BEAMS[-1], backwards))
     # What leaves fewer ways open is decided first.
     backwards = len(space.nodes[-1].row) < len(space.nodes[0].row)
-    return _better(stages, hand_offs, wanted, best, _found(space, best, wanted, None, backwards))
+    return _better(stages, hand_offs, wanted, best, _directed_search(space, best, wanted, None, backwards))
 
 
-def _found(space: Space, best: Joint | None, wanted: Wanted, beam: int | None, backwards: bool) -> tuple[int, ...] | None:
-    found = search(space.turned() if backwards else space, _limit(best, wanted), beam)
-    return found[::-1] if found and backwards else found
+def _directed_search(space: Space, best: Joint | None, wanted: Wanted, beam: int | None, backwards: bool) -> tuple[int, ...] | None:
+    picks = search(space.turned() if backwards else space, _limit(best, wanted), beam)
+    return picks[::-1] if picks and backwards else picks
 
 
 def able(
@@ -212,17 +212,17 @@ def able(
 ) -> list[Index]:
     """Of every stage the candidates that an answer better than `best` may hold, whatever more others should cost; and those of
     `best`. `together`: of answers in one region."""
-    whole = _space(stages, hand_offs, wanted)  # without quotas: they drop none here
-    kept: list[list[Index]] = [[np.array([pick])] for pick in best.picks]
-    least = best.score(wanted.objective) * (1 + TIE)
-    for every in [one for one in whole.apart() if one.least() <= least] if together else [whole]:
-        space = _narrowed(stages, hand_offs, wanted, every, best)
+    plain = _space(stages, hand_offs, wanted)  # without quotas: they drop none here
+    survivors: list[list[Index]] = [[np.array([pick])] for pick in best.picks]
+    limit = best.score(wanted.objective) * (1 + TIE)
+    for part in [one for one in plain.apart() if one.least() <= limit] if together else [plain]:
+        space = _narrowed(stages, hand_offs, wanted, part, best)
         if not together and all(len(node.row) for node in space.nodes):
             mixes = tuple(_mixes(stages, hand_offs, wanted, _lean(space), best))
             space = space.mixed(mixes).trimmed(_limit(best, wanted))
-        for rows, node in zip(kept, space.nodes, strict=True):
+        for rows, node in zip(survivors, space.nodes, strict=True):
             rows.append(node.row)
-    return [np.unique(np.concatenate(rows)) for rows in kept]
+    return [np.unique(np.concatenate(rows)) for rows in survivors]
 
 
 def _narrowed(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, space: Space, best: Joint | None) -> Space:
@@ -234,22 +234,22 @@ def _narrowed(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wan
     return space.mixed((next(_slopes(stages, hand_offs, best)),)).trimmed(_limit(best, wanted)).mixed(())
 
 
-def swapped(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, joint: Joint, at: int) -> Array:
+def swapped(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, joint: Joint, index: int) -> Array:
     """The score with each candidate of one stage in the place of its pick."""
-    stage, regions = stages[at], [int(one.region[pick]) for one, pick in zip(stages, joint.picks, strict=True)]
-    usd = joint.usd - stage.usd[joint.picks[at]] + stage.usd
-    kg = joint.kg - stage.kg[joint.picks[at]] + stage.kg
+    stage, regions = stages[index], [int(one.region[pick]) for one, pick in zip(stages, joint.picks, strict=True)]
+    usd = joint.usd - stage.usd[joint.picks[index]] + stage.usd
+    kg = joint.kg - stage.kg[joint.picks[index]] + stage.kg
     ends: list[Array] = []
-    for here, one in enumerate(stages):
+    for position, peer in enumerate(stages):
         start = np.zeros(len(stage))
         for way in hand_offs:
-            if way.taker == here:
-                given = stage.region if way.giver == at else np.full(len(stage), regions[way.giver])
-                taken = stage.region if here == at else np.full(len(stage), regions[here])
-                start = np.maximum(start, ends[way.giver] + way.seconds[given, taken])
-                if at in (way.giver, way.taker):
-                    usd = usd - way.usd[regions[way.giver], regions[way.taker]] + way.usd[given, taken]
-        ends.append(start + (stage.seconds if here == at else one.seconds[joint.picks[here]]))
+            if way.taker == position:
+                source = stage.region if way.giver == index else np.full(len(stage), regions[way.giver])
+                target = stage.region if position == index else np.full(len(stage), regions[position])
+                start = np.maximum(start, ends[way.giver] + way.seconds[source, target])
+                if index in (way.giver, way.taker):
+                    usd = usd - way.usd[regions[way.giver], regions[way.taker]] + way.usd[source, target]
+        ends.append(start + (stage.seconds if position == index else peer.seconds[joint.picks[position]]))
     seconds = np.max(ends, axis=0)
     if wanted.objective == "balanced":
         return np.asarray(np.cbrt(usd * seconds * np.maximum(kg, 1e-9)))
@@ -262,15 +262,15 @@ def _better(
     """Of two; ties by what they cost, then by time, then by carbon."""
     if picks is None:
         return best
-    found = reckon(stages, hand_offs, picks)
-    if not found.keeps(wanted):
+    joint = reckon(stages, hand_offs, picks)
+    if not joint.keeps(wanted):
         return best
     if best is None:
-        return found
-    mine, other = found.score(wanted.objective), best.score(wanted.objective)
-    if not ties(mine, other):
-        return found if mine < other else best
-    return min(best, found, key=lambda one: (wanted.money(one), one.seconds, one.kg))
+        return joint
+    score, best_score = joint.score(wanted.objective), best.score(wanted.objective)
+    if not ties(score, best_score):
+        return joint if score < best_score else best
+    return min(best, joint, key=lambda one: (wanted.money(one), one.seconds, one.kg))
 
 
 def _limit(best: Joint | None, wanted: Wanted) -> tuple[float, float]:
@@ -280,26 +280,26 @@ def _limit(best: Joint | None, wanted: Wanted) -> tuple[float, float]:
 def _space(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, caps: Sequence[Cap] = ()) -> Space:
     """Stages by what counts of them."""
     nodes, edges = [], []
-    for at, one in enumerate(stages):
-        needs = (cap.needed(at, one.draws, one.region) for cap in caps)
-        adds = np.column_stack([one.usd, one.kg, one.charged, *needs])
-        nodes.append(Node(np.arange(len(one)), one.region, adds, one.seconds))
+    for index, stage in enumerate(stages):
+        needs = (cap.needed(index, stage.draws, stage.region) for cap in caps)
+        adds = np.column_stack([stage.usd, stage.kg, stage.charged, *needs])
+        nodes.append(Node(np.arange(len(stage)), stage.region, adds, stage.seconds))
     for way in hand_offs:
         none = np.zeros_like(way.usd)
         adds = np.stack([way.usd, none, way.charged, *(none for _ in caps)], axis=-1)
         edges.append(Edge(way.giver, way.taker, adds, way.seconds))
-    most = tuple(wanted.quotas[cap.quota].most for cap in caps)
-    return Space(tuple(nodes), tuple(edges), wanted.objective, wanted.deadline_s, wanted.budget_usd, most)
+    limits = tuple(wanted.quotas[cap.quota].most for cap in caps)
+    return Space(tuple(nodes), tuple(edges), wanted.objective, wanted.deadline_s, wanted.budget_usd, limits)
 
 
 def _lean(space: Space) -> Space:
     """Without candidates that another in the same region beats."""
     every_cap = range(space.summed)
-    kept = [
+    survivors = [
         unbeaten(counted(space, node.adds, node.seconds[:, None], every_cap), node.region, (node.seconds, node.adds[:, 1]))
         for node in space.nodes
     ]
-    return replace(space, nodes=tuple(node.some(rows) for node, rows in zip(space.nodes, kept, strict=True)))
+    return replace(space, nodes=tuple(node.some(rows) for node, rows in zip(space.nodes, survivors, strict=True)))
 
 
 def _mixes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, space: Space, best: Joint) -> Iterator[Mix]:
@@ -322,36 +322,36 @@ def _mixes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted
         worth[name] = max(saved / (getattr(loose, name) - getattr(best, name)), 1e-12)
         limits[name] = limit
         ways.add(_longest(stages, hand_offs, loose))
-    for on, through in sorted(ways, key=lambda one: (sorted(one[0]), sorted(one[1]))) if worth else ():
-        mix = Mix(**({"usd": 0.0, "kg": 0.0, "charged": 0.0, "seconds": 0.0} | {aim: 1.0} | worth), stages=on, edges=through)
+    for path, through in sorted(ways, key=lambda one: (sorted(one[0]), sorted(one[1]))) if worth else ():
+        mix = Mix(**({"usd": 0.0, "kg": 0.0, "charged": 0.0, "seconds": 0.0} | {aim: 1.0} | worth), stages=path, edges=through)
         mix = space.tightened(mix, limits)
         for tilt in TILTS:
             yield replace(mix, **{name: getattr(mix, name) * tilt for name in worth})
 
 
 def _slopes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], best: Joint) -> Iterator[Mix]:
-    on, through = _longest(stages, hand_offs, best)
+    path, through = _longest(stages, hand_offs, best)
     flat = {"usd": 1 / max(best.usd, 1e-9), "kg": 1 / max(best.kg, 1e-9), "seconds": 1 / max(best.seconds, 1e-9)}
-    yield Mix(**flat, charged=0.0, stages=on, edges=through)
+    yield Mix(**flat, charged=0.0, stages=path, edges=through)
     for name in flat:
         for tilt in (TILTS[0], TILTS[-1]):
-            yield Mix(**(flat | {name: flat[name] * tilt}), charged=0.0, stages=on, edges=through)
+            yield Mix(**(flat | {name: flat[name] * tilt}), charged=0.0, stages=path, edges=through)
 
 
 def _longest(stages: Sequence[Stage], hand_offs: Sequence[HandOff], joint: Joint) -> tuple[frozenset[int], frozenset[int]]:
     """Stages and hand-offs, by place, of the way through that takes the whole time."""
     regions = [int(stage.region[at]) for stage, at in zip(stages, joint.picks, strict=True)]
-    at = int(np.argmax(joint.ends))
-    on, ways = {at}, set[int]()
+    index = int(np.argmax(joint.ends))
+    path, ways = {index}, set[int]()
     while True:
         before = [
-            (joint.ends[one.giver] + float(one.seconds[regions[one.giver], regions[at]]), number)
-            for number, one in enumerate(hand_offs)
-            if one.taker == at
+            (joint.ends[hand_off.giver] + float(hand_off.seconds[regions[hand_off.giver], regions[index]]), number)
+            for number, hand_off in enumerate(hand_offs)
+            if hand_off.taker == index
         ]
         if not before:
-            return frozenset(on), frozenset(ways)
+            return frozenset(path), frozenset(ways)
         number = max(before)[1]
         ways.add(number)
-        at = hand_offs[number].giver
-        on.add(at)
+        index = hand_offs[number].giver
+        path.add(index)

@@ -41,25 +41,25 @@ class _Labels:
 def search(space: Space, limit: tuple[float, float], beam: int | None) -> tuple[int, ...] | None:
     """The picks of the best answer that beats `limit`, a score and a cost, if there is one. With a `beam` that many labels stay
     of every step: quick, and not surely the best."""
-    many = len(space.nodes)
+    count = len(space.nodes)
     labels = _Labels(
         np.zeros((1, space.columns)),
         np.zeros(1),
-        np.zeros((1, many), np.intp),
-        np.zeros((1, many)),
+        np.zeros((1, count), np.intp),
+        np.zeros((1, count)),
         np.zeros(1, np.intp),
         np.zeros(1, np.intp),
     )
     trail: list[_Labels] = []
-    for at in range(many):
-        labels = _step(space, labels, at, limit, beam)
+    for index in range(count):
+        labels = _step(space, labels, index, limit, beam)
         if not len(labels):
             return None
         trail.append(labels)
-    picks, here = [], 0
-    for at in range(many - 1, -1, -1):
-        picks.append(int(space.nodes[at].row[trail[at].row[here]]))
-        here = int(trail[at].parent[here])
+    picks, label = [], 0
+    for index in range(count - 1, -1, -1):
+        picks.append(int(space.nodes[index].row[trail[index].row[label]]))
+        label = int(trail[index].parent[label])
     return tuple(reversed(picks))
 
 
@@ -77,12 +77,12 @@ def counted(space: Space, adds: Array, times: Array, capped: Container[int]) -> 
     return np.concatenate(columns, axis=1)
 
 
-def _step(space: Space, labels: _Labels, at: int, limit: tuple[float, float], beam: int | None) -> _Labels:
+def _step(space: Space, labels: _Labels, index: int, limit: tuple[float, float], beam: int | None) -> _Labels:
     """Labels with one more stage decided; after the last stage only the best of them."""
-    node, last = space.nodes[at], at == len(space.nodes) - 1
+    node, last = space.nodes[index], index == len(space.nodes) - 1
     size = max(CELLS // len(node.row), 1)
     parts = [
-        _extended(space, labels.some(np.arange(first, min(first + size, len(labels)))), at, limit, first)
+        _extended(space, labels.some(np.arange(first, min(first + size, len(labels)))), index, limit, first)
         for first in range(0, len(labels), size)
     ]
     new, score, money, seconds = _joined([one for one, _ in parts]), *np.concatenate([values for _, values in parts]).T
@@ -93,49 +93,49 @@ def _step(space: Space, labels: _Labels, at: int, limit: tuple[float, float], be
         return new.some(good[np.lexsort((seconds[good], money[good]))[:1]])
     if beam is not None and len(new) > beam:
         return new.some(np.lexsort((money, score))[:beam])
-    return new.some(_unbeaten_labels(space, new, at))
+    return new.some(_unbeaten_labels(space, new, index))
 
 
-def _extended(space: Space, some: _Labels, at: int, limit: tuple[float, float], first: int) -> tuple[_Labels, Array]:
+def _extended(space: Space, labels: _Labels, index: int, limit: tuple[float, float], first: int) -> tuple[_Labels, Array]:
     """Labels with every candidate of a stage that may still win; and of each its least score, cost and time."""
-    node = space.nodes[at]
+    node = space.nodes[index]
     codes, place = np.unique(node.region, return_inverse=True)
-    start, handed = _arrivals(space, some, at, codes)
-    adds = some.adds[:, None, :] + handed[:, place] + node.adds[None]
+    start, handed = _arrivals(space, labels, index, codes)
+    adds = labels.adds[:, None, :] + handed[:, place] + node.adds[None]
     ends = start[:, place] + node.seconds[None]
-    latest, more = space.ahead(at, some.region, some.end)
-    after, behind = space.behind(at, codes)
-    seconds = np.maximum(np.maximum(latest, some.latest)[:, None], ends + after[place][None])
-    reached = adds + more[:, None, :] + behind[place][None]
+    latest, rest = space.ahead(index, labels.region, labels.end)
+    after, behind = space.behind(index, codes)
+    seconds = np.maximum(np.maximum(latest, labels.latest)[:, None], ends + after[place][None])
+    reached = adds + rest[:, None, :] + behind[place][None]
     score, fine = space.judge(reached, seconds, limit)
     label, row = np.nonzero(fine)
-    region, end = some.region[label], some.end[label]
-    region[:, at], end[:, at] = node.region[row], ends[label, row]
-    made = _Labels(adds[label, row], np.maximum(some.latest[label], end[:, at]), region, end, label + first, row)
-    return made, np.column_stack([score[label, row], reached[label, row][:, space.money], seconds[label, row]])
+    region, end = labels.region[label], labels.end[label]
+    region[:, index], end[:, index] = node.region[row], ends[label, row]
+    extended = _Labels(adds[label, row], np.maximum(labels.latest[label], end[:, index]), region, end, label + first, row)
+    return extended, np.column_stack([score[label, row], reached[label, row][:, space.money], seconds[label, row]])
 
 
-def _arrivals(space: Space, labels: _Labels, at: int, codes: Index) -> tuple[Array, Array]:
+def _arrivals(space: Space, labels: _Labels, index: int, codes: Index) -> tuple[Array, Array]:
     """By label and region: when a stage could start there, and what the hand-offs to it add."""
     start = np.zeros((len(labels), len(codes)))
     handed = np.zeros((len(labels), len(codes), space.columns))
     for edge in space.edges:
-        if edge.taker == at:
-            given = labels.region[:, edge.giver]
-            start = np.maximum(start, labels.end[:, edge.giver, None] + edge.seconds[given[:, None], codes[None]])
-            handed += edge.adds[given[:, None], codes[None]]
+        if edge.taker == index:
+            source = labels.region[:, edge.giver]
+            start = np.maximum(start, labels.end[:, edge.giver, None] + edge.seconds[source[:, None], codes[None]])
+            handed += edge.adds[source[:, None], codes[None]]
     return start, handed
 
 
-def _unbeaten_labels(space: Space, labels: _Labels, at: int) -> Index:
+def _unbeaten_labels(space: Space, labels: _Labels, index: int) -> Index:
     """Labels that none with the same open regions beats."""
-    opened = space.open_after(at)
+    opened = space.open_after(index)
     group = np.zeros(len(labels), np.intp)
-    for one in opened:
-        wide = int(labels.region[:, one].max()) + 1
-        group = np.unique(group * wide + labels.region[:, one], return_inverse=True)[1]
+    for stage in opened:
+        wide = int(labels.region[:, stage].max()) + 1
+        group = np.unique(group * wide + labels.region[:, stage], return_inverse=True)[1]
     times = np.column_stack([labels.latest, *(labels.end[:, one] for one in opened)])
-    return unbeaten(counted(space, labels.adds[:, : space.summed], times, space.capped_after(at)), group)
+    return unbeaten(counted(space, labels.adds[:, : space.summed], times, space.capped_after(index)), group)
 
 
 def _joined(parts: Sequence[_Labels]) -> _Labels:

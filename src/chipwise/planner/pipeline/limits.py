@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
 
-def joined_limits(known: Known, whole: Limits, own: Limits, stage: str) -> Limits:
+def joined_limits(known: Known, pipeline: Limits, own: Limits, stage: str) -> Limits:
     """What both allow. A stage that asks for what the pipeline forbids is a mistake in the file, not a plan that fails."""
     names = known.names
 
@@ -31,64 +31,64 @@ def joined_limits(known: Known, whole: Limits, own: Limits, stage: str) -> Limit
         "where": lambda text: (text,),
         "purchase": lambda text: map(str, purchases_of([Buying(text)])),
     }
-    return whole.model_copy(
+    return pipeline.model_copy(
         update={
-            **{name: _both(name, getattr(whole, name), getattr(own, name), means, stage) for name, means in meanings.items()},
-            **{name: tuple(dict.fromkeys((*getattr(whole, name), *getattr(own, name)))) for name in ("compliance", "requires")},
-            "default_quotas": whole.default_quotas or own.default_quotas,
-            "chip_count": _narrower(whole.chip_count, own.chip_count, stage),
-            "interruptible": _interruptible(whole.interruptible, own.interruptible),
-            "power_watts": _least(whole.power_watts, own.power_watts),
+            **{name: _intersection(name, getattr(pipeline, name), getattr(own, name), means, stage) for name, means in meanings.items()},
+            **{name: tuple(dict.fromkeys((*getattr(pipeline, name), *getattr(own, name)))) for name in ("compliance", "requires")},
+            "default_quotas": pipeline.default_quotas or own.default_quotas,
+            "chip_count": _narrower(pipeline.chip_count, own.chip_count, stage),
+            "interruptible": _interruptible(pipeline.interruptible, own.interruptible),
+            "power_watts": _minimum(pipeline.power_watts, own.power_watts),
             "quotas": {
-                key: min(one[key] for one in (whole.quotas, own.quotas) if key in one) for key in {**whole.quotas, **own.quotas}
+                key: min(one[key] for one in (pipeline.quotas, own.quotas) if key in one) for key in {**pipeline.quotas, **own.quotas}
             },
-            "avoid": _either(whole.avoid, own.avoid),
+            "avoid": _either(pipeline.avoid, own.avoid),
         }
     )
 
 
-def _both(
-    name: str, whole: Sequence[str], own: Sequence[str], means: Callable[[str], Iterable[str]], stage: str
+def _intersection(
+    name: str, pipeline: Sequence[str], own: Sequence[str], means: Callable[[str], Iterable[str]], stage: str
 ) -> tuple[str, ...]:
     """An empty list limits nothing, so that two lists without a common member cannot be told as one."""
-    if not whole or not own:
-        return tuple(whole or own)
+    if not pipeline or not own:
+        return tuple(pipeline or own)
     allowed = {meaning for text in own for meaning in means(text)}
-    found = tuple(dict.fromkeys(meaning for text in whole for meaning in means(text) if meaning in allowed))
-    if not found:
+    common = tuple(dict.fromkeys(meaning for text in pipeline for meaning in means(text) if meaning in allowed))
+    if not common:
         raise BadInput(
             f"limits.{name} of stage {stage} allows {', '.join(map(str, own))}, and that of the pipeline "
-            f"{', '.join(map(str, whole))}: nothing is in both.",
+            f"{', '.join(map(str, pipeline))}: nothing is in both.",
             remedy="The pipeline's limits hold for every stage: widen one of the two lists.",
         )
-    if isinstance(whole[0], str) and type(whole[0]) is not str:  # members of an enum stay members
-        kinds = type(whole[0])
-        return tuple(kinds(one) for one in found)
-    return found
+    if isinstance(pipeline[0], str) and type(pipeline[0]) is not str:  # members of an enum stay members
+        kinds = type(pipeline[0])
+        return tuple(kinds(one) for one in common)
+    return common
 
 
-def _narrower(whole: Range, own: Range, stage: str) -> Range:
-    fewest = max((one.min for one in (whole, own) if one.min is not None), default=None)
-    most = _least(whole.max, own.max)
-    if fewest is not None and most is not None and fewest > most:
+def _narrower(pipeline: Range, own: Range, stage: str) -> Range:
+    fewest = max((one.min for one in (pipeline, own) if one.min is not None), default=None)
+    largest = _minimum(pipeline.max, own.max)
+    if fewest is not None and largest is not None and fewest > largest:
         raise BadInput(
-            f"limits.chip_count of stage {stage} and of the pipeline ask for at least {fewest} and at most {most:g} chips.",
+            f"limits.chip_count of stage {stage} and of the pipeline ask for at least {fewest} and at most {largest:g} chips.",
             remedy="The pipeline's limits hold for every stage: lower min or raise max.",
         )
-    return whole.model_copy(update={"min": fewest, "max": None if most is None else int(most)})
+    return pipeline.model_copy(update={"min": fewest, "max": None if largest is None else int(largest)})
 
 
-def _least(*values: float | None) -> float | None:
+def _minimum(*values: float | None) -> float | None:
     return min((one for one in values if one is not None), default=None)
 
 
-def _interruptible(whole: bool | None, own: bool | None) -> bool | None:
-    if False in (whole, own):
+def _interruptible(pipeline: bool | None, own: bool | None) -> bool | None:
+    if False in (pipeline, own):
         return False
-    return True if True in (whole, own) else None
+    return True if True in (pipeline, own) else None
 
 
-def _either(whole: Avoid, own: Avoid) -> Avoid:
-    return whole.model_copy(
-        update={name: tuple(dict.fromkeys((*getattr(whole, name), *getattr(own, name)))) for name in Avoid.model_fields}
+def _either(pipeline: Avoid, own: Avoid) -> Avoid:
+    return pipeline.model_copy(
+        update={name: tuple(dict.fromkeys((*getattr(pipeline, name), *getattr(own, name)))) for name in Avoid.model_fields}
     )

@@ -39,28 +39,28 @@ def plan_pipeline(
     flows = flows_of(work, order)
     plans = [_planned(known, path, stage) for stage in order]
     considered = sum(one.counts.considered for one in plans)
-    told = (*assumptions(work, order, plans, flows), *notes)
+    remarks = (*assumptions(work, order, plans, flows), *notes)
     offered = services_of(known, path, order, flows, plans, aim)
     lacks = [
         Lack(stage.name, missing)
-        for stage, one, services in zip(order, plans, offered, strict=True)
-        if (one.rows is None or not one.rows.kept) and not services
-        for missing in one.missing
+        for stage, plan, services in zip(order, plans, offered, strict=True)
+        if (plan.rows is None or not plan.rows.kept) and not services
+        for missing in plan.missing
     ]
     budget = work.goals.budget
     wanted = Wanted(aim, running_s(known, work), None if budget is None else budget.usd)
-    case = None if lacks else Case.of(known, work, plans, order, flows, offered, wanted, every=reported)
+    case = None if lacks else Case.of(known, work, plans, order, flows, offered, wanted, complete=reported)
     free = None if case is None else case.settled(solve, replace(case.wanted, quotas=()))
     crowded = case.excess(free) if case is not None and free is not None else None
     joint = case.settled(solve) if case is not None and crowded else free
     if case is None or joint is None:
         return PipelinePlan(
-            work.name, aim, (), (), None, None, None, tuple(lacks if case is None else case.lacks()), considered, told
+            work.name, aim, (), (), None, None, None, tuple(lacks if case is None else case.lacks()), considered, remarks
         )
     alone, together = case.each_alone(), case.settled(single_region)
-    told += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
+    remarks += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
     refused = (Excluded(case.told(free), crowded),) if crowded is not None and free is not None else ()
-    found = PipelinePlan(
+    answer = PipelinePlan(
         work.name,
         aim,
         case.placed(joint, alone),
@@ -70,28 +70,28 @@ def plan_pipeline(
         None if together is None else case.alternative(together),
         (),
         considered,
-        told,
+        remarks,
         refused=refused,
     )
     if reported:
         from chipwise.planner.pipeline.rivals import with_rivals
 
-        return with_rivals(case, joint, found)
-    return found
+        return with_rivals(case, joint, answer)
+    return answer
 
 
 def _stages(known: Known, work: Pipeline) -> list[Common]:
     """In the order of hand-offs, under the limits of both. What takes from nobody reads the pipeline's data, if any."""
     by_name = {stage.name: stage for stage in work.stages}
     taking = {taker for _, taker in work.edges}
-    found: list[Common] = []
+    stages: list[Common] = []
     for name in work.order:
         stage: Common = by_name[name]
         changed: dict[str, Any] = {"limits": joined_limits(known, work.limits, stage.limits, name)}
         if work.data is not None and stage.data is None and name not in taking:
             changed["data"] = work.data
-        found.append(stage.model_copy(update=changed))
-    return found
+        stages.append(stage.model_copy(update=changed))
+    return stages
 
 
 def _planned(known: Known, path: str, stage: Common) -> Plan:

@@ -54,38 +54,38 @@ def shared_quotas(
     together = [one for one in crowds(len(order), edges, [plan.per == "month" for plan in plans]) if len(one) > 1]
     if not together:
         return none
-    whole = {_key(one): float(one.most) for one in rules_of(known, limits).quotas}
-    found = _drawn(known, order, plans, rows, whole)
+    amounts = {_key(one): float(one.most) for one in rules_of(known, limits).quotas}
+    draws = _drawn(known, order, plans, rows, amounts)
     shared, columns = [], []
-    for one in found.values():
-        beside = {tuple(at for at in crowd if at in one.needed) for crowd in together}
+    for draw in draws.values():
+        subsets = {tuple(at for at in crowd if at in draw.needed) for crowd in together}
         able = tuple(
-            sorted(crowd for crowd in beside if sum(float(one.needed[at].max(initial=0.0)) for at in crowd) > one.most)
+            sorted(crowd for crowd in subsets if sum(float(draw.needed[at].max(initial=0.0)) for at in crowd) > draw.most)
         )
         if able:
-            shared.append(SharedQuota(one.first.told, one.first.unit, one.most, one.first.own, not one.first.own, able))
-            columns.append([one.needed.get(at, np.zeros(len(mine))) for at, mine in enumerate(rows)])
+            shared.append(SharedQuota(draw.first.told, draw.first.unit, draw.most, draw.first.own, not draw.first.own, able))
+            columns.append([draw.needed.get(at, np.zeros(len(mine))) for at, mine in enumerate(rows)])
     if not shared:
         return none
     return tuple(shared), [np.column_stack([column[at] for column in columns]) for at in range(len(order))]
 
 
 def _drawn(
-    known: Known, order: Sequence[Common], plans: Sequence[Plan], rows: Sequence[Index], whole: dict[_Key, float]
+    known: Known, order: Sequence[Common], plans: Sequence[Plan], rows: Sequence[Index], amounts: dict[_Key, float]
 ) -> dict[_Key, _Drawn]:
-    found: dict[_Key, _Drawn] = {}
-    for at, (stage, plan) in enumerate(zip(order, plans, strict=True)):
+    draws: dict[_Key, _Drawn] = {}
+    for index, (stage, plan) in enumerate(zip(order, plans, strict=True)):
         if plan.rows is None:
             continue
         rules = rules_of(known, stage.limits)
         quotas = held(plan.rows.fleet, plan.rows.priced, rules)
         own = len(rules.quotas)
         keys: list[_Key] = [*map(_key, rules.quotas), *((one.told,) for one in quotas[own:])]
-        for key, one in zip(keys, quotas, strict=True):
-            quota = found.setdefault(key, _Drawn(one, one.most))
-            quota.most = whole.get(key, max(quota.most, one.most))
-            quota.needed[at] = one.needed[rows[at]]
-    return found
+        for key, limit in zip(keys, quotas, strict=True):
+            quota = draws.setdefault(key, _Drawn(limit, limit.most))
+            quota.most = amounts.get(key, max(quota.most, limit.most))
+            quota.needed[index] = limit.needed[rows[index]]
+    return draws
 
 
 def _key(one: Granted) -> _Key:

@@ -20,51 +20,51 @@ def with_rivals(case: Case, joint: Joint, plan: PipelinePlan) -> PipelinePlan:
     return replace(plan, stages=stages, front=tuple((name, case.alternative(one)) for name, one in _front(case, joint)))
 
 
-def _rivals(case: Case, joint: Joint, at: int) -> list[Rival]:
+def _rivals(case: Case, joint: Joint, index: int) -> list[Rival]:
     """The best row of every machine type and way to buy, by the score of the whole, and the pick in any case."""
-    one, stages = case.candidates[at], case.stages
-    order = np.argsort(swapped(stages, case.hand_offs, case.wanted, joint, at), kind="stable")
-    one.settle(order[:LOOKED_AT])
+    candidates, stages = case.candidates[index], case.stages
+    order = np.argsort(swapped(stages, case.hand_offs, case.wanted, joint, index), kind="stable")
+    candidates.settle(order[:LOOKED_AT])
     stages = case.stages
-    scores = swapped(stages, case.hand_offs, case.wanted, joint, at)
+    scores = swapped(stages, case.hand_offs, case.wanted, joint, index)
     rows = order[:LOOKED_AT][np.argsort(scores[order[:LOOKED_AT]], kind="stable")]
-    found: dict[tuple[str, str, str], Rival] = {}
-    for row in (joint.picks[at], *rows[one.fine[rows]].tolist()):
-        choice = one.choice(int(row))
+    rivals: dict[tuple[str, str, str], Rival] = {}
+    for row in (joint.picks[index], *rows[candidates.fine[rows]].tolist()):
+        choice = candidates.choice(int(row))
         key = choice.provider, choice.machine, choice.purchase
-        if key not in found:
-            whole = reckon(stages, case.hand_offs, [int(row) if here == at else pick for here, pick in enumerate(joint.picks)])
-            found[key] = Rival(choice, whole.usd, whole.seconds, whole.kg, case.misses(whole))
-        if len(found) == LISTED:
+        if key not in rivals:
+            total = reckon(stages, case.hand_offs, [int(row) if here == index else pick for here, pick in enumerate(joint.picks)])
+            rivals[key] = Rival(choice, total.usd, total.seconds, total.kg, case.misses(total))
+        if len(rivals) == LISTED:
             break
-    return list(found.values())
+    return list(rivals.values())
 
 
 def _front(case: Case, joint: Joint) -> list[tuple[str, Joint]]:
     """The best by each objective, and the cheapest within times between: none of them beats another. By carbon only where what
     every candidate emits is known."""
     wanted, known = case.wanted, not any(one.offered for one in case.candidates)
-    asked: list[tuple[str, Wanted]] = [(name, replace(wanted, objective=name)) for name in ("cost", "time")]
-    asked += [(name, replace(wanted, objective=name)) for name in ("carbon", "balanced") if known]
-    found = [("the answer", joint), *((name, one) for name, goals in asked if (one := case.settled(solve, goals)))]
-    by_name = dict(found)
+    queries: list[tuple[str, Wanted]] = [(name, replace(wanted, objective=name)) for name in ("cost", "time")]
+    queries += [(name, replace(wanted, objective=name)) for name in ("carbon", "balanced") if known]
+    answers = [("the answer", joint), *((name, answer) for name, goals in queries if (answer := case.settled(solve, goals)))]
+    by_name = dict(answers)
     fast, slow = by_name["time"].seconds, by_name["cost"].seconds
     for step in range(1, STEPS + 1):
-        within = fast * (slow / fast) ** (step / (STEPS + 1))
-        one = case.settled(solve, replace(wanted, objective="cost", deadline_s=within))
-        if one is not None:
-            found.append(("cost within a time", one))
+        deadline_s = fast * (slow / fast) ** (step / (STEPS + 1))
+        answer = case.settled(solve, replace(wanted, objective="cost", deadline_s=deadline_s))
+        if answer is not None:
+            answers.append(("cost within a time", answer))
     distinct: dict[tuple[int, ...], tuple[str, Joint]] = {}
-    for name, one in found:
-        distinct.setdefault(one.picks, (name, one))
+    for name, answer in answers:
+        distinct.setdefault(answer.picks, (name, answer))
     return [
-        (name, one)
-        for name, one in distinct.values()
-        if name == "the answer" or not any(_beats(other, one, known) for _, other in distinct.values())
+        (name, option)
+        for name, option in distinct.values()
+        if name == "the answer" or not any(_beats(other, option, known) for _, other in distinct.values())
     ]
 
 
-def _beats(one: Joint, other: Joint, known: bool) -> bool:
-    mine = (one.usd, one.seconds, one.kg if known else 0.0)
-    its = (other.usd, other.seconds, other.kg if known else 0.0)
-    return mine != its and all(a <= b for a, b in zip(mine, its, strict=True))
+def _beats(joint: Joint, rival: Joint, known: bool) -> bool:
+    values = (joint.usd, joint.seconds, joint.kg if known else 0.0)
+    rival_values = (rival.usd, rival.seconds, rival.kg if known else 0.0)
+    return values != rival_values and all(a <= b for a, b in zip(values, rival_values, strict=True))

@@ -43,8 +43,8 @@ def services_of(
     return [tuple(_offered(known, path, order, flows, plans[at], at)) for at in range(len(order))]
 
 
-def _offered(known: Known, path: str, order: Sequence[Common], flows: Sequence[Flow], plan: Plan, at: int) -> list[Offered]:
-    work = order[at]
+def _offered(known: Known, path: str, order: Sequence[Common], flows: Sequence[Flow], plan: Plan, index: int) -> list[Offered]:
+    work = order[index]
     if not isinstance(work, Serve) or work.devices:
         return []
     from chipwise.planner.load.plan import with_recording
@@ -53,59 +53,59 @@ def _offered(known: Known, path: str, order: Sequence[Common], flows: Sequence[F
     work = with_recording(known, work, path)
     if work.arrival.rate is None:
         return []
-    most = budget_usd(work, monthly=True)
-    trained = any(isinstance(order[one], Learning) for one in _before(flows, at))
+    budget = budget_usd(work, monthly=True)
+    trained = any(isinstance(order[one], Learning) for one in _before(flows, index))
     able = [
-        one
-        for one in services_for(known, work, (), path)
-        if one.allowed and one.usd is not None and (most is None or one.usd <= most) and not (trained and one.kind == PER_TOKEN)
+        offer
+        for offer in services_for(known, work, (), path)
+        if offer.allowed and offer.usd is not None and (budget is None or offer.usd <= budget) and not (trained and offer.kind == PER_TOKEN)
     ]
     sure = [one for one in able if one.certain]  # doubtful prices count only where there are no others
     return [_as_choice(one, plan) for one in sure or able]
 
 
-def _before(flows: Sequence[Flow], at: int) -> set[int]:
+def _before(flows: Sequence[Flow], index: int) -> set[int]:
     """Stages from which a way leads to this one."""
-    found: set[int] = set()
-    new = {at}
-    while new := {flow.giver for flow in flows if flow.taker in new} - found:
-        found |= new
-    return found
+    sources: set[int] = set()
+    new = {index}
+    while new := {flow.giver for flow in flows if flow.taker in new} - sources:
+        sources |= new
+    return sources
 
 
-def _as_choice(one: ServiceOffer, plan: Plan) -> Offered:
-    assert one.cost is not None
+def _as_choice(service: ServiceOffer, plan: Plan) -> Offered:
+    assert service.cost is not None
     winner, rows = plan.winner, plan.rows
     units, unit = (rows.units, winner.unit) if rows is not None and winner is not None else (1.0, "months")
-    start = one.cold_start_s
-    name = one.service.removeprefix(f"{one.provider} ")
-    where = [] if one.region else [f"where {one.provider} runs it is not stated: hand-offs count it as another region"]
+    start = service.cold_start_s
+    name = service.service.removeprefix(f"{service.provider} ")
+    notes = [] if service.region else [f"where {service.provider} runs it is not stated: hand-offs count it as another region"]
     choice = Choice(
-        provider=one.provider,
-        machine=name if name != one.provider else one.model,
-        region=one.region or UNSTATED,
+        provider=service.provider,
+        machine=name if name != service.provider else service.model,
+        region=service.region or UNSTATED,
         country=None,
-        chip=" or ".join(one.chips) or one.hardware or "chip not stated",
-        family=one.kind,
+        chip=" or ".join(service.chips) or service.hardware or "chip not stated",
+        family=service.kind,
         chips=0,
         machines=1,
-        purchase=one.kind,
-        precision=one.precision or "",
+        purchase=service.kind,
+        precision=service.precision or "",
         split=UNSPLIT,
         seconds=MONTH,
         low_s=MONTH,
         high_s=MONTH,
         p90_s=MONTH,
-        cost=one.cost,
-        usd_per_unit=one.cost.usd / max(units, 1e-9),
+        cost=service.cost,
+        usd_per_unit=service.cost.usd / max(units, 1e-9),
         unit=unit,
         kg=0.0,
         rate=None,
         replicas=None,
         memory_share=None,
         provenance="price list",
-        price_of=one.price_of,
-        latency={f"{held.goal} p{held.percentile:g}": held.predicted_s for held in one.goals},
+        price_of=service.price_of,
+        latency={f"{held.goal} p{held.percentile:g}": held.predicted_s for held in service.goals},
     )
     ready = 0.0 if start is None else start.middle
-    return Offered(choice, (one.provider, one.region), ready, (*where, *one.unchecked, *one.assumed))
+    return Offered(choice, (service.provider, service.region), ready, (*notes, *service.unchecked, *service.assumed))

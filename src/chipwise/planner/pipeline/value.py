@@ -148,28 +148,28 @@ class PipelinePlan:
 def why(plan: PipelinePlan) -> str:
     """What planning the stages together changed, in one paragraph with the numbers."""
     assert plan.totals is not None
-    told = []
+    sentences = []
     moved = plan.moved_together
     if not moved:
-        told.append("Every stage runs on what it would run on alone.")
+        sentences.append("Every stage runs on what it would run on alone.")
     else:
         changes = "; ".join(f"{one.name} on {what(one.choice)}, alone on {what(one.alone)}" for one in moved)
-        many = "1 stage runs" if len(moved) == 1 else f"{len(moved)} stages run"
-        told.append(f"Planned together, {many} on something else than alone: {changes}.")
+        count = "1 stage runs" if len(moved) == 1 else f"{len(moved)} stages run"
+        sentences.append(f"Planned together, {count} on something else than alone: {changes}.")
     if plan.alone is not None and moved:
-        told.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
+        sentences.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
     if len(plan.stages) == 1:
-        return told[0]
+        return sentences[0]
     if plan.one_region is None:
-        told.append("No single region has room for all stages within limits and goals.")
+        sentences.append("No single region has room for all stages within limits and goals.")
     elif all(
         one.where == other[1] for one, other in zip((one.choice for one in plan.stages), plan.one_region.where, strict=True)
     ):
-        told.append("It stays in one region: no other region is worth the transfer.")
+        sentences.append("It stays in one region: no other region is worth the transfer.")
     else:
-        where = plan.one_region.region
-        told.append(f"All in one region, at best {where}: {_against(plan, plan.one_region)}.")
-    return " ".join(told)
+        region = plan.one_region.region
+        sentences.append(f"All in one region, at best {region}: {_against(plan, plan.one_region)}.")
+    return " ".join(sentences)
 
 
 def without(totals: Totals) -> str:
@@ -181,13 +181,13 @@ def what(one: Choice) -> str:
     return f"{one.machines} x {one.where}" if one.machines > 1 else one.where
 
 
-def _against(plan: PipelinePlan, other: Alternative) -> str:
+def _against(plan: PipelinePlan, alternative: Alternative) -> str:
     assert plan.totals is not None
-    mine, theirs = plan.totals, other.totals
-    told = f"{usd(theirs.usd)}, {duration(theirs.seconds)}, {theirs.kg:,.1f} kg CO2e{without(theirs)}"
-    values = {"cost": (mine.usd, theirs.usd), "time": (mine.seconds, theirs.seconds), "carbon": (mine.kg, theirs.kg)}
-    ours, its = values.get(plan.objective, (mine.balanced, theirs.balanced))
-    more = its / max(ours, 1e-9) - 1
+    totals, other_totals = plan.totals, alternative.totals
+    text = f"{usd(other_totals.usd)}, {duration(other_totals.seconds)}, {other_totals.kg:,.1f} kg CO2e{without(other_totals)}"
+    values = {"cost": (totals.usd, other_totals.usd), "time": (totals.seconds, other_totals.seconds), "carbon": (totals.kg, other_totals.kg)}
+    value, other_value = values.get(plan.objective, (totals.balanced, other_totals.balanced))
+    excess = other_value / max(value, 1e-9) - 1
     name = "" if plan.objective in values else " by the mean of the three"
-    worse = f"{more:.1%} worse{name}" if more > 0.0005 else f"better{name}" if more < -0.0005 else f"no better{name}"
-    return f"{told} ({worse}{f'; it {words(other.misses)}' if other.misses is not None else ''})"
+    worse = f"{excess:.1%} worse{name}" if excess > 0.0005 else f"better{name}" if excess < -0.0005 else f"no better{name}"
+    return f"{text} ({worse}{f'; it {words(alternative.misses)}' if alternative.misses is not None else ''})"
