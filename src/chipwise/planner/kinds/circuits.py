@@ -59,7 +59,7 @@ class Device:
 
 
 @dataclass(slots=True)
-class _Tried:
+class _Trials:
     """Which device each way has, in the order of ways; and the largest state that a machine holds."""
 
     devices: list[Device] = field(default_factory=list)
@@ -76,61 +76,61 @@ def plan_hybrid(question: Question, work: Hybrid) -> Plan:
         "iteration",
         notes=("The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.",),
     )
-    tried = _Tried()
-    made = plan_ways(question, ground, table, lambda at: _turns(question, ground, work, devices, at, tried))
-    return replace(made, losses=(*made.losses, *_others(made, work, devices, tried), *losses))
+    trials = _Trials()
+    plan = plan_ways(question, ground, table, lambda at: _turns(question, ground, work, devices, at, trials))
+    return replace(plan, losses=(*plan.losses, *_device_losses(plan, work, devices, trials), *losses))
 
 
-def _others(plan: Plan, work: Hybrid, devices: Sequence[Device], tried: _Tried) -> list[Loss]:
+def _device_losses(plan: Plan, work: Hybrid, devices: Sequence[Device], trials: _Trials) -> list[Loss]:
     """The best choice with every other device, and why it lost; a simulator that no machine holds tells how much it lacks."""
     winner, rows = plan.winner, plan.rows
     if winner is None or winner.quantum is None or rows is None:
         return []
     place = {device.name: at for at, device in enumerate(devices)}
-    of_way = np.array([place[device.name] for device in tried.devices], dtype=np.intp)
-    found = []
-    for at in first_of(of_way[rows.priced.way], rows.ranked).tolist():
-        one = rows.choice(at)
-        assert one.quantum is not None
-        if one.quantum.device != winner.quantum.device:
-            found.append(Loss(one.quantum.device, one, rows.verdict(one) or _against(winner, one)))
-    seen = {winner.quantum.device, *(loss.family for loss in found)}
+    of_way = np.array([place[device.name] for device in trials.devices], dtype=np.intp)
+    losses = []
+    for row in first_of(of_way[rows.priced.way], rows.ranked).tolist():
+        choice = rows.choice(row)
+        assert choice.quantum is not None
+        if choice.quantum.device != winner.quantum.device:
+            losses.append(Loss(choice.quantum.device, choice, rows.verdict(choice) or _against(winner, choice)))
+    seen = {winner.quantum.device, *(loss.family for loss in losses)}
     state = float(quantum.state_bytes(work.quantum.qubits)[0])
-    large = StateTooLarge(work.quantum.qubits, state, tried.largest_bytes)
-    return found + [Loss(one.name, None, large) for one in devices if one.name not in seen]
+    large = StateTooLarge(work.quantum.qubits, state, trials.largest_bytes)
+    return losses + [Loss(one.name, None, large) for one in devices if one.name not in seen]
 
 
-def _against(winner: Choice, one: Choice) -> Beaten:
-    assert one.quantum is not None
-    kind = "QPU" if one.quantum.kind == "qpu" else "simulator"
-    return replace(beaten(winner, one, "cost", "job"), device=kind, circuits_usd=one.quantum.usd)
+def _against(winner: Choice, choice: Choice) -> Beaten:
+    assert choice.quantum is not None
+    kind = "QPU" if choice.quantum.kind == "qpu" else "simulator"
+    return replace(beaten(winner, choice, "cost", "job"), device=kind, circuits_usd=choice.quantum.usd)
 
 
 def _devices(question: Question, ground: Ground, work: Hybrid) -> tuple[list[Device], list[Loss]]:
     """Those that can, and why the others cannot."""
-    named = quantum_device(Ask(question.known, question.path, "", {}), work)
-    rows: Sequence[QuantumPrice] = [named] if named is not None else ground.fleet.catalog.rows("quantum")
+    chosen = quantum_device(Ask(question.known, question.path, "", {}), work)
+    rows: Sequence[QuantumPrice] = [chosen] if chosen is not None else ground.fleet.catalog.rows("quantum")
     able, losses = [], []
     circuits = quantum.Circuits.from_quantum(work.quantum)
     for row in rows:
         name = f"{row.provider} {row.device}"
-        if row.kind == "note" or (named is None and row.kind == "simulator" and row.usd_per_minute is None):
+        if row.kind == "note" or (chosen is None and row.kind == "simulator" and row.usd_per_minute is None):
             continue  # a simulator that costs nothing runs on the machine: that is `OWN`
-        why = _refused(question, ground, row, work) or (_unmodelled(row) if named is None else None)
+        reason = _refused(question, ground, row, work) or (_unmodelled(row) if chosen is None else None)
         price = quantum.price(row, circuits, work.iterations)
-        if row.kind == "simulator" and (named is not None or not why):
+        if row.kind == "simulator" and (chosen is not None or not reason):
             able.append(Device(name, (), None, row.usd_per_minute or 0.0))
-        elif why or price is None:
-            losses.append(Loss(name, None, why or NoQuantumPrice()))
+        elif reason or price is None:
+            losses.append(Loss(name, None, reason or NoQuantumPrice()))
         else:
-            each = quantum.run(circuits, quantum.TIMINGS[quantum.technology(row)], batches=1.0 / work.iterations)
+            terms = quantum.run(circuits, quantum.TIMINGS[quantum.technology(row)], batches=1.0 / work.iterations)
             lines = tuple(
-                Line(f"{name} {what}", float(dollars[0]), _how(what, row, work))
-                for what, dollars in zip(price.names, price.usd, strict=True)
+                Line(f"{name} {item}", float(dollars[0]), _formula(item, row, work))
+                for item, dollars in zip(price.names, price.usd, strict=True)
                 if dollars[0]
             )
-            able.append(Device(name, lines, each))
-    if named is None:
+            able.append(Device(name, lines, terms))
+    if chosen is None:
         able.append(Device(OWN, (), None, managed=False))
     return able, losses
 
@@ -142,7 +142,7 @@ def _unmodelled(row: QuantumPrice) -> Reason | None:
     return TimeNotModelled(row.technology)
 
 
-def _how(name: str, row: QuantumPrice, work: Hybrid) -> str:
+def _formula(name: str, row: QuantumPrice, work: Hybrid) -> str:
     tasks = work.iterations * work.quantum.circuits
     if name == "tasks":
         return f"{tasks:,} x ${row.usd_per_task:g}"
@@ -167,18 +167,18 @@ def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid
 
 def _use(work: Hybrid, part: Part, terms: Terms, simulated: bool) -> Utilisation:
     """The machine computes between circuits, and reads the state once a gate where it simulates them; else it waits."""
-    whole, reached = float(terms.total[0]), Chips.of([part], work.classical.precision.value).achieved("generic")
+    total, reached = float(terms.total[0]), Chips.of([part], work.classical.precision.value).achieved("generic")
     waits = float(terms["round trip"][0])
-    classical = float(terms["classical"][0]) / whole
+    classical = float(terms["classical"][0]) / total
     return Utilisation(
         classical * float(reached.compute[0]),
-        (1.0 - classical - waits / whole) * READING if simulated else 0.0,
+        (1.0 - classical - waits / total) * READING if simulated else 0.0,
     )
 
 
-def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[Device], at: int, tried: _Tried) -> Ways:
+def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[Device], index: int, trials: _Trials) -> Ways:
     """One machine: the classical part is one chip's work, and circuits wait for each other."""
-    shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+    shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
     if (cannot := unable(part, "hybrid")) is not None:
         return cannot
     needed = work.classical.memory or 0.0
@@ -191,23 +191,23 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
         rate = float(Chips.of([question.known.parts[measured_on.name]], precision).rate[0])
     circuits = quantum.Circuits.from_quantum(work.quantum)
     room = hpc.USABLE_MEMORY * part.memory_bytes * 2 ** int(math.log2(shape.chips))
-    tried.largest_bytes = max(tried.largest_bytes, room)
-    found, too_large = [], None
+    trials.largest_bytes = max(trials.largest_bytes, room)
+    ways, too_large = [], None
     for device in devices:
-        each, lines = device.each, device.lines
-        if each is None:
+        run, lines = device.each, device.lines
+        if run is None:
             if not quantum.fits(chips, work.quantum.qubits, shape.chips)[0]:
                 state = float(quantum.state_bytes(work.quantum.qubits)[0])
-                held = part.memory_bytes * shape.chips
-                whole = f"the state of {work.quantum.qubits} qubits"
-                too_large = Cannot(HoldsTooLittle(f"{shape.chips} {part.name}", held, state, whole), state / held, MEMORY)
+                memory = part.memory_bytes * shape.chips
+                need = f"the state of {work.quantum.qubits} qubits"
+                too_large = Cannot(HoldsTooLittle(f"{shape.chips} {part.name}", memory, state, need), state / memory, MEMORY)
                 continue
-            each = quantum.simulate(chips, circuits, float(shape.chips))
-            minutes = float(each.total[0]) * work.iterations / 60
+            run = quantum.simulate(chips, circuits, float(shape.chips))
+            minutes = float(run.total[0]) * work.iterations / 60
             if device.usd_per_minute:
-                how = f"{minutes:,.1f} min x ${device.usd_per_minute:g}, as fast as this machine would be"
-                lines = (Line(f"{device.name} minutes", minutes * device.usd_per_minute, how),)
-        terms = quantum.hybrid(work, each, chips, rate)
+                formula = f"{minutes:,.1f} min x ${device.usd_per_minute:g}, as fast as this machine would be"
+                lines = (Line(f"{device.name} minutes", minutes * device.usd_per_minute, formula),)
+        terms = quantum.hybrid(work, run, chips, rate)
         part_of_it = QuantumPart(
             device.name,
             "qpu" if device.each is not None else "simulator",
@@ -216,11 +216,11 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
             work.iterations * work.quantum.circuits,
             work.quantum.shots,
             math.fsum(line.usd for line in lines),
-            float(each.total[0]) * work.iterations,
+            float(run.total[0]) * work.iterations,
         )
-        found.append(
+        ways.append(
             Way(
-                at,
+                index,
                 1,
                 float(terms.total[0]),
                 float(terms.low[0]),
@@ -231,5 +231,5 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
                 use=_use(work, part, terms, device.each is None and not device.managed),
             )
         )
-        tried.devices.append(device)
-    return found or too_large or Cannot(NoDevice())
+        trials.devices.append(device)
+    return ways or too_large or Cannot(NoDevice())

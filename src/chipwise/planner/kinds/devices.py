@@ -55,24 +55,26 @@ def plan_devices(question: Question, work: Serve) -> Plan:
     ground = _ground(question, work, joined, elsewhere=sampled)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
     goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
-    each, places = rate_of(work, load, goals), float(work.devices or 1)
-    one = serving_ways(question, ground, work, model, each) if sampled else _answers(question, ground, work, model, each)
-    elsewhere = serving_ways(question, ground, work, model, each * places) if sampled else one
+    rate, places = rate_of(work, load, goals), float(work.devices or 1)
+    ways_at_place = (
+        serving_ways(question, ground, work, model, rate) if sampled else _answers(question, ground, work, model, rate)
+    )
+    elsewhere = serving_ways(question, ground, work, model, rate * places) if sampled else ways_at_place
 
-    def ways_of(at: int) -> Ways:
-        chip = ground.fleet.catalog.chips[ground.fleet.shapes[at].chip]
-        if ground.fleet.part(at).kind != "edge":
-            return elsewhere(at)
+    def ways_of(index: int) -> Ways:
+        chip = ground.fleet.catalog.chips[ground.fleet.shapes[index].chip]
+        if ground.fleet.part(index).kind != "edge":
+            return elsewhere(index)
         try:
             check_mode(Ask(known, question.path, chip.name, {}), work, chip)
         except BadInput as error:
             return Cannot(Unpredicted(error.message.removeprefix("limits.power_watts: ")))
-        least, allowed_w = joined.least_w.get(chip.name, 0.0), work.limits.power_watts or math.inf
-        if least > allowed_w:
-            return Cannot(OverPower(chip.name, least, allowed_w), least / allowed_w, FORMAT)
-        found = one(at)
-        if isinstance(found, Cannot):
-            return found
+        lowest_w, allowed_w = joined.least_w.get(chip.name, 0.0), work.limits.power_watts or math.inf
+        if lowest_w > allowed_w:
+            return Cannot(OverPower(chip.name, lowest_w, allowed_w), lowest_w / allowed_w, FORMAT)
+        ways = ways_at_place(index)
+        if isinstance(ways, Cannot):
+            return ways
         watts = joined.drawn_w.get(chip.name)
         return [
             replace(
@@ -82,14 +84,16 @@ def plan_devices(question: Question, work: Serve) -> Plan:
                 limit_w=watts,
                 split=DevicesPerPlace(way.machines),
             )
-            for way in found
+            for way in ways
         ]
 
-    told = ["Edge devices: rules of thumb throughout; measure before buying many. Housing, camera and repair are not priced."]
+    remarks = [
+        "Edge devices: rules of thumb throughout; measure before buying many. Housing, camera and repair are not priced."
+    ]
     if not sampled and len(work.limits.where) > 1:
-        told.append("Language models on machines elsewhere were not compared; leave out devices and `edge` to plan them.")
-    units = each * places * question.month_s / 1e6
-    return plan_ways(question, ground, Table("serve", "month", units, "million requests", notes=(*notes, *told)), ways_of)
+        remarks.append("Language models on machines elsewhere were not compared; leave out devices and `edge` to plan them.")
+    units = rate * places * question.month_s / 1e6
+    return plan_ways(question, ground, Table("serve", "month", units, "million requests", notes=(*notes, *remarks)), ways_of)
 
 
 def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) -> Ground:
@@ -97,34 +101,34 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
     known = question.known
     catalog, unpriced = joined.catalog, joined.unpriced
     fleet = fleet_of(catalog, known.parts, wide=True)
-    named, avoided = question.rules.chips, question.rules.avoided_chips
+    chosen, avoided = question.rules.chips, question.rules.avoided_chips
     machine = np.frombuffer(catalog.offers.machine, dtype=np.int32)
-    here = [
-        at
-        for at in range(len(known.catalog.offers), len(catalog.offers))
-        if ((chip := catalog.machines[machine[at]].chip) is not None)
-        and (named is None or chip in named)
+    devices = [
+        row
+        for row in range(len(known.catalog.offers), len(catalog.offers))
+        if ((chip := catalog.machines[machine[row]].chip) is not None)
+        and (chosen is None or chip in chosen)
         and chip not in avoided
-        and fleet.shape_of[machine[at]] >= 0
+        and fleet.shape_of[machine[row]] >= 0
     ]
     ok = Allowed(np.zeros(0, dtype=np.intp), ())
     if elsewhere and set(work.limits.where) - {Where.EDGE}:
         ok = allowed(fleet_of(known.catalog, known.parts, wide=True), question.rules)
-    offers = np.concatenate([ok.offers, np.array(here, dtype=np.intp)])
+    offers = np.concatenate([ok.offers, np.array(devices, dtype=np.intp)])
     reasons: dict[str, Reason] = {family_of(known.parts[chip]): NoPrice(chip) for chip in unpriced}
-    other: dict[str, Reason] = {
+    elsewhere_reasons: dict[str, Reason] = {
         family_of(fleet.part(at)): NotAtTheEdge() for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"
     }
-    return ground_on(known, fleet, Allowed(offers, ok.refused), (other if not len(ok.offers) else {}) | reasons)
+    return ground_on(known, fleet, Allowed(offers, ok.refused), (elsewhere_reasons if not len(ok.offers) else {}) | reasons)
 
 
 def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
     """A language model, one answer at a time."""
     month = question.month_s
 
-    def ways_of(at: int) -> Ways:
-        chip = ground.fleet.shapes[at].chip
-        if ground.fleet.part(at).kind != "edge":
+    def ways_of(index: int) -> Ways:
+        chip = ground.fleet.shapes[index].chip
+        if ground.fleet.part(index).kind != "edge":
             return Cannot(NotAtTheEdge())
         ask = Ask(ground.known, question.path, chip, {})
         settings, _ = load_of(ask, work)
@@ -134,7 +138,7 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
             return Cannot(Unpredicted(error.message))
         if not predicted.fits:
             return Cannot(Unpredicted(predicted.misfit), passed=MEMORY)
-        took = predicted.time.value
+        seconds = predicted.time.value
         late = [
             TooSlow(str(goal.goal), goal.predicted_s or math.inf, goal.limit_s)
             for goal in predicted.goals or ()
@@ -143,9 +147,9 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
         if late:
             slow = max(late, key=lambda reason: reason.seconds / reason.limit_s)
             return Cannot(slow, slow.seconds / slow.limit_s, TIME)
-        machines = max(math.ceil(rate * took / BUSY - 1e-9), 1)
-        prompt = predicted.first_token_s / took
+        machines = max(math.ceil(rate * seconds / BUSY - 1e-9), 1)
+        prompt = predicted.first_token_s / seconds
         use = Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt))
-        return [Way(at, machines, month, month, month, predicted.precision, rate=BUSY / took, replicas=machines, use=use)]
+        return [Way(index, machines, month, month, month, predicted.precision, rate=BUSY / seconds, replicas=machines, use=use)]
 
     return ways_of

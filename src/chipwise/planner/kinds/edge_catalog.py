@@ -60,7 +60,7 @@ def usd_per_kwh(catalog: Catalog) -> float:
 
 
 def with_devices(catalog: Catalog, use: Use) -> Joined:
-    machines, offers, unpriced, least, drawn_w = [], [], [], {}, {}
+    machines, offers, unpriced, least_w, drawn_w = [], [], [], {}, {}
     energy = usd_per_kwh(catalog)
     host = next((row for row in catalog.rows("edge_devices") if row.device == HOST), None)
     for row in catalog.rows("edge_devices"):
@@ -72,18 +72,18 @@ def with_devices(catalog: Catalog, use: Use) -> Joined:
             continue
         board = host if row.memory_gb is None else None  # an accelerator without memory sits on a board
         own = row.power_max_w or 10.0
-        least[chip] = own + (board.power_min_w or 0.0) if board is not None else row.power_min_w or 0.0
+        least_w[chip] = own + (board.power_min_w or 0.0) if board is not None else row.power_min_w or 0.0
         drawn = min(own + (board.power_max_w or 0.0 if board is not None else 0.0), use.watts or float("inf"))
         drawn_w[chip] = drawn
         bought = _middle(row) + (_middle(board) if board is not None else 0.0)
         capital = bought / (LIFETIME_S / HOUR) * (MONTH / HOUR / use.hours_per_month)
         hourly = capital + drawn / 1e3 * energy
         with_board = f" with a {board.device}" if board is not None else ""
-        how = f"${bought:,.0f}{with_board} over 3 years, and {drawn:g} W at ${energy:.3f}/kWh"
+        formula = f"${bought:,.0f}{with_board} over 3 years, and {drawn:g} W at ${energy:.3f}/kWh"
         machines.append(Machine(PROVIDER, row.device, chip, 1.0, fact=row.fact, purchase_usd=bought, power_w=drawn))
-        offers.append(Offer(PROVIDER, row.device, PLACE, Purchase.OWNED, hourly, _day(row.fact), notes=how))
-    where = Region(PROVIDER, PLACE, pue=1.0, pue_basis="no cooling")
-    return Joined(_joined(catalog, machines, where, offers), tuple(unpriced), least, drawn_w)
+        offers.append(Offer(PROVIDER, row.device, PLACE, Purchase.OWNED, hourly, _day(row.fact), notes=formula))
+    region = Region(PROVIDER, PLACE, pue=1.0, pue_basis="no cooling")
+    return Joined(_joined(catalog, machines, region, offers), tuple(unpriced), least_w, drawn_w)
 
 
 def _middle(row: EdgeDevice) -> float:

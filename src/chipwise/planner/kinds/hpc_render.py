@@ -45,8 +45,8 @@ def plan_hpc(question: Question, work: Hpc) -> Plan:
     ground = ground_of(question.known, question.rules)
     state = Checkpoint(work.working_set or 0.0)
     table = Table("hpc", "job", float(work.runs), "run", apart=False, checkpoint=state, notes=_hpc_notes(work))
-    made = plan_ways(question, ground, table, lambda at: _hpc_ways(question, ground, work, at))
-    return remarked(made, _double(ground)) if work.precision.value == "fp64" else made
+    plan = plan_ways(question, ground, table, lambda at: _hpc_ways(question, ground, work, at))
+    return remarked(plan, _double(ground)) if work.precision.value == "fp64" else plan
 
 
 def _hpc_notes(work: Hpc) -> tuple[str, ...]:
@@ -56,21 +56,21 @@ def _hpc_notes(work: Hpc) -> tuple[str, ...]:
 
 def _too_small(question: Question, chips: int, name: str, room: float, needed: float) -> Cannot:
     """No allowed number of machines holds it: more chips than are allowed, or more than are ever tried."""
-    limit, many = question.work.limits.chip_count, np.array(COUNTS) * chips
-    most = min(limit.max or MOST_CHIPS, MOST_CHIPS)
-    enough = many[(many * room >= needed) & (many >= (limit.min or 1)) & (many <= MOST_CHIPS)]
+    limit, counts = question.work.limits.chip_count, np.array(COUNTS) * chips
+    largest = min(limit.max or MOST_CHIPS, MOST_CHIPS)
+    enough = counts[(counts * room >= needed) & (counts >= (limit.min or 1)) & (counts <= MOST_CHIPS)]
     if limit.max is not None and len(enough):
         return Cannot(NeedsChips(int(enough[0]), limit.max), enough[0] / limit.max, COUNT)
-    tried = many[many <= most]
-    if not len(tried):
+    allowed = counts[counts <= largest]
+    if not len(allowed):
         return no_count(question, chips)
-    held = float(tried[-1]) * room
-    return Cannot(HoldsTooLittle(f"{tried[-1]:,} {name}", held, needed), needed / held, MEMORY)
+    memory = float(allowed[-1]) * room
+    return Cannot(HoldsTooLittle(f"{allowed[-1]:,} {name}", memory, needed), needed / memory, MEMORY)
 
 
-def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
+def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int) -> Ways:
     """Over each number of machines: all chips on one run after the other, or groups of chips with a run each."""
-    shape, part = ground.fleet.shapes[at], placed(ground.fleet, at)
+    shape, part = ground.fleet.shapes[index], placed(ground.fleet, index)
     if (cannot := unable(part, "hpc")) is not None:
         return cannot
     counts = machine_counts(question, shape.chips)
@@ -80,13 +80,13 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
         return _too_small(question, shape.chips, part.name, room, needed)
     chips = able * shape.chips
     best, low, high, groups = _fastest(work, part, chips, room)
-    reading = reading_s(question, ground, at, able)  # behind the work, so the longer of the two counts
+    reading = reading_s(question, ground, index, able)  # behind the work, so the longer of the two counts
     best, low, high = (np.maximum(one, reading) for one in (best, low, high))
-    kept = worthwhile(question, best)
+    count = worthwhile(question, best)
     share = needed * groups / (chips * part.memory_bytes) if needed else None
     return [
         Way(
-            at,
+            index,
             int(able[row]),
             float(best[row]),
             float(low[row]),
@@ -96,7 +96,7 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, at: int) -> Ways:
             None if share is None else float(share[row]),
             use=_use(work, part, float(best[row] * chips[row])),
         )
-        for row in range(kept)
+        for row in range(count)
     ]
 
 
@@ -104,8 +104,8 @@ def _use(work: Hpc, part: Part, chip_seconds: float) -> Utilisation:
     """Of the arithmetic that the steps are done with, and of the memory's bandwidth."""
     chips, step = Chips.of([part], work.precision.value), hpc.step_of(work)
     rate = chips.matrix_rate if step.matrix else chips.rate
-    done, moved = (float(np.sum(each * step.repeats)) * work.runs for each in (step.flop, step.moved))
-    return Utilisation(done / (chip_seconds * float(rate[0])), moved / (chip_seconds * part.bandwidth))
+    flop, moved = (float(np.sum(each * step.repeats)) * work.runs for each in (step.flop, step.moved))
+    return Utilisation(flop / (chip_seconds * float(rate[0])), moved / (chip_seconds * part.bandwidth))
 
 
 def _fastest(work: Hpc, part: Part, chips: Array, room: float) -> tuple[Array, Array, Array, Array]:
@@ -117,10 +117,10 @@ def _fastest(work: Hpc, part: Part, chips: Array, room: float) -> tuple[Array, A
     fine = (chips % sides[:, None] == 0) & (chips / sides[:, None] * room >= (work.working_set or 0.0))
     side, row = np.nonzero(fine)
     terms = hpc.job(work, [part], chips[row] / sides[side], at_once=sides[side])
-    told = np.full((3, *fine.shape), np.inf)
-    told[:, side, row] = terms.total, terms.low, terms.high
-    first = np.argmin(told[0], axis=0)
-    best, low, high = told[:, first, np.arange(len(chips))]
+    times = np.full((3, *fine.shape), np.inf)
+    times[:, side, row] = terms.total, terms.low, terms.high
+    first = np.argmin(times[0], axis=0)
+    best, low, high = times[:, first, np.arange(len(chips))]
     return best, low, high, sides[first]
 
 
@@ -147,12 +147,12 @@ def plan_render(question: Question, work: Render) -> Plan:
     engine, scene = render.engine_of(work), work.scene or 0.0
     table = Table("render", "job", float(work.frames), "frame", checkpoint=None, notes=tuple(notes))
 
-    def ways_of(at: int) -> Ways:
-        shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+    def ways_of(index: int) -> Ways:
+        shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
         if (cannot := unable(part, "render")) is not None:
             return cannot
-        on = render.Renderers.of([ground.fleet.catalog.chips[shape.chip]], [part])
-        if not render.fits(on, scene, engine)[0]:
+        renderers = render.Renderers.of([ground.fleet.catalog.chips[shape.chip]], [part])
+        if not render.fits(renderers, scene, engine)[0]:
             room = render.USABLE_MEMORY * part.memory_bytes
             needed_by = f"the scene, which {engine} does not page"
             return Cannot(HoldsTooLittle(part.name, room, scene, needed_by), scene / room, MEMORY)
@@ -160,11 +160,11 @@ def plan_render(question: Question, work: Render) -> Plan:
         if not len(counts):
             return no_count(question, shape.chips)
         counts = counts[counts * shape.chips <= work.frames] if work.frames >= counts[0] * shape.chips else counts[:1]
-        terms = render.job(work, on, counts * shape.chips, timed)
+        terms = render.job(work, renderers, counts * shape.chips, timed)
         share = min(scene / part.memory_bytes, 1.0) if scene else None
         return [
             Way(
-                at,
+                index,
                 int(counts[row]),
                 float(terms.total[row]),
                 float(terms.low[row]),

@@ -38,25 +38,25 @@ def plan_interactive(question: Question, work: Interactive) -> Plan:
     return plan_ways(question, ground, table, lambda at: _seats(question, ground, work, at))
 
 
-def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Ways:
-    shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+def _seats(question: Question, ground: Ground, work: Interactive, index: int) -> Ways:
+    shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
     if (cannot := unable(part, "interactive")) is not None:
         return cannot
     if shape.share < 1 and work.sharing is Sharing.NONE:
         return Cannot(SharedSlice(part.name))
-    each = max(math.ceil(work.memory / part.memory_bytes - 1e-9), 1)  # chips of one person
-    if each > 1 and (shape.share < 1 or each > shape.chips):
+    needed = max(math.ceil(work.memory / part.memory_bytes - 1e-9), 1)  # chips of one person
+    if needed > 1 and (shape.share < 1 or needed > shape.chips):
         room = shape.chips * part.memory_bytes
         return Cannot(
             HoldsTooLittle(f"{shape.chips} {part.name}", room, work.memory, "each person"), work.memory / room, MEMORY
         )
-    held, profile = 1, ""
-    if each == 1 and shape.share == 1 and work.sharing is Sharing.SLICES:
-        held, profile = _sliced(ground, work, shape.chip)
-    elif each == 1 and work.sharing is Sharing.TIME:
-        held = max(int(part.memory_bytes // work.memory), 1)
+    sharers, profile = 1, ""
+    if needed == 1 and shape.share == 1 and work.sharing is Sharing.SLICES:
+        sharers, profile = _sliced(ground, work, shape.chip)
+    elif needed == 1 and work.sharing is Sharing.TIME:
+        sharers = max(int(part.memory_bytes // work.memory), 1)
     seats = float(work.at_once or work.people)
-    inside = shape.chips // each * held
+    inside = shape.chips // needed * sharers
     machines = math.ceil(seats / inside)
     limit = question.work.limits.chip_count.max
     if limit is not None and machines * shape.chips > limit:
@@ -65,20 +65,20 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
             machines * shape.chips / limit,
             COUNT,
         )
-    slower = 1.0 + (held - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
-    split = Seats(held, each, round((slower - 1) * 100))
-    busy = min(work.busy * seats * each / (machines * shape.chips), 1.0)  # of a chip's time, over all seats on it
+    slower = 1.0 + (sharers - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
+    split = Seats(sharers, needed, round((slower - 1) * 100))
+    busy = min(work.busy * seats * needed / (machines * shape.chips), 1.0)  # of a chip's time, over all seats on it
     month = question.month_s
     return [
         Way(
-            at,
+            index,
             machines,
             month,
             month,
             month,
             profile,
             split,
-            min(work.memory * held / (part.memory_bytes * each), 1.0),
+            min(work.memory * sharers / (part.memory_bytes * needed), 1.0),
             replicas=None,
             use=Utilisation(AT_WORK * busy, AT_WORK * busy),
         )
@@ -88,9 +88,9 @@ def _seats(question: Question, ground: Ground, work: Interactive, at: int) -> Wa
 def _sliced(ground: Ground, work: Interactive, chip: str) -> tuple[int, str]:
     """Slices of a chip that are large enough, the most of them; a chip that cannot be cut is one seat."""
     fitting = [
-        one
-        for one in mig_profiles(ground.fleet.catalog.data)
-        if one.chip == chip and (one.memory_gb or 0) * GIB >= work.memory and one.instances
+        profile
+        for profile in mig_profiles(ground.fleet.catalog.data)
+        if profile.chip == chip and (profile.memory_gb or 0) * GIB >= work.memory and profile.instances
     ]
     if not fitting:
         return 1, ""

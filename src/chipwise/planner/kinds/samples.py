@@ -78,14 +78,14 @@ def asked(question: Question, ground: Ground, model: str, settings: Mapping[str,
         except BadInput as error:
             return Cannot(Unpredicted(error.message))
 
-    def of_shape(at: int) -> Sampled | Cannot:
-        found = of_chip(ground.fleet.shapes[at].chip)
-        if isinstance(found, Cannot):
-            return found
-        ask = replace(found, part=placed(ground.fleet, at))
+    def of_shape(index: int) -> Sampled | Cannot:
+        ask_of_chip = of_chip(ground.fleet.shapes[index].chip)
+        if isinstance(ask_of_chip, Cannot):
+            return ask_of_chip
+        ask = replace(ask_of_chip, part=placed(ground.fleet, index))
         if ask.task == "train" and ask.tables:
             return ask  # it depends on the number of machines
-        return held(ask, ground.fleet.shapes[at].chips)
+        return held(ask, ground.fleet.shapes[index].chips)
 
     return of_shape
 
@@ -94,8 +94,8 @@ def rate_of(work: Serve, settings: Mapping[str, Any], goals: Mapping[float, floa
     """Requests per second; callers who each wait for an answer ask again as soon as the goals allow."""
     if "rate" in settings:
         return float(settings["rate"])
-    many = float(settings.get("concurrency", work.arrival.concurrency or 1))
-    return many / min(goals.values()) if goals else 0.0
+    callers = float(settings.get("concurrency", work.arrival.concurrency or 1))
+    return callers / min(goals.values()) if goals else 0.0
 
 
 def plan_serving(question: Question, work: Serve) -> Plan:
@@ -126,13 +126,13 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     settings |= {"task": "serve", "power_watts": work.limits.power_watts}
     of_shape = asked(question, ground, model, settings)
     goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
-    burst, month, least = work.arrival.burstiness, question.month_s, work.replicas.min or 1
+    burst, month, fewest = work.arrival.burstiness, question.month_s, work.replicas.min or 1
     speeds: dict[tuple[str, float], tuple[float, float]] = {}
     curves: dict[tuple[str, float], Curve] = {}
 
-    def ways_of(at: int) -> Ways:
-        shape = ground.fleet.shapes[at]
-        ask = of_shape(at)
+    def ways_of(index: int) -> Ways:
+        shape = ground.fleet.shapes[index]
+        ask = of_shape(index)
         if isinstance(ask, Cannot):
             return ask
         place = (ask.part.name, ask.together)
@@ -140,11 +140,11 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
             curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
             speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.most, fastest)
-        each, fastest = speeds[place]
-        if goals and each <= 1e-3:  # without goals a sample may take as long as it does
+        capacity, fastest = speeds[place]
+        if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
             return Cannot(TooSlow("latency of a single sample", fastest, limit), fastest / limit, TIME)
-        copies = max(math.ceil(rate / each - 1e-9), least)
+        copies = max(math.ceil(rate / capacity - 1e-9), fewest)
         if work.replicas.max is not None and copies > work.replicas.max:
             return Cannot(NeedsReplicas(copies, work.replicas.max), copies / work.replicas.max, COUNT)
         most_copies = shape.chips // int(ask.together)  # on one machine
@@ -153,12 +153,12 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         settled = curve.settled(rate / (machines * most_copies) * curve.copies)
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
         if question.work.limits.chip_count.max is not None and machines * shape.chips > question.work.limits.chip_count.max:
-            most = question.work.limits.chip_count.max
-            return Cannot(NeedsChips(machines * shape.chips, most), machines * shape.chips / most, COUNT)
+            limit_chips = question.work.limits.chip_count.max
+            return Cannot(NeedsChips(machines * shape.chips, limit_chips), machines * shape.chips / limit_chips, COUNT)
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         return [
             Way(
-                at,
+                index,
                 machines,
                 month,
                 month,
@@ -167,7 +167,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 Copies(machines * most_copies, int(ask.table_ways)),
                 share,
                 _provenance(ask),
-                rate=each,
+                rate=capacity,
                 replicas=machines * most_copies,
                 use=_use(ask, batch / ask.together),
             )
@@ -195,9 +195,9 @@ def plan_batch(question: Question, work: Batch) -> Plan:
     speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
     uses: dict[tuple[str, float], Utilisation] = {}
 
-    def ways_of(at: int) -> Ways:
-        shape = ground.fleet.shapes[at]
-        ask = of_shape(at)
+    def ways_of(index: int) -> Ways:
+        shape = ground.fleet.shapes[index]
+        ask = of_shape(index)
         if isinstance(ask, Cannot):
             return ask
         counts = machine_counts(question, shape.chips)
@@ -212,15 +212,15 @@ def plan_batch(question: Question, work: Batch) -> Plan:
             uses[place] = ask.utilisation(batch / ask.together, float(rate.value[0]))
         value, low, high = speeds[place]
         copies = shape.chips // int(ask.together)  # on one machine
-        each_s, reading = work.items / (copies * counts), reading_s(question, ground, at, counts)
-        seconds, least, most = (np.maximum(each_s / rate, reading) for rate in (value, high, low))
+        each_s, reading = work.items / (copies * counts), reading_s(question, ground, index, counts)
+        seconds, shortest, longest = (np.maximum(each_s / rate, reading) for rate in (value, high, low))
         return [
             Way(
-                at,
+                index,
                 int(counts[row]),
                 float(seconds[row]),
-                float(least[row]),
-                float(most[row]),
+                float(shortest[row]),
+                float(longest[row]),
                 ask.precision,
                 Copies(int(counts[row]) * copies, int(ask.table_ways)),
                 None,
@@ -249,40 +249,40 @@ def plan_learning(question: Question, work: Learning) -> Plan:
     of_shape = asked(question, ground, model, settings)
     total = work.samples * work.epochs
 
-    tried = {at: _passes(question, work, of_shape(at), ground.fleet.shapes[at]) for at in ground.shapes}
+    trials = {at: _passes(question, work, of_shape(at), ground.fleet.shapes[at]) for at in ground.shapes}
     # Asked at once for all shapes: a question about one row costs as much as one about hundreds.
     passes: list[tuple[Sampled, float]] = []
     first: dict[int, int] = {}  # row of a shape in it
-    for at, these in tried.items():
-        first[at] = len(passes)
-        passes += [] if isinstance(these, Cannot) else these
-    found = _estimated(passes) if passes else None
+    for index, trial in trials.items():
+        first[index] = len(passes)
+        passes += [] if isinstance(trial, Cannot) else trial
+    estimate = _estimated(passes) if passes else None
 
-    def ways_of(at: int) -> Ways:
-        mine = tried[at]
-        if isinstance(mine, Cannot):
-            return mine
-        assert found is not None  # somebody has passes
-        shape, ask = ground.fleet.shapes[at], mine[0][0]
-        rows = slice(first[at], first[at] + len(mine))
-        value, low, high = (one[rows] for one in (found.value, found.low, found.high))
-        chips = np.array([one.chips for one, _ in mine])
+    def ways_of(index: int) -> Ways:
+        trial = trials[index]
+        if isinstance(trial, Cannot):
+            return trial
+        assert estimate is not None  # somebody has passes
+        shape, ask = ground.fleet.shapes[index], trial[0][0]
+        rows = slice(first[index], first[index] + len(trial))
+        value, low, high = (one[rows] for one in (estimate.value, estimate.low, estimate.high))
+        chips = np.array([one.chips for one, _ in trial])
         slower = _slower(work, ask, shape_of_model, chips / value, float(shape.chips))
         seconds = total / value * slower
         return [
             Way(
-                at,
-                int(one.chips) // shape.chips,
+                index,
+                int(sampled.chips) // shape.chips,
                 float(seconds[row]),
                 float(total / high[row] * slower[row]),
                 float(total / low[row] * slower[row]),
-                one.precision,
-                SampleTrainingSplit(int(one.chips), int(size), int(one.table_ways)),
-                sum(one.memory(size).values()) / one.part.memory_bytes,
-                found.provenance.name_at(first[at] + row) if one.alike else FORMULA,
-                use=one.utilisation(size, float(value[row])),
+                sampled.precision,
+                SampleTrainingSplit(int(sampled.chips), int(size), int(sampled.table_ways)),
+                sum(sampled.memory(size).values()) / sampled.part.memory_bytes,
+                estimate.provenance.name_at(first[index] + row) if sampled.alike else FORMULA,
+                use=sampled.utilisation(size, float(value[row])),
             )
-            for row, (one, size) in enumerate(mine[: worthwhile(question, seconds)])
+            for row, (sampled, size) in enumerate(trial[: worthwhile(question, seconds)])
         ]
 
     table = Table(
@@ -293,10 +293,10 @@ def plan_learning(question: Question, work: Learning) -> Plan:
         apart=False,
         checkpoint=Checkpoint(14.0 * shape_of_model.parameters, every_s=work.checkpoint_every),
     )
-    made = noted(plan_ways(question, ground, table, ways_of))
+    plan = noted(plan_ways(question, ground, table, ways_of))
     if work.data is None or not isinstance(shape_of_model, ConvShape | VisionShape):
-        return made
-    return replace(made, notes=(*made.notes, f"{WORKERS:g} vCPUs a chip decode the pictures; that is in the time."))
+        return plan
+    return replace(plan, notes=(*plan.notes, f"{WORKERS:g} vCPUs a chip decode the pictures; that is in the time."))
 
 
 def _passes(
@@ -319,8 +319,8 @@ def _passes(
 
 def _estimated(passes: Sequence[tuple[Sampled, float]]) -> Estimate:
     ask = passes[0][0]  # the model and what was measured of it are the same for all
-    asked_of = family_vision.question_of([one.case(size, "samples_per_s") for one, size in passes])
-    return ask.fitted.estimate("vision", asked_of, Coded.of("vision" if ask.alike else "never measured"))
+    cases = family_vision.question_of([one.case(size, "samples_per_s") for one, size in passes])
+    return ask.fitted.estimate("vision", cases, Coded.of("vision" if ask.alike else "never measured"))
 
 
 def _roomy(ask: Sampled, size: float) -> float:
@@ -335,10 +335,10 @@ def _slower(work: Learning, ask: Sampled, shape: Shape, chip_seconds: Array, nod
     data = work.data
     if data is None or not work.samples or not isinstance(shape, ConvShape | VisionShape):
         return np.ones(len(chip_seconds))
-    taken = np.asarray(chip_seconds * STEP_BATCH)  # seconds that one chip takes for so many samples
-    asked_of = Feeding(
-        compute_s=taken,
-        samples=np.full(len(taken), STEP_BATCH * node),
+    step_s = np.asarray(chip_seconds * STEP_BATCH)  # seconds that one chip takes for so many samples
+    feeding = Feeding(
+        compute_s=step_s,
+        samples=np.full(len(step_s), STEP_BATCH * node),
         sample_bytes=column(data.size / work.samples),
         device_bytes=column(6.0 * float(shape.image_size) ** 2),
         kind=Coded.of("jpeg"),
@@ -351,4 +351,4 @@ def _slower(work: Learning, ask: Sampled, shape: Shape, chip_seconds: Array, nod
         dataset_bytes=column(data.size),
         local_disk=column(0.0),
     )
-    return np.maximum(feed(asked_of).step_s / taken, 1.0)
+    return np.maximum(feed(feeding).step_s / step_s, 1.0)

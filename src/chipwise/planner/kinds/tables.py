@@ -28,8 +28,8 @@ def lacking(ask: Sampled) -> Cannot | None:
     needed, room = sum(ask.memory(1.0).values()), ROOM * ask.part.memory_bytes
     if needed <= room:
         return None
-    over = f" a chip with its tables over {ask.table_ways:g}" if ask.table_ways > 1 else ""
-    return Cannot(HoldsTooLittle(ask.part.name, room, needed, f"{ask.model}{over}"), needed / room, MEMORY)
+    spread = f" a chip with its tables over {ask.table_ways:g}" if ask.table_ways > 1 else ""
+    return Cannot(HoldsTooLittle(ask.part.name, room, needed, f"{ask.model}{spread}"), needed / room, MEMORY)
 
 
 def held(ask: Sampled, chips: int) -> Sampled | Cannot:
@@ -37,9 +37,9 @@ def held(ask: Sampled, chips: int) -> Sampled | Cannot:
     if ask.fits(1.0) or not ask.tables or ask.part.kind == "edge":
         return lacking(ask) or ask
     shared = [replace(ask.split(many), chips=float(many)) for many in range(2, chips + 1) if chips % many == 0]
-    found = next((one for one in shared if one.fits(1.0)), None)
-    if found is not None:
-        return found
+    fitting = next((one for one in shared if one.fits(1.0)), None)
+    if fitting is not None:
+        return fitting
     nearest = lacking(shared[-1] if shared else ask)
     assert nearest is not None
     return nearest
@@ -49,10 +49,13 @@ def trained(ask: Sampled, shape: Shape, machines: Sequence[float]) -> list[Sampl
     """One for each number of machines on which it can be trained; numbers that are too few for the tables are left out."""
     spread = [
         replace(
-            ask, chips=float(many * shape.chips), node=float(shape.chips), table_ways=many * shape.chips if ask.tables else 1.0
+            ask,
+            chips=float(count * shape.chips),
+            node=float(shape.chips),
+            table_ways=count * shape.chips if ask.tables else 1.0,
         )
-        for many in machines
-        if not ask.tables or many == 1 or _joined(ask, shape, many)
+        for count in machines
+        if not ask.tables or count == 1 or _joined(ask, shape, count)
     ]
     if not spread:
         return Cannot(NeedsNetwork(), passed=COUNT)

@@ -51,39 +51,39 @@ def plan_transcode(question: Question, work: Transcode) -> Plan:
     return plan_ways(question, ground, table, lambda at: _live(question, ground, work, at))
 
 
-def _busy(ground: Ground, work: Transcode, at: int) -> Terms | Cannot:
+def _busy(ground: Ground, work: Transcode, index: int) -> Terms | Cannot:
     """Seconds of one chip of the shape for a second of one stream."""
-    shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+    shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
     chip = ground.fleet.catalog.chips[shape.chip]
     source, outputs = transcode.ladder_of(work)
     cores = 1.0
     if part.kind == "cpu":
-        whole = Processors.of([ground.known.parts[shape.chip]], "fp32", ground.fleet.catalog.rows("cpus"))
-        cores = max(shape.share * float(whole.cores[0]), 1.0)
+        processors = Processors.of([ground.known.parts[shape.chip]], "fp32", ground.fleet.catalog.rows("cpus"))
+        cores = max(shape.share * float(processors.cores[0]), 1.0)
     media = transcode.Media.of([chip], [part], cores)
-    each = transcode.busy(media, source, outputs)
-    if not np.isfinite(each.total[0]):
+    terms = transcode.busy(media, source, outputs)
+    if not np.isfinite(terms.total[0]):
         formats = f"{source.codec} to {', '.join(dict.fromkeys(out.codec for out in outputs))}"
         have = f"encoders: {media.encoders[0]:g}, decoders: {media.decoders[0]:g}"
         return Cannot(NoCodec(chip.name, formats, have), passed=FORMAT)
-    return each if part.kind == "cpu" else each.times(1.0 / shape.share)  # a slice has its share of the engines' time
+    return terms if part.kind == "cpu" else terms.times(1.0 / shape.share)  # a slice has its share of the engines' time
 
 
-def _live(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
-    each = _busy(ground, work, at)
-    if isinstance(each, Cannot):
-        return each
-    shape, streams = ground.fleet.shapes[at], float(work.streams or 1)
-    chips = float(transcode.chips_needed(each, streams)[0])
+def _live(question: Question, ground: Ground, work: Transcode, index: int) -> Ways:
+    busy = _busy(ground, work, index)
+    if isinstance(busy, Cannot):
+        return busy
+    shape, streams = ground.fleet.shapes[index], float(work.streams or 1)
+    chips = float(transcode.chips_needed(busy, streams)[0])
     machines = math.ceil(chips / shape.chips)
     limit = question.work.limits.chip_count.max
     if limit is not None and machines * shape.chips > limit:
         return Cannot(NeedsChips(machines * shape.chips, limit), machines * shape.chips / limit, COUNT)
     month = question.month_s
-    carried = float(transcode.streams_per_chip(each)[0])
+    carried = float(transcode.streams_per_chip(busy)[0])
     return [
         Way(
-            at,
+            index,
             machines,
             month,
             month,
@@ -92,34 +92,34 @@ def _live(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
             Streams(int(carried)),
             rate=streams / machines,
             replicas=machines,
-            use=_use(ground, at, float(each.total[0]) * streams / (machines * shape.chips)),
+            use=_use(ground, index, float(busy.total[0]) * streams / (machines * shape.chips)),
         )
     ]
 
 
-def _use(ground: Ground, at: int, busy: float) -> Utilisation:
+def _use(ground: Ground, index: int, busy: float) -> Utilisation:
     """Processors encode with their cores; elsewhere engines beside the others do, for which the rest of the chip rests."""
-    part = ground.fleet.part(at)
+    part = ground.fleet.part(index)
     return Utilisation(busy if part.kind == "cpu" else ENGINES * busy, ENGINES * busy)
 
 
-def _archive(question: Question, ground: Ground, work: Transcode, at: int) -> Ways:
-    each = _busy(ground, work, at)
-    if isinstance(each, Cannot):
-        return each
-    chips = ground.fleet.shapes[at].chips
+def _archive(question: Question, ground: Ground, work: Transcode, index: int) -> Ways:
+    busy = _busy(ground, work, index)
+    if isinstance(busy, Cannot):
+        return busy
+    chips = ground.fleet.shapes[index].chips
     counts = machine_counts(question, chips)
     if not len(counts):
         return no_count(question, chips)
-    terms = transcode.archive(each, work.duration or 1.0, counts * chips)
+    terms = transcode.archive(busy, work.duration or 1.0, counts * chips)
     return [
         Way(
-            at,
+            index,
             int(counts[row]),
             float(terms.total[row]),
             float(terms.low[row]),
             float(terms.high[row]),
-            use=_use(ground, at, 1.0),
+            use=_use(ground, index, 1.0),
         )
         for row in range(worthwhile(question, terms.total))
     ]
@@ -138,8 +138,8 @@ def plan_stream(question: Question, work: Stream) -> Plan:
     table = Table("stream", "month", wanted * month / 1e6, "million messages at the peak", notes=tuple(notes))
     stated = work.goals.latency.limits if work.goals.latency is not None else ()
 
-    def ways_of(at: int) -> Ways:
-        shape, part = ground.fleet.shapes[at], ground.fleet.part(at)
+    def ways_of(index: int) -> Ways:
+        shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
         if shape.chip not in rows:
             return Cannot(NoFabric(tuple(rows)))
         flow = fpga.flow(work, fpga.Fabric.of([rows[shape.chip]]), operators)
@@ -147,17 +147,17 @@ def plan_stream(question: Question, work: Stream) -> Plan:
         fullest = max(shares, key=lambda name: shares[name])
         if shares[fullest] > 1:
             return Cannot(LacksFabric(part.name, fullest, shares[fullest]), shares[fullest], MEMORY)
-        took, least = float(flow.latency.total[0]), float(flow.latency.low[0])
-        late = [(percentile, limit) for percentile, limit in stated if least > limit]
+        latency, lowest = float(flow.latency.total[0]), float(flow.latency.low[0])
+        late = [(percentile, limit) for percentile, limit in stated if lowest > limit]
         if late:
             percentile, limit = late[0]
-            return Cannot(TooSlow(f"latency p{percentile:g}", least, limit), least / limit, TIME)
+            return Cannot(TooSlow(f"latency p{percentile:g}", lowest, limit), lowest / limit, TIME)
         needed = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
         machines = math.ceil(needed / shape.chips)
         rate = 1.0 / float(flow.message.total[0]) * shape.chips
-        split = CircuitSplit(int(needed), round(took * 1e9))
+        split = CircuitSplit(int(needed), round(latency * 1e9))
         use = Utilisation(shares["luts"] * needed / (machines * shape.chips), shares["memory"])
-        return [Way(at, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines, use=use)]
+        return [Way(index, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines, use=use)]
 
     return _doubted(plan_ways(question, ground, table, ways_of), stated)
 
@@ -165,10 +165,10 @@ def plan_stream(question: Question, work: Stream) -> Plan:
 def _doubted(plan: Plan, stated: Sequence[tuple[float, float]]) -> Plan:
     """A goal that the winner's estimate misses and its interval may still keep: depths differ from design to design."""
     split = plan.winner.split if plan.winner is not None else None
-    took = split.latency_s if isinstance(split, CircuitSplit) else 0.0
-    late = [(percentile, limit) for percentile, limit in stated if took > limit]
+    latency = split.latency_s if isinstance(split, CircuitSplit) else 0.0
+    late = [(percentile, limit) for percentile, limit in stated if latency > limit]
     if not late:
         return plan
-    told = f"A message is estimated to take {took * 1e6:.1f} us, above p{late[0][0]:g} of {late[0][1] * 1e6:g} us"
-    why = "the depth of a design is a rule of thumb and the goal is within its interval: time a synthesised one first."
-    return replace(plan, notes=(f"{told}; {why}", *plan.notes))
+    warning = f"A message is estimated to take {latency * 1e6:.1f} us, above p{late[0][0]:g} of {late[0][1] * 1e6:g} us"
+    reason = "the depth of a design is a rule of thumb and the goal is within its interval: time a synthesised one first."
+    return replace(plan, notes=(f"{warning}; {reason}", *plan.notes))

@@ -159,19 +159,19 @@ def unable(part: Part, work: str) -> Cannot | None:
 def machine_counts(question: Question, chips: int) -> Array:
     """Numbers of machines that the limits allow, with `chips` chips each."""
     limit = question.work.limits.chip_count
-    many = np.array(COUNTS, dtype=np.float64)
-    fine = (many * chips >= (limit.min or 1)) & (many * chips <= min(limit.max or MOST_CHIPS, MOST_CHIPS))
-    return many[fine]
+    counts = np.array(COUNTS, dtype=np.float64)
+    fine = (counts * chips >= (limit.min or 1)) & (counts * chips <= min(limit.max or MOST_CHIPS, MOST_CHIPS))
+    return counts[fine]
 
 
 def no_count(question: Question, chips: int, batch: float | None = None) -> Cannot:
     """No number of machines with `chips` chips each is within the limits: the fewest chips that would be, or none."""
     limit = question.work.limits.chip_count
-    most = min(limit.max or MOST_CHIPS, MOST_CHIPS)
-    many = [one * chips for one in COUNTS if (limit.min or 1) <= one * chips <= min(batch or MOST_CHIPS, MOST_CHIPS)]
-    if limit.max is not None and many and many[0] > limit.max:
-        return Cannot(NeedsChips(many[0], limit.max), many[0] / limit.max, COUNT)
-    return Cannot(NoCount(chips, limit.min or 1, most), passed=COUNT)
+    largest = min(limit.max or MOST_CHIPS, MOST_CHIPS)
+    counts = [one * chips for one in COUNTS if (limit.min or 1) <= one * chips <= min(batch or MOST_CHIPS, MOST_CHIPS)]
+    if limit.max is not None and counts and counts[0] > limit.max:
+        return Cannot(NeedsChips(counts[0], limit.max), counts[0] / limit.max, COUNT)
+    return Cannot(NoCount(chips, limit.min or 1, largest), passed=COUNT)
 
 
 def worthwhile(question: Question, seconds: Array) -> int:
@@ -185,9 +185,9 @@ def worthwhile(question: Question, seconds: Array) -> int:
     return max(min(last, int(useless[0]) + 1 if len(useless) else last, len(seconds)), 1)
 
 
-def reading_s(question: Question, ground: Ground, at: int, machines: Array) -> Array:
+def reading_s(question: Question, ground: Ground, index: int, machines: Array) -> Array:
     """Seconds until the data has come over the network of so many machines; 0 where there is none to bring."""
-    data, shape = question.work.data, ground.fleet.shapes[at]
+    data, shape = question.work.data, ground.fleet.shapes[index]
     if data is None or not data.place:
         return np.zeros(len(machines))
     network = min(shape.fabric * shape.chips or SLOWEST_FABRIC, FASTEST_READ)
@@ -197,22 +197,22 @@ def reading_s(question: Question, ground: Ground, at: int, machines: Array) -> A
 def plan_ways(question: Question, ground: Ground, table: Table, ways_of: Callable[[int], Ways]) -> Plan:
     ways: list[Way] = []
     missed: dict[str, Cannot] = {}
-    tried = 0
-    for at in ground.shapes:
-        tried += 1
-        found = ways_of(at)
-        if isinstance(found, Cannot):
-            family = family_of(ground.fleet.part(at))
-            if family not in missed or found.distance < missed[family].distance:
-                missed[family] = found
+    count = 0
+    for index in ground.shapes:
+        count += 1
+        outcome = ways_of(index)
+        if isinstance(outcome, Cannot):
+            family = family_of(ground.fleet.part(index))
+            if family not in missed or outcome.distance < missed[family].distance:
+                missed[family] = outcome
         else:
-            ways += found
+            ways += outcome
 
     def reason(shapes: Sequence[int]) -> Reason | None:
         lacks = [found for at in shapes if isinstance(found := ways_of(at), Cannot)]
         return min(lacks, key=lambda one: one.distance).why if lacks else NeedsNetwork()
 
-    return _assembled(question, ground, table, ways, missed, tried, Grounds(question.rules, reason))
+    return _assembled(question, ground, table, ways, missed, count, Grounds(question.rules, reason))
 
 
 def _assembled(
@@ -221,7 +221,7 @@ def _assembled(
     table: Table,
     ways: Sequence[Way],
     missed: Mapping[str, Cannot],
-    tried: int,
+    count: int,
     grounds: Grounds,
 ) -> Plan:
     fleet, data = ground.fleet, question.work.data
@@ -252,8 +252,8 @@ def _assembled(
     moved = data.size if data is not None and data.place else 0.0
     priced = price(work, ground.ok.offers, ground.market, table.checkpoint, data.place if data else None, moved)
 
-    def describe(at: int) -> Described:
-        way = ways[at]
+    def describe(row: int) -> Described:
+        way = ways[row]
         return Described(
             way.precision,
             way.split,
@@ -278,12 +278,12 @@ def _assembled(
         None if monthly else stored(ground.tiers, question.work, table.units),
         _layered(question) if monthly else None,
     )
-    counts = Counts(len(priced) + tried, tried - len({way.shape for way in ways}), len(ways))
+    counts = Counts(len(priced) + count, count - len({way.shape for way in ways}), len(ways))
     reasons = {**_apart(ground, ways), **ground.unable, **{family: one.why for family, one in missed.items()}}
-    made = assemble(
+    plan = assemble(
         case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons, grounds
     )
-    return replace(made, objective=question.aim, notes=(*made.notes, *_notes(question, table, aim)))
+    return replace(plan, objective=question.aim, notes=(*plan.notes, *_notes(question, table, aim)))
 
 
 def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, Reason]:
@@ -318,21 +318,21 @@ def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) 
         own = (OwnMachines(), Advice("no limits.where"))
         return [Missing(Obstacle.OFFERS, no_offer_left(last), own if lacks_own_machines(last) else (Advice("a looser limit"),))]
     family, nearest = min(missed.items(), key=lambda item: item[1].distance)
-    what, remedy = _LACKS[nearest.passed]
-    return [Missing(what, nearest.why, (Advice(remedy),), family)]
+    obstacle, remedy = _LACKS[nearest.passed]
+    return [Missing(obstacle, nearest.why, (Advice(remedy),), family)]
 
 
 def _notes(question: Question, table: Table, aim: str) -> tuple[str, ...]:
-    found = list(table.notes)
+    notes = list(table.notes)
     pause = stretch(question.work)
     if table.per == "job" and pause > 1 and question.deadline_s is not None:
-        found.append(
+        notes.append(
             f"It runs {question.work.schedule.hours_per_week:g} hours a week: {duration(question.deadline_s)} of running are "
             f"left of the {duration(question.deadline_s * pause)} until it must be done."
         )
     if aim != question.aim:
-        found.append("All rows keep the goals all month long; among them the cheaper wins.")
-    return tuple(found)
+        notes.append("All rows keep the goals all month long; among them the cheaper wins.")
+    return tuple(notes)
 
 
 def remarked(plan: Plan, remark: Callable[[Choice], str]) -> Plan:

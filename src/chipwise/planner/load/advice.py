@@ -13,7 +13,7 @@ MONTH_HOURS = MONTH / HOUR
 
 
 def advise(pattern: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> str:
-    told = {
+    text = {
         "continuous": _continuous,
         "business-hours": _stopping,
         "batch": _stopping,
@@ -21,51 +21,53 @@ def advise(pattern: str, curve: LoadCurve, carried: Carried, hours: MachineHours
         "development": _stopping,
     }[pattern](pattern, curve, carried, hours)
     if carried.base is not None:
-        many = carried.base.machines
-        told += f" Own machines are the base ({many}, {carried.base.utilisation:.0%} used); the cloud takes what is above them."
-    return told
+        count = carried.base.machines
+        text += (
+            f" Own machines are the base ({count}, {carried.base.utilisation:.0%} used); the cloud takes what is above them."
+        )
+    return text
 
 
 def _continuous(_: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> str:
-    held = _held(carried)
-    if not held:
-        why = _promise(carried.kind.options, curve)
-        return f"The load hardly changes: keep {_many(carried)} on around the clock, by the hour{f'; {why}' if why else ''}."
-    return f"The load hardly changes: keep {held} around the clock{_against_hourly(carried.layering)}."
+    layers = _committed_layers(carried)
+    if not layers:
+        reason = _promise(carried.kind.options, curve)
+        return f"The load hardly changes: keep {_machine_count(carried)} on around the clock, by the hour{f'; {reason}' if reason else ''}."
+    return f"The load hardly changes: keep {layers} around the clock{_against_hourly(carried.layering)}."
 
 
 def _stopping(pattern: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> str:
-    what = {
+    action = {
         "business-hours": f"Stop the machines outside the {curve.on_hours:.0f} hours a week that are asked for",
         "batch": f"Start machines for each run and stop them after it: {curve.on_hours:.3g} hours a week",
         "development": "Stop every session that is idle, and all of them outside the schedule",
     }[pattern]
     if curve.off_hours <= 1e-9 and hours.autoscaled >= hours.static * 0.999:
-        what = {
+        action = {
             "batch": "Start machines for each run; runs_for is not given, so that they count as always on",
             "development": "Machines are up all the time: stop idle sessions by idle_after, and give a schedule",
-        }.get(pattern, what)
+        }.get(pattern, action)
     saved = f" ({hours.autoscaled:,.0f} instead of {hours.static:,.0f} machine-hours a month)"
-    held = _held(carried)
-    if held:
-        return f"{what}{saved}; {held} is still cheaper than paying by the hour{_against_hourly(carried.layering)}."
-    why = _promise(carried.kind.options, curve)
-    return f"{what}{saved}, and pay by the hour{f': {why}' if why else ''}."
+    layers = _committed_layers(carried)
+    if layers:
+        return f"{action}{saved}; {layers} is still cheaper than paying by the hour{_against_hourly(carried.layering)}."
+    reason = _promise(carried.kind.options, curve)
+    return f"{action}{saved}, and pay by the hour{f': {reason}' if reason else ''}."
 
 
 def _bursty(_: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> str:
     if not curve.followed:
         return (
-            f"Bursts come faster than machines start: keep {_many(carried)} for the peak of {curve.peak:.3g} {curve.unit}, "
+            f"Bursts come faster than machines start: keep {_machine_count(carried)} for the peak of {curve.peak:.3g} {curve.unit}, "
             "or let requests wait."
         )
-    held = _held(carried)
+    layers = _committed_layers(carried)
     low, high = int(carried.load.machines[0]), carried.load.peak
     if hours.autoscaled >= hours.scheduled * 0.999 and carried.base is None:
-        many = f"{_many(carried)} for the peak {'is' if high == 1 else 'are'} also the fewest"
-        paid = f", by {held.split(' by ', 1)[1]}" if held else ", by the hour"
-        return f"The peak is {curve.peak / max(curve.mean, 1e-12):.1f} times the mean, but {many}: nothing to scale{paid}."
-    base = f"keep {held} as the base" if held else f"keep at least {low} on"
+        machines = f"{_machine_count(carried)} for the peak {'is' if high == 1 else 'are'} also the fewest"
+        paid = f", by {layers.split(' by ', 1)[1]}" if layers else ", by the hour"
+        return f"The peak is {curve.peak / max(curve.mean, 1e-12):.1f} times the mean, but {machines}: nothing to scale{paid}."
+    base = f"keep {layers} as the base" if layers else f"keep at least {low} on"
     saved = 1.0 - hours.autoscaled / max(hours.scheduled, 1e-9)
     return (
         f"The peak is {curve.peak / max(curve.mean, 1e-12):.1f} times the mean: {base} and let an autoscaler go up to {high}; "
@@ -73,32 +75,32 @@ def _bursty(_: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> 
     )
 
 
-def _held(carried: Carried) -> str:
+def _committed_layers(carried: Carried) -> str:
     """The committed layers: "3 by reserved-1y"."""
     committed = {one.name for one in carried.kind.options if one.committed}
-    found = [f"{one.machines} by {one.name}" for one in carried.layering.layers if one.name in committed]
-    return " and ".join(found)
+    texts = [f"{one.machines} by {one.name}" for one in carried.layering.layers if one.name in committed]
+    return " and ".join(texts)
 
 
-def _many(carried: Carried) -> str:
+def _machine_count(carried: Carried) -> str:
     peak = carried.load.peak
     return f"{peak} machine{'s' if peak != 1 else ''}"
 
 
 def _against_hourly(layering: Layering) -> str:
-    other = next((one for one in layering.alone if one.name == "on-demand" and one.usd is not None), None)
-    if other is None or other.usd is None or layering.usd <= 0:
+    on_demand = next((one for one in layering.alone if one.name == "on-demand" and one.usd is not None), None)
+    if on_demand is None or on_demand.usd is None or layering.usd <= 0:
         return ""
-    return f" (all on-demand: {usd(other.usd)} a month instead of {usd(layering.usd)})"
+    return f" (all on-demand: {usd(on_demand.usd)} a month instead of {usd(layering.usd)})"
 
 
 def _promise(options: tuple[Option, ...], curve: LoadCurve) -> str:
     """Why no commitment is in the layers."""
     hourly = min((one.usd_per_hour for one in options if not one.committed), default=0.0)
-    held = min((one for one in options if one.committed), key=lambda one: one.usd_per_hour, default=None)
-    if held is None or hourly <= 0:
+    commitment = min((one for one in options if one.committed), key=lambda one: one.usd_per_hour, default=None)
+    if commitment is None or hourly <= 0:
         return "no commitment is offered for this machine here"
-    share, used = held.usd_per_hour / hourly, curve.on_hours / HOURS_PER_WEEK
+    share, used = commitment.usd_per_hour / hourly, curve.on_hours / HOURS_PER_WEEK
     if share >= 1:
-        return f"{held.name} costs more than an hour by the hour"
-    return f"{held.name} pays from {share:.0%} of the hours on, and this is on for {used:.0%} of them at the most"
+        return f"{commitment.name} costs more than an hour by the hour"
+    return f"{commitment.name} pays from {share:.0%} of the hours on, and this is on for {used:.0%} of them at the most"

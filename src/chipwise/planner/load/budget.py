@@ -47,15 +47,15 @@ def layered_of(known: Known, work: Common, path: str) -> Callable[[Rows], Array]
 
 def _layered(kinds: Kinds, rows: Rows, curve: LoadCurve) -> Array:
     priced = rows.priced
-    beside = priced.transfer_usd + priced.beside_usd
+    extras = priced.transfer_usd + priced.beside_usd
     hourly = priced.compute_usd + priced.restart_usd
     share = np.ones(len(priced)) if curve.flat else _shares(kinds, rows, curve)[priced.way]
-    found = beside + np.where(_FOLLOWS[priced.purchase], hourly * share, hourly)
-    for at in _cheapest(rows, found)[:MOST_EXACT].tolist():
-        kind = kinds.kind(at)
+    usd = extras + np.where(_FOLLOWS[priced.purchase], hourly * share, hourly)
+    for row in _cheapest(rows, usd)[:MOST_EXACT].tolist():
+        kind = kinds.kind(row)
         if kind is not None and not beyond(curve, kind.answering):
-            found[at] = min(found[at], carry(curve, kind).usd + float(beside[at]))
-    return found
+            usd[row] = min(usd[row], carry(curve, kind).usd + float(extras[row]))
+    return usd
 
 
 def _cheapest(rows: Rows, usd: Array) -> Index:
@@ -68,10 +68,10 @@ def _cheapest(rows: Rows, usd: Array) -> Index:
 def _shares(kinds: Kinds, rows: Rows, curve: LoadCurve) -> Array:
     """By way: machine-hours under an autoscaler, of those that machines for the peak would be on while the schedule is."""
     ways, first = np.unique(rows.priced.way, return_index=True)
-    found = np.ones(int(ways.max(initial=-1)) + 1)
-    for way, at in zip(ways.tolist(), first.tolist(), strict=True):
-        answering = kinds.close(at)
+    shares = np.ones(int(ways.max(initial=-1)) + 1)
+    for way, row in zip(ways.tolist(), first.tolist(), strict=True):
+        answering = kinds.close(row)
         if not beyond(curve, answering):
             hours = hours_of(curve, answering)
-            found[way] = hours.autoscaled / max(hours.scheduled, 1e-12)
-    return found
+            shares[way] = hours.autoscaled / max(hours.scheduled, 1e-12)
+    return shares

@@ -91,15 +91,15 @@ class LoadCurve:
 
 def steady(rate: float, schedule: Timetable, burstiness: float = 1.0, unit: str = "requests/s") -> LoadCurve:
     """A mean rate while the schedule is on; with bursts, `rate` is the mean over them and the time between."""
-    on = _on_hours(schedule)
+    on_hours = _on_hours(schedule)
     if not isinstance(schedule, Bursts):
-        return LoadCurve(np.array([rate]), np.array([on]), HOURS_PER_WEEK - on, burstiness, unit=unit)
+        return LoadCurve(np.array([rate]), np.array([on_hours]), HOURS_PER_WEEK - on_hours, burstiness, unit=unit)
     share = schedule.lasts / schedule.every
     usual = rate / (1.0 + (schedule.times - 1.0) * share)
     return LoadCurve(
         np.array([usual, usual * schedule.times]),
-        np.array([(1.0 - share) * on, share * on]),
-        HOURS_PER_WEEK - on,
+        np.array([(1.0 - share) * on_hours, share * on_hours]),
+        HOURS_PER_WEEK - on_hours,
         burstiness,
         followed=min(schedule.lasts, schedule.every - schedule.lasts) >= REACT_S,
         unit=unit,
@@ -109,27 +109,29 @@ def steady(rate: float, schedule: Timetable, burstiness: float = 1.0, unit: str 
 def recorded(rates: ArrayLike, step_s: float, schedule: Timetable, burstiness: float) -> LoadCurve:
     """Recorded rates of equal steps stand for all the time that the schedule is on."""
     rate = np.asarray(rates, dtype=np.float64)
-    on = _on_hours(schedule)
-    return LoadCurve(rate, np.full(len(rate), on / len(rate)), HOURS_PER_WEEK - on, burstiness, short=step_s < SHORT_S)
+    on_hours = _on_hours(schedule)
+    return LoadCurve(
+        rate, np.full(len(rate), on_hours / len(rate)), HOURS_PER_WEEK - on_hours, burstiness, short=step_s < SHORT_S
+    )
 
 
 def sessions(people: int, busy: float, idle_after_s: float | None, schedule: Timetable) -> LoadCurve:
     """Sessions that are up at once; without a time after which idle ones stop, all of them."""
-    on = _on_hours(schedule)
+    on_hours = _on_hours(schedule)
     up = up_share(busy, idle_after_s)
     counts = np.arange(people + 1, dtype=np.float64)
     if up >= 1:
-        return LoadCurve(np.array([float(people)]), np.array([on]), HOURS_PER_WEEK - on, unit="people")
-    whole = lgamma(people + 1)
+        return LoadCurve(np.array([float(people)]), np.array([on_hours]), HOURS_PER_WEEK - on_hours, unit="people")
+    total = lgamma(people + 1)
     chance = np.array(
         [
-            exp(whole - lgamma(k + 1) - lgamma(people - k + 1) + k * log(up) + (people - k) * log(1 - up))
+            exp(total - lgamma(k + 1) - lgamma(people - k + 1) + k * log(up) + (people - k) * log(1 - up))
             for k in range(people + 1)
         ]
     )
-    kept = (chance > 1e-9) | (counts == people)  # nobody pays for a hundred-thousandth of a second; but all may come
-    hours = np.maximum(chance[kept], 1e-12)
-    return LoadCurve(counts[kept], hours / hours.sum() * on, HOURS_PER_WEEK - on, unit="people")
+    likely = (chance > 1e-9) | (counts == people)  # nobody pays for a hundred-thousandth of a second; but all may come
+    hours = np.maximum(chance[likely], 1e-12)
+    return LoadCurve(counts[likely], hours / hours.sum() * on_hours, HOURS_PER_WEEK - on_hours, unit="people")
 
 
 def up_share(busy: float, idle_after_s: float | None) -> float:
@@ -238,21 +240,21 @@ def carry(curve: LoadCurve, kind: Kind, base: Base | None = None) -> Carried:
     planned, month = curve.planned, MONTH / HOUR
     above_it = replace(kind.answering, least_replicas=1)
     inside = max(base.answering.chips // base.answering.width, 1)
-    least = max(ceil(base.answering.least_replicas / inside), 1)
-    most = max(ceil(curve.peak / base.answering.per_machine - 1e-9), least)
-    for count in range(least, min(most, MOST_OWNED) + 1):
-        held = count * base.answering.per_machine
-        rest = np.maximum(planned - held, 0.0)
+    fewest = max(ceil(base.answering.least_replicas / inside), 1)
+    largest = max(ceil(curve.peak / base.answering.per_machine - 1e-9), fewest)
+    for count in range(fewest, min(largest, MOST_OWNED) + 1):
+        capacity = count * base.answering.per_machine
+        rest = np.maximum(planned - capacity, 0.0)
         needed = np.where(rest > 0, above_it.machines(rest), 0.0)
         above = load_of(curve, _up(curve, needed))
-        share = np.minimum(curve.rate / held, 1.0)
+        share = np.minimum(curve.rate / capacity, 1.0)
         used = float(share @ curve.hours) * WEEKS * count
         paid = count * month
         owned = Layer(f"owned: {base.where}", count, used, paid, paid * base.usd_per_hour, owned=base.where)
         if owned.usd >= best.usd:
             break
-        found = Carried(kind, above, layer(above, kind.options), owned)
-        best = min(best, found, key=lambda one: one.usd)
+        carried = Carried(kind, above, layer(above, kind.options), owned)
+        best = min(best, carried, key=lambda one: one.usd)
     return best
 
 
@@ -269,11 +271,11 @@ def pattern_of(curve: LoadCurve, schedule: Timetable) -> str:
 
 def best_of(curve: LoadCurve, kinds: Sequence[Kind], bases: Sequence[Base] = ()) -> Carried:
     """The least cost of all; of equals the first."""
-    found = [carry(curve, kind, base) for kind in kinds for base in (bases or (None,))]
-    return min(found, key=lambda one: one.usd)
+    carried = [carry(curve, kind, base) for kind in kinds for base in (bases or (None,))]
+    return min(carried, key=lambda one: one.usd)
 
 
 def hours_of(curve: LoadCurve, answering: Answering) -> MachineHours:
     needed = machines_of(curve, answering)
-    peak, on = float(needed.max()), curve.on_hours * WEEKS
-    return MachineHours(peak * MONTH / HOUR, peak * on, float(needed @ curve.hours) * WEEKS)
+    peak, on_hours = float(needed.max()), curve.on_hours * WEEKS
+    return MachineHours(peak * MONTH / HOUR, peak * on_hours, float(needed @ curve.hours) * WEEKS)

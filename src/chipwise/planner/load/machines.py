@@ -33,12 +33,12 @@ def answering_of(choice: Choice, work: Serve | Interactive, curve: LoadCurve) ->
         inside = choice.split.of_machine(choice.chips) if isinstance(choice.split, Seats) else choice.chips
         return Answering(1.0, max(inside, 1), 1)
     replicas = choice.replicas or choice.machines
-    each = (choice.rate or curve.peak) / replicas if curve.unit == "requests/s" else curve.peak / replicas
-    least = max(work.replicas.min or 1, 1)
-    found = Answering(each, choice.chips, width(choice.split), least)
-    if int(found.machines(np.array([each * replicas]))[0]) == choice.machines:
-        return found
-    return Answering(each * replicas / choice.machines, 1, 1)
+    rate = (choice.rate or curve.peak) / replicas if curve.unit == "requests/s" else curve.peak / replicas
+    fewest = max(work.replicas.min or 1, 1)
+    answering = Answering(rate, choice.chips, width(choice.split), fewest)
+    if int(answering.machines(np.array([rate * replicas]))[0]) == choice.machines:
+        return answering
+    return Answering(rate * replicas / choice.machines, 1, 1)
 
 
 class Kinds:
@@ -57,79 +57,85 @@ class Kinds:
         allowed = work.limits.purchase
         self.may_commit = not allowed or any(one.startswith(Buying.RESERVED) for one in allowed)
 
-    def pairs(self, most: int) -> tuple[list[int], list[int]]:
+    def pairs(self, limit: int) -> tuple[list[int], list[int]]:
         """Rows of different machine and region, the cheapest first: rented ones, and owned ones."""
         priced, first = self.rows.priced, first_of_each(self.rows)
         own = priced.purchase[first] == _OWNED
         rented: list[int] = []
         seen: dict[int, int] = {}
-        for at, machine in zip(first[~own].tolist(), priced.machine[first[~own]].tolist(), strict=True):
+        for row, machine in zip(first[~own].tolist(), priced.machine[first[~own]].tolist(), strict=True):
             if seen.get(machine, 0) < MOST_REGIONS:
                 seen[machine] = seen.get(machine, 0) + 1
-                rented.append(at)
-            if len(rented) >= most:
+                rented.append(row)
+            if len(rented) >= limit:
                 break
         owned: list[int] = first[own].tolist()
         return rented, owned
 
-    def choice(self, at: int) -> Choice:
-        if at not in self.made:
-            self.made[at] = self.rows.choice(at)
-        return self.made[at]
+    def choice(self, row: int) -> Choice:
+        if row not in self.made:
+            self.made[row] = self.rows.choice(row)
+        return self.made[row]
 
-    def answering(self, at: int) -> Answering:
+    def answering(self, row: int) -> Answering:
         priced = self.rows.priced
-        many = int(priced.machines[at])
+        machines = int(priced.machines[row])
         if self.curve.flat:  # machines never change, and the row says how many: no need to look closer
-            return Answering(self.curve.peak / many, 1, 1)
-        return self.close(at)
+            return Answering(self.curve.peak / machines, 1, 1)
+        return self.close(row)
 
-    def close(self, at: int) -> Answering:
+    def close(self, row: int) -> Answering:
         """What one machine can do, not only that so many are enough."""
         priced = self.rows.priced
-        way = int(priced.way[at])
+        way = int(priced.way[row])
         if way not in self.by_way:  # rows of one way differ in place and price only
-            self.by_way[way] = self.choice(at)
+            self.by_way[way] = self.choice(row)
         return answering_of(self.by_way[way], self.work, self.curve)
 
-    def kind(self, at: int) -> Kind | None:
-        machine, region = self._where(at)
-        options = tuple(self._options(at))
+    def kind(self, row: int) -> Kind | None:
+        machine, region = self._where(row)
+        options = tuple(self._options(row))
         if not options:
             return None
-        return Kind(machine.provider, machine.name, region.name, machine.chip or "", self.answering(at), options)
+        return Kind(machine.provider, machine.name, region.name, machine.chip or "", self.answering(row), options)
 
-    def base(self, at: int) -> Base:
-        machine, region = self._where(at)
-        price = self.rows.fleet.catalog.offers.price[self.rows.priced.offer[at]]
-        return Base(f"{machine.provider} {machine.name} in {region.name}", self.answering(at), price)
+    def base(self, row: int) -> Base:
+        machine, region = self._where(row)
+        price = self.rows.fleet.catalog.offers.price[self.rows.priced.offer[row]]
+        return Base(f"{machine.provider} {machine.name} in {region.name}", self.answering(row), price)
 
-    def _where(self, at: int) -> tuple[Machine, Region]:
+    def _where(self, row: int) -> tuple[Machine, Region]:
         catalog, priced = self.rows.fleet.catalog, self.rows.priced
-        return catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
+        return catalog.machines[priced.machine[row]], catalog.regions[priced.region[row]]
 
-    def _options(self, at: int) -> Iterable[Option]:
+    def _options(self, index: int) -> Iterable[Option]:
         """Every way to pay for this machine here: as offered, and by promises of the table of commitments."""
         priced, catalog = self.rows.priced, self.rows.fleet.catalog
-        same = np.flatnonzero(
-            (priced.way == priced.way[at]) & (priced.machine == priced.machine[at]) & (priced.region == priced.region[at])
+        rows = np.flatnonzero(
+            (priced.way == priced.way[index])
+            & (priced.machine == priced.machine[index])
+            & (priced.region == priced.region[index])
         )
-        found: dict[Purchase, float] = {}
-        for row in same.tolist():
+        prices: dict[Purchase, float] = {}
+        for row in rows.tolist():
             purchase = PURCHASES[priced.purchase[row]]
             price = catalog.offers.price[priced.offer[row]]
             if purchase is Purchase.SPOT:  # with the work that is lost when it is taken away
                 price *= 1.0 + float(priced.restart_usd[row]) / max(float(priced.compute_usd[row]), 1e-12)
-            found[purchase] = min(price, found.get(purchase, np.inf))
-        for purchase, price in found.items():
+            prices[purchase] = min(price, prices.get(purchase, np.inf))
+        for purchase, price in prices.items():
             yield Option(str(purchase), price, committed=purchase in COMMITTED_H or purchase is Purchase.OWNED)
-        if (hourly := found.get(Purchase.ON_DEMAND)) is not None and self.may_commit:
-            machine, region = self._where(at)
-            for one in self.commitments.of(machine.provider, machine.name, region.name, hourly, machine.chips):
-                listed = found.get(_TERMS.get(one.term, Purchase.ON_DEMAND), np.inf)
-                same_price = abs(one.usd_per_hour / listed - 1.0) < 0.01  # the offer says it already
-                if one.certain and not one.bound and one.term_years and not same_price:
-                    yield Option(f"{one.instrument} {one.term}, {one.payment}", one.usd_per_hour, committed=True)
+        if (hourly := prices.get(Purchase.ON_DEMAND)) is not None and self.may_commit:
+            machine, region = self._where(index)
+            for commitment in self.commitments.of(machine.provider, machine.name, region.name, hourly, machine.chips):
+                listed = prices.get(_TERMS.get(commitment.term, Purchase.ON_DEMAND), np.inf)
+                same_price = abs(commitment.usd_per_hour / listed - 1.0) < 0.01  # the offer says it already
+                if commitment.certain and not commitment.bound and commitment.term_years and not same_price:
+                    yield Option(
+                        f"{commitment.instrument} {commitment.term}, {commitment.payment}",
+                        commitment.usd_per_hour,
+                        committed=True,
+                    )
 
 
 def first_of_each(rows: Rows) -> Index:

@@ -75,10 +75,10 @@ def round_trip_s(one: tuple[float, float], other: tuple[float, float]) -> float:
     return float(_trips(np.array([one]), np.array([other]))[0, 0])
 
 
-def _trips(here: Floats, there: Floats) -> Floats:
+def _trips(sources: Floats, targets: Floats) -> Floats:
     """[here, there], of (latitude, longitude) in degrees."""
-    lat1, lon1 = np.radians(here[:, :1]), np.radians(here[:, 1:])
-    lat2, lon2 = np.radians(there[:, 0])[None, :], np.radians(there[:, 1])[None, :]
+    lat1, lon1 = np.radians(sources[:, :1]), np.radians(sources[:, 1:])
+    lat2, lon2 = np.radians(targets[:, 0])[None, :], np.radians(targets[:, 1])[None, :]
     arc = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin((lon2 - lon1) / 2) ** 2
     metres = 2 * EARTH_M * np.arcsin(np.sqrt(np.clip(arc, 0.0, 1.0)))
     return np.asarray(ACCESS_S + 2 * STRETCH * metres / FIBRE_M_PER_S, dtype=np.float64)
@@ -95,25 +95,25 @@ def place(origins: Sequence[Origin], sites: Sequence[Site], rate: float, limit_s
         np.array([(one.latitude, one.longitude) for one in sites]), np.array([(one.latitude, one.longitude) for one in origins])
     )
     picked = _likely(sites, trips, rate)
-    few, trips = [sites[at] for at in picked], trips[picked]
-    alone = _single(few, trips, share, rate, limit_s)
+    candidates, trips = [sites[at] for at in picked], trips[picked]
+    alone = _single(candidates, trips, share, rate, limit_s)
     best: tuple[float, tuple[int, ...]] | None = None
-    tried, nearest = 0, np.inf
+    count, nearest = 0, np.inf
     for size in SIZES:
-        if len(few) < size:
+        if len(candidates) < size:
             continue
-        sets = np.array(list(combinations(range(len(few)), size)), dtype=np.intp)
-        tried += len(sets)
-        judged = _judge(sets, few, trips, share, rate)
+        sets = np.array(list(combinations(range(len(candidates)), size)), dtype=np.intp)
+        count += len(sets)
+        judged = _judge(sets, candidates, trips, share, rate)
         fine = (judged.near <= limit_s) & (judged.after <= RELAXED * limit_s)
         nearest = min(nearest, float(np.maximum(judged.near, judged.after / RELAXED).min()))
-        for at in np.flatnonzero(fine).tolist():
-            if best is None or judged.usd[at] < best[0] - 1e-9:
-                best = (float(judged.usd[at]), tuple(sets[at].tolist()))
+        for index in np.flatnonzero(fine).tolist():
+            if best is None or judged.usd[index] < best[0] - 1e-9:
+                best = (float(judged.usd[index]), tuple(sets[index].tolist()))
     if best is None:
-        return Placement((), 0.0, alone, limit_s, basis, (), tried, len(sites), _lacking(len(few), nearest, limit_s))
-    stands, losses = _told(best[1], few, trips, share, rate)
-    return Placement(stands, best[0], alone, limit_s, basis, losses, tried, len(sites))
+        return Placement((), 0.0, alone, limit_s, basis, (), count, len(sites), _lacking(len(candidates), nearest, limit_s))
+    stands, losses = _stands(best[1], candidates, trips, share, rate)
+    return Placement(stands, best[0], alone, limit_s, basis, losses, count, len(sites))
 
 
 def _likely(sites: Sequence[Site], trips: Floats, rate: float) -> list[int]:
@@ -127,8 +127,8 @@ def _likely(sites: Sequence[Site], trips: Floats, rate: float) -> list[int]:
 
 def _cost(site: Site, rates: Floats) -> Floats:
     """USD a month of the machines for each rate; nothing for none."""
-    each = [np.ceil(rates / unit.rate - 1e-9) * unit.usd for unit in site.units]
-    return np.asarray(np.min(np.stack(each), axis=0), dtype=np.float64)
+    costs = [np.ceil(rates / unit.rate - 1e-9) * unit.usd for unit in site.units]
+    return np.asarray(np.min(np.stack(costs), axis=0), dtype=np.float64)
 
 
 class _Judged(NamedTuple):
@@ -144,69 +144,69 @@ def _judge(sets: NDArray[np.intp], sites: Sequence[Site], trips: Floats, share: 
     need = np.zeros(sets.shape)
     near = after = np.zeros(len(sets))
     for lost in (None, *range(size)) if size > 1 else (None,):
-        held = reach.copy()
+        reachable = reach.copy()
         if lost is not None:
-            held[:, lost] = np.inf
-        chosen = held.argmin(axis=1)
-        took = _within(held.min(axis=1), share)
+            reachable[:, lost] = np.inf
+        chosen = reachable.argmin(axis=1)
+        trip = _common_trip(reachable.min(axis=1), share)
         need = np.maximum(need, np.stack([np.where(chosen == at, share, 0.0).sum(axis=1) for at in range(size)], axis=1))
-        near, after = (took, after) if lost is None else (near, np.maximum(after, took))
+        near, after = (trip, after) if lost is None else (near, np.maximum(after, trip))
     usd = np.zeros(len(sets))
-    for at in range(len(sites)):
-        mine = sets == at
-        if mine.any():
-            rows = mine.any(axis=1)
-            usd[rows] += _cost(sites[at], need[mine] * rate)
+    for index in range(len(sites)):
+        mask = sets == index
+        if mask.any():
+            rows = mask.any(axis=1)
+            usd[rows] += _cost(sites[index], need[mask] * rate)
     return _Judged(near, after, need, usd)
 
 
-def _within(trips: Floats, share: Floats) -> Floats:
+def _common_trip(trips: Floats, share: Floats) -> Floats:
     """Of each row the round trip that all but FAR_SHARE of the traffic stays within."""
     order = np.argsort(trips, axis=1, kind="stable")
     below = np.cumsum(share[order], axis=1)
-    at = np.argmax(below >= 1.0 - FAR_SHARE - 1e-9, axis=1)
+    position = np.argmax(below >= 1.0 - FAR_SHARE - 1e-9, axis=1)
     rows = np.arange(len(trips))
-    return np.asarray(trips[rows, order[rows, at]], dtype=np.float64)
+    return np.asarray(trips[rows, order[rows, position]], dtype=np.float64)
 
 
 def _single(sites: Sequence[Site], trips: Floats, share: Floats, rate: float, limit_s: float) -> float | None:
-    near = _within(trips, share)
+    near = _common_trip(trips, share)
     costs = [float(_cost(site, np.array([rate]))[0]) for site, far in zip(sites, near, strict=True) if far <= limit_s]
     return min(costs, default=None)
 
 
-def _told(
+def _stands(
     chosen: tuple[int, ...], sites: Sequence[Site], trips: Floats, share: Floats, rate: float
 ) -> tuple[tuple[Stand, ...], tuple[Lost, ...]]:
     reach = trips[list(chosen)]
     serves = reach.argmin(axis=0)
     need = _judge(np.array([chosen], dtype=np.intp), sites, trips, share, rate).need[0]
     stands = []
-    for at, where in enumerate(chosen):
-        site = sites[where]
-        wanted = need[at] * rate
+    for index, number in enumerate(chosen):
+        site = sites[number]
+        wanted = need[index] * rate
         unit = min(site.units, key=lambda one: np.ceil(wanted / one.rate - 1e-9) * one.usd)
-        many = int(np.ceil(wanted / unit.rate - 1e-9))
-        mine = serves == at
+        count = int(np.ceil(wanted / unit.rate - 1e-9))
+        mask = serves == index
         stands.append(
             Stand(
                 site.provider,
                 site.region,
                 site.country,
                 unit.machine,
-                many,
-                many * unit.rate,
-                float(share[mine].sum()),
-                many * unit.usd,
-                float(reach[at][mine].max(initial=0.0)),
+                count,
+                count * unit.rate,
+                float(share[mask].sum()),
+                count * unit.usd,
+                float(reach[index][mask].max(initial=0.0)),
             )
         )
     losses = []
-    for at, stand in enumerate(stands):
-        left = np.delete(reach, at, axis=0)
-        carried = sum(one.rate for other, one in enumerate(stands) if other != at)
+    for index, stand in enumerate(stands):
+        left = np.delete(reach, index, axis=0)
+        carried = sum(one.rate for other, one in enumerate(stands) if other != index)
         losses.append(
-            Lost(f"{stand.provider} {stand.region}", float(_within(left.min(axis=0)[None, :], share)[0]), carried / rate)
+            Lost(f"{stand.provider} {stand.region}", float(_common_trip(left.min(axis=0)[None, :], share)[0]), carried / rate)
         )
     order = sorted(range(len(stands)), key=lambda at: -stands[at].share)
     return tuple(stands[at] for at in order), tuple(losses[at] for at in order)

@@ -62,8 +62,8 @@ def arrivals(known: Known, work: Serve, path: str) -> Arrivals:
     """Of a rate, a trace beside the file at `path`, or a number of callers."""
     arrival = work.arrival
     if arrival.trace is not None:
-        held = _recording(known, work, path)
-        return Arrivals(recorded(held.rates, held.step_s, work.schedule, held.burstiness), held)
+        recording = _recording(known, work, path)
+        return Arrivals(recorded(recording.rates, recording.step_s, work.schedule, recording.burstiness), recording)
     if arrival.concurrency is not None:
         schedule = Always() if isinstance(work.schedule, Bursts) else work.schedule  # so many at all times, bursts or not
         return Arrivals(steady(float(arrival.concurrency), schedule, unit="callers"))
@@ -80,18 +80,18 @@ def _recording(known: Known, work: Serve, path: str) -> Recording:
     recording = known.memo.get(key)
     if recording is None:
         recording = known.memo[key] = read_trace(trace, path)
-    held: Recording = recording
-    return held
+    stored: Recording = recording
+    return stored
 
 
 def with_recording(known: Known, work: W, path: str) -> W:
     """With the mean rate, burstiness and lengths of the trace, where the file names one and does not say otherwise."""
     if not isinstance(work, Serve) or work.arrival.trace is None:
         return work
-    held = _recording(known, work, path)
-    told = {"rate": held.mean, "burstiness": min(held.burstiness, 100.0)}
-    filled: dict[str, object] = {"arrival": work.arrival.model_copy(update=told)}
-    for name, lengths in (("input_tokens", held.input_tokens), ("output_tokens", held.output_tokens)):
+    recording = _recording(known, work, path)
+    stated = {"rate": recording.mean, "burstiness": min(recording.burstiness, 100.0)}
+    filled: dict[str, object] = {"arrival": work.arrival.model_copy(update=stated)}
+    for name, lengths in (("input_tokens", recording.input_tokens), ("output_tokens", recording.output_tokens)):
         if getattr(work, name) is None and lengths is not None:
             filled[name] = Length(mean=lengths.mean, max=lengths.longest)
     return work.model_copy(update=filled)
@@ -108,23 +108,23 @@ def with_load(known: Known, path: str, work: Common, plan: Plan) -> Plan:
         return plan
     notes = plan.notes
     if isinstance(work, Serve) and work.arrival.trace is not None:
-        notes = (*notes, _told(arrivals(known, work, path)))
+        notes = (*notes, _trace_note(arrivals(known, work, path)))
     load, first = load_plan(known, work, plan, path), plan.winner
     if load is not None and first is not None and first.layered_usd is not None and load.usd < 0.995 * first.usd:
-        told = (
+        costs = (
             f"{load.where} in layers costs ${load.usd:,.0f} a month; {first.where}, {first.purchase}, for the peak at all times"
         )
-        notes = (*notes, f"The budget is compared with the cost of the load over time: {told} would cost ${first.usd:,.0f}.")
+        notes = (*notes, f"The budget is compared with the cost of the load over time: {costs} would cost ${first.usd:,.0f}.")
     return replace(plan, load=load, placement=placement(known, work, plan, path), notes=notes)
 
 
-def _told(found: Arrivals) -> str:
-    held, curve = found.recording, found.curve
-    assert held is not None
-    cut = f" (only the first {MOST_ROWS:,} rows were read)" if held.cut else ""
+def _trace_note(traffic: Arrivals) -> str:
+    recording, curve = traffic.recording, traffic.curve
+    assert recording is not None
+    cut = f" (only the first {MOST_ROWS:,} rows were read)" if recording.cut else ""
     return (
-        f"The trace has {held.requests:,} requests in {duration(held.span_s)}{cut}: mean {curve.mean:.3g}, busiest "
-        f"{duration(held.step_s)} {curve.busiest:.3g} requests/s, burstiness {held.burstiness:.2g} within; planned for "
+        f"The trace has {recording.requests:,} requests in {duration(recording.span_s)}{cut}: mean {curve.mean:.3g}, busiest "
+        f"{duration(recording.step_s)} {curve.busiest:.3g} requests/s, burstiness {recording.burstiness:.2g} within; planned for "
         f"{curve.peak:.3g}."
     )
 
@@ -136,22 +136,22 @@ def load_plan(known: Known, work: Common, plan: Plan, path: str) -> LoadPlan | N
     if not told_apart(work):
         return None
     curve = curve_of(known, work, path)
-    held = _recording(known, work, path) if isinstance(work, Serve) and work.arrival.trace else None
-    kinds = Kinds(known, work, plan.rows, curve, held.span_s if held else None)
-    many = 1 if plan.objective != "cost" else MOST_FLAT if curve.flat else MOST_KINDS
-    rented, owned = kinds.pairs(many)
+    recording = _recording(known, work, path) if isinstance(work, Serve) and work.arrival.trace else None
+    kinds = Kinds(known, work, plan.rows, curve, recording.span_s if recording else None)
+    limit = 1 if plan.objective != "cost" else MOST_FLAT if curve.flat else MOST_KINDS
+    rented, owned = kinds.pairs(limit)
     bases = [kinds.base(at) for at in owned[:MOST_BASES]] if rented else []
     carried: list[tuple[Carried, int]] = []
-    for rank, at in enumerate(rented or owned):
-        kind = kinds.kind(at)
+    for rank, row in enumerate(rented or owned):
+        kind = kinds.kind(row)
         if kind is None or beyond(curve, kind.answering):
             continue
         above: Sequence[Base | None] = (bases if rank < WITH_BASE else ()) or (None,)
-        carried += [(carry(curve, kind, base), at) for base in above]
+        carried += [(carry(curve, kind, base), row) for base in above]
     if not carried:
         return None
-    best, at = min(carried, key=lambda pair: pair[0].usd)
-    return _finished(work, plan, curve, kinds, best, at, len({place for _, place in carried}))
+    best, row = min(carried, key=lambda pair: pair[0].usd)
+    return _finished(work, plan, curve, kinds, best, row, len({place for _, place in carried}))
 
 
 def told_apart(work: Serve | Interactive) -> bool:
@@ -171,18 +171,18 @@ def curve_of(known: Known, work: Serve | Interactive, path: str) -> LoadCurve:
 
 
 def _finished(
-    work: Serve | Interactive, plan: Plan, curve: LoadCurve, kinds: Kinds, best: Carried, at: int, tried: int
+    work: Serve | Interactive, plan: Plan, curve: LoadCurve, kinds: Kinds, best: Carried, row: int, count: int
 ) -> LoadPlan:
-    choice = kinds.choice(at) if best.kind.where != (plan.winner.where if plan.winner else "") else plan.winner
+    choice = kinds.choice(row) if best.kind.where != (plan.winner.where if plan.winner else "") else plan.winner
     assert choice is not None
     answering = answering_of(choice, work, curve)
     mean, peak = np.array([curve.mean]), np.array([curve.peak])
     hours = hours_of(curve, answering)
     pattern = pattern_of(curve, work.schedule)
-    told = advise(pattern, curve, best, hours)
+    advice = advise(pattern, curve, best, hours)
     if isinstance(work, Interactive) and work.idle_after is None:
-        other = hours_of(sessions(int(work.at_once or work.people), work.busy, USUAL_IDLE_S, work.schedule), answering)
-        told += f" With idle_after: 30min about {other.autoscaled:,.0f} machine-hours would do."
+        stopped = hours_of(sessions(int(work.at_once or work.people), work.busy, USUAL_IDLE_S, work.schedule), answering)
+        advice += f" With idle_after: 30min about {stopped.autoscaled:,.0f} machine-hours would do."
     assumed = _assumed(work, curve, kinds.span_s)
     if any(one.committed for one in best.layering.layers):
         assumed.append("commitments are paid for their whole term: the load must last as long")
@@ -206,29 +206,29 @@ def _finished(
         layers=best.layers,
         usd=best.usd,
         alone=best.layering.alone if best.base is None else (),
-        recommendation=told,
+        recommendation=advice,
         changed=_changed(plan, best, kinds, curve),
         steps=tuple(zip(best.load.machines.tolist(), best.load.hours.tolist(), strict=True)),
-        tried=tried,
+        tried=count,
         assumed=tuple(assumed),
     )
 
 
 def _assumed(work: Serve | Interactive, curve: LoadCurve, span_s: float | None) -> list[str]:
-    found = []
+    notes = []
     if span_s is not None and span_s < WEEK:
-        found.append(f"the {duration(span_s)} that were recorded stand for every hour of the schedule: nights and weekends too")
+        notes.append(f"the {duration(span_s)} that were recorded stand for every hour of the schedule: nights and weekends too")
     if curve.peak > curve.busiest:
-        found.append(
+        notes.append(
             f"peak = busiest + 2.33 sqrt((c^2 - 1) busiest / 60 s), burstiness c = {curve.burstiness:.3g}: 99 of 100 minutes"
         )
     if curve.short:
-        found.append("an autoscaler starts machines one step early and stops them one step late")
+        notes.append("an autoscaler starts machines one step early and stops them one step late")
     if isinstance(work, Interactive) and work.idle_after is not None:
-        found.append("people work in stretches of about an hour; sessions up at once follow the binomial law")
+        notes.append("people work in stretches of about an hour; sessions up at once follow the binomial law")
     if curve.off_hours > 0 or not curve.flat:
-        found.append("starting and stopping machines is not paid for")
-    return found
+        notes.append("starting and stopping machines is not paid for")
+    return notes
 
 
 def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
@@ -241,8 +241,8 @@ def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
     usd = carry(curve, first).usd
     if usd <= best.usd * (1 + 1e-9):  # as cheap: not another answer
         return f"{winner.where} costs the same"
-    told = f"{usd:,.0f} a month, this {best.usd:,.0f}"
-    return f"for the peak alone {winner.where} is cheapest; over the load's curve it costs {told}"
+    costs = f"{usd:,.0f} a month, this {best.usd:,.0f}"
+    return f"for the peak alone {winner.where} is cheapest; over the load's curve it costs {costs}"
 
 
 def placement(known: Known, work: Common, plan: Plan, path: str) -> Placement | None:

@@ -42,7 +42,7 @@ def placed(known: Known, work: Serve, rows: Rows, curve: LoadCurve) -> Placement
     if limit >= NETWORK_MOST_S:
         basis = "the most that is not felt, whatever the goals"
     sites, lost = _sites(known, work, rows, curve)
-    found = place(origins, sites, curve.peak, limit, basis)
+    placement = place(origins, sites, curve.peak, limit, basis)
     assumed = [
         "round trip = 5 ms + 2 x 1.4 x distance / 200 km per ms; requests go to the nearest region that is up",
         f"{FAR_SHARE:.0%} of the traffic may be farther; after a loss the round trip may be {RELAXED:g} times as long",
@@ -52,27 +52,27 @@ def placed(known: Known, work: Serve, rows: Rows, curve: LoadCurve) -> Placement
         assumed.append(f"left out, because its place is not known: traffic from {', '.join(unknown)}")
     if lost:
         assumed.append(f"{lost} regions are left out, because their coordinates are not known")
-    return replace(found, assumed=tuple(assumed))
+    return replace(placement, assumed=tuple(assumed))
 
 
 def _origins(known: Known, traffic: Mapping[str, float]) -> tuple[list[Origin], list[str]]:
-    found, unknown = [], []
+    origins, unknown = [], []
     for name, share in traffic.items():
         points = standing_for(known.catalog.data, name)
         people = sum(one.people_millions or 0.0 for one in points)
         if not points or people <= 0:
             unknown.append(name)
             continue
-        found += [
+        origins += [
             Origin(
-                f"{name} ({one.place})",
-                share * (one.people_millions or 0.0) / people,
-                one.latitude or 0.0,
-                one.longitude or 0.0,
+                f"{name} ({point.place})",
+                share * (point.people_millions or 0.0) / people,
+                point.latitude or 0.0,
+                point.longitude or 0.0,
             )
-            for one in points
+            for point in points
         ]
-    return found, unknown
+    return origins, unknown
 
 
 def _sites(known: Known, work: Serve, rows: Rows, curve: LoadCurve) -> tuple[list[Site], int]:
@@ -80,25 +80,25 @@ def _sites(known: Known, work: Serve, rows: Rows, curve: LoadCurve) -> tuple[lis
     catalog, priced = rows.fleet.catalog, rows.priced
     kinds = Kinds(known, work, rows, curve)
     best: dict[int, list[int]] = {}
-    for at in first_of_each(rows).tolist():
-        best.setdefault(int(priced.region[at]), []).append(at)
+    for row in first_of_each(rows).tolist():
+        best.setdefault(int(priced.region[row]), []).append(row)
     sites, lost = [], 0
-    for where, some in best.items():
-        region = catalog.regions[where]
+    for number, cheapest in best.items():
+        region = catalog.regions[number]
         point = (region.latitude, region.longitude)
         if point[0] is None or point[1] is None:
-            there = standing_for(catalog.data, region.country) if region.country else ()
-            point = (there[0].latitude, there[0].longitude) if len(there) == 1 else (None, None)
+            points = standing_for(catalog.data, region.country) if region.country else ()
+            point = (points[0].latitude, points[0].longitude) if len(points) == 1 else (None, None)
         if point[0] is None or point[1] is None:
             lost += 1
             continue
         units = tuple(
             Unit(
-                catalog.machines[priced.machine[at]].name,
-                kinds.close(at).per_machine,
-                float(priced.usd[at]) / float(priced.machines[at]),
+                catalog.machines[priced.machine[row]].name,
+                kinds.close(row).per_machine,
+                float(priced.usd[row]) / float(priced.machines[row]),
             )
-            for at in some[:UNITS]
+            for row in cheapest[:UNITS]
         )
         sites.append(Site(region.provider, region.name, region.country, point[0], point[1], units))
     return sites, lost

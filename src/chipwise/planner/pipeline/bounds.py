@@ -143,7 +143,9 @@ class Space:
         return [self._within(code, [one[code] for one in rows]) for code in sorted(set(rows[0]).intersection(*rows[1:]))]
 
     def _within(self, code: int, rows: Sequence[Index]) -> Space:
-        nodes = [replace(one := node.some(mine), region=one.region * 0) for node, mine in zip(self.nodes, rows, strict=True)]
+        nodes = [
+            replace(subset := node.some(mine), region=subset.region * 0) for node, mine in zip(self.nodes, rows, strict=True)
+        ]
         block = slice(code, code + 1)
         edges = [replace(edge, adds=edge.adds[block, block], seconds=edge.seconds[block, block]) for edge in self.edges]
         return replace(self, nodes=tuple(nodes), edges=tuple(edges))
@@ -164,24 +166,26 @@ class Space:
         suffix, late, reach, _ = self._bounds
         taking = {edge.taker for edge in self.edges}
         roots = {at: suffix[at].min(axis=0) for at in range(len(self.nodes)) if at not in taking}
-        whole = max(float(late[at].min()) for at in roots)
+        longest = max(float(late[at].min()) for at in roots)
         above = [np.zeros_like(one) for one in suffix]  # the least of everything but the stage and what follows it
         early = [np.zeros_like(one) for one in late]
         nodes = []
-        for at, node in enumerate(self.nodes):
-            if at in roots:
-                above[at] += sum((least for other, least in roots.items() if other != at), np.zeros(self.columns))
+        for index, node in enumerate(self.nodes):
+            if index in roots:
+                above[index] += sum((least for other, least in roots.items() if other != index), np.zeros(self.columns))
             for number, edge in enumerate(self.edges):
-                if edge.taker == at:
+                if edge.taker == index:
                     giver = self.nodes[edge.giver]
-                    done = least_by(early[edge.giver][giver.region] + giver.seconds, giver.region, len(early[at]))
-                    early[at] = np.maximum(early[at], (done[:, None] + edge.seconds[: len(done), : len(done)]).min(axis=0))
+                    finish = least_by(early[edge.giver][giver.region] + giver.seconds, giver.region, len(early[index]))
+                    early[index] = np.maximum(
+                        early[index], (finish[:, None] + edge.seconds[: len(finish), : len(finish)]).min(axis=0)
+                    )
                     if number in self._tree:
                         rest = above[edge.giver] + suffix[edge.giver] - reach[number]
-                        above[at] = (rest[:, None] + edge.adds[: len(done), : len(done)]).min(axis=0)
-            after, behind = self.behind(at, node.region)
-            adds = above[at][node.region] + node.adds + behind
-            seconds = np.maximum(whole, early[at][node.region] + node.seconds + after)
+                        above[index] = (rest[:, None] + edge.adds[: len(finish), : len(finish)]).min(axis=0)
+            after, behind = self.behind(index, node.region)
+            adds = above[index][node.region] + node.adds + behind
+            seconds = np.maximum(longest, early[index][node.region] + node.seconds + after)
             nodes.append(node.some(np.flatnonzero(self.judge(adds, seconds, limit)[1])))
         return replace(self, nodes=tuple(nodes))
 
@@ -210,48 +214,48 @@ class Space:
         regions = 1 + max(int(node.region.max()) for node in self.nodes)
         suffix = [np.zeros(0) for _ in self.nodes]
         total = 0.0
-        for at in range(len(self.nodes) - 1, -1, -1):
-            node = self.nodes[at]
-            suffix[at] = least_by(mix.of(node.adds, node.seconds, at in mix.stages), node.region, regions)
+        for index in range(len(self.nodes) - 1, -1, -1):
+            node = self.nodes[index]
+            suffix[index] = least_by(mix.of(node.adds, node.seconds, index in mix.stages), node.region, regions)
             for number, edge in enumerate(self.edges):
-                if edge.giver == at and number in self._tree:
+                if edge.giver == index and number in self._tree:
                     moved = mix.of(edge.adds[:regions, :regions], edge.seconds[:regions, :regions], number in mix.edges)
-                    suffix[at] = suffix[at] + (moved + suffix[edge.taker][None]).min(axis=1)
-            if all(edge.taker != at for edge in self.edges):
-                total += float(suffix[at].min())
+                    suffix[index] = suffix[index] + (moved + suffix[edge.taker][None]).min(axis=1)
+            if all(edge.taker != index for edge in self.edges):
+                total += float(suffix[index].min())
         return total
 
-    def open_after(self, at: int) -> list[int]:
+    def open_after(self, index: int) -> list[int]:
         """Stages up to `at` that have something to hand on to a later one."""
-        return sorted({edge.giver for edge in self.edges if edge.giver <= at < edge.taker})
+        return sorted({edge.giver for edge in self.edges if edge.giver <= index < edge.taker})
 
-    def capped_after(self, at: int) -> frozenset[int]:
+    def capped_after(self, index: int) -> frozenset[int]:
         """Columns of caps to which a stage behind `at` may add."""
-        later = self.nodes[at + 1 :]
+        later = self.nodes[index + 1 :]
         return frozenset(one for one in range(ADDED, self.summed) if any(node.adds[:, one].any() for node in later))
 
-    def ahead(self, at: int, region: Index, end: Array) -> tuple[Array, Array]:
+    def ahead(self, index: int, region: Index, end: Array) -> tuple[Array, Array]:
         """What is left beside and behind a stage `at` at the least, by label: (the latest end, sums)."""
         suffix, late, reach, way = self._bounds
         seconds, adds = np.zeros(len(region)), np.zeros((len(region), self.columns))
         for number, edge in enumerate(self.edges):
-            if edge.giver < at < edge.taker:
-                given = region[:, edge.giver]
-                seconds = np.maximum(seconds, end[:, edge.giver] + way[number][given])
-                adds += reach[number][given] if number in self._tree else 0.0
+            if edge.giver < index < edge.taker:
+                source = region[:, edge.giver]
+                seconds = np.maximum(seconds, end[:, edge.giver] + way[number][source])
+                adds += reach[number][source] if number in self._tree else 0.0
         taking = {edge.taker for edge in self.edges}
-        for later in range(at + 1, len(self.nodes)):
+        for later in range(index + 1, len(self.nodes)):
             if later not in taking:
                 adds += suffix[later].min(axis=0)
                 seconds = np.maximum(seconds, late[later].min())
         return seconds, adds
 
-    def behind(self, at: int, codes: Index) -> tuple[Array, Array]:
+    def behind(self, index: int, codes: Index) -> tuple[Array, Array]:
         """What follows a stage at the least, by its region: (seconds, sums)."""
         _, _, reach, way = self._bounds
         seconds, adds = np.zeros(len(codes)), np.zeros((len(codes), self.columns))
         for number, edge in enumerate(self.edges):
-            if edge.giver == at:
+            if edge.giver == index:
                 seconds = np.maximum(seconds, way[number][codes])
                 adds += reach[number][codes] if number in self._tree else 0.0
         return seconds, adds
@@ -273,38 +277,38 @@ class Space:
             fine &= seconds <= self.deadline_s * (1 + ROUNDING)
         if self.budget_usd is not None:
             fine &= adds[..., CHARGED] <= self.budget_usd * (1 + ROUNDING)
-        for at, most in enumerate(self.caps, start=ADDED):
-            fine &= adds[..., at] <= most * (1 + ROUNDING)
+        for column, cap in enumerate(self.caps, start=ADDED):
+            fine &= adds[..., column] <= cap * (1 + ROUNDING)
         return score, fine
 
     def _score(self, adds: Array, seconds: Array) -> Array:
         usd, kg = adds[..., USD], adds[..., KG]
         if self.objective == "balanced":
             return self._product(usd, seconds, np.maximum(kg, 1e-9), adds)
-        found = {"time": seconds, "carbon": kg}.get(self.objective, usd)
-        most = {"charged": self.budget_usd, "seconds": self.deadline_s}
+        score = {"time": seconds, "carbon": kg}.get(self.objective, usd)
+        limits = {"charged": self.budget_usd, "seconds": self.deadline_s}
         aim = {"time": "seconds", "carbon": "kg"}.get(self.objective, "usd")
-        for at, mix in enumerate(self.mixes):
+        for index, mix in enumerate(self.mixes):
             rest = sum(
-                weight * (inf if (top := most.get(name)) is None else top)
+                weight * (inf if (top := limits.get(name)) is None else top)
                 for name in ("usd", "kg", "charged", "seconds")
                 if name != aim and (weight := getattr(mix, name))
             )
-            found = np.maximum(found, (adds[..., self.summed + at] - rest) / getattr(mix, aim))
-        return found
+            score = np.maximum(score, (adds[..., self.summed + index] - rest) / getattr(mix, aim))
+        return score
 
     def _product(self, usd: Array, seconds: Array, kg: Array, adds: Array) -> Array:
-        found = usd * seconds * kg
-        for at, mix in enumerate(self.mixes):
-            least = ((usd, mix.usd), (seconds, mix.seconds), (kg, mix.kg))
-            lacking = np.maximum(adds[..., self.summed + at] - sum(weight * value for value, weight in least), 0.0)
+        product = usd * seconds * kg
+        for index, mix in enumerate(self.mixes):
+            terms = ((usd, mix.usd), (seconds, mix.seconds), (kg, mix.kg))
+            lacking = np.maximum(adds[..., self.summed + index] - sum(weight * value for value, weight in terms), 0.0)
             cases = [
                 (usd + lacking / mix.usd) * seconds * kg,
                 usd * (seconds + lacking / mix.seconds) * kg,
                 usd * seconds * (kg + lacking / mix.kg),
             ]
-            found = np.maximum(found, np.minimum.reduce(cases))
-        return np.cbrt(found)
+            product = np.maximum(product, np.minimum.reduce(cases))
+        return np.cbrt(product)
 
     @cached_property
     def _tree(self) -> frozenset[int]:
@@ -323,18 +327,18 @@ class Space:
         suffix, late = [np.zeros(0) for _ in self.nodes], [np.zeros(0) for _ in self.nodes]
         reach: dict[int, Array] = {}
         way: dict[int, Array] = {}
-        for at in range(len(self.nodes) - 1, -1, -1):
-            node = self.nodes[at]
-            suffix[at], late[at] = least_by(node.adds, node.region, regions), least_by(node.seconds, node.region, regions)
+        for index in range(len(self.nodes) - 1, -1, -1):
+            node = self.nodes[index]
+            suffix[index], late[index] = least_by(node.adds, node.region, regions), least_by(node.seconds, node.region, regions)
             after = np.zeros(regions)
             for number, edge in enumerate(self.edges):
-                if edge.giver == at:
+                if edge.giver == index:
                     after = np.maximum(after, way[number])
                     if number in self._tree:
-                        suffix[at] = suffix[at] + reach[number]
-            late[at] = late[at] + after
+                        suffix[index] = suffix[index] + reach[number]
+            late[index] = late[index] + after
             for number, edge in enumerate(self.edges):
-                if edge.taker == at:
-                    way[number] = (edge.seconds[:regions, :regions] + late[at][None]).min(axis=1)
-                    reach[number] = (edge.adds[:regions, :regions] + suffix[at][None]).min(axis=1)
+                if edge.taker == index:
+                    way[number] = (edge.seconds[:regions, :regions] + late[index][None]).min(axis=1)
+                    reach[number] = (edge.adds[:regions, :regions] + suffix[index][None]).min(axis=1)
         return suffix, late, reach, way

@@ -112,7 +112,14 @@ def candidates_of(
         cost, kg = priced.usd[positions], priced.kg[positions]
     if not open_storage and counts is not None:
         unbeaten = worthwhile(Stage("", region, cost, seconds, kg, cost, draws), counts.time, counts.carbon)
-        positions, region, cost, seconds, kg, draws = positions[unbeaten], region[unbeaten], cost[unbeaten], seconds[unbeaten], kg[unbeaten], draws[unbeaten]
+        positions, region, cost, seconds, kg, draws = (
+            positions[unbeaten],
+            region[unbeaten],
+            cost[unbeaten],
+            seconds[unbeaten],
+            kg[unbeaten],
+            draws[unbeaten],
+        )
     known = np.concatenate([np.full(len(positions), not open_storage), np.ones(len(offered), dtype=bool)])
     places = np.array([codes.setdefault(one.place, len(codes)) for one in offered], np.intp)
     return Candidates(

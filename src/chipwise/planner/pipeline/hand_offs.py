@@ -90,7 +90,10 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
     """Hand-offs with their sizes; where the file lists none, each stage follows the one before it and nothing is moved."""
     positions = {stage.name: place for place, stage in enumerate(order)}
     if not work.hand_offs:
-        return [Flow(positions[giver], positions[taker], 0.0, False, "no size is given: nothing moves") for giver, taker in work.edges]
+        return [
+            Flow(positions[giver], positions[taker], 0.0, False, "no size is given: nothing moves")
+            for giver, taker in work.edges
+        ]
     flows = []
     for number, hand_off in enumerate(work.hand_offs):
         giver, taker = positions[hand_off.source], positions[hand_off.to]

@@ -202,7 +202,9 @@ def _solved(
     return _better(stages, hand_offs, wanted, best, _directed_search(space, best, wanted, None, backwards))
 
 
-def _directed_search(space: Space, best: Joint | None, wanted: Wanted, beam: int | None, backwards: bool) -> tuple[int, ...] | None:
+def _directed_search(
+    space: Space, best: Joint | None, wanted: Wanted, beam: int | None, backwards: bool
+) -> tuple[int, ...] | None:
     picks = search(space.turned() if backwards else space, _limit(best, wanted), beam)
     return picks[::-1] if picks and backwards else picks
 

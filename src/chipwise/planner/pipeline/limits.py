@@ -33,14 +33,21 @@ def joined_limits(known: Known, pipeline: Limits, own: Limits, stage: str) -> Li
     }
     return pipeline.model_copy(
         update={
-            **{name: _intersection(name, getattr(pipeline, name), getattr(own, name), means, stage) for name, means in meanings.items()},
-            **{name: tuple(dict.fromkeys((*getattr(pipeline, name), *getattr(own, name)))) for name in ("compliance", "requires")},
+            **{
+                name: _intersection(name, getattr(pipeline, name), getattr(own, name), means, stage)
+                for name, means in meanings.items()
+            },
+            **{
+                name: tuple(dict.fromkeys((*getattr(pipeline, name), *getattr(own, name))))
+                for name in ("compliance", "requires")
+            },
             "default_quotas": pipeline.default_quotas or own.default_quotas,
             "chip_count": _narrower(pipeline.chip_count, own.chip_count, stage),
             "interruptible": _interruptible(pipeline.interruptible, own.interruptible),
             "power_watts": _minimum(pipeline.power_watts, own.power_watts),
             "quotas": {
-                key: min(one[key] for one in (pipeline.quotas, own.quotas) if key in one) for key in {**pipeline.quotas, **own.quotas}
+                key: min(one[key] for one in (pipeline.quotas, own.quotas) if key in one)
+                for key in {**pipeline.quotas, **own.quotas}
             },
             "avoid": _either(pipeline.avoid, own.avoid),
         }

@@ -33,7 +33,9 @@ def _rivals(case: Case, joint: Joint, index: int) -> list[Rival]:
         choice = candidates.choice(int(row))
         key = choice.provider, choice.machine, choice.purchase
         if key not in rivals:
-            total = reckon(stages, case.hand_offs, [int(row) if here == index else pick for here, pick in enumerate(joint.picks)])
+            total = reckon(
+                stages, case.hand_offs, [int(row) if here == index else pick for here, pick in enumerate(joint.picks)]
+            )
             rivals[key] = Rival(choice, total.usd, total.seconds, total.kg, case.misses(total))
         if len(rivals) == LISTED:
             break

@@ -58,7 +58,10 @@ def _offered(known: Known, path: str, order: Sequence[Common], flows: Sequence[F
     able = [
         offer
         for offer in services_for(known, work, (), path)
-        if offer.allowed and offer.usd is not None and (budget is None or offer.usd <= budget) and not (trained and offer.kind == PER_TOKEN)
+        if offer.allowed
+        and offer.usd is not None
+        and (budget is None or offer.usd <= budget)
+        and not (trained and offer.kind == PER_TOKEN)
     ]
     sure = [one for one in able if one.certain]  # doubtful prices count only where there are no others
     return [_as_choice(one, plan) for one in sure or able]

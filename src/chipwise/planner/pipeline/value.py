@@ -185,7 +185,11 @@ def _against(plan: PipelinePlan, alternative: Alternative) -> str:
     assert plan.totals is not None
     totals, other_totals = plan.totals, alternative.totals
     text = f"{usd(other_totals.usd)}, {duration(other_totals.seconds)}, {other_totals.kg:,.1f} kg CO2e{without(other_totals)}"
-    values = {"cost": (totals.usd, other_totals.usd), "time": (totals.seconds, other_totals.seconds), "carbon": (totals.kg, other_totals.kg)}
+    values = {
+        "cost": (totals.usd, other_totals.usd),
+        "time": (totals.seconds, other_totals.seconds),
+        "carbon": (totals.kg, other_totals.kg),
+    }
     value, other_value = values.get(plan.objective, (totals.balanced, other_totals.balanced))
     excess = other_value / max(value, 1e-9) - 1
     name = "" if plan.objective in values else " by the mean of the three"

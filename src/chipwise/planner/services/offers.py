@@ -93,8 +93,8 @@ class ServiceOffer:
             return f"no dedicated machine is cheaper: {self.break_even.why}"
         if first == 0:
             return "a dedicated machine is cheaper from the first request on"
-        told = f"a dedicated machine is cheaper above {_often(first)}"
-        return told if always is None or always <= first * 1.01 else f"{told}, and at every rate above {_often(always)}"
+        text = f"a dedicated machine is cheaper above {_often(first)}"
+        return text if always is None or always <= first * 1.01 else f"{text}, and at every rate above {_often(always)}"
 
 
 def _often(rate: float) -> str:
@@ -115,14 +115,14 @@ def services_for(known: Known, work: Serve, dedicated: Dedicated = (), path: str
     `dedicated` is what they are held against: the plan's choice, or (USD per month, requests per second) of machines.
     `path` is the workload file's, for a model that stands beside it.
     """
-    found, name, shape = known_model(Ask(known, path, "", {}), work)
-    demand = _demand(found, work, name, dedicated)
-    offered = _serverless_services(found)
-    fast = speeds(found, name, shape, demand.need, offered)
-    made = list(_cheapest(found, demand, offered, fast))
+    context, name, shape = known_model(Ask(known, path, "", {}), work)
+    demand = _demand(context, work, name, dedicated)
+    offered = _serverless_services(context)
+    fast = speeds(context, name, shape, demand.need, offered)
+    offers = list(_cheapest(context, demand, offered, fast))
     if isinstance(work.model, str) and demand.need.output_tokens:
-        made += [(_per_token(found, demand, one), None) for one in _token_services(found, name)]
-    return tuple(_compared(demand, sorted(made, key=lambda pair: _rank(pair[0], demand.rules))))
+        offers += [(_per_token(context, demand, one), None) for one in _token_services(context, name)]
+    return tuple(_compared(demand, sorted(offers, key=lambda pair: _rank(pair[0], demand.rules))))
 
 
 def _cheapest(
@@ -131,19 +131,19 @@ def _cheapest(
     """The likely cheapest first, until LISTED may be used and none of the others can cost less than they do; those are left
     out. What cannot run it at all is told in any case."""
     able = [
-        (lower_bound(demand, one, way), at)
-        for at, (one, way) in enumerate(zip(offered, fast, strict=True))
+        (lower_bound(demand, service, way), index)
+        for index, (service, way) in enumerate(zip(offered, fast, strict=True))
         if way and not isinstance(way, str)
     ]
     yield from (_serverless(known, demand, one, way) for one, way in zip(offered, fast, strict=True) if isinstance(way, str))
-    found: list[float] = []
-    for bound, at in sorted(able):
-        if len(found) >= LISTED and (bound[0] or bound[2] > sorted(found)[LISTED - 1]):
+    costs: list[float] = []
+    for bound, index in sorted(able):
+        if len(costs) >= LISTED and (bound[0] or bound[2] > sorted(costs)[LISTED - 1]):
             return
-        made = _serverless(known, demand, offered[at], fast[at])
-        if made[0].allowed and made[1] is not None:
-            found.append(made[1].bill.usd_per_hour)
-        yield made
+        offer = _serverless(known, demand, offered[index], fast[index])
+        if offer[0].allowed and offer[1] is not None:
+            costs.append(offer[1].bill.usd_per_hour)
+        yield offer
 
 
 def _serverless_services(known: Known) -> tuple[Service, ...]:
@@ -154,14 +154,14 @@ def _serverless_services(known: Known) -> tuple[Service, ...]:
     return services
 
 
-def _rank(one: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, str]:
+def _rank(offer: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, str]:
     """Of the refused ones those of the clouds asked for come first: that another cloud is refused tells nothing."""
     return (
-        not one.allowed,
-        rules.providers is not None and one.provider not in rules.providers,
-        one.allowed and not one.certain,
-        inf if one.usd is None else one.usd,
-        f"{one.provider} {one.service} {one.hardware}",
+        not offer.allowed,
+        rules.providers is not None and offer.provider not in rules.providers,
+        offer.allowed and not offer.certain,
+        inf if offer.usd is None else offer.usd,
+        f"{offer.provider} {offer.service} {offer.hardware}",
     )
 
 
@@ -177,14 +177,14 @@ def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated) -> Deman
     )
     lengths = [0.0 if one is None else float(one.mean) for one in (work.input_tokens, work.output_tokens)]
     longest = [0.0 if one is None else float(one.max or one.mean) for one in (work.input_tokens, work.output_tokens)]
-    asked = [str(one) for one in ((work.precision,) if work.precision is not None else work.limits.precision)]
+    precisions = [str(one) for one in ((work.precision,) if work.precision is not None else work.limits.precision)]
     need = Need(
         lengths[0],
         lengths[1],
         float(work.shared_prefix_tokens or 0.0),
         max(float(work.context or 0.0), sum(longest)),
-        tuple(asked) or ("bf16", "fp16", "fp8"),
-        bool(asked),
+        tuple(precisions) or ("bf16", "fp16", "fp8"),
+        bool(precisions),
         str(work.kv_precision) if work.kv_precision else None,
         tuple(sorted({*SHARES, *(share for _, share, _ in goals)})),
     )
@@ -198,7 +198,7 @@ def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated) -> Deman
         rules_of(known, work.limits),
         _fleets(work, dedicated, hours),
         float(work.limits.chip_count.max or inf),
-        frozenset(asked),
+        frozenset(precisions),
         ("arrivals by chance: their burstiness is not counted",) if work.arrival.burstiness > 1 else (),
     )
 
@@ -215,11 +215,11 @@ def _peak(work: Serve) -> float:
 def _fleets(work: Serve, dedicated: Dedicated, hours: float) -> tuple[ReplicaSet, ...]:
     """What they cost in an hour of the schedule, machine by machine where they are counted."""
     if isinstance(dedicated, Choice):
-        many = max(dedicated.machines, 1)
-        inside = max((dedicated.replicas or many) / many, 1.0)
-        least = max(round((work.replicas.min or 1) / inside + 0.499), 1)
-        rate = inf if dedicated.rate is None else dedicated.rate / many
-        return (ReplicaSet(dedicated.usd / many / hours, rate, min(least, many)),)
+        machines = max(dedicated.machines, 1)
+        inside = max((dedicated.replicas or machines) / machines, 1.0)
+        fewest = max(round((work.replicas.min or 1) / inside + 0.499), 1)
+        rate = inf if dedicated.rate is None else dedicated.rate / machines
+        return (ReplicaSet(dedicated.usd / machines / hours, rate, min(fewest, machines)),)
     return tuple(ReplicaSet(usd / hours, rate) for usd, rate in dedicated)
 
 
@@ -255,7 +255,7 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
     month = _month(way.bill.cost, demand.hours)
     image = f"an image of {image_bytes(service) / 1e9:g} GB"
     assumed = (*way.bill.assumed, image, *_processor(service), *demand.assumed, *scope(demand.rules, provider, service.name))
-    made = replace(
+    offer = replace(
         blank,
         precision=way.speed.precision,
         cost=month,
@@ -270,7 +270,7 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
         cold_share=way.bill.cold_share,
         cold_start_s=way.bill.cold_start_s,
     )
-    return made, way
+    return offer, way
 
 
 def _processor(service: Service) -> Iterable[str]:
@@ -295,8 +295,8 @@ def _token_services(known: Known, name: str) -> tuple[TokenService, ...]:
             known.memo[key] = managed.services(known.catalog.rows("tokens"), name, known.models.registry)
         except BadInput:  # a model that the registry does not hold is sold by nobody we know of
             known.memo[key] = ()
-    found: tuple[TokenService, ...] = known.memo[key]
-    return found
+    services: tuple[TokenService, ...] = known.memo[key]
+    return services
 
 
 def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOffer:
@@ -338,7 +338,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
         tuple(assumed),
         "usd" not in " ".join(service.fact.inferred),
         service.fact.as_of,
-        break_even=_least(managed.break_even(service, request, _for_peak(fleet, demand.peak)) for fleet in demand.fleets),
+        break_even=_earliest(managed.break_even(service, request, _for_peak(fleet, demand.peak)) for fleet in demand.fleets),
         region=region_of(service.regions),
     )
 
@@ -348,26 +348,26 @@ def _for_peak(fleet: ReplicaSet, peak: float) -> ReplicaSet:
     return replace(fleet, requests_per_s=fleet.requests_per_s / peak)
 
 
-def _least(found: Iterable[BreakEven]) -> BreakEven | None:
+def _earliest(crossings: Iterable[BreakEven]) -> BreakEven | None:
     """Of several machines the one that is cheaper first."""
-    return min(found, key=lambda one: inf if one.first is None else one.first, default=None)
+    return min(crossings, key=lambda one: inf if one.first is None else one.first, default=None)
 
 
 def _compared(demand: Demand, ranked: Iterable[tuple[ServiceOffer, Way | None]]) -> Iterable[ServiceOffer]:
     """With the break-even of the first serverless services that may be used; it is looked for step by step."""
     left = COMPARED if demand.fleets else 0
-    for one, way in ranked:
-        if way is None or not one.allowed or not left:
-            yield one
+    for offer, way in ranked:
+        if way is None or not offer.allowed or not left:
+            yield offer
             continue
         left -= 1
-        yield replace(one, break_even=_least(_crossing(way, fleet) for fleet in demand.fleets))
+        yield replace(offer, break_even=_earliest(_crossing(way, fleet) for fleet in demand.fleets))
 
 
 def _crossing(way: Way, fleet: ReplicaSet) -> BreakEven:
-    found = break_even(way.service, fleet, way.traffic, way.container)
-    if found.first is None and cost(
+    crossing = break_even(way.service, fleet, way.traffic, way.container)
+    if crossing.first is None and cost(
         way.service, replace(way.traffic, requests_per_s=0.0), way.container
     ).usd_per_hour > fleet.cost(0.0):
-        return BreakEven(0.0, found.always, "what is kept warm costs more than the machine before the first request comes")
-    return found
+        return BreakEven(0.0, crossing.always, "what is kept warm costs more than the machine before the first request comes")
+    return crossing

@@ -85,8 +85,8 @@ def speeds(known: Known, model: str, shape: Shape, need: Need, services: Sequenc
         return _processor_work(known, model, shape, need, part, precision)
 
     return tuple(
-        on_gpus[one.chips, one.gpus] if one.chips else _on_processor(known, model, shape, need, one, work_on)
-        for one in services
+        on_gpus[service.chips, service.gpus] if service.chips else _on_processor(known, model, shape, need, service, work_on)
+        for service in services
     )
 
 
@@ -96,23 +96,23 @@ Kind = tuple[tuple[str, ...], float]  # chips of which one comes, and how many o
 def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence[Kind]) -> dict[Kind, Found]:
     assert isinstance(shape, DecoderShape)
     layer = layer_of(shape)
-    found: dict[Kind, Found] = {}
+    by_kind: dict[Kind, Found] = {}
     rows: list[tuple[Kind, str, str, int, int]] = []
     for kind in kinds:
         chips, gpus = kind
         parts = [known.parts.find(chip) for chip in chips]
         stated = [part for part in parts if part is not None and not part.unstated]
         if len(stated) < len(chips):
-            found[kind] = f"no speed is stated of {' or '.join(chips)}"
+            by_kind[kind] = f"no speed is stated of {' or '.join(chips)}"
             continue
         able = [one for one in need.precisions if one in WEIGHT_BITS and all(_runs(part, one) for part in stated)]
         if not able:
-            found[kind] = f"{' or '.join(chips)} has no {' or '.join(need.precisions)} arithmetic"
+            by_kind[kind] = f"{' or '.join(chips)} has no {' or '.join(need.precisions)} arithmetic"
             continue
         ways = _ways(layer, gpus)
         rows += [(kind, chip, name, ways, many) for chip in chips for name in able for many in CONCURRENCY]
     if not rows:
-        return found
+        return by_kind
     served = serve(
         known,
         model,
@@ -137,31 +137,31 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
         count,
     )
     weights = np.broadcast_to(weight_bytes(ask.model, ask.setup) * ask.setup.tp, count)
-    held = percentiles(served.metrics["ttft_ms"], served.metrics["tpot_ms"], ask, need.shares)
-    warm = {name: {share: np.broadcast_to(row, count) for share, row in by.items()} for name, by in held.items()}
+    latencies = percentiles(served.metrics["ttft_ms"], served.metrics["tpot_ms"], ask, need.shares)
+    warm = {name: {share: np.broadcast_to(row, count) for share, row in by.items()} for name, by in latencies.items()}
     seconds = np.broadcast_to(served.metrics["latency_ms"].value / 1e3, count)
     by_way: dict[Kind, dict[tuple[str, int], list[int]]] = {}
-    for at, (kind, _, name, _, many) in enumerate(rows):
-        by_way.setdefault(kind, {}).setdefault((name, many), []).append(at)
-    for kind, mine in by_way.items():
-        fitting = {key: places for key, places in mine.items() if all(lack[at] <= 0 for at in places)}
+    for index, (kind, _, name, _, concurrency) in enumerate(rows):
+        by_way.setdefault(kind, {}).setdefault((name, concurrency), []).append(index)
+    for kind, groups in by_way.items():
+        fitting = {key: places for key, places in groups.items() if all(lack[at] <= 0 for at in places)}
         if not fitting:
-            at = min((at for places in mine.values() for at in places), key=lambda at: lack[at])
-            lacking = f"{lack[at] / 1e9:.1f} GB a chip are missing"
-            found[kind] = f"{model} in {rows[at][2]} does not fit {rows[at][3]} x {rows[at][1]}: {lacking}"
+            index = min((at for places in groups.values() for at in places), key=lambda at: lack[at])
+            lacking = f"{lack[index] / 1e9:.1f} GB a chip are missing"
+            by_kind[kind] = f"{model} in {rows[index][2]} does not fit {rows[index][3]} x {rows[index][1]}: {lacking}"
             continue
-        found[kind] = tuple(
+        by_kind[kind] = tuple(
             Speed(
                 name,
-                many * max(int(kind[1] // rows[places[0]][3]), 1),
+                concurrency * max(int(kind[1] // rows[places[0]][3]), 1),
                 max(float(seconds[at]) for at in places),
                 {metric: {share: float(row[places].max()) for share, row in by.items()} for metric, by in warm.items()},
                 float(weights[places[0]]),
                 float(weights[places[0]]),
             )
-            for (name, many), places in fitting.items()
+            for (name, concurrency), places in fitting.items()
         )
-    return found
+    return by_kind
 
 
 def _runs(part: Part, precision: str) -> bool:
@@ -170,13 +170,13 @@ def _runs(part: Part, precision: str) -> bool:
 
 def _ways(layer: Layer, gpus: float) -> int:
     """The widest split by powers of two that heads and width allow."""
-    most = 2 ** floor(log2(max(min(gpus, WIDEST), 1)))
-    return next((n for n in (8, 4, 2) if n <= most and layer.heads % n == 0 and layer.hidden % n == 0), 1)
+    widest = 2 ** floor(log2(max(min(gpus, WIDEST), 1)))
+    return next((n for n in (8, 4, 2) if n <= widest and layer.heads % n == 0 and layer.hidden % n == 0), 1)
 
 
 def _samples(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence[Kind]) -> dict[Kind, Found]:
     """Models that answer in one piece: one request at a time on each chip."""
-    found: dict[Kind, Found] = {}
+    by_kind: dict[Kind, Found] = {}
 
     @cache  # a chip comes alone and beside others, one at a time and by eight
     def predicted_on(chip: str) -> SamplePrediction:
@@ -186,17 +186,17 @@ def _samples(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence
         try:
             predicted = [predicted_on(chip) for chip in chips]
         except BadInput as error:
-            found[chips, gpus] = error.message
+            by_kind[chips, gpus] = error.message
             continue
         too_large = [one.chip for one in predicted if not one.fit.fits]
         if too_large:
-            found[chips, gpus] = f"{model} does not fit {too_large[0]}"
+            by_kind[chips, gpus] = f"{model} does not fit {too_large[0]}"
             continue
         slow = max(predicted, key=lambda one: one.latency_ms.value)
         seconds, weights = slow.latency_ms.value / 1e3, slow.memory.lines_bytes.get("weights", 0.0)
         flat = {name: dict.fromkeys(need.shares, seconds) for name in ("ttft", "latency")}
-        found[chips, gpus] = (Speed(slow.precision, max(int(gpus), 1), seconds, flat, weights, weights),)
-    return found
+        by_kind[chips, gpus] = (Speed(slow.precision, max(int(gpus), 1), seconds, flat, weights, weights),)
+    return by_kind
 
 
 def _sample_settings(need: Need) -> dict[str, Any]:
@@ -214,10 +214,10 @@ def _on_processor(
     part = known.parts.find(ARM if "arm" in service.hardware.casefold() else X86)
     if part is None:
         return "no speed is known of its processor"
-    most = service.memory_max_bytes
-    if most is None:
-        most = MOST_MEMORY_BYTES if service.usd_per_vcpu_second else UNSTATED_FUNCTION_BYTES
-    found = []
+    room = service.memory_max_bytes
+    if room is None:
+        room = MOST_MEMORY_BYTES if service.usd_per_vcpu_second else UNSTATED_FUNCTION_BYTES
+    fitting = []
     short = []
     generates = isinstance(shape, DecoderShape) and need.output_tokens >= 1
     # A format without a unit is read as it is and multiplied in FP32; fp8 and fp4 weights are for GPUs.
@@ -228,17 +228,17 @@ def _on_processor(
         except BadInput as error:
             return error.message
         memory = work.memory_bytes
-        if memory > most:
-            short.append(f"{model} in {work.precision} needs {memory / GIB:.3g} GiB; {service.title} gives {most / GIB:.3g}")
+        if memory > room:
+            short.append(f"{model} in {work.precision} needs {memory / GIB:.3g} GiB; {service.title} gives {room / GIB:.3g}")
             continue
         if service.usd_per_vcpu_second:
             vcpus = MOST_VCPUS
         else:  # by memory: all of it costs as much for the work and takes less time
-            memory = most if service.memory_max_bytes is not None else max(memory, UNSTATED_FUNCTION_BYTES)
+            memory = room if service.memory_max_bytes is not None else max(memory, UNSTATED_FUNCTION_BYTES)
             vcpus = max(memory / VCPU_BYTES, 1.0)
-        found.append(work.on(vcpus, memory, need))
-    if found:
-        return tuple(found)
+        fitting.append(work.on(vcpus, memory, need))
+    if fitting:
+        return tuple(fitting)
     return min(short) if short else f"{part.name} is not predicted in {' or '.join(need.precisions)}"
 
 

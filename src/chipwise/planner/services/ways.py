@@ -74,24 +74,24 @@ def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | s
     """The cheapest that keeps the goals; where none does, the one that comes nearest. What cannot pass the best is not
     reckoned."""
     best: Way | None = None
-    why = ""
-    least = min(speed.concurrency for speed in fast)
+    reason = ""
+    fewest = min(speed.concurrency for speed in fast)
     for bound, speed in sorted(((_bound(demand, service, one), one) for one in fast), key=itemgetter(0)):
         if best is not None and bound > _order(best):
             break
         busy = demand.rate * demand.peak * speed.seconds
-        if speed.concurrency > max(least, 8 * busy + 1):  # room that nobody fills costs speed and saves nothing
+        if speed.concurrency > max(fewest, 8 * busy + 1):  # room that nobody fills costs speed and saves nothing
             continue
         for warm in WARM:
-            found = _way(demand, service, speed, warm)
-            if isinstance(found, str):
-                why = found
+            way = _way(demand, service, speed, warm)
+            if isinstance(way, str):
+                reason = way
                 break
-            if best is None or _order(found) < _order(best):
-                best = found
-            if not found.meets_cold:
+            if best is None or _order(way) < _order(best):
+                best = way
+            if not way.meets_cold:
                 break
-    return best or why or "no way to run it"
+    return best or reason or "no way to run it"
 
 
 def lower_bound(demand: Demand, service: Service, fast: Sequence[Speed]) -> Order:
@@ -113,13 +113,13 @@ def _bound(demand: Demand, service: Service, speed: Speed) -> Order:
     working = demand.rate * speed.seconds / speed.concurrency
     usd = HOUR * (working * service.work_usd_per_second(vcpus, memory) + demand.rate * service.usd_per_request)
     start = cold_start(service, Container(speed.memory_bytes, image_bytes(service), speed.weights_bytes)).middle
-    over = 0.0
+    ratio = 0.0
     for metric, share, limit in demand.goals:
         by_share = speed.warm.get(metric)
         if by_share is not None:
             fastest = min(by_share[share], start + by_share[0.5]) if metric in _COLD else by_share[share]
-            over = max(over, fastest / limit)
-    return over > 1.0, over if over > 1.0 else 0.0, usd * (1.0 - 1e-9)
+            ratio = max(ratio, fastest / limit)
+    return ratio > 1.0, ratio if ratio > 1.0 else 0.0, usd * (1.0 - 1e-9)
 
 
 def _excess(way: Way) -> float:
@@ -141,7 +141,7 @@ def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | str
 
 def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[str, ...], bool]:
     """Of all requests a share starts cold: a goal for more than the others is a goal for cold ones."""
-    held, missed, by_cold = [], [], False
+    goals, missed, by_cold = [], [], False
     cold, start = bill.cold_share, bill.cold_start_s
     for metric, share, limit in demand.goals:
         by_share = speed.warm.get(metric)
@@ -156,17 +156,17 @@ def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held
             predicted = by_share[next((one for one in sorted(by_share) if one >= wanted - 1e-12), max(by_share))]
         else:
             predicted = warm
-        one = Held(metric, share * 100, limit, predicted)
-        held.append(one)
-        if one.met:
+        goal = Held(metric, share * 100, limit, predicted)
+        goals.append(goal)
+        if goal.met:
             continue
-        told = f"{metric} p{share * 100:g} is {duration(predicted)}, the goal {duration(limit)}"
+        text = f"{metric} p{share * 100:g} is {duration(predicted)}, the goal {duration(limit)}"
         if meets_cold and warm <= limit:
             by_cold = True
             spread = f"{duration(start.low)} to {duration(start.high)}"
-            told = f"{cold:.0%} of the requests meet a cold start of {duration(start.middle)} ({spread}): {told}"
-        missed.append(told)
-    return tuple(held), tuple(missed), by_cold
+            text = f"{cold:.0%} of the requests meet a cold start of {duration(start.middle)} ({spread}): {text}"
+        missed.append(text)
+    return tuple(goals), tuple(missed), by_cold
 
 
 def image_bytes(service: Service) -> float:

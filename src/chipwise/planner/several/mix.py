@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _LEAST_PART = 1e-6  # of a bucket: less is the solver's rounding
 
 
-def mix(known: Known, path: str, asked: Workload) -> Mix:
-    work = with_recording(known, asked, path)
+def mix(known: Known, path: str, workload: Workload) -> Mix:
+    work = with_recording(known, workload, path)
     if not isinstance(work, Serve) or work.devices:
         kind = "edge" if isinstance(work, Serve) else getattr(work, "kind", "this kind")
         raise BadInput(f"--mix is for serving a language model, and this is {kind} work.", remedy="Leave --mix out.")
@@ -38,18 +38,18 @@ def mix(known: Known, path: str, asked: Workload) -> Mix:
         raise BadInput("--mix needs request sizes.", remedy="Give input_tokens and output_tokens, with p95 where it is known.")
     if work.arrival.rate is None:
         raise BadInput("--mix needs a rate of requests.", remedy="Give it as arrival: {rate: 10 req/s}.")
-    found, job = generation_job(known, path, work)
-    ground = ground_for(found, wide=True)
-    ok, shapes = generation_shapes(ground, work, found)
+    context, job = generation_job(known, path, work)
+    ground = ground_for(context, wide=True)
+    ok, shapes = generation_shapes(ground, work, context)
     pairs = recorded_pairs(known, work, path)
     buckets = sizing.recorded(*pairs.T) if len(pairs) else sizing.grid(work.input_tokens, work.output_tokens)
     limits = work.limits.chip_count
-    most = limits.max or MOST_CHIPS
-    ways = mixing.ways_for(job, ground.fleet, found.model, shapes.tolist(), buckets, most)
+    largest = limits.max or MOST_CHIPS
+    ways = mixing.ways_for(job, ground.fleet, context.model, shapes.tolist(), buckets, largest)
     market = _Prices(ground, ok, ways, serving_hours(work) * 3600.0)
     types = Types(np.full(len(ways.shape), np.inf), ways.rates, ways.replicas, market.chips)
     load = max(job.rate, job.least_rate) * np.array([one.share for one in buckets])
-    needs = Needs(load, job.least_replicas, job.most_replicas, (float(limits.min or 1), float(most)))
+    needs = Needs(load, job.least_replicas, job.most_replicas, (float(limits.min or 1), float(largest)))
     best, alone = mixing.cheapest(market.usd, types, needs), mixing.cheapest_single(market.usd, types, needs)
     only = None
     if alone is not None:
@@ -86,23 +86,24 @@ class _Prices:
         )
         self.chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[ways.shape]
 
-    def members(self, place: int, found: Solution, types: Types, needs: Needs) -> tuple[Member, ...]:
-        busy = found.busy(types, needs)
+    def members(self, place: int, solution: Solution, types: Types, needs: Needs) -> tuple[Member, ...]:
+        busy = solution.busy(types, needs)
         return tuple(
-            self._member(place, at, found, float(busy[at]), needs.load) for at in np.flatnonzero(found.counts > 0).tolist()
+            self._member(place, at, solution, float(busy[at]), needs.load)
+            for at in np.flatnonzero(solution.counts > 0).tolist()
         )
 
-    def _member(self, place: int, at: int, found: Solution, busy: float, load: Array) -> Member:
+    def _member(self, place: int, index: int, solution: Solution, busy: float, load: Array) -> Member:
         ways, catalog = self.ways, self.ground.fleet.catalog
-        shape = self.ground.fleet.shapes[ways.shape[at]]
-        row = int(self.row[place, ways.shape[at]])
+        shape = self.ground.fleet.shapes[ways.shape[index]]
+        row = int(self.row[place, ways.shape[index]])
         machine, region = catalog.machines[self.priced.machine[row]], catalog.regions[self.priced.region[row]]
-        many = int(found.counts[at])
+        count = int(solution.counts[index])
         takes = tuple(
-            Share(bucket, float(found.parts[at, bucket]), float(found.parts[at, bucket] * load[bucket]))
-            for bucket in np.flatnonzero(found.parts[at] > _LEAST_PART).tolist()
+            Share(bucket, float(solution.parts[index, bucket]), float(solution.parts[index, bucket] * load[bucket]))
+            for bucket in np.flatnonzero(solution.parts[index] > _LEAST_PART).tolist()
         )
-        split = GenerationSplit(int(ways.tp[at]), int(ways.pp[at]), int(ways.replicas[at]) * many)
+        split = GenerationSplit(int(ways.tp[index]), int(ways.pp[index]), int(ways.replicas[index]) * count)
         return Member(
             machine.provider,
             machine.name,
@@ -110,13 +111,13 @@ class _Prices:
             shape.part,
             shape.chips,
             str(PURCHASES[self.priced.purchase[row]]),
-            ways.precision[at],
+            ways.precision[index],
             split,
-            many,
-            float(self.priced.usd[row]) * many,
+            count,
+            float(self.priced.usd[row]) * count,
             busy,
             takes,
-            ways.provenance[at],
+            ways.provenance[index],
         )
 
 
@@ -124,25 +125,25 @@ def _missing(ways: Ways, buckets: tuple[Bucket, ...], goals: sizing.Goals) -> st
     lost = np.flatnonzero(~(ways.rates > 0).any(axis=0)) if len(ways.shape) else np.arange(len(buckets))
     if not len(lost):
         return "no region has machines for all sizes within limits.chip_count; a wider limit would help"
-    one = buckets[int(lost[0])]
-    told = ", ".join(f"{name} p{share * 100:g} {limit * 1e3:g} ms" for (name, share), limit in goals.items())
-    size = f"prompts of {one.prompt.mean:,.0f} and answers of {one.answer.mean:,.0f} tokens"
-    return f"no machine answers {size} within {told or 'its memory'}; a looser goal or other precisions would help"
+    bucket = buckets[int(lost[0])]
+    limits = ", ".join(f"{name} p{share * 100:g} {limit * 1e3:g} ms" for (name, share), limit in goals.items())
+    size = f"prompts of {bucket.prompt.mean:,.0f} and answers of {bucket.answer.mean:,.0f} tokens"
+    return f"no machine answers {size} within {limits or 'its memory'}; a looser goal or other precisions would help"
 
 
 def _notes(work: Serve, buckets: tuple[Bucket, ...], goals: sizing.Goals, recorded: int) -> tuple[str, ...]:
     assert work.input_tokens is not None
     assert work.output_tokens is not None
-    how = [
+    sources = [
         f"{name} by {sizing.spread(one)[1]}" for name, one in (("prompts", work.input_tokens), ("answers", work.output_tokens))
     ]
-    found = [f"Assumed: {', '.join(how)}; prompt and answer independent; {len(buckets)} sizes of requests."]
+    notes = [f"Assumed: {', '.join(sources)}; prompt and answer independent; {len(buckets)} sizes of requests."]
     if recorded:
-        found = [f"Sizes are the trace's own: {recorded:,} requests in {len(buckets)} sizes."]
+        notes = [f"Sizes are the trace's own: {recorded:,} requests in {len(buckets)} sizes."]
     if goals and len(buckets) > 1:
-        found.append(
+        notes.append(
             "Goals hold over all requests: the largest, half of what each percentile lets miss, are not held to it, and the "
             "others the more strictly. Rates are predicted for each size, so one type alone may cost other than in the plan."
         )
-    found.append("Assumed: a machine is as full as the sum of what each size takes of it; all machines in one region.")
-    return tuple(found)
+    notes.append("Assumed: a machine is as full as the sum of what each size takes of it; all machines in one region.")
+    return tuple(notes)

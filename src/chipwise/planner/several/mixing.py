@@ -71,7 +71,7 @@ class Solution:
 
     def busy(self, types: Types, needs: Needs) -> Array:
         """How full the machines of every type are."""
-        return _taken(types, needs, self.parts) / np.maximum(self.counts, 1.0)
+        return _machines_used(types, needs, self.parts) / np.maximum(self.counts, 1.0)
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ def ways_for(
     job: generation.ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], buckets: Sequence[Bucket], most_chips: int
 ) -> Ways:
     """The rate of every way on every bucket. Only replicas inside one machine: a mix counts machines one by one."""
-    rates, found = [], None
+    rates, serving = [], None
     for bucket, goals in zip(buckets, held(buckets, job.goals), strict=True):
-        here = replace(
+        bucket_job = replace(
             job,
             input_len=bucket.prompt.mean,
             output_len=bucket.answer.mean,
@@ -106,19 +106,19 @@ def ways_for(
             most_replicas=np.inf,
             least_rate=0.0,
         )
-        found = generation.search(here, fleet, model, shapes, (1, most_chips))
-        rates.append(found.per_machine)
-    assert found is not None
-    chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[found.shape]
-    inside = np.flatnonzero(found.tp * found.pp <= chips)
+        serving = generation.search(bucket_job, fleet, model, shapes, (1, most_chips))
+        rates.append(serving.per_machine)
+    assert serving is not None
+    chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[serving.shape]
+    inside = np.flatnonzero(serving.tp * serving.pp <= chips)
     return Ways(
-        found.shape[inside],
-        tuple(found.precision.name_at(at) for at in inside.tolist()),
-        found.tp[inside],
-        found.pp[inside],
+        serving.shape[inside],
+        tuple(serving.precision.name_at(at) for at in inside.tolist()),
+        serving.tp[inside],
+        serving.pp[inside],
         np.stack(rates, axis=1)[inside],
-        np.floor(chips / (found.tp * found.pp))[inside],
-        tuple(found.provenance.name_at(at) for at in inside.tolist()),
+        np.floor(chips / (serving.tp * serving.pp))[inside],
+        tuple(serving.provenance.name_at(at) for at in inside.tolist()),
     )
 
 
@@ -126,26 +126,26 @@ def worthwhile(types: Types, needs: Needs) -> Index:
     """Types that no other is at least as good as in everything: price, every rate, replicas, chips."""
     able = np.flatnonzero(np.isfinite(types.usd) & (types.rates > 0).any(axis=1))
     order = able[np.lexsort((-types.rates[able].sum(axis=1), types.usd[able]))]
-    kept: list[int] = []
-    for at in order.tolist():
-        before = np.array(kept, dtype=np.intp)
-        chips, replicas = types.chips[before] - types.chips[at], types.replicas[before] - types.replicas[at]
+    rows: list[int] = []
+    for row in order.tolist():
+        before = np.array(rows, dtype=np.intp)
+        chips, replicas = types.chips[before] - types.chips[row], types.replicas[before] - types.replicas[row]
         fewer = chips <= 0 if needs.chips[0] <= 1 else chips == 0
-        more = replicas >= 0 if np.isinf(needs.most_replicas) else replicas == 0
-        better = (types.rates[before] >= types.rates[at]).all(axis=1) & fewer & more
+        enough = replicas >= 0 if np.isinf(needs.most_replicas) else replicas == 0
+        better = (types.rates[before] >= types.rates[row]).all(axis=1) & fewer & enough
         if not better.any():
-            kept.append(at)
-    return np.array(kept, dtype=np.intp)
+            rows.append(row)
+    return np.array(rows, dtype=np.intp)
 
 
 def bound(types: Types, needs: Needs) -> float:
     """No mix costs less: every bucket by what answers it cheapest, in parts of machines."""
-    each = np.where(types.rates > 0, types.usd[:, None] / np.where(types.rates > 0, types.rates, 1.0), np.inf).min(
+    usd_per_rate = np.where(types.rates > 0, types.usd[:, None] / np.where(types.rates > 0, types.rates, 1.0), np.inf).min(
         axis=0, initial=np.inf
     )
     spare = (types.usd / np.maximum(types.replicas, 1.0)).min(initial=np.inf) * needs.replicas
     loaded = needs.load > 0
-    return float(max(np.sum(each[loaded] * needs.load[loaded]), spare, types.usd.min(initial=np.inf)))
+    return float(max(np.sum(usd_per_rate[loaded] * needs.load[loaded]), spare, types.usd.min(initial=np.inf)))
 
 
 def single(types: Types, needs: Needs) -> Solution | None:
@@ -172,41 +172,43 @@ def solve(types: Types, needs: Needs) -> Solution | None:
         from scipy.sparse import csr_array
     except ImportError as error:
         raise MissingExtra("Mixing machine types", "solve") from error
-    kept = worthwhile(types, needs)
-    some, loaded = types.rows(kept), np.flatnonzero(needs.load > 0)
-    able: Mask = some.rates[:, loaded] > 0
-    if not len(kept) or not able.any(axis=0).all():
+    chosen = worthwhile(types, needs)
+    subset, loaded = types.rows(chosen), np.flatnonzero(needs.load > 0)
+    able: Mask = subset.rates[:, loaded] > 0
+    if not len(chosen) or not able.any(axis=0).all():
         return None
-    many, rows, columns = len(kept), *np.nonzero(able)
-    part = many + np.arange(len(rows))  # columns of y; those of n are 0 .. many - 1
-    full = needs.load[loaded][columns] / some.rates[:, loaded][rows, columns]
-    size = (many + len(loaded) + 2, many + len(rows))
-    at = np.concatenate([np.arange(many), rows, many + columns, np.full(many, size[0] - 2), np.full(many, size[0] - 1)])
-    of = np.concatenate([np.arange(many), part, part, np.arange(many), np.arange(many)])
-    value = np.concatenate([np.full(many, -1.0), full, np.ones(len(rows)), some.replicas, some.chips])
-    found = milp(
-        np.concatenate([some.usd, np.zeros(len(rows))]),
-        integrality=np.concatenate([np.ones(many), np.zeros(len(rows))]),
-        bounds=Bounds(0.0, np.concatenate([np.full(many, np.inf), np.ones(len(rows))])),
+    count, rows, columns = len(chosen), *np.nonzero(able)
+    part = count + np.arange(len(rows))  # columns of y; those of n are 0 .. many - 1
+    full = needs.load[loaded][columns] / subset.rates[:, loaded][rows, columns]
+    size = (count + len(loaded) + 2, count + len(rows))
+    row_index = np.concatenate(
+        [np.arange(count), rows, count + columns, np.full(count, size[0] - 2), np.full(count, size[0] - 1)]
+    )
+    column_index = np.concatenate([np.arange(count), part, part, np.arange(count), np.arange(count)])
+    value = np.concatenate([np.full(count, -1.0), full, np.ones(len(rows)), subset.replicas, subset.chips])
+    result = milp(
+        np.concatenate([subset.usd, np.zeros(len(rows))]),
+        integrality=np.concatenate([np.ones(count), np.zeros(len(rows))]),
+        bounds=Bounds(0.0, np.concatenate([np.full(count, np.inf), np.ones(len(rows))])),
         constraints=LinearConstraint(
-            csr_array((value, (at, of)), shape=size),
-            np.concatenate([np.full(many, -np.inf), np.ones(len(loaded)), [needs.replicas, needs.chips[0]]]),
-            np.concatenate([np.zeros(many), np.ones(len(loaded)), [needs.most_replicas, needs.chips[1]]]),
+            csr_array((value, (row_index, column_index)), shape=size),
+            np.concatenate([np.full(count, -np.inf), np.ones(len(loaded)), [needs.replicas, needs.chips[0]]]),
+            np.concatenate([np.zeros(count), np.ones(len(loaded)), [needs.most_replicas, needs.chips[1]]]),
         ),
         options={"mip_rel_gap": 0.0, "time_limit": SECONDS},
     )
-    if found.x is None:
+    if result.x is None:
         return None
     counts, parts = np.zeros(len(types)), np.zeros_like(types.rates)
-    counts[kept] = np.round(found.x[:many])
-    given = np.zeros((many, len(loaded)))
-    given[rows, columns] = np.clip(found.x[many:], 0.0, 1.0)
-    parts[np.ix_(kept, loaded)] = given / given.sum(axis=0)
-    taken = counts > 0
-    return Solution(counts, parts, float(counts[taken] @ types.usd[taken]), bool(found.status == 0))
+    counts[chosen] = np.round(result.x[:count])
+    split = np.zeros((count, len(loaded)))
+    split[rows, columns] = np.clip(result.x[count:], 0.0, 1.0)
+    parts[np.ix_(chosen, loaded)] = split / split.sum(axis=0)
+    used = counts > 0
+    return Solution(counts, parts, float(counts[used] @ types.usd[used]), bool(result.status == 0))
 
 
-def _taken(types: Types, needs: Needs, parts: Array) -> Array:
+def _machines_used(types: Types, needs: Needs, parts: Array) -> Array:
     used = np.where(parts > 0, parts * needs.load / np.maximum(types.rates, 1e-300), 0.0)
     return np.asarray(used.sum(axis=1))
 
@@ -218,13 +220,15 @@ def cheapest(usd: Array, types: Types, needs: Needs) -> tuple[int, Solution] | N
     for place in np.argsort(bounds, kind="stable").tolist():
         if not np.isfinite(bounds[place]) or (best is not None and bounds[place] >= best[1].usd * (1.0 - _HAIR)):
             break
-        found = solve(replace(types, usd=usd[place]), needs)
-        if found is not None and (best is None or found.usd < best[1].usd):
-            best = place, found
+        solution = solve(replace(types, usd=usd[place]), needs)
+        if solution is not None and (best is None or solution.usd < best[1].usd):
+            best = place, solution
     return best
 
 
 def cheapest_single(usd: Array, types: Types, needs: Needs) -> tuple[int, Solution] | None:
     """As `cheapest`, of one type alone."""
-    found = [(place, one) for place, row in enumerate(usd) if (one := single(replace(types, usd=row), needs)) is not None]
-    return min(found, key=lambda one: one[1].usd, default=None)
+    solutions = [
+        (place, solution) for place, row in enumerate(usd) if (solution := single(replace(types, usd=row), needs)) is not None
+    ]
+    return min(solutions, key=lambda one: one[1].usd, default=None)

@@ -74,7 +74,7 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     path: str
     work: Serve
     known: Known
@@ -85,28 +85,28 @@ class _Asked:
 def pack(known: Known, services: Sequence[tuple[str, Workload]]) -> Packed:
     """`services` are workloads, each with the path of its file."""
     ground = ground_for(known, wide=True)
-    asked = [_asked(known, ground, path, work) for path, work in services]
-    market = _Market(ground, asked)
-    items, owners = _items(market, asked)
-    found = packing.pack(items, market.hosts, market.prices)
-    if found is None:
+    requests = [_request(known, ground, path, work) for path, work in services]
+    market = _Market(ground, requests)
+    items, owners = _items(market, requests)
+    packed = packing.pack(items, market.hosts, market.prices)
+    if packed is None:
         raise NoResult("No machine is allowed for some of them.", remedy="chipwise plan FILE shows what is missing for each.")
     machines, apart = (
-        tuple(market.shared(one, items, owners, asked) for one in bins)
-        for bins in (found.bins, packing.apart(items, market.hosts, market.prices))
+        tuple(market.shared(one, items, owners, requests) for one in bins)
+        for bins in (packed.bins, packing.apart(items, market.hosts, market.prices))
     )
     limits = f"{packing.MOST_SHARE:.0%} of a chip's speed and {packing.MOST_MEMORY:.0%} of its memory together"
     alone = "each keeps its goals with its share alone. Machines with one chip only."
     notes = [f"Assumed: models in turns take at most {limits}; {alone}"]
-    if any(one.work.goals.budget is not None for one in asked):
+    if any(one.work.goals.budget is not None for one in requests):
         notes.append("goals.budget is ignored here: the cost of a shared machine belongs to all its models.")
-    if not found.proven:
+    if not packed.proven:
         notes.append(f"More than {packing.EXACT} models and copies: placed largest first, not proven to be the cheapest.")
-    return Packed(machines, found.usd, apart, sum(one.usd for one in apart), found.proven, tuple(notes))
+    return Packed(machines, packed.usd, apart, sum(one.usd for one in apart), packed.proven, tuple(notes))
 
 
-def _asked(known: Known, ground: PlanGround, path: str, asked: Workload) -> _Asked:
-    work = with_recording(known, asked, path)
+def _request(known: Known, ground: PlanGround, path: str, workload: Workload) -> _Request:
+    work = with_recording(known, workload, path)
     if not isinstance(work, Serve) or work.devices:
         kind = "edge" if isinstance(work, Serve) else getattr(work, "kind", "no serving")
         raise BadInput(
@@ -119,37 +119,37 @@ def _asked(known: Known, ground: PlanGround, path: str, asked: Workload) -> _Ask
         )
     if work.arrival.rate is None:
         raise BadInput(f"{path} gives no rate of requests.", remedy="Packing needs one: arrival: {rate: 1 req/s}.")
-    found, job = generation_job(known, path, work)
-    ok, _ = generation_shapes(ground, work, found)
-    return _Asked(path, work, found, job, ok.offers)
+    context, job = generation_job(known, path, work)
+    ok, _ = generation_shapes(ground, work, context)
+    return _Request(path, work, context, job, ok.offers)
 
 
 class _Market:
     """Hosts (machines with one chip, by part) and what the cheapest allowed offer of each costs a month."""
 
-    def __init__(self, ground: PlanGround, asked: Sequence[_Asked]) -> None:
+    def __init__(self, ground: PlanGround, requests: Sequence[_Request]) -> None:
         self.ground = ground
         fleet = ground.fleet
         machine = np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)
-        some = np.zeros(len(fleet.shapes), dtype=bool)
-        for one in asked:
-            some[fleet.shape_of[machine[one.offers]]] = True
+        offered = np.zeros(len(fleet.shapes), dtype=bool)
+        for request in requests:
+            offered[fleet.shape_of[machine[request.offers]]] = True
         by_part: dict[str, list[int]] = {}
-        for at in np.flatnonzero(some).tolist():
-            if fleet.shapes[at].chips == 1 and fleet.part(at).kind not in _NOT_HERE:
-                by_part.setdefault(fleet.shapes[at].part, []).append(at)
+        for index in np.flatnonzero(offered).tolist():
+            if fleet.shapes[index].chips == 1 and fleet.part(index).kind not in _NOT_HERE:
+                by_part.setdefault(fleet.shapes[index].part, []).append(index)
         self.shapes = list(by_part.values())
         self.hosts = tuple(self._host(found[0]) for found in self.shapes)
         self.host_of = np.full(len(fleet.shapes), -1, dtype=np.intp)
-        for host, found in enumerate(self.shapes):
-            self.host_of[found] = host
-        kinds = {(one.offers.tobytes(), _hours(one)): None for one in asked}
+        for host, shapes in enumerate(self.shapes):
+            self.host_of[shapes] = host
+        kinds = {(one.offers.tobytes(), _hours(one)): None for one in requests}
         self.kinds = [(np.frombuffer(offers, dtype=np.intp), hours) for offers, hours in kinds]
-        self.rules_of = [list(kinds).index((one.offers.tobytes(), _hours(one))) for one in asked]
+        self.rules_of = [list(kinds).index((one.offers.tobytes(), _hours(one))) for one in requests]
         self.known: dict[int, tuple[Array, Index, Priced]] = {}
 
-    def _host(self, at: int) -> Host:
-        shape, part = self.ground.fleet.shapes[at], self.ground.fleet.part(at)
+    def _host(self, index: int) -> Host:
+        shape, part = self.ground.fleet.shapes[index], self.ground.fleet.part(index)
         chip = self.ground.fleet.catalog.chips.get(shape.chip)
         if chip is None or not shape.whole:
             return Host(part.name, part.memory_bytes, in_turns=False)
@@ -171,8 +171,8 @@ class _Market:
             return self.known[rules]
         kinds = [one for at, one in enumerate(self.kinds) if rules >> at & 1]
         offers = kinds[0][0]
-        for more, _ in kinds[1:]:
-            offers = np.intersect1d(offers, more)
+        for allowed, _ in kinds[1:]:
+            offers = np.intersect1d(offers, allowed)
         # Hours of different schedules may overlap or not: as long as both together, the whole month at most.
         seconds = min(sum({hours for _, hours in kinds}), MONTH / HOUR) * HOUR
         shapes = np.array(sorted(at for found in self.shapes for at in found), dtype=np.intp)
@@ -181,67 +181,67 @@ class _Market:
         priced = price(work, offers, self.ground.market, None, None, 0.0)
         host = self.host_of[shapes[priced.way]]
         usd, row = np.full(len(self.hosts), np.inf), np.full(len(self.hosts), -1, dtype=np.intp)
-        for at in np.argsort(-priced.usd, kind="stable").tolist():  # the cheapest last
-            usd[host[at]], row[host[at]] = priced.usd[at], at
+        for index in np.argsort(-priced.usd, kind="stable").tolist():  # the cheapest last
+            usd[host[index]], row[host[index]] = priced.usd[index], index
         self.known[rules] = usd, row, priced
         return self.known[rules]
 
-    def shared(self, one: Bin, items: Sequence[Item], owners: Sequence[int], asked: Sequence[_Asked]) -> Shared:
-        usd, row, priced = self._priced(one.rules)
-        at = int(row[one.host])
-        catalog, host = self.ground.fleet.catalog, self.hosts[one.host]
-        machine, region = catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
-        residents = tuple(self._resident(one, host, items[item], asked[owners[item]]) for item in one.items)
+    def shared(self, bin_: Bin, items: Sequence[Item], owners: Sequence[int], requests: Sequence[_Request]) -> Shared:
+        usd, row, priced = self._priced(bin_.rules)
+        index = int(row[bin_.host])
+        catalog, host = self.ground.fleet.catalog, self.hosts[bin_.host]
+        machine, region = catalog.machines[priced.machine[index]], catalog.regions[priced.region[index]]
+        residents = tuple(self._resident(bin_, host, items[item], requests[owners[item]]) for item in bin_.items)
         return Shared(
             machine.provider,
             machine.name,
             region.name,
             host.name,
             host.memory_bytes,
-            str(PURCHASES[priced.purchase[at]]),
-            one.how,
+            str(PURCHASES[priced.purchase[index]]),
+            bin_.how,
             residents,
-            float(usd[one.host]),
+            float(usd[bin_.host]),
         )
 
-    def _resident(self, one: Bin, host: Host, item: Item, ask: _Asked) -> Resident:
-        turns = one.how == packing.IN_TURNS
-        profile: Profile | None = host.profiles[item.profile[one.host]] if one.how == packing.IN_SLICES else None
+    def _resident(self, bin_: Bin, host: Host, item: Item, ask: _Request) -> Resident:
+        turns = bin_.how == packing.IN_TURNS
+        profile: Profile | None = host.profiles[item.profile[bin_.host]] if bin_.how == packing.IN_SLICES else None
         return Resident(
             ask.work.name,
             ask.path,
-            item.precision[one.how][one.host],
-            float(item.share[one.host]) if turns else None,
-            float(item.memory[one.host]) if turns else None,
+            item.precision[bin_.how][bin_.host],
+            float(item.share[bin_.host]) if turns else None,
+            float(item.memory[bin_.host]) if turns else None,
             profile.name if profile else "",
         )
 
 
-def _hours(one: _Asked) -> float:
+def _hours(one: _Request) -> float:
     return serving_hours(one.work)
 
 
-def _items(market: _Market, asked: Sequence[_Asked]) -> tuple[list[Item], list[int]]:
+def _items(market: _Market, requests: Sequence[_Request]) -> tuple[list[Item], list[int]]:
     """One for every copy, and whose it is."""
     cuts = market.cuts()
     items: list[Item] = []
     owners: list[int] = []
-    if (many := sum(int(one.job.least_replicas) for one in asked)) > MOST_COPIES:
+    if (count := sum(int(one.job.least_replicas) for one in requests)) > MOST_COPIES:
         raise BadInput(
-            f"{many:,} models and copies (replicas.min) are too many to pack.",
+            f"{count:,} models and copies (replicas.min) are too many to pack.",
             remedy=f"Pack at most {MOST_COPIES} at once; chipwise plan FILE plans a model with many copies.",
         )
-    for number, one in enumerate(asked):
-        copies = int(one.job.least_replicas)
-        rate = max(one.job.rate, one.job.least_rate) / copies
-        job = replace(one.job, rate=rate, least_rate=0.0, least_replicas=1.0, most_replicas=np.inf)
+    for number, request in enumerate(requests):
+        copies = int(request.job.least_replicas)
+        rate = max(request.job.rate, request.job.least_rate) / copies
+        job = replace(request.job, rate=rate, least_rate=0.0, least_replicas=1.0, most_replicas=np.inf)
         usd = market.prices(1 << market.rules_of[number])
-        item = taken(job, cuts, one.known.model, number, market.rules_of[number], np.isfinite(usd).tolist())
+        item = taken(job, cuts, request.known.model, number, market.rules_of[number], np.isfinite(usd).tolist())
         if not item.alone.any():
             raise NoResult(
-                f"{one.path}: no machine with one chip that its limits allow holds {one.work.name} and answers {job.rate:,.6g} "
+                f"{request.path}: no machine with one chip that its limits allow holds {request.work.name} and answers {job.rate:,.6g} "
                 "requests a second within its goals.",
-                remedy=f"It needs separate machines: chipwise plan {one.path}",
+                remedy=f"It needs separate machines: chipwise plan {request.path}",
             )
         items += [item] * copies
         owners += [number] * copies

@@ -96,8 +96,8 @@ def pack(items: Sequence[Item], hosts: Sequence[Host], prices: Prices) -> Packin
 def apart(items: Sequence[Item], hosts: Sequence[Host], prices: Prices) -> tuple[Bin, ...]:
     """One chip each."""
     market = _Market(items, hosts, prices)
-    found = [market.best(1 << at) for at in range(len(items))]
-    return tuple(one for one in found if one is not None)
+    bins = [market.best(1 << at) for at in range(len(items))]
+    return tuple(one for one in bins if one is not None)
 
 
 class _Market:
@@ -123,15 +123,15 @@ class _Market:
         if len({self.items[at].model for at in inside}) < len(inside):
             return None
         rules = 0
-        for at in inside:
-            rules |= 1 << self.items[at].rules
+        for item in inside:
+            rules |= 1 << self.items[item].rules
         usd = self.prices(rules)
-        able, how = self._able(inside)
+        able, modes = self._able(inside)
         able &= np.isfinite(usd)
         if not able.any():
             return None
         host = int(np.argmin(np.where(able, usd, np.inf)))
-        return Bin(host, how[host], tuple(inside), rules, float(usd[host]))
+        return Bin(host, modes[host], tuple(inside), rules, float(usd[host]))
 
     def _able(self, inside: list[int]) -> tuple[Mask, list[str]]:
         """Hosts that hold all of them, and how."""
@@ -139,13 +139,15 @@ class _Market:
             return self.alone[inside[0]].copy(), [ALONE] * len(self.hosts)
         share, memory = self.share[inside].sum(axis=0), self.memory[inside].sum(axis=0)
         able: Mask = self.turns & (share <= MOST_SHARE + _HAIR) & (memory <= self.room)
-        how = [IN_TURNS] * len(self.hosts)
-        for at, host in enumerate(self.hosts):
-            if host.profiles and all(self.items[one].profile[at] >= 0 for one in inside):
-                wanted = tuple(sorted((host.profiles[self.items[one].profile[at]] for one in inside), key=_size, reverse=True))
+        modes = [IN_TURNS] * len(self.hosts)
+        for index, host in enumerate(self.hosts):
+            if host.profiles and all(self.items[one].profile[index] >= 0 for one in inside):
+                wanted = tuple(
+                    sorted((host.profiles[self.items[one].profile[index]] for one in inside), key=_size, reverse=True)
+                )
                 if placed(wanted, host.compute) is not None:  # slices keep neighbours apart: rather than turns
-                    able[at], how[at] = True, IN_SLICES
-        return able, how
+                    able[index], modes[index] = True, IN_SLICES
+        return able, modes
 
 
 def _size(profile: Profile) -> tuple[int, int]:
@@ -158,13 +160,13 @@ def placed(wanted: tuple[Profile, ...], compute: int) -> tuple[int, ...] | None:
     if sum(one.compute for one in wanted) > compute:
         return None
 
-    def place(at: int, taken: int) -> tuple[int, ...] | None:
-        if at == len(wanted):
+    def place(number: int, occupied: int) -> tuple[int, ...] | None:
+        if number == len(wanted):
             return ()
-        size = (1 << wanted[at].memory) - 1
-        for start in wanted[at].starts:
-            if not taken & size << start:
-                rest = place(at + 1, taken | size << start)
+        size = (1 << wanted[number].memory) - 1
+        for start in wanted[number].starts:
+            if not occupied & size << start:
+                rest = place(number + 1, occupied | size << start)
                 if rest is not None:
                     return (start, *rest)
         return None
@@ -174,28 +176,28 @@ def placed(wanted: tuple[Profile, ...], compute: int) -> tuple[int, ...] | None:
 
 def _exact(market: _Market) -> Packing:
     """The cheapest partition of every set, from those of smaller sets: its lowest item is in one of the subsets."""
-    every = (1 << len(market.items)) - 1
-    cost = [0.0] + [float("inf")] * every
-    chosen: list[Bin | None] = [None] * (every + 1)
-    for whole in range(1, every + 1):
-        lowest = whole & -whole
-        others = whole ^ lowest
-        part = others
+    full = (1 << len(market.items)) - 1
+    cost = [0.0] + [float("inf")] * full
+    chosen: list[Bin | None] = [None] * (full + 1)
+    for subset in range(1, full + 1):
+        lowest = subset & -subset
+        rest = subset ^ lowest
+        part = rest
         while True:
-            one = market.best(part | lowest)
-            if one is not None and one.usd + cost[others ^ part] < cost[whole]:
-                cost[whole], chosen[whole] = one.usd + cost[others ^ part], one
+            bin_ = market.best(part | lowest)
+            if bin_ is not None and bin_.usd + cost[rest ^ part] < cost[subset]:
+                cost[subset], chosen[subset] = bin_.usd + cost[rest ^ part], bin_
             if not part:
                 break
-            part = (part - 1) & others
-    found: list[Bin] = []
-    left = every
+            part = (part - 1) & rest
+    bins: list[Bin] = []
+    left = full
     while left:
-        one = chosen[left]
-        assert one is not None
-        found.append(one)
-        left &= ~sum(1 << at for at in one.items)
-    return Packing(tuple(found), sum(one.usd for one in found), True)
+        bin_ = chosen[left]
+        assert bin_ is not None
+        bins.append(bin_)
+        left &= ~sum(1 << at for at in bin_.items)
+    return Packing(tuple(bins), sum(one.usd for one in bins), True)
 
 
 def _first_fit(market: _Market) -> Packing:
@@ -207,19 +209,19 @@ def _first_fit(market: _Market) -> Packing:
         order = sorted(range(count), key=lambda at: (-float(large[at]) if np.isfinite(large[at]) else -np.inf, at))
         bins: list[int] = []
         for item in order:
-            for place, held in enumerate(bins):
-                together = market.best(held | 1 << item)
-                before, alone = market.best(held), market.best(1 << item)
+            for place, members in enumerate(bins):
+                together = market.best(members | 1 << item)
+                before, alone = market.best(members), market.best(1 << item)
                 assert before is not None
                 assert alone is not None
                 if together is not None and together.usd < before.usd + alone.usd - _HAIR:
-                    bins[place] = held | 1 << item
+                    bins[place] = members | 1 << item
                     break
             else:
                 bins.append(1 << item)
-        found = [one for held in bins if (one := market.best(held)) is not None]
-        usd = sum(one.usd for one in found)
+        filled = [bin_ for held in bins if (bin_ := market.best(held)) is not None]
+        usd = sum(one.usd for one in filled)
         if best is None or usd < best.usd:
-            best = Packing(tuple(found), usd, False)
+            best = Packing(tuple(filled), usd, False)
     assert best is not None
     return best

@@ -51,18 +51,18 @@ class Cuts:
 
 def profiles_of(slices: Sequence[Slice], chip: str, memory_bytes: float) -> tuple[int, tuple[Profile, ...]]:
     """Compute units of a chip and its profiles, the smallest first; (0, ()): it cannot be cut."""
-    mine = [one for one in slices if one.chip == chip and one.memory_gb and one.instances]
-    if not mine:
+    profiles = [one for one in slices if one.chip == chip and one.memory_gb and one.instances]
+    if not profiles:
         return 0, ()
-    compute = max(_compute(one) for one in mine)
+    compute = max(_compute(one) for one in profiles)
     units = _UNITS.get(compute, compute)
-    found = []
-    for one in mine:
-        assert one.memory_gb is not None
-        size = max(round(one.memory_gb * GB / memory_bytes * units), 1)
+    cuts = []
+    for row in profiles:
+        assert row.memory_gb is not None
+        size = max(round(row.memory_gb * GB / memory_bytes * units), 1)
         size = 1 << (size - 1).bit_length()
-        found.append(Profile(one.profile, _compute(one), size, tuple(at * size for at in range(one.instances or 1))))
-    return compute, tuple(sorted(found, key=lambda one: (one.memory, one.compute)))
+        cuts.append(Profile(row.profile, _compute(row), size, tuple(at * size for at in range(row.instances or 1))))
+    return compute, tuple(sorted(cuts, key=lambda one: (one.memory, one.compute)))
 
 
 def _compute(one: Slice) -> int:
@@ -71,41 +71,41 @@ def _compute(one: Slice) -> int:
 
 def cuts_of(fleet: Fleet, shapes: Sequence[int], hosts: Sequence[Host], slices: Mapping[tuple[str, str], float]) -> Cuts:
     """`shapes` are one shape of every host; `slices` the memory in bytes of a chip's profile."""
-    made: dict[str, Part] = {}
+    parts: dict[str, Part] = {}
     places: list[Shape] = []
-    of: list[Cut] = []
+    cuts: list[Cut] = []
 
     def add(part: Part, cut: Cut) -> None:
-        made[part.name] = part
+        parts[part.name] = part
         places.append(Shape(part.name, 1, 0.0, part.memory_bytes, of=part.name))
-        of.append(cut)
+        cuts.append(cut)
 
-    for at, (shape, host) in enumerate(zip(shapes, hosts, strict=True)):
+    for index, (shape, host) in enumerate(zip(shapes, hosts, strict=True)):
         part = fleet.part(shape)
-        add(part, Cut(at))
+        add(part, Cut(index))
         if host.in_turns:
             for share in STEPS:
-                add(scaled(part, f"{part.name} at {share:g}", share, part.memory_bytes), Cut(at, share))
+                add(scaled(part, f"{part.name} at {share:g}", share, part.memory_bytes), Cut(index, share))
         units = _UNITS.get(host.compute, host.compute)
-        for place, one in enumerate(host.profiles):
-            cut = scaled(part, f"{part.name} {one.name}", one.compute / host.compute, slices[part.name, one.name])
-            add(replace(cut, bandwidth=part.bandwidth * one.memory / units), Cut(at, 1.0, place))
-    small = Fleet(fleet.catalog, fleet.parts.joined(made.values()), tuple(places), np.zeros(0, dtype=np.intp), (), np.zeros(0))
-    return Cuts(tuple(hosts), small, tuple(of))
+        for place, profile in enumerate(host.profiles):
+            cut = scaled(part, f"{part.name} {profile.name}", profile.compute / host.compute, slices[part.name, profile.name])
+            add(replace(cut, bandwidth=part.bandwidth * profile.memory / units), Cut(index, 1.0, place))
+    small = Fleet(fleet.catalog, fleet.parts.joined(parts.values()), tuple(places), np.zeros(0, dtype=np.intp), (), np.zeros(0))
+    return Cuts(tuple(hosts), small, tuple(cuts))
 
 
 def taken(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rules: int, allowed: Sequence[bool]) -> Item:
     """What the model takes of every host; `allowed` by host."""
     shapes = [at for at, cut in enumerate(cuts.of) if allowed[cut.host]]
-    found = generation.search(job, cuts.fleet, model, shapes, (1, len(cuts.of)))
-    able = np.flatnonzero((found.fits > 0) & (found.rate >= job.rate * (1.0 - 1e-9)) & (found.rate > 0))
-    bytes_needed = _bytes(job, cuts.fleet, found, able)
-    many = len(cuts.hosts)
-    alone, profile = np.zeros(many, dtype=bool), [-1] * many
-    precision = {how: [""] * many for how in (ALONE, IN_TURNS, IN_SLICES)}
-    share, memory, least = np.full(many, np.inf), np.full(many, np.inf), np.full(many, np.inf)
+    serving = generation.search(job, cuts.fleet, model, shapes, (1, len(cuts.of)))
+    able = np.flatnonzero((serving.fits > 0) & (serving.rate >= job.rate * (1.0 - 1e-9)) & (serving.rate > 0))
+    bytes_needed = _bytes(job, cuts.fleet, serving, able)
+    count = len(cuts.hosts)
+    alone, profile = np.zeros(count, dtype=bool), [-1] * count
+    precision = {how: [""] * count for how in (ALONE, IN_TURNS, IN_SLICES)}
+    share, memory, fullest = np.full(count, np.inf), np.full(count, np.inf), np.full(count, np.inf)
     for row, needed in zip(able.tolist(), bytes_needed.tolist(), strict=True):
-        cut, format_of = cuts.of[found.shape[row]], found.precision.name_at(row)
+        cut, format_of = cuts.of[serving.shape[row]], serving.precision.name_at(row)
         if cut.profile >= 0:
             if profile[cut.host] < 0 or cut.profile < profile[cut.host]:
                 profile[cut.host], precision[IN_SLICES][cut.host] = cut.profile, format_of
@@ -114,18 +114,18 @@ def taken(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rul
                 alone[cut.host], precision[ALONE][cut.host] = True, format_of
         else:
             full = max(cut.share / MOST_SHARE, needed / (MOST_MEMORY * cuts.hosts[cut.host].memory_bytes))
-            if full < least[cut.host]:
-                least[cut.host], share[cut.host], memory[cut.host] = full, cut.share, needed
+            if full < fullest[cut.host]:
+                fullest[cut.host], share[cut.host], memory[cut.host] = full, cut.share, needed
                 precision[IN_TURNS][cut.host] = format_of
     return Item(number, rules, alone, share, memory, profile, precision)
 
 
-def _bytes(job: generation.ServingJob, fleet: Fleet, found: generation.Serving, rows: Index) -> Array:
+def _bytes(job: generation.ServingJob, fleet: Fleet, serving: generation.Serving, rows: Index) -> Array:
     """Bytes that are in use while the asked rate runs; at least the longest sequence is held."""
     if not len(rows):
         return np.zeros(0)
-    precision = Coded(found.precision.names, found.precision.index[rows])
-    ask = generation.ask_of(job, fleet, found.shape[rows], precision, found.tp[rows], found.pp[rows])
+    precision = Coded(serving.precision.names, serving.precision.index[rows])
+    ask = generation.ask_of(job, fleet, serving.shape[rows], precision, serving.tp[rows], serving.pp[rows])
     flowing: Generation = replace(ask, scenario=Coded.of("open"), rate=column(job.rate))
     mean = in_flight(replica(flowing), load(flowing, "ttft_ms", slots(flowing)))
     setup = ask.setup.change(batch=np.ceil(mean + 2.0 * np.sqrt(mean)))
