@@ -46,7 +46,7 @@ def plan_other(known: Known, path: str, work: Common, rules: Rules, objective: s
 
     if rules.interruptible is None and _goes_on(work):  # people and viewers are there: machines that vanish must be asked for
         rules = replace(rules, interruptible=False)
-    question = Question(known, path, work, rules, objective, top)
+    question = Question(known=known, path=path, work=work, rules=rules, objective=objective, top=top)
     match work:
         case Hpc() | Render():
             from chipwise.planner.kinds import hpc_render as computing

@@ -70,10 +70,10 @@ def plan_hybrid(question: Question, work: Hybrid) -> Plan:
     ground = ground_of(question.known, question.rules)
     devices, losses = _devices(question, ground, work)
     table = Table(
-        "hybrid",
-        "job",
-        float(work.iterations),
-        "iteration",
+        kind="hybrid",
+        per="job",
+        units=float(work.iterations),
+        unit="iteration",
         notes=("The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.",),
     )
     trials = _Trials()
@@ -209,23 +209,23 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
                 lines = (Line(f"{device.name} minutes", minutes * device.usd_per_minute, formula),)
         terms = quantum.hybrid(work, run, chips, rate)
         part_of_it = QuantumPart(
-            device.name,
-            "qpu" if device.each is not None else "simulator",
-            device.managed,
-            work.quantum.qubits,
-            work.iterations * work.quantum.circuits,
-            work.quantum.shots,
-            math.fsum(line.usd for line in lines),
-            float(run.total[0]) * work.iterations,
+            device=device.name,
+            kind="qpu" if device.each is not None else "simulator",
+            managed=device.managed,
+            qubits=work.quantum.qubits,
+            tasks=work.iterations * work.quantum.circuits,
+            shots=work.quantum.shots,
+            usd=math.fsum(line.usd for line in lines),
+            seconds=float(run.total[0]) * work.iterations,
         )
         ways.append(
             Way(
-                index,
-                1,
-                float(terms.total[0]),
-                float(terms.low[0]),
-                float(terms.high[0]),
-                precision,
+                shape=index,
+                machines=1,
+                seconds=float(terms.total[0]),
+                low=float(terms.low[0]),
+                high=float(terms.high[0]),
+                precision=precision,
                 lines=lines,
                 quantum=part_of_it,
                 use=_use(work, part, terms, device.each is None and not device.managed),

@@ -93,7 +93,12 @@ def plan_devices(question: Question, work: Serve) -> Plan:
     if not sampled and len(work.limits.where) > 1:
         remarks.append("Language models on machines elsewhere were not compared; leave out devices and `edge` to plan them.")
     units = rate * places * question.month_s / 1e6
-    return plan_ways(question, ground, Table("serve", "month", units, "million requests", notes=(*notes, *remarks)), ways_of)
+    return plan_ways(
+        question,
+        ground,
+        Table(kind="serve", per="month", units=units, unit="million requests", notes=(*notes, *remarks)),
+        ways_of,
+    )
 
 
 def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) -> Ground:
@@ -150,6 +155,18 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
         machines = max(math.ceil(rate * seconds / BUSY - 1e-9), 1)
         prompt = predicted.first_token_s / seconds
         use = Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt))
-        return [Way(index, machines, month, month, month, predicted.precision, rate=BUSY / seconds, replicas=machines, use=use)]
+        return [
+            Way(
+                shape=index,
+                machines=machines,
+                seconds=month,
+                low=month,
+                high=month,
+                precision=predicted.precision,
+                rate=BUSY / seconds,
+                replicas=machines,
+                use=use,
+            )
+        ]
 
     return ways_of

@@ -80,8 +80,20 @@ def with_devices(catalog: Catalog, use: Use) -> Joined:
         hourly = capital + drawn / 1e3 * energy
         with_board = f" with a {board.device}" if board is not None else ""
         formula = f"${bought:,.0f}{with_board} over 3 years, and {drawn:g} W at ${energy:.3f}/kWh"
-        machines.append(Machine(PROVIDER, row.device, chip, 1.0, fact=row.fact, purchase_usd=bought, power_w=drawn))
-        offers.append(Offer(PROVIDER, row.device, PLACE, Purchase.OWNED, hourly, _day(row.fact), notes=formula))
+        machines.append(
+            Machine(provider=PROVIDER, name=row.device, chip=chip, chips=1.0, fact=row.fact, purchase_usd=bought, power_w=drawn)
+        )
+        offers.append(
+            Offer(
+                provider=PROVIDER,
+                machine=row.device,
+                region=PLACE,
+                purchase=Purchase.OWNED,
+                usd_per_hour=hourly,
+                as_of=_day(row.fact),
+                notes=formula,
+            )
+        )
     region = Region(PROVIDER, PLACE, pue=1.0, pue_basis="no cooling")
     return Joined(_joined(catalog, machines, region, offers), tuple(unpriced), least_w, drawn_w)
 
@@ -104,4 +116,4 @@ def _joined(catalog: Catalog, machines: Sequence[Machine], region: Region, offer
         setattr(columns, name, getattr(catalog.offers, name)[:])
     columns.texts = list(catalog.offers.texts)
     append(columns, offers)
-    return Catalog(catalog.chips, all_machines, regions, columns, catalog.data)
+    return Catalog(chips=catalog.chips, machines=all_machines, regions=regions, offers=columns, data=catalog.data)

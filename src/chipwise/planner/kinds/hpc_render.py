@@ -44,7 +44,9 @@ EMULATED = 0.2  # of the FP32 rate: below it double precision is there for corre
 def plan_hpc(question: Question, work: Hpc) -> Plan:
     ground = ground_of(question.known, question.rules)
     state = Checkpoint(work.working_set or 0.0)
-    table = Table("hpc", "job", float(work.runs), "run", apart=False, checkpoint=state, notes=_hpc_notes(work))
+    table = Table(
+        kind="hpc", per="job", units=float(work.runs), unit="run", apart=False, checkpoint=state, notes=_hpc_notes(work)
+    )
     plan = plan_ways(question, ground, table, lambda at: _hpc_ways(question, ground, work, at))
     return remarked(plan, _double(ground)) if work.precision.value == "fp64" else plan
 
@@ -86,14 +88,14 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int) -> Ways
     share = needed * groups / (chips * part.memory_bytes) if needed else None
     return [
         Way(
-            index,
-            int(able[row]),
-            float(best[row]),
-            float(low[row]),
-            float(high[row]),
-            work.precision.value,
-            Runs(int(groups[row]), int(chips[row] // groups[row])),
-            None if share is None else float(share[row]),
+            shape=index,
+            machines=int(able[row]),
+            seconds=float(best[row]),
+            low=float(low[row]),
+            high=float(high[row]),
+            precision=work.precision.value,
+            split=Runs(int(groups[row]), int(chips[row] // groups[row])),
+            memory_share=None if share is None else float(share[row]),
             use=_use(work, part, float(best[row] * chips[row])),
         )
         for row in range(count)
@@ -145,7 +147,7 @@ def plan_render(question: Question, work: Render) -> Plan:
     else:
         notes.append("No frame was timed: the cost of a sample is a guess; give measured: {on: CHIP, takes: SECONDS}.")
     engine, scene = render.engine_of(work), work.scene or 0.0
-    table = Table("render", "job", float(work.frames), "frame", checkpoint=None, notes=tuple(notes))
+    table = Table(kind="render", per="job", units=float(work.frames), unit="frame", checkpoint=None, notes=tuple(notes))
 
     def ways_of(index: int) -> Ways:
         shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
@@ -164,14 +166,14 @@ def plan_render(question: Question, work: Render) -> Plan:
         share = min(scene / part.memory_bytes, 1.0) if scene else None
         return [
             Way(
-                index,
-                int(counts[row]),
-                float(terms.total[row]),
-                float(terms.low[row]),
-                float(terms.high[row]),
-                "fp32",
-                Frames(int(counts[row]) * shape.chips),
-                share,
+                shape=index,
+                machines=int(counts[row]),
+                seconds=float(terms.total[row]),
+                low=float(terms.low[row]),
+                high=float(terms.high[row]),
+                precision="fp32",
+                split=Frames(int(counts[row]) * shape.chips),
+                memory_share=share,
                 use=Utilisation(TRACING * float(terms["tracing"][row] / terms.total[row]), 0.0),
             )
             for row in range(worthwhile(question, terms.total))

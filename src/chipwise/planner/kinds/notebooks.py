@@ -34,7 +34,7 @@ def plan_interactive(question: Question, work: Interactive) -> Plan:
     notes = ["Counted by memory; how fast a notebook is depends on what people run."]
     if work.data is not None:
         notes.append("Keeping the data for the month is not in the cost; bringing it there is.")
-    table = Table("interactive", "month", seats * question.month_s / HOUR, "seat hour", notes=tuple(notes))
+    table = Table(kind="interactive", per="month", units=seats * question.month_s / HOUR, unit="seat hour", notes=tuple(notes))
     return plan_ways(question, ground, table, lambda at: _seats(question, ground, work, at))
 
 
@@ -71,14 +71,14 @@ def _seats(question: Question, ground: Ground, work: Interactive, index: int) ->
     month = question.month_s
     return [
         Way(
-            index,
-            machines,
-            month,
-            month,
-            month,
-            profile,
-            split,
-            min(work.memory * sharers / (part.memory_bytes * needed), 1.0),
+            shape=index,
+            machines=machines,
+            seconds=month,
+            low=month,
+            high=month,
+            precision=profile,
+            split=split,
+            memory_share=min(work.memory * sharers / (part.memory_bytes * needed), 1.0),
             replicas=None,
             use=Utilisation(AT_WORK * busy, AT_WORK * busy),
         )

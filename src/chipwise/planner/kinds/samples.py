@@ -108,7 +108,7 @@ def plan_serving(question: Question, work: Serve) -> Plan:
     if peak > 1:
         notes.append(f"Machines are counted for the bursts, {peak:g} times the mean rate, and stay on between them.")
     rate = rate_of(work, load, goals) * (work.devices or 1)
-    table = Table("serve", "month", rate * question.month_s / 1e6, "million requests", notes=tuple(notes))
+    table = Table(kind="serve", per="month", units=rate * question.month_s / 1e6, unit="million requests", notes=tuple(notes))
     return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak)))
 
 
@@ -158,15 +158,15 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         return [
             Way(
-                index,
-                machines,
-                month,
-                month,
-                month,
-                ask.precision,
-                Copies(machines * most_copies, int(ask.table_ways)),
-                share,
-                _provenance(ask),
+                shape=index,
+                machines=machines,
+                seconds=month,
+                low=month,
+                high=month,
+                precision=ask.precision,
+                split=Copies(machines * most_copies, int(ask.table_ways)),
+                memory_share=share,
+                provenance=_provenance(ask),
                 rate=capacity,
                 replicas=machines * most_copies,
                 use=_use(ask, batch / ask.together),
@@ -216,15 +216,15 @@ def plan_batch(question: Question, work: Batch) -> Plan:
         seconds, shortest, longest = (np.maximum(each_s / rate, reading) for rate in (value, high, low))
         return [
             Way(
-                index,
-                int(counts[row]),
-                float(seconds[row]),
-                float(shortest[row]),
-                float(longest[row]),
-                ask.precision,
-                Copies(int(counts[row]) * copies, int(ask.table_ways)),
-                None,
-                _provenance(ask),
+                shape=index,
+                machines=int(counts[row]),
+                seconds=float(seconds[row]),
+                low=float(shortest[row]),
+                high=float(longest[row]),
+                precision=ask.precision,
+                split=Copies(int(counts[row]) * copies, int(ask.table_ways)),
+                memory_share=None,
+                provenance=_provenance(ask),
                 rate=value,
                 replicas=int(counts[row]) * copies,
                 use=uses[place],
@@ -232,7 +232,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
             for row in range(worthwhile(question, seconds))
         ]
 
-    table = Table("batch", "job", work.items / 1e6, "million items", notes=tuple(notes))
+    table = Table(kind="batch", per="job", units=work.items / 1e6, unit="million items", notes=tuple(notes))
     return noted(plan_ways(question, ground, table, ways_of))
 
 
@@ -271,25 +271,25 @@ def plan_learning(question: Question, work: Learning) -> Plan:
         seconds = total / value * slower
         return [
             Way(
-                index,
-                int(sampled.chips) // shape.chips,
-                float(seconds[row]),
-                float(total / high[row] * slower[row]),
-                float(total / low[row] * slower[row]),
-                sampled.precision,
-                SampleTrainingSplit(int(sampled.chips), int(size), int(sampled.table_ways)),
-                sum(sampled.memory(size).values()) / sampled.part.memory_bytes,
-                estimate.provenance.name_at(first[index] + row) if sampled.alike else FORMULA,
+                shape=index,
+                machines=int(sampled.chips) // shape.chips,
+                seconds=float(seconds[row]),
+                low=float(total / high[row] * slower[row]),
+                high=float(total / low[row] * slower[row]),
+                precision=sampled.precision,
+                split=SampleTrainingSplit(int(sampled.chips), int(size), int(sampled.table_ways)),
+                memory_share=sum(sampled.memory(size).values()) / sampled.part.memory_bytes,
+                provenance=estimate.provenance.name_at(first[index] + row) if sampled.alike else FORMULA,
                 use=sampled.utilisation(size, float(value[row])),
             )
             for row, (sampled, size) in enumerate(trial[: worthwhile(question, seconds)])
         ]
 
     table = Table(
-        str(getattr(work, "kind", "train")),
-        "job",
-        total / 1e6,
-        "million samples",
+        kind=str(getattr(work, "kind", "train")),
+        per="job",
+        units=total / 1e6,
+        unit="million samples",
         apart=False,
         checkpoint=Checkpoint(14.0 * shape_of_model.parameters, every_s=work.checkpoint_every),
     )

@@ -47,7 +47,9 @@ def plan_transcode(question: Question, work: Transcode) -> Plan:
     notes = [f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."]
     if work.goals.latency is not None:
         notes.append("goals.latency is ignored: the delay of an encoder depends on its settings.")
-    table = Table("transcode", "month", streams * question.month_s / HOUR, "stream hour", notes=tuple(notes))
+    table = Table(
+        kind="transcode", per="month", units=streams * question.month_s / HOUR, unit="stream hour", notes=tuple(notes)
+    )
     return plan_ways(question, ground, table, lambda at: _live(question, ground, work, at))
 
 
@@ -83,13 +85,13 @@ def _live(question: Question, ground: Ground, work: Transcode, index: int) -> Wa
     carried = float(transcode.streams_per_chip(busy)[0])
     return [
         Way(
-            index,
-            machines,
-            month,
-            month,
-            month,
-            "",
-            Streams(int(carried)),
+            shape=index,
+            machines=machines,
+            seconds=month,
+            low=month,
+            high=month,
+            precision="",
+            split=Streams(int(carried)),
             rate=streams / machines,
             replicas=machines,
             use=_use(ground, index, float(busy.total[0]) * streams / (machines * shape.chips)),
@@ -114,11 +116,11 @@ def _archive(question: Question, ground: Ground, work: Transcode, index: int) ->
     terms = transcode.archive(busy, work.duration or 1.0, counts * chips)
     return [
         Way(
-            index,
-            int(counts[row]),
-            float(terms.total[row]),
-            float(terms.low[row]),
-            float(terms.high[row]),
+            shape=index,
+            machines=int(counts[row]),
+            seconds=float(terms.total[row]),
+            low=float(terms.low[row]),
+            high=float(terms.high[row]),
             use=_use(ground, index, 1.0),
         )
         for row in range(worthwhile(question, terms.total))
@@ -135,7 +137,9 @@ def plan_stream(question: Question, work: Stream) -> Plan:
     notes = ["A pipeline below its full rate has no queue: all percentiles are the same."]
     if guessed:
         notes.append(f"No published design for {', '.join(guessed)}: one beat of 64 bytes per clock is assumed.")
-    table = Table("stream", "month", wanted * month / 1e6, "million messages at the peak", notes=tuple(notes))
+    table = Table(
+        kind="stream", per="month", units=wanted * month / 1e6, unit="million messages at the peak", notes=tuple(notes)
+    )
     stated = work.goals.latency.limits if work.goals.latency is not None else ()
 
     def ways_of(index: int) -> Ways:
@@ -157,7 +161,21 @@ def plan_stream(question: Question, work: Stream) -> Plan:
         rate = 1.0 / float(flow.message.total[0]) * shape.chips
         split = CircuitSplit(int(needed), round(latency * 1e9))
         use = Utilisation(shares["luts"] * needed / (machines * shape.chips), shares["memory"])
-        return [Way(index, machines, month, month, month, "", split, shares[fullest], rate=rate, replicas=machines, use=use)]
+        return [
+            Way(
+                shape=index,
+                machines=machines,
+                seconds=month,
+                low=month,
+                high=month,
+                precision="",
+                split=split,
+                memory_share=shares[fullest],
+                rate=rate,
+                replicas=machines,
+                use=use,
+            )
+        ]
 
     return _doubted(plan_ways(question, ground, table, ways_of), stated)
 

@@ -145,7 +145,7 @@ def ground_of(known: Known, rules: Rules) -> Ground:
 
 
 def ground_on(known: Known, fleet: Fleet, ok: Allowed, unable: Mapping[str, Reason] | None = None) -> Ground:
-    return Ground(known, fleet, market_of(fleet), tiers_of(fleet.catalog), ok, unable or {})
+    return Ground(known=known, fleet=fleet, market=market_of(fleet), tiers=tiers_of(fleet.catalog), ok=ok, unable=unable or {})
 
 
 def unable(part: Part, work: str) -> Cannot | None:
@@ -239,14 +239,14 @@ def _assembled(
     chips = np.array([fleet.shapes[way.shape].chips for way in ways], dtype=np.float64)
 
     work = Work(
-        np.array([way.shape for way in ways], dtype=np.intp),
-        column("machines"),
-        column("seconds"),
-        column("low"),
-        column("high"),
-        drawn.machine * chips * column("machines"),
-        table.apart,
-        np.array([math.fsum(line.usd for line in way.lines) for way in ways], dtype=np.float64),
+        shape=np.array([way.shape for way in ways], dtype=np.intp),
+        machines=column("machines"),
+        seconds=column("seconds"),
+        low=column("low"),
+        high=column("high"),
+        power_w=drawn.machine * chips * column("machines"),
+        apart=table.apart,
+        beside_usd=np.array([math.fsum(line.usd for line in way.lines) for way in ways], dtype=np.float64),
         monthly=table.per == "month",
     )
     moved = data.size if data is not None and data.place else 0.0
@@ -255,13 +255,13 @@ def _assembled(
     def describe(row: int) -> Described:
         way = ways[row]
         return Described(
-            way.precision,
-            way.split,
-            way.memory_share,
-            way.provenance,
-            way.rate,
-            way.replicas,
-            way.lines,
+            precision=way.precision,
+            split=way.split,
+            memory_share=way.memory_share,
+            provenance=way.provenance,
+            rate=way.rate,
+            replicas=way.replicas,
+            lines=way.lines,
             quantum=way.quantum,
         )
 
@@ -269,14 +269,14 @@ def _assembled(
     # Every row of a month lasts the month: among those that keep the goals, cost decides where time was asked for.
     aim = "cost" if monthly and question.aim == "time" else question.aim
     case = Case(
-        question.work.name,
-        table.kind,
-        table.per,
-        table.units,
-        table.unit,
-        goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly),
-        None if monthly else stored(ground.tiers, question.work, table.units),
-        _layered(question) if monthly else None,
+        workload=question.work.name,
+        kind=table.kind,
+        per=table.per,
+        units=table.units,
+        unit=table.unit,
+        goals=goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly),
+        stored=None if monthly else stored(ground.tiers, question.work, table.units),
+        layered=_layered(question) if monthly else None,
     )
     counts = Counts(len(priced) + count, count - len({way.shape for way in ways}), len(ways))
     reasons = {**_apart(ground, ways), **ground.unable, **{family: one.why for family, one in missed.items()}}

@@ -93,14 +93,20 @@ def steady(rate: float, schedule: Timetable, burstiness: float = 1.0, unit: str 
     """A mean rate while the schedule is on; with bursts, `rate` is the mean over them and the time between."""
     on_hours = _on_hours(schedule)
     if not isinstance(schedule, Bursts):
-        return LoadCurve(np.array([rate]), np.array([on_hours]), HOURS_PER_WEEK - on_hours, burstiness, unit=unit)
+        return LoadCurve(
+            rate=np.array([rate]),
+            hours=np.array([on_hours]),
+            off_hours=HOURS_PER_WEEK - on_hours,
+            burstiness=burstiness,
+            unit=unit,
+        )
     share = schedule.lasts / schedule.every
     usual = rate / (1.0 + (schedule.times - 1.0) * share)
     return LoadCurve(
-        np.array([usual, usual * schedule.times]),
-        np.array([(1.0 - share) * on_hours, share * on_hours]),
-        HOURS_PER_WEEK - on_hours,
-        burstiness,
+        rate=np.array([usual, usual * schedule.times]),
+        hours=np.array([(1.0 - share) * on_hours, share * on_hours]),
+        off_hours=HOURS_PER_WEEK - on_hours,
+        burstiness=burstiness,
         followed=min(schedule.lasts, schedule.every - schedule.lasts) >= REACT_S,
         unit=unit,
     )
@@ -111,7 +117,11 @@ def recorded(rates: ArrayLike, step_s: float, schedule: Timetable, burstiness: f
     rate = np.asarray(rates, dtype=np.float64)
     on_hours = _on_hours(schedule)
     return LoadCurve(
-        rate, np.full(len(rate), on_hours / len(rate)), HOURS_PER_WEEK - on_hours, burstiness, short=step_s < SHORT_S
+        rate=rate,
+        hours=np.full(len(rate), on_hours / len(rate)),
+        off_hours=HOURS_PER_WEEK - on_hours,
+        burstiness=burstiness,
+        short=step_s < SHORT_S,
     )
 
 
@@ -250,7 +260,14 @@ def carry(curve: LoadCurve, kind: Kind, base: Base | None = None) -> Carried:
         share = np.minimum(curve.rate / capacity, 1.0)
         used = float(share @ curve.hours) * WEEKS * count
         paid = count * month
-        owned = Layer(f"owned: {base.where}", count, used, paid, paid * base.usd_per_hour, owned=base.where)
+        owned = Layer(
+            name=f"owned: {base.where}",
+            machines=count,
+            hours_used=used,
+            hours_paid=paid,
+            usd=paid * base.usd_per_hour,
+            owned=base.where,
+        )
         if owned.usd >= best.usd:
             break
         carried = Carried(kind, above, layer(above, kind.options), owned)

@@ -97,7 +97,14 @@ class Kinds:
         options = tuple(self._options(row))
         if not options:
             return None
-        return Kind(machine.provider, machine.name, region.name, machine.chip or "", self.answering(row), options)
+        return Kind(
+            provider=machine.provider,
+            machine=machine.name,
+            region=region.name,
+            chip=machine.chip or "",
+            answering=self.answering(row),
+            options=options,
+        )
 
     def base(self, row: int) -> Base:
         machine, region = self._where(row)

@@ -88,7 +88,17 @@ def place(origins: Sequence[Origin], sites: Sequence[Site], rate: float, limit_s
     """The cheapest set for the peak `rate`; where none does, `missing` says what the nearest lacks."""
     if not origins or not sites:
         none = "no allowed region has known coordinates" if origins else "the origin of the traffic is not known"
-        return Placement((), 0.0, None, limit_s, basis, (), 0, len(sites), none)
+        return Placement(
+            stands=(),
+            usd=0.0,
+            single_usd=None,
+            limit_s=limit_s,
+            basis=basis,
+            losses=(),
+            tried=0,
+            sites=len(sites),
+            missing=none,
+        )
     share = np.array([one.share for one in origins])
     share = share / share.sum()
     trips = _trips(
@@ -111,9 +121,21 @@ def place(origins: Sequence[Origin], sites: Sequence[Site], rate: float, limit_s
             if best is None or judged.usd[index] < best[0] - 1e-9:
                 best = (float(judged.usd[index]), tuple(sets[index].tolist()))
     if best is None:
-        return Placement((), 0.0, alone, limit_s, basis, (), count, len(sites), _lacking(len(candidates), nearest, limit_s))
+        return Placement(
+            stands=(),
+            usd=0.0,
+            single_usd=alone,
+            limit_s=limit_s,
+            basis=basis,
+            losses=(),
+            tried=count,
+            sites=len(sites),
+            missing=_lacking(len(candidates), nearest, limit_s),
+        )
     stands, losses = _stands(best[1], candidates, trips, share, rate)
-    return Placement(stands, best[0], alone, limit_s, basis, losses, count, len(sites))
+    return Placement(
+        stands=stands, usd=best[0], single_usd=alone, limit_s=limit_s, basis=basis, losses=losses, tried=count, sites=len(sites)
+    )
 
 
 def _likely(sites: Sequence[Site], trips: Floats, rate: float) -> list[int]:
@@ -190,15 +212,15 @@ def _stands(
         mask = serves == index
         stands.append(
             Stand(
-                site.provider,
-                site.region,
-                site.country,
-                unit.machine,
-                count,
-                count * unit.rate,
-                float(share[mask].sum()),
-                count * unit.usd,
-                float(reach[index][mask].max(initial=0.0)),
+                provider=site.provider,
+                region=site.region,
+                country=site.country,
+                machine=unit.machine,
+                machines=count,
+                rate=count * unit.rate,
+                share=float(share[mask].sum()),
+                usd=count * unit.usd,
+                farthest_s=float(reach[index][mask].max(initial=0.0)),
             )
         )
     losses = []

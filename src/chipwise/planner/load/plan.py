@@ -137,7 +137,7 @@ def load_plan(known: Known, work: Common, plan: Plan, path: str) -> LoadPlan | N
         return None
     curve = curve_of(known, work, path)
     recording = _recording(known, work, path) if isinstance(work, Serve) and work.arrival.trace else None
-    kinds = Kinds(known, work, plan.rows, curve, recording.span_s if recording else None)
+    kinds = Kinds(known=known, work=work, rows=plan.rows, curve=curve, span_s=recording.span_s if recording else None)
     limit = 1 if plan.objective != "cost" else MOST_FLAT if curve.flat else MOST_KINDS
     rented, owned = kinds.pairs(limit)
     bases = [kinds.base(at) for at in owned[:MOST_BASES]] if rented else []

@@ -100,5 +100,14 @@ def _sites(known: Known, work: Serve, rows: Rows, curve: LoadCurve) -> tuple[lis
             )
             for row in cheapest[:UNITS]
         )
-        sites.append(Site(region.provider, region.name, region.country, point[0], point[1], units))
+        sites.append(
+            Site(
+                provider=region.provider,
+                region=region.name,
+                country=region.country,
+                latitude=point[0],
+                longitude=point[1],
+                units=units,
+            )
+        )
     return sites, lost

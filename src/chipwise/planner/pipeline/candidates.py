@@ -79,7 +79,15 @@ class Candidates:
 
     def stage(self, name: str, share: float) -> Stage:
         """`share`: of what it costs, how much the budget of the whole counts."""
-        return Stage(name, self.region, self.usd, self.seconds, self.kg, self.usd * share, self.draws)
+        return Stage(
+            name=name,
+            region=self.region,
+            usd=self.usd,
+            seconds=self.seconds,
+            kg=self.kg,
+            charged=self.usd * share,
+            draws=self.draws,
+        )
 
 
 def machines_of(plan: Plan) -> Index:
@@ -111,7 +119,11 @@ def candidates_of(
         seconds = BOOT_S + priced.tails.moved[positions] if monthly else priced.seconds[positions]
         cost, kg = priced.usd[positions], priced.kg[positions]
     if not open_storage and counts is not None:
-        unbeaten = worthwhile(Stage("", region, cost, seconds, kg, cost, draws), counts.time, counts.carbon)
+        unbeaten = worthwhile(
+            Stage(name="", region=region, usd=cost, seconds=seconds, kg=kg, charged=cost, draws=draws),
+            counts.time,
+            counts.carbon,
+        )
         positions, region, cost, seconds, kg, draws = (
             positions[unbeaten],
             region[unbeaten],
@@ -123,15 +135,15 @@ def candidates_of(
     known = np.concatenate([np.full(len(positions), not open_storage), np.ones(len(offered), dtype=bool)])
     places = np.array([codes.setdefault(one.place, len(codes)) for one in offered], np.intp)
     return Candidates(
-        plan.rows,
-        positions,
-        offered,
-        np.concatenate([region, places]),
-        np.concatenate([cost, [one.choice.usd for one in offered]]),
-        np.concatenate([seconds, [one.ready_s for one in offered]]),
-        np.concatenate([kg, np.zeros(len(offered))]),
-        np.concatenate([draws, np.zeros((len(offered), draws.shape[1]))]),
-        known,
-        np.ones(len(known), dtype=bool),
-        work.goals.budget is not None,
+        rows=plan.rows,
+        at=positions,
+        offered=offered,
+        region=np.concatenate([region, places]),
+        usd=np.concatenate([cost, [one.choice.usd for one in offered]]),
+        seconds=np.concatenate([seconds, [one.ready_s for one in offered]]),
+        kg=np.concatenate([kg, np.zeros(len(offered))]),
+        draws=np.concatenate([draws, np.zeros((len(offered), draws.shape[1]))]),
+        known=known,
+        fine=np.ones(len(known), dtype=bool),
+        limited=work.goals.budget is not None,
     )

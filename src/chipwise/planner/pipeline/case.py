@@ -112,7 +112,17 @@ class Case:
         used = [sorted(set(one.region.tolist())) for one in candidates]
         hand_offs = tables(flows, used, list(codes), ways, months)
         goals = replace(wanted, quotas=quotas)
-        return cls(order, plans, flows, goals, months, list(codes), ways, candidates, hand_offs)
+        return cls(
+            order=order,
+            plans=plans,
+            flows=flows,
+            wanted=goals,
+            months=months,
+            places=list(codes),
+            ways=ways,
+            candidates=candidates,
+            hand_offs=hand_offs,
+        )
 
     def _stage(self, at: int) -> Stage:
         return self.candidates[at].stage(self.order[at].name, self.months if self.plans[at].per == "month" else 1.0)
@@ -204,7 +214,7 @@ class Case:
     def _held(self, excess: Excess) -> Held:
         quota = self.wanted.quotas[excess.cap.quota]
         region = "" if excess.cap.region is None else f" in {self.places[excess.cap.region][1]}"
-        return Held(f"{quota.told}{region}", quota.unit, quota.most, np.zeros(0), quota.own)
+        return Held(told=f"{quota.told}{region}", unit=quota.unit, most=quota.most, needed=np.zeros(0), own=quota.own)
 
     def _crowded(self, one: Excess, needed: float) -> StagesOverQuota:
         return StagesOverQuota(tuple((self.order[at].name, need) for at, need in one.by_stage), self._held(one).miss(needed))
@@ -235,16 +245,16 @@ class Case:
         ]
         return tuple(
             Placed(
-                stage.name,
-                plan.kind,
-                plan.per,
-                after[index],
-                self.candidates[index].choice(joint.picks[index]),
-                joint.starts[index],
-                joint.ends[index],
-                self.candidates[index].choice(alone.picks[index]),
-                plan,
-                () if (service := self.candidates[index].service(joint.picks[index])) is None else service.assumed,
+                name=stage.name,
+                kind=plan.kind,
+                per=plan.per,
+                after=after[index],
+                choice=self.candidates[index].choice(joint.picks[index]),
+                starts_s=joint.starts[index],
+                ready_s=joint.ends[index],
+                alone=self.candidates[index].choice(alone.picks[index]),
+                plan=plan,
+                assumed=() if (service := self.candidates[index].service(joint.picks[index])) is None else service.assumed,
             )
             for index, (stage, plan) in enumerate(zip(self.order, self.plans, strict=True))
         )
@@ -258,15 +268,15 @@ class Case:
             path = "to own site" if to_own else transfer.kind
             moves.append(
                 Moved(
-                    self.order[flow.giver].name,
-                    self.order[flow.taker].name,
-                    flow.size_bytes,
-                    "month" if flow.monthly else "once",
-                    path,
-                    transfer.usd,
-                    0.0 if flow.monthly else seconds,
-                    flow.how,
-                    transfer.assumed if giver != taker and flow.size_bytes else (),
+                    source=self.order[flow.giver].name,
+                    to=self.order[flow.taker].name,
+                    size_bytes=flow.size_bytes,
+                    per="month" if flow.monthly else "once",
+                    path=path,
+                    usd=transfer.usd,
+                    seconds=0.0 if flow.monthly else seconds,
+                    how=flow.how,
+                    assumed=transfer.assumed if giver != taker and flow.size_bytes else (),
                 )
             )
         return tuple(moves)
@@ -285,7 +295,14 @@ class Case:
         for move in self.moved(joint):
             line = Line(f"{move.source} to {move.to}", move.usd, move.how)
             (monthly if move.per == "month" else once).append(line)
-        return Totals(Cost.of(once), Cost.of(monthly), joint.seconds, kg["job"], kg["month"], tuple(unknown))
+        return Totals(
+            once=Cost.of(once),
+            monthly=Cost.of(monthly),
+            seconds=joint.seconds,
+            kg_once=kg["job"],
+            kg_monthly=kg["month"],
+            unknown_kg=tuple(unknown),
+        )
 
     def told(self, joint: Joint) -> str:
         """In a few words: what it runs on, and what it comes to."""

@@ -91,7 +91,13 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
     positions = {stage.name: place for place, stage in enumerate(order)}
     if not work.hand_offs:
         return [
-            Flow(positions[giver], positions[taker], 0.0, False, "no size is given: nothing moves")
+            Flow(
+                giver=positions[giver],
+                taker=positions[taker],
+                size_bytes=0.0,
+                monthly=False,
+                how="no size is given: nothing moves",
+            )
             for giver, taker in work.edges
         ]
     flows = []
@@ -99,7 +105,7 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
         giver, taker = positions[hand_off.source], positions[hand_off.to]
         if hand_off.size_per_item is None:
             basis = "in all" if hand_off.size is not None else "no size is given: nothing moves"
-            flows.append(Flow(giver, taker, hand_off.size or 0.0, False, basis))
+            flows.append(Flow(giver=giver, taker=taker, size_bytes=hand_off.size or 0.0, monthly=False, how=basis))
             continue
         counted = next(((items, stage) for stage in (order[giver], order[taker]) if (items := _items(stage))), None)
         if counted is None:
@@ -109,7 +115,7 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
             )
         (count, noun, monthly), stage = counted
         basis = f"{count:,.0f} {noun} of {stage.name} x {decimal_size(hand_off.size_per_item)}"
-        flows.append(Flow(giver, taker, count * hand_off.size_per_item, monthly, basis))
+        flows.append(Flow(giver=giver, taker=taker, size_bytes=count * hand_off.size_per_item, monthly=monthly, how=basis))
     return flows
 
 
@@ -156,5 +162,9 @@ def tables(
             usd[givers] = np.array([way.path.usd(flow.size_bytes) for way in distinct])[numbers[givers]]
             if not flow.monthly:
                 seconds[givers] = np.array([way.seconds(flow.size_bytes) for way in distinct])[numbers[givers]]
-        hand_offs.append(HandOff(flow.giver, flow.taker, usd, seconds, usd * (months if flow.monthly else 1.0)))
+        hand_offs.append(
+            HandOff(
+                giver=flow.giver, taker=flow.taker, usd=usd, seconds=seconds, charged=usd * (months if flow.monthly else 1.0)
+            )
+        )
     return hand_offs

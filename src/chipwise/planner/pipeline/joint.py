@@ -118,7 +118,9 @@ def reckon(stages: Sequence[Stage], hand_offs: Sequence[HandOff], picks: Sequenc
                 starts[index] = max(starts[index], ends[hand_off.giver] + float(hand_off.seconds[way]))
                 usd, charged = usd + float(hand_off.usd[way]), charged + float(hand_off.charged[way])
         ends[index] = starts[index] + float(stage.seconds[picks[index]])
-    return Joint(tuple(map(int, picks)), usd, max(ends), kg, charged, tuple(starts), tuple(ends))
+    return Joint(
+        picks=tuple(map(int, picks)), usd=usd, seconds=max(ends), kg=kg, charged=charged, starts=tuple(starts), ends=tuple(ends)
+    )
 
 
 def solve(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
@@ -291,7 +293,14 @@ def _space(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted
         adds = np.stack([way.usd, none, way.charged, *(none for _ in caps)], axis=-1)
         edges.append(Edge(way.giver, way.taker, adds, way.seconds))
     limits = tuple(wanted.quotas[cap.quota].most for cap in caps)
-    return Space(tuple(nodes), tuple(edges), wanted.objective, wanted.deadline_s, wanted.budget_usd, limits)
+    return Space(
+        nodes=tuple(nodes),
+        edges=tuple(edges),
+        objective=wanted.objective,
+        deadline_s=wanted.deadline_s,
+        budget_usd=wanted.budget_usd,
+        caps=limits,
+    )
 
 
 def _lean(space: Space) -> Space:

@@ -35,7 +35,14 @@ class _Labels:
         return len(self.latest)
 
     def some(self, rows: Index) -> _Labels:
-        return _Labels(self.adds[rows], self.latest[rows], self.region[rows], self.end[rows], self.parent[rows], self.row[rows])
+        return _Labels(
+            adds=self.adds[rows],
+            latest=self.latest[rows],
+            region=self.region[rows],
+            end=self.end[rows],
+            parent=self.parent[rows],
+            row=self.row[rows],
+        )
 
 
 def search(space: Space, limit: tuple[float, float], beam: int | None) -> tuple[int, ...] | None:
@@ -43,12 +50,12 @@ def search(space: Space, limit: tuple[float, float], beam: int | None) -> tuple[
     of every step: quick, and not surely the best."""
     count = len(space.nodes)
     labels = _Labels(
-        np.zeros((1, space.columns)),
-        np.zeros(1),
-        np.zeros((1, count), np.intp),
-        np.zeros((1, count)),
-        np.zeros(1, np.intp),
-        np.zeros(1, np.intp),
+        adds=np.zeros((1, space.columns)),
+        latest=np.zeros(1),
+        region=np.zeros((1, count), np.intp),
+        end=np.zeros((1, count)),
+        parent=np.zeros(1, np.intp),
+        row=np.zeros(1, np.intp),
     )
     trail: list[_Labels] = []
     for index in range(count):
@@ -111,7 +118,14 @@ def _extended(space: Space, labels: _Labels, index: int, limit: tuple[float, flo
     label, row = np.nonzero(fine)
     region, end = labels.region[label], labels.end[label]
     region[:, index], end[:, index] = node.region[row], ends[label, row]
-    extended = _Labels(adds[label, row], np.maximum(labels.latest[label], end[:, index]), region, end, label + first, row)
+    extended = _Labels(
+        adds=adds[label, row],
+        latest=np.maximum(labels.latest[label], end[:, index]),
+        region=region,
+        end=end,
+        parent=label + first,
+        row=row,
+    )
     return extended, np.column_stack([score[label, row], reached[label, row][:, space.money], seconds[label, row]])
 
 
@@ -140,10 +154,10 @@ def _unbeaten_labels(space: Space, labels: _Labels, index: int) -> Index:
 
 def _joined(parts: Sequence[_Labels]) -> _Labels:
     return _Labels(
-        np.concatenate([one.adds for one in parts]),
-        np.concatenate([one.latest for one in parts]),
-        np.concatenate([one.region for one in parts]),
-        np.concatenate([one.end for one in parts]),
-        np.concatenate([one.parent for one in parts]),
-        np.concatenate([one.row for one in parts]),
+        adds=np.concatenate([one.adds for one in parts]),
+        latest=np.concatenate([one.latest for one in parts]),
+        region=np.concatenate([one.region for one in parts]),
+        end=np.concatenate([one.end for one in parts]),
+        parent=np.concatenate([one.parent for one in parts]),
+        row=np.concatenate([one.row for one in parts]),
     )

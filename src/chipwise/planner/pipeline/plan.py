@@ -55,22 +55,31 @@ def plan_pipeline(
     joint = case.settled(solve) if case is not None and crowded else free
     if case is None or joint is None:
         return PipelinePlan(
-            work.name, aim, (), (), None, None, None, tuple(lacks if case is None else case.lacks()), considered, remarks
+            workload=work.name,
+            objective=aim,
+            stages=(),
+            hand_offs=(),
+            totals=None,
+            alone=None,
+            one_region=None,
+            lacks=tuple(lacks if case is None else case.lacks()),
+            considered=considered,
+            notes=remarks,
         )
     alone, together = case.each_alone(), case.settled(single_region)
     remarks += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
     refused = (Excluded(case.told(free), crowded),) if crowded is not None and free is not None else ()
     answer = PipelinePlan(
-        work.name,
-        aim,
-        case.placed(joint, alone),
-        case.moved(joint),
-        case.totals(joint),
-        case.alternative(alone),
-        None if together is None else case.alternative(together),
-        (),
-        considered,
-        remarks,
+        workload=work.name,
+        objective=aim,
+        stages=case.placed(joint, alone),
+        hand_offs=case.moved(joint),
+        totals=case.totals(joint),
+        alone=case.alternative(alone),
+        one_region=None if together is None else case.alternative(together),
+        lacks=(),
+        considered=considered,
+        notes=remarks,
         refused=refused,
     )
     if reported:

@@ -63,7 +63,16 @@ def shared_quotas(
             sorted(crowd for crowd in subsets if sum(float(draw.needed[at].max(initial=0.0)) for at in crowd) > draw.most)
         )
         if able:
-            shared.append(SharedQuota(draw.first.told, draw.first.unit, draw.most, draw.first.own, not draw.first.own, able))
+            shared.append(
+                SharedQuota(
+                    told=draw.first.told,
+                    unit=draw.first.unit,
+                    most=draw.most,
+                    own=draw.first.own,
+                    regional=not draw.first.own,
+                    crowds=able,
+                )
+            )
             columns.append([draw.needed.get(at, np.zeros(len(mine))) for at, mine in enumerate(rows)])
     if not shared:
         return none

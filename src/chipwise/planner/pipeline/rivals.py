@@ -36,7 +36,7 @@ def _rivals(case: Case, joint: Joint, index: int) -> list[Rival]:
             total = reckon(
                 stages, case.hand_offs, [int(row) if here == index else pick for here, pick in enumerate(joint.picks)]
             )
-            rivals[key] = Rival(choice, total.usd, total.seconds, total.kg, case.misses(total))
+            rivals[key] = Rival(choice=choice, usd=total.usd, seconds=total.seconds, kg=total.kg, misses=case.misses(total))
         if len(rivals) == LISTED:
             break
     return list(rivals.values())

@@ -152,12 +152,12 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
             continue
         by_kind[kind] = tuple(
             Speed(
-                name,
-                concurrency * max(int(kind[1] // rows[places[0]][3]), 1),
-                max(float(seconds[at]) for at in places),
-                {metric: {share: float(row[places].max()) for share, row in by.items()} for metric, by in warm.items()},
-                float(weights[places[0]]),
-                float(weights[places[0]]),
+                precision=name,
+                concurrency=concurrency * max(int(kind[1] // rows[places[0]][3]), 1),
+                seconds=max(float(seconds[at]) for at in places),
+                warm={metric: {share: float(row[places].max()) for share, row in by.items()} for metric, by in warm.items()},
+                weights_bytes=float(weights[places[0]]),
+                memory_bytes=float(weights[places[0]]),
             )
             for (name, concurrency), places in fitting.items()
         )
@@ -195,7 +195,16 @@ def _samples(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence
         slow = max(predicted, key=lambda one: one.latency_ms.value)
         seconds, weights = slow.latency_ms.value / 1e3, slow.memory.lines_bytes.get("weights", 0.0)
         flat = {name: dict.fromkeys(need.shares, seconds) for name in ("ttft", "latency")}
-        by_kind[chips, gpus] = (Speed(slow.precision, max(int(gpus), 1), seconds, flat, weights, weights),)
+        by_kind[chips, gpus] = (
+            Speed(
+                precision=slow.precision,
+                concurrency=max(int(gpus), 1),
+                seconds=seconds,
+                warm=flat,
+                weights_bytes=weights,
+                memory_bytes=weights,
+            ),
+        )
     return by_kind
 
 
@@ -263,7 +272,15 @@ class _ProcessorWork:
         warm = {
             name: dict.fromkeys(need.shares, value) for name, value in (("ttft", first), ("tpot", token), ("latency", seconds))
         }
-        return Speed(self.precision, 1, seconds, warm, self.weights_bytes, memory, vcpus)
+        return Speed(
+            precision=self.precision,
+            concurrency=1,
+            seconds=seconds,
+            warm=warm,
+            weights_bytes=self.weights_bytes,
+            memory_bytes=memory,
+            vcpus=vcpus,
+        )
 
 
 def _processor_work(known: Known, model: str, shape: Shape, need: Need, part: Part, precision: str | None) -> _ProcessorWork:
@@ -276,10 +293,28 @@ def _processor_work(known: Known, model: str, shape: Shape, need: Need, part: Pa
         active = layer.layers * (layer.attention_weights + layer.mlp_weights) + layer.head
         flop = 2.0 * active * max(need.input_tokens - need.prefix_tokens, 1.0)
         weights = layer.parameters * BYTES[precision]
-        return _ProcessorWork(socket, precision, flop, active, cache, layer.layers, weights, weights + cache + RUNTIME_BYTES)
+        return _ProcessorWork(
+            on_socket=socket,
+            precision=precision,
+            flop=flop,
+            active=active,
+            cache_bytes=cache,
+            layers=layer.layers,
+            weights_bytes=weights,
+            memory_bytes=weights + cache + RUNTIME_BYTES,
+        )
     chosen = {} if precision is None else {"precision": precision}
     predicted = predict_samples(known, model, part.name, _sample_settings(need) | chosen)
     socket = processor.Processors.of([part], predicted.precision, rows)
     weights = predicted.memory.lines_bytes.get("weights", 0.0)
     memory = predicted.memory.total_bytes + RUNTIME_BYTES
-    return _ProcessorWork(socket, predicted.precision, predicted.flop_per_sample, 1.0, 0.0, 1.0, weights, memory)
+    return _ProcessorWork(
+        on_socket=socket,
+        precision=predicted.precision,
+        flop=predicted.flop_per_sample,
+        active=1.0,
+        cache_bytes=0.0,
+        layers=1.0,
+        weights_bytes=weights,
+        memory_bytes=memory,
+    )

@@ -136,7 +136,16 @@ def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | str
     except BadInput as error:
         return error.message
     goals, missed, meets_cold = _against_goals(demand, speed, bill)
-    return Way(service, speed, traffic, container, bill, goals, missed, meets_cold)
+    return Way(
+        service=service,
+        speed=speed,
+        traffic=traffic,
+        container=container,
+        bill=bill,
+        goals=goals,
+        missed=missed,
+        meets_cold=meets_cold,
+    )
 
 
 def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[str, ...], bool]:

@@ -70,7 +70,16 @@ class _Prices:
         fleet = ground.fleet
         shapes = np.flatnonzero(np.bincount(ways.shape, minlength=len(fleet.shapes)))
         lasting = np.full(len(shapes), seconds)
-        work = Work(shapes, np.ones(len(shapes)), lasting, lasting, lasting, lasting, apart=True, monthly=True)
+        work = Work(
+            shape=shapes,
+            machines=np.ones(len(shapes)),
+            seconds=lasting,
+            low=lasting,
+            high=lasting,
+            power_w=lasting,
+            apart=True,
+            monthly=True,
+        )
         self.priced: Priced = price(work, ok.offers, ground.market, None, None, 0.0)
         shape = shapes[self.priced.way]
         places, self.place = np.unique(self.priced.region, return_inverse=True)
@@ -105,19 +114,19 @@ class _Prices:
         )
         split = GenerationSplit(int(ways.tp[index]), int(ways.pp[index]), int(ways.replicas[index]) * count)
         return Member(
-            machine.provider,
-            machine.name,
-            region.name,
-            shape.part,
-            shape.chips,
-            str(PURCHASES[self.priced.purchase[row]]),
-            ways.precision[index],
-            split,
-            count,
-            float(self.priced.usd[row]) * count,
-            busy,
-            takes,
-            ways.provenance[index],
+            provider=machine.provider,
+            machine=machine.name,
+            region=region.name,
+            chip=shape.part,
+            chips=shape.chips,
+            purchase=str(PURCHASES[self.priced.purchase[row]]),
+            precision=ways.precision[index],
+            split=split,
+            machines=count,
+            usd=float(self.priced.usd[row]) * count,
+            busy=busy,
+            takes=takes,
+            provenance=ways.provenance[index],
         )
 
 

@@ -112,13 +112,13 @@ def ways_for(
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[serving.shape]
     inside = np.flatnonzero(serving.tp * serving.pp <= chips)
     return Ways(
-        serving.shape[inside],
-        tuple(serving.precision.name_at(at) for at in inside.tolist()),
-        serving.tp[inside],
-        serving.pp[inside],
-        np.stack(rates, axis=1)[inside],
-        np.floor(chips / (serving.tp * serving.pp))[inside],
-        tuple(serving.provenance.name_at(at) for at in inside.tolist()),
+        shape=serving.shape[inside],
+        precision=tuple(serving.precision.name_at(at) for at in inside.tolist()),
+        tp=serving.tp[inside],
+        pp=serving.pp[inside],
+        rates=np.stack(rates, axis=1)[inside],
+        replicas=np.floor(chips / (serving.tp * serving.pp))[inside],
+        provenance=tuple(serving.provenance.name_at(at) for at in inside.tolist()),
     )
 
 

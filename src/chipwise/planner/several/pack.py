@@ -102,7 +102,14 @@ def pack(known: Known, services: Sequence[tuple[str, Workload]]) -> Packed:
         notes.append("goals.budget is ignored here: the cost of a shared machine belongs to all its models.")
     if not packed.proven:
         notes.append(f"More than {packing.EXACT} models and copies: placed largest first, not proven to be the cheapest.")
-    return Packed(machines, packed.usd, apart, sum(one.usd for one in apart), packed.proven, tuple(notes))
+    return Packed(
+        machines=machines,
+        usd=packed.usd,
+        apart=apart,
+        apart_usd=sum(one.usd for one in apart),
+        proven=packed.proven,
+        notes=tuple(notes),
+    )
 
 
 def _request(known: Known, ground: PlanGround, path: str, workload: Workload) -> _Request:
@@ -121,7 +128,7 @@ def _request(known: Known, ground: PlanGround, path: str, workload: Workload) ->
         raise BadInput(f"{path} gives no rate of requests.", remedy="Packing needs one: arrival: {rate: 1 req/s}.")
     context, job = generation_job(known, path, work)
     ok, _ = generation_shapes(ground, work, context)
-    return _Request(path, work, context, job, ok.offers)
+    return _Request(path=path, work=work, known=context, job=job, offers=ok.offers)
 
 
 class _Market:
@@ -156,7 +163,13 @@ class _Market:
         data = self.ground.fleet.catalog.data
         ways = {one.mode for one in modes_of(chip, data)}
         compute, profiles = profiles_of(mig_profiles(data), chip.name, part.memory_bytes) if "mig" in ways else (0, ())
-        return Host(part.name, part.memory_bytes, bool(ways & {"mps", "time-slicing"}), compute, profiles)
+        return Host(
+            name=part.name,
+            memory_bytes=part.memory_bytes,
+            in_turns=bool(ways & {"mps", "time-slicing"}),
+            compute=compute,
+            profiles=profiles,
+        )
 
     def cuts(self) -> Cuts:
         slices = {(one.chip, one.profile): (one.memory_gb or 0.0) * GB for one in mig_profiles(self.ground.fleet.catalog.data)}
@@ -177,7 +190,16 @@ class _Market:
         seconds = min(sum({hours for _, hours in kinds}), MONTH / HOUR) * HOUR
         shapes = np.array(sorted(at for found in self.shapes for at in found), dtype=np.intp)
         lasting = np.full(len(shapes), seconds)
-        work = Work(shapes, np.ones(len(shapes)), lasting, lasting, lasting, lasting, apart=True, monthly=True)
+        work = Work(
+            shape=shapes,
+            machines=np.ones(len(shapes)),
+            seconds=lasting,
+            low=lasting,
+            high=lasting,
+            power_w=lasting,
+            apart=True,
+            monthly=True,
+        )
         priced = price(work, offers, self.ground.market, None, None, 0.0)
         host = self.host_of[shapes[priced.way]]
         usd, row = np.full(len(self.hosts), np.inf), np.full(len(self.hosts), -1, dtype=np.intp)
@@ -193,27 +215,27 @@ class _Market:
         machine, region = catalog.machines[priced.machine[index]], catalog.regions[priced.region[index]]
         residents = tuple(self._resident(bin_, host, items[item], requests[owners[item]]) for item in bin_.items)
         return Shared(
-            machine.provider,
-            machine.name,
-            region.name,
-            host.name,
-            host.memory_bytes,
-            str(PURCHASES[priced.purchase[index]]),
-            bin_.how,
-            residents,
-            float(usd[bin_.host]),
+            provider=machine.provider,
+            machine=machine.name,
+            region=region.name,
+            chip=host.name,
+            memory_bytes=host.memory_bytes,
+            purchase=str(PURCHASES[priced.purchase[index]]),
+            how=bin_.how,
+            residents=residents,
+            usd=float(usd[bin_.host]),
         )
 
     def _resident(self, bin_: Bin, host: Host, item: Item, ask: _Request) -> Resident:
         turns = bin_.how == packing.IN_TURNS
         profile: Profile | None = host.profiles[item.profile[bin_.host]] if bin_.how == packing.IN_SLICES else None
         return Resident(
-            ask.work.name,
-            ask.path,
-            item.precision[bin_.how][bin_.host],
-            float(item.share[bin_.host]) if turns else None,
-            float(item.memory[bin_.host]) if turns else None,
-            profile.name if profile else "",
+            name=ask.work.name,
+            path=ask.path,
+            precision=item.precision[bin_.how][bin_.host],
+            share=float(item.share[bin_.host]) if turns else None,
+            memory_bytes=float(item.memory[bin_.host]) if turns else None,
+            profile=profile.name if profile else "",
         )
 
 

@@ -131,7 +131,7 @@ class _Market:
         if not able.any():
             return None
         host = int(np.argmin(np.where(able, usd, np.inf)))
-        return Bin(host, modes[host], tuple(inside), rules, float(usd[host]))
+        return Bin(host=host, how=modes[host], items=tuple(inside), rules=rules, usd=float(usd[host]))
 
     def _able(self, inside: list[int]) -> tuple[Mask, list[str]]:
         """Hosts that hold all of them, and how."""

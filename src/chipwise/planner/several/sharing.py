@@ -77,7 +77,7 @@ def cuts_of(fleet: Fleet, shapes: Sequence[int], hosts: Sequence[Host], slices: 
 
     def add(part: Part, cut: Cut) -> None:
         parts[part.name] = part
-        places.append(Shape(part.name, 1, 0.0, part.memory_bytes, of=part.name))
+        places.append(Shape(part=part.name, chips=1, fabric=0.0, memory_bytes=part.memory_bytes, of=part.name))
         cuts.append(cut)
 
     for index, (shape, host) in enumerate(zip(shapes, hosts, strict=True)):
@@ -90,7 +90,14 @@ def cuts_of(fleet: Fleet, shapes: Sequence[int], hosts: Sequence[Host], slices: 
         for place, profile in enumerate(host.profiles):
             cut = scaled(part, f"{part.name} {profile.name}", profile.compute / host.compute, slices[part.name, profile.name])
             add(replace(cut, bandwidth=part.bandwidth * profile.memory / units), Cut(index, 1.0, place))
-    small = Fleet(fleet.catalog, fleet.parts.joined(parts.values()), tuple(places), np.zeros(0, dtype=np.intp), (), np.zeros(0))
+    small = Fleet(
+        catalog=fleet.catalog,
+        parts=fleet.parts.joined(parts.values()),
+        shapes=tuple(places),
+        shape_of=np.zeros(0, dtype=np.intp),
+        unusable=(),
+        reach=np.zeros(0),
+    )
     return Cuts(tuple(hosts), small, tuple(cuts))
 
 
@@ -117,7 +124,7 @@ def taken(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rul
             if full < fullest[cut.host]:
                 fullest[cut.host], share[cut.host], memory[cut.host] = full, cut.share, needed
                 precision[IN_TURNS][cut.host] = format_of
-    return Item(number, rules, alone, share, memory, profile, precision)
+    return Item(model=number, rules=rules, alone=alone, share=share, memory=memory, profile=profile, precision=precision)
 
 
 def _bytes(job: generation.ServingJob, fleet: Fleet, serving: generation.Serving, rows: Index) -> Array:
