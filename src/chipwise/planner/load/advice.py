@@ -32,7 +32,8 @@ def _continuous(_: str, curve: LoadCurve, carried: Carried, hours: MachineHours)
     layers = _committed_layers(carried)
     if not layers:
         reason = _promise(carried.kind.options, curve)
-        return f"The load hardly changes: keep {_machine_count(carried)} on around the clock, by the hour{f'; {reason}' if reason else ''}."
+        machines = _machine_count(carried)
+        return f"The load hardly changes: keep {machines} on around the clock, by the hour{f'; {reason}' if reason else ''}."
     return f"The load hardly changes: keep {layers} around the clock{_against_hourly(carried.layering)}."
 
 
@@ -58,8 +59,8 @@ def _stopping(pattern: str, curve: LoadCurve, carried: Carried, hours: MachineHo
 def _bursty(_: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> str:
     if not curve.followed:
         return (
-            f"Bursts come faster than machines start: keep {_machine_count(carried)} for the peak of {curve.peak:.3g} {curve.unit}, "
-            "or let requests wait."
+            f"Bursts come faster than machines start: keep {_machine_count(carried)} for the peak of {curve.peak:.3g} "
+            f"{curve.unit}, or let requests wait."
         )
     layers = _committed_layers(carried)
     low, high = int(carried.load.machines[0]), carried.load.peak

@@ -76,7 +76,7 @@ def round_trip_s(one: tuple[float, float], other: tuple[float, float]) -> float:
 
 
 def _trips(sources: Floats, targets: Floats) -> Floats:
-    """[here, there], of (latitude, longitude) in degrees."""
+    """[source, target], of (latitude, longitude) in degrees."""
     lat1, lon1 = np.radians(sources[:, :1]), np.radians(sources[:, 1:])
     lat2, lon2 = np.radians(targets[:, 0])[None, :], np.radians(targets[:, 1])[None, :]
     arc = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin((lon2 - lon1) / 2) ** 2

@@ -124,8 +124,8 @@ def _trace_note(traffic: Arrivals) -> str:
     cut = f" (only the first {MOST_ROWS:,} rows were read)" if recording.cut else ""
     return (
         f"The trace has {recording.requests:,} requests in {duration(recording.span_s)}{cut}: mean {curve.mean:.3g}, busiest "
-        f"{duration(recording.step_s)} {curve.busiest:.3g} requests/s, burstiness {recording.burstiness:.2g} within; planned for "
-        f"{curve.peak:.3g}."
+        f"{duration(recording.step_s)} {curve.busiest:.3g} requests/s, burstiness {recording.burstiness:.2g} within; "
+        f"planned for {curve.peak:.3g}."
     )
 
 

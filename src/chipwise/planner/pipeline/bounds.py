@@ -71,7 +71,7 @@ class Mix:
     edges: frozenset[int]
 
     def of(self, adds: Array, seconds: Array, on_path: bool) -> Array:
-        """`on`: the way through leads here."""
+        """`on_path`: the way through leads here."""
         total = self.usd * adds[..., USD] + self.kg * adds[..., KG] + self.charged * adds[..., CHARGED]
         return np.asarray(total + self.seconds * seconds if on_path else total)
 
@@ -226,16 +226,16 @@ class Space:
         return total
 
     def open_after(self, index: int) -> list[int]:
-        """Stages up to `at` that have something to hand on to a later one."""
+        """Stages up to `index` that have something to hand on to a later one."""
         return sorted({edge.giver for edge in self.edges if edge.giver <= index < edge.taker})
 
     def capped_after(self, index: int) -> frozenset[int]:
-        """Columns of caps to which a stage behind `at` may add."""
+        """Columns of caps to which a stage behind `index` may add."""
         later = self.nodes[index + 1 :]
         return frozenset(one for one in range(ADDED, self.summed) if any(node.adds[:, one].any() for node in later))
 
     def ahead(self, index: int, region: Index, end: Array) -> tuple[Array, Array]:
-        """What is left beside and behind a stage `at` at the least, by label: (the latest end, sums)."""
+        """What is left beside and behind a stage `index` at the least, by label: (the latest end, sums)."""
         suffix, late, reach, way = self._bounds
         seconds, adds = np.zeros(len(region)), np.zeros((len(region), self.columns))
         for number, edge in enumerate(self.edges):

@@ -105,8 +105,8 @@ def candidates_of(
     codes: dict[Place, int],
     own: set[str],
 ) -> Candidates:
-    """Of machines `at`, and services; where storage does not enter, only those that none in the same region beats in what
-    counts; None: all. `codes` of places and `own` providers, who stand on sites of one's own, grow with every stage."""
+    """Of machines at `positions`, and services; where storage does not enter, only those that none in the same region beats in
+    what counts; None: all. `codes` of places and `own` providers, who stand on sites of one's own, grow with every stage."""
     monthly = plan.per == "month"
     open_storage = plan.rows is not None and plan.rows.storage_usd is not None and not monthly
     region, cost, seconds, kg = np.zeros(0, np.intp), np.zeros(0), np.zeros(0), np.zeros(0)

@@ -97,7 +97,7 @@ class Case:
         wanted: Wanted,
         complete: bool = False,
     ) -> Case:
-        """`every`: with candidates that cannot win, for those who list them."""
+        """`complete`: with candidates that cannot win, for those who list them."""
         codes: dict[Place, int] = {}
         own = {EDGE}
         catalog, months = known.catalog, counted_months(work.goals.budget)

@@ -110,7 +110,8 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
         counted = next(((items, stage) for stage in (order[giver], order[taker]) if (items := _items(stage))), None)
         if counted is None:
             raise BadInput(
-                f"hand_offs[{number}].size_per_item: neither {hand_off.source} nor {hand_off.to} says how many items there are.",
+                f"hand_offs[{number}].size_per_item: neither {hand_off.source} nor {hand_off.to} says how many items "
+                "there are.",
                 remedy="Give size, in all, instead.",
             )
         (count, noun, monthly), stage = counted

@@ -98,8 +98,8 @@ class _Prices:
     def members(self, place: int, solution: Solution, types: Types, needs: Needs) -> tuple[Member, ...]:
         busy = solution.busy(types, needs)
         return tuple(
-            self._member(place, at, solution, float(busy[at]), needs.load)
-            for at in np.flatnonzero(solution.counts > 0).tolist()
+            self._member(place, index, solution, float(busy[index]), needs.load)
+            for index in np.flatnonzero(solution.counts > 0).tolist()
         )
 
     def _member(self, place: int, index: int, solution: Solution, busy: float, load: Array) -> Member:

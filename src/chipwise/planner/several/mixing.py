@@ -178,7 +178,7 @@ def solve(types: Types, needs: Needs) -> Solution | None:
     if not len(chosen) or not able.any(axis=0).all():
         return None
     count, rows, columns = len(chosen), *np.nonzero(able)
-    part = count + np.arange(len(rows))  # columns of y; those of n are 0 .. many - 1
+    part = count + np.arange(len(rows))  # columns of y; those of n are 0 .. count - 1
     full = needs.load[loaded][columns] / subset.rates[:, loaded][rows, columns]
     size = (count + len(loaded) + 2, count + len(rows))
     row_index = np.concatenate(

@@ -261,8 +261,8 @@ def _items(market: _Market, requests: Sequence[_Request]) -> tuple[list[Item], l
         item = taken(job, cuts, request.known.model, number, market.rules_of[number], np.isfinite(usd).tolist())
         if not item.alone.any():
             raise NoResult(
-                f"{request.path}: no machine with one chip that its limits allow holds {request.work.name} and answers {job.rate:,.6g} "
-                "requests a second within its goals.",
+                f"{request.path}: no machine with one chip that its limits allow holds {request.work.name} and answers "
+                f"{job.rate:,.6g} requests a second within its goals.",
                 remedy=f"It needs separate machines: chipwise plan {request.path}",
             )
         items += [item] * copies
