@@ -156,8 +156,8 @@ def ground_for(known: Known, wide: bool = False) -> PlanGround:
     ground = known.memo.get(key)
     if ground is None:
         ground = known.memo[key] = _lay_ground(known, wide)
-    found: PlanGround = ground
-    return found
+    result: PlanGround = ground
+    return result
 
 
 def _lay_ground(known: Known, wide: bool) -> PlanGround:

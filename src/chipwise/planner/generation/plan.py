@@ -198,20 +198,20 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         None if online else stored(ground.tiers, work, units / 1e6),
         layered_of(extended, work, path),
     )
-    each = rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
-    held = (rows.tried > 0).astype(np.intp)
-    over = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)
-    considered, estimated = (tally(ground.fleet, ok.offers, over, one) for one in (each, held if online else held * each))
+    splits = rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
+    tested = (rows.tried > 0).astype(np.intp)
+    minimum = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)
+    considered, estimated = (tally(ground.fleet, ok.offers, minimum, one) for one in (splits, tested if online else tested * splits))
     counted = Counts(considered, considered - estimated, estimated)
-    looked = missing.Searched(ground.fleet, extended.model, shapes.tolist(), (work.limits.chip_count.min or 1, chip_limit))
-    lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, looked)
+    searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), (work.limits.chip_count.min or 1, chip_limit))
+    lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, searched)
     reasons: dict[str, Reason] = {family_of(part): NoEngine() for part in ground.fleet.parts if part.kind in _NO_ENGINE}
-    reasons |= unable(job, rows, looked)
+    reasons |= unable(job, rows, searched)
     refused = (*ok.refused, *refused_replicas(ground.fleet, ok.offers, rows, job))
 
     def reason(some: Sequence[int]) -> Reason:
         able = [at for at in some if ground.fleet.part(at).kind not in _NO_ENGINE]
-        return reason_of(job, replace(looked, shapes=able)) if able else NoEngine()
+        return reason_of(job, replace(searched, shapes=able)) if able else NoEngine()
 
     grounds = Grounds(_offer_rules(work, extended), reason)
     return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, reasons, grounds)
