@@ -153,7 +153,11 @@ def assemble(
     if choices:
         own = choices[0].family
         losses = [
-            Loss(choice.family, choice, _verdict(case, fleet, choice) or beaten(choices[0], choice, case.goals.objective, case.per))
+            Loss(
+                choice.family,
+                choice,
+                _verdict(case, fleet, choice) or beaten(choices[0], choice, case.goals.objective, case.per),
+            )
             for choice in best
             if choice.family != own
         ]

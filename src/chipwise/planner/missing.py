@@ -98,4 +98,6 @@ def no_way(searched: Searched, precisions: Sequence[str]) -> list[Missing]:
     smallest = min((fleet.shapes[at].chips, fleet.shapes[at].part) for at in able)
     if chips[0] <= smallest[0] <= chips[1]:
         return [Missing(Obstacle.SPLIT, NoSplit(*chips), (Advice("another number of chips, or a larger batch"),))]
-    return [Missing(Obstacle.CHIPS, NeedsChips(smallest[0], chips[1]), (Ease(),), f"a machine with {smallest[0]} {smallest[1]}")]
+    return [
+        Missing(Obstacle.CHIPS, NeedsChips(smallest[0], chips[1]), (Ease(),), f"a machine with {smallest[0]} {smallest[1]}")
+    ]

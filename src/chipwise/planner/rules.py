@@ -93,7 +93,9 @@ def _compliant(known: Known, programmes: Sequence[Programme]) -> dict[str, froze
     rows = known.catalog.rows("compliance")
     listed = [one for one in programmes if one is not Programme.GDPR]
     return {
-        str(programme): frozenset(row.provider for row in rows if programme in _IN_TABLE and str(getattr(row, programme, "")).startswith("yes"))
+        str(programme): frozenset(
+            row.provider for row in rows if programme in _IN_TABLE and str(getattr(row, programme, "")).startswith("yes")
+        )
         for programme in listed
     } or None
 

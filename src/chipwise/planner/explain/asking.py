@@ -146,7 +146,9 @@ def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
         text = f"{_word(gain / share)}: {total} {winner.chip} is the smallest number that does it; {share:.3g}x as many"
         return [f"{text} are {gain:.2f}x as fast.", *limit]
     gain, share = fewest.seconds / winner.seconds, total / fewest.chips
-    text = f"{_word(gain / share)}: the {total} {winner.chip} are {_amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
+    text = (
+        f"{_word(gain / share)}: the {total} {winner.chip} are {_amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
+    )
     return [f"{text} ({duration(winner.seconds)}, not {duration(fewest.seconds)}): {gain / share:.0%} of linear.", *limit]
 
 
@@ -160,7 +162,9 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.kind == "interactive":
         split = winner.split if isinstance(winner.split, Seats) else Seats()
         seats = f"{split.per_chip} to a chip" if split.chips_each == 1 else f"{split.chips_each} chips each"
-        return [f"Not asked: {_counted(targets.at_once or 1, 'person', 'people')} at once, each by themselves, {seats}, on {hardware}."]
+        return [
+            f"Not asked: {_counted(targets.at_once or 1, 'person', 'people')} at once, each by themselves, {seats}, on {hardware}."
+        ]
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
         return [f"Yes: each is worked on by itself; {hardware} take {_amount(_room(winner))} {unit}."]
@@ -194,7 +198,9 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     parts = []
     for name, limit in targets.goals.items():
         seconds = reached.get(name)
-        parts.append(f"{name} {duration(seconds)} of {duration(limit)}" if seconds is not None else f"{name} within {duration(limit)}")
+        parts.append(
+            f"{name} {duration(seconds)} of {duration(limit)}" if seconds is not None else f"{name} within {duration(limit)}"
+        )
     missed = [name for name, limit in targets.goals.items() if reached.get(name, 0.0) > limit]
     first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(parts)}."
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
@@ -259,7 +265,11 @@ def _machines(winner: Choice, copies: float) -> float:
     ways = width(winner.split)
     if ways > winner.chips:
         return copies * math.ceil(ways / winner.chips)
-    inside = max(winner.chips // ways, 1) if isinstance(winner.split, GenerationSplit) else max(replicas / max(winner.machines, 1), 1)
+    inside = (
+        max(winner.chips // ways, 1)
+        if isinstance(winner.split, GenerationSplit)
+        else max(replicas / max(winner.machines, 1), 1)
+    )
     return math.ceil(copies / inside - 1e-9)
 
 
@@ -287,7 +297,9 @@ def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     sentences = [f"No budget is given; this costs {usd(winner.usd)} a {plan.per}."]
     if targets.budget_usd and targets.period_s:
         spent = winner.usd * min(targets.period_s / max(winner.seconds, 1.0), 1.0)
-        sentences = [f"{usd(spent)} of the {usd(targets.budget_usd)} allowed in each {targets.budget_per}, {usd(winner.usd)} in all."]
+        sentences = [
+            f"{usd(spent)} of the {usd(targets.budget_usd)} allowed in each {targets.budget_per}, {usd(winner.usd)} in all."
+        ]
     elif targets.budget_usd and (layered := plan.layered_usd) is not None and winner.usd > targets.budget_usd:
         follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this costs {usd(winner.usd)}"
         sentences = [f"{layered / targets.budget_usd:.0%} of the {usd(targets.budget_usd)} a {plan.per}, {follows}."]

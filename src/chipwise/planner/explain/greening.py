@@ -27,10 +27,14 @@ def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
     row = int(rows.ranked[0])
     machine = rows.fleet.catalog.machines[rows.priced.machine[row]]
     chip = rows.fleet.catalog.chips.get(winner.chip)
-    lines = [CarbonLine("operational", winner.kg, _drawn(winner, grids.of(rows.fleet.catalog.regions[rows.priced.region[row]])))]
+    lines = [
+        CarbonLine("operational", winner.kg, _drawn(winner, grids.of(rows.fleet.catalog.regions[rows.priced.region[row]])))
+    ]
     basis: tuple[str, ...] = ("embodied: no chip of the catalog",)
     if chip is not None:
-        embodied = making.share(chip, winner.chips * winner.machines, winner.machines, machine.memory_bytes, winner.seconds / HOUR)
+        embodied = making.share(
+            chip, winner.chips * winner.machines, winner.machines, machine.memory_bytes, winner.seconds / HOUR
+        )
         lines += embodied.lines
         basis = embodied.basis
     total = sum(line.kg for line in lines)

@@ -156,7 +156,9 @@ def _performance(rows: Rows, members: Index, per: str) -> Figure:
         rated = [(choice.rate / _working(choice), choice) for at in first if (choice := rows.choice(int(members[at]))).rate]
         if rated:
             value, choice = max(rated, key=lambda pair: pair[0])
-            return Figure(value, "requests/s per chip", f"{_working(choice)} {choice.chip} in {choice.precision} do {choice.rate:.4g}")
+            return Figure(
+                value, "requests/s per chip", f"{_working(choice)} {choice.chip} in {choice.precision} do {choice.rate:.4g}"
+            )
     chips = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[members]]]
     hourly = rows.units / np.maximum(priced.seconds[members] * chips * priced.machines[members], 1e-9) * HOUR
     position = int(np.argmax(hourly))
@@ -173,7 +175,9 @@ def _working(one: Choice) -> int:
 def _cost(choice: Choice, per: str, missed: Reason | None) -> Figure:
     """A plan that misses the goals has no price to compare: it has no stars."""
     if missed is not None:
-        return Figure(None, f"USD per {choice.unit}", f"{words(missed)} ({choice.machines} x {choice.where}, {choice.purchase})")
+        return Figure(
+            None, f"USD per {choice.unit}", f"{words(missed)} ({choice.machines} x {choice.where}, {choice.purchase})"
+        )
     text = f"${choice.usd:,.2f} a {per} on {choice.machines} x {choice.where}, {choice.purchase}"
     return Figure(choice.usd_per_unit, f"USD per {choice.unit}", text)
 

@@ -151,7 +151,9 @@ def _trained(trained: Trained, choice: Choice, part: Part) -> Roofline:
     peak = _scalar(run.peak)
     reached = Roof(
         _capped(peak * COMPUTE_EFFICIENCY / _ratio(terms["matrix"], micro_batches * plain["matrix"]), peak),
-        _capped(speed / _ratio(terms["elementwise"], micro_batches * (plain["elementwise"] + plain["dispatch"])), part.bandwidth),
+        _capped(
+            speed / _ratio(terms["elementwise"], micro_batches * (plain["elementwise"] + plain["dispatch"])), part.bandwidth
+        ),
     )
     points = (
         Point("whole step", flop, traffic, _scalar(trained.step.value)),

@@ -106,7 +106,9 @@ class _Steps:
 
 def _load(winner: Choice, choices: Sequence[Choice], unit: str) -> Iterator[Turn]:
     """The nearest higher and lower rates at which another of the best machine types is cheaper, both in whole machines."""
-    if not winner.rate or winner.machines < 1 or isinstance(winner.split, DevicesPerPlace):  # a place has its load, and its device
+    if (
+        not winner.rate or winner.machines < 1 or isinstance(winner.split, DevicesPerPlace)
+    ):  # a place has its load, and its device
         return
     own = _Steps.of(winner)
     rivals = [_Steps.of(other) for other in choices[1:] if other.rate and other.machine != winner.machine]

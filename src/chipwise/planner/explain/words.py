@@ -61,7 +61,9 @@ def _over_time(plan: Plan, choice: Choice) -> str:
     """Where a budget was held against the load's curve, so that the first figure may be above it."""
     layered = plan.layered_usd
     return (
-        "" if layered is None or layered >= 0.995 * choice.usd else f" for the peak at all times, {usd(layered)} as the load goes"
+        ""
+        if layered is None or layered >= 0.995 * choice.usd
+        else f" for the peak at all times, {usd(layered)} as the load goes"
     )
 
 
@@ -72,9 +74,13 @@ def _circuits(part: QuantumPart) -> str:
 
 def watts(choice: Choice) -> str:
     """What the machines draw while they work, and how that is known."""
-    draw = f"{power(choice.machine_watts)} a machine, {power(choice.watts)} in all" if choice.machines > 1 else power(choice.watts)
+    draw = (
+        f"{power(choice.machine_watts)} a machine, {power(choice.watts)} in all" if choice.machines > 1 else power(choice.watts)
+    )
     scope = "its board included" if choice.provider == EDGE else "chips and host, without cooling"
-    return f"{draw} while it works ({scope}{'' if choice.watts_stated else '; assumed, the power of the chip is not published'})"
+    return (
+        f"{draw} while it works ({scope}{'' if choice.watts_stated else '; assumed, the power of the chip is not published'})"
+    )
 
 
 def brief(choice: Choice, per: str) -> str:

@@ -62,7 +62,11 @@ def unable(job: ServingJob, rows: Serving, searched: Searched) -> dict[str, Reas
     slow = _slowness(job, wide, searched, np.flatnonzero((wide.fits > 0) & (wide.alone <= 0) & (group >= 0)))
     return {
         name: _nearest(
-            job, wide, replace(searched, shapes=[at for at in closed if family[at] == name]), np.flatnonzero(group == code), slow
+            job,
+            wide,
+            replace(searched, shapes=[at for at in closed if family[at] == name]),
+            np.flatnonzero(group == code),
+            slow,
         )
         for name, code in names.items()
     }
@@ -141,7 +145,9 @@ def _slowness(job: ServingJob, rows: Serving, searched: Searched, slow: Index) -
     sample = slow[np.sort(first)]
     durations = generation.lone(job, searched.fleet, searched.model, rows, sample)
     return {
-        row: max((TooSlow(_goal(*goal), float(seconds[place]), job.goals[goal]) for goal, seconds in durations.items()), key=_excess)
+        row: max(
+            (TooSlow(_goal(*goal), float(seconds[place]), job.goals[goal]) for goal, seconds in durations.items()), key=_excess
+        )
         for place, row in enumerate(sample.tolist())
     }
 

@@ -198,10 +198,14 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         None if online else stored(ground.tiers, work, units / 1e6),
         layered_of(extended, work, path),
     )
-    splits = rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
+    splits = (
+        rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
+    )
     tested = (rows.tried > 0).astype(np.intp)
     minimum = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)
-    considered, estimated = (tally(ground.fleet, ok.offers, minimum, one) for one in (splits, tested if online else tested * splits))
+    considered, estimated = (
+        tally(ground.fleet, ok.offers, minimum, one) for one in (splits, tested if online else tested * splits)
+    )
     counted = Counts(considered, considered - estimated, estimated)
     searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), (work.limits.chip_count.min or 1, chip_limit))
     lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, searched)

@@ -329,7 +329,9 @@ def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected
         return Loaded({}, np.zeros(0))
     ask, replicas = _selected_ask(job, fleet, rows, selected), np.maximum(rows.replicas[selected], 1.0)
     if job.concurrency:
-        ask = replace(ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / replicas, 1.0)), scenario=Coded.of("closed"))
+        ask = replace(
+            ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / replicas, 1.0)), scenario=Coded.of("closed")
+        )
     else:
         ask = replace(ask, rate=np.maximum(job.rate / replicas, 1e-6), scenario=Coded.of("open"))
     estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"))
@@ -357,6 +359,8 @@ def _selected_ask(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Ge
     return ask_of(job, fleet, rows.shape[at], precision, rows.tp[at], rows.pp[at])
 
 
-def _goal_seconds(ask: Generation, found: Mapping[str, Estimate], goals: Sequence[tuple[str, float]]) -> dict[tuple[str, float], Array]:
+def _goal_seconds(
+    ask: Generation, found: Mapping[str, Estimate], goals: Sequence[tuple[str, float]]
+) -> dict[tuple[str, float], Array]:
     took = percentiles(found["ttft_ms"], found["tpot_ms"], ask, sorted({share for _, share in goals}))
     return {(name, share): np.broadcast_to(took[name][share], (len(ask),)) for name, share in goals}

@@ -221,7 +221,9 @@ class _Candidates:
         codes, code = _alike([self.precision.index[self.row], spot, kind[self.place]])
         seconds, bubbles = self._replicas(parts, codes[0], codes[1], *kinds[:, codes[2]])
         micro_batches = np.maximum(self.job.batch / (dp * micro), 1.0)
-        bounds: Array = seconds[code] * np.where(bubbles[code], ((micro_batches + pp - 1.0) / pp)[self.place], (micro_batches / pp)[self.place])
+        bounds: Array = seconds[code] * np.where(
+            bubbles[code], ((micro_batches + pp - 1.0) / pp)[self.place], (micro_batches / pp)[self.place]
+        )
         return bounds
 
     def _replicas(
