@@ -127,11 +127,17 @@ def assemble(
 ) -> Plan:
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all."""
-    maker = _Maker(case, fleet, priced, describe, grounds or Grounds(case.goals.rules))
+    maker = _Maker(case=case, fleet=fleet, priced=priced, describe=describe, grounds=grounds or Grounds(case.goals.rules))
     if case.layered is not None and case.goals.budget_usd is not None and len(priced):
         maker.layered = case.layered(maker.rows(np.arange(len(priced)), len(priced)))
     fine, late = _feasible(case, fleet, priced, maker.layered)
-    values = Values(priced.usd, priced.seconds, priced.kg, priced.high_s / np.maximum(priced.low_s, 1e-9), priced.machines)
+    values = Values(
+        usd=priced.usd,
+        seconds=priced.seconds,
+        kg=priced.kg,
+        doubt=priced.high_s / np.maximum(priced.low_s, 1e-9),
+        machines=priced.machines,
+    )
     ranked = order(values, case.goals.objective)
     good, rest = ranked[fine[ranked]], ranked[~fine[ranked]]
     if case.stored is not None and len(good):
@@ -166,16 +172,16 @@ def assemble(
     losses += [Loss(name, None, reasons.get(name, NotOffered())) for name in codes if name not in seen]
     chosen = [maker.choice(at) for at in optimal.tolist()]
     return Plan(
-        case.workload,
-        case.kind,
-        case.goals.objective,
-        case.per,
-        tuple(choices),
-        tuple(chosen),
-        tuple(losses),
-        tuple(refused),
-        tuple(missing) if choices else (*missing, *late),
-        counts,
+        workload=case.workload,
+        kind=case.kind,
+        objective=case.goals.objective,
+        per=case.per,
+        choices=tuple(choices),
+        front=tuple(chosen),
+        losses=tuple(losses),
+        refused=tuple(refused),
+        missing=tuple(missing) if choices else (*missing, *late),
+        counts=counts,
         rows=maker.rows(np.concatenate([good, rest]), len(good)),
     )
 
@@ -240,7 +246,9 @@ def _feasible(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -
     misses = np.sum([~mask for mask in masks], axis=0)
 
     def missing(test: _Test, at: int, together: bool = False) -> Missing:
-        return Missing(test.what, test.miss(at), (Ease(),), _label(fleet, priced, at), together)
+        return Missing(
+            what=test.what, reason=test.miss(at), remedies=(Ease(),), nearest=_label(fleet, priced, at), together=together
+        )
 
     alone = []
     for test, mask in zip(tests, masks, strict=True):
@@ -291,7 +299,14 @@ def _device(told: Described) -> str:
 
 
 def _feeding(held: StorageChoice) -> Feeding:
-    return Feeding(held.workers, held.prefetch, held.compression, held.resident, held.feeds, held.why)
+    return Feeding(
+        workers=held.workers,
+        prefetch=held.prefetch,
+        compression=held.compression,
+        resident=held.resident,
+        keeps_up=held.feeds,
+        why=held.why,
+    )
 
 
 def _distinct(priced: Priced, ranked: Index) -> list[int]:
@@ -302,7 +317,9 @@ def _distinct(priced: Priced, ranked: Index) -> list[int]:
 
 
 def _rows(values: Values, at: Index) -> Values:
-    return Values(values.usd[at], values.seconds[at], values.kg[at], values.doubt[at], values.machines[at])
+    return Values(
+        usd=values.usd[at], seconds=values.seconds[at], kg=values.kg[at], doubt=values.doubt[at], machines=values.machines[at]
+    )
 
 
 class _Maker:
@@ -320,17 +337,17 @@ class _Maker:
     def rows(self, ranked: Index, good_count: int) -> Rows:
         case, way = self.case, self.priced.way
         return Rows(
-            self.fleet,
-            self.priced,
-            ranked,
-            good_count,
-            case.units,
-            self.choice,
-            partial(_verdict, case, self.fleet),
-            lambda at: self.describe(int(way[at])).precision,
-            lambda at: _device(self.describe(int(way[at]))),
-            self.storage_of if case.stored is not None else None,
-            self.grounds,
+            fleet=self.fleet,
+            priced=self.priced,
+            ranked=ranked,
+            kept=good_count,
+            units=case.units,
+            choice=self.choice,
+            verdict=partial(_verdict, case, self.fleet),
+            precision=lambda at: self.describe(int(way[at])).precision,
+            quantum=lambda at: _device(self.describe(int(way[at]))),
+            storage_usd=self.storage_of if case.stored is not None else None,
+            grounds=self.grounds,
         )
 
     def foresee(self, rows: Index) -> None:

@@ -101,7 +101,7 @@ def fleet_of(catalog: Catalog, parts: Parts, wide: bool = False) -> Fleet:
             shape_of[index] = places.setdefault(shape, len(places))
     joined = parts.joined(derived.values()) if derived else parts
     reach = np.array([reach_of(one, parts.find(one.chip) if one.chip else None) for one in catalog.machines])
-    return Fleet(catalog, joined, tuple(places), shape_of, tuple(unusable), reach)
+    return Fleet(catalog=catalog, parts=joined, shapes=tuple(places), shape_of=shape_of, unusable=tuple(unusable), reach=reach)
 
 
 def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:
@@ -153,7 +153,7 @@ def _processor(machine: Machine, part: Part, threads: Mapping[str, float], deriv
     share = machine.vcpus / threads[part.name]
     name = f"{part.name} ({machine.vcpus:g} vCPU, {machine.memory_bytes / GIB:g} GiB)"
     derived.setdefault(name, scaled(part, name, share, machine.memory_bytes))
-    return Shape(name, 1, _network(machine), machine.memory_bytes, share, part.name)
+    return Shape(part=name, chips=1, fabric=_network(machine), memory_bytes=machine.memory_bytes, share=share, of=part.name)
 
 
 def _slices(catalog: Catalog, machine: Machine, part: Part, derived: dict[str, Part]) -> Shape | str:
@@ -169,7 +169,14 @@ def _slices(catalog: Catalog, machine: Machine, part: Part, derived: dict[str, P
     size = str(Fraction(share).limit_denominator(32)) if share < 1 else f"{memory / GIB:.0f} GiB"
     name = f"{part.name} ({size})"
     derived.setdefault(name, scaled(part, name, share, memory))
-    return Shape(name, count, _fabric(machine, part), derived[name].memory_bytes, share, part.name)
+    return Shape(
+        part=name,
+        chips=count,
+        fabric=_fabric(machine, part),
+        memory_bytes=derived[name].memory_bytes,
+        share=share,
+        of=part.name,
+    )
 
 
 def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:

@@ -210,13 +210,13 @@ class _Risk:
         selected = mask[self.rows]
         rows = (np.cumsum(mask) - 1)[self.rows[selected]]
         return _Risk(
-            self.work_s[mask],
-            rows,
-            self.rate_per_s[selected],
-            self.machines[selected],
-            self.save_s[selected],
-            self.every_s,
-            self.apart[selected],
+            work_s=self.work_s[mask],
+            rows=rows,
+            rate_per_s=self.rate_per_s[selected],
+            machines=self.machines[selected],
+            save_s=self.save_s[selected],
+            every_s=self.every_s,
+            apart=self.apart[selected],
         )
 
     def run(self, places: Index, together: bool, tail: bool) -> spot.SpotRun:
@@ -287,7 +287,15 @@ def _risk(
     rate = np.array([_rate(market, int(pair)) for pair in pairs])[place] / HOUR if len(rows) else np.zeros(0)
     saved = checkpoint or Checkpoint(0.0)
     save_s = np.maximum(saved.save_s(machines[rows]), 1.0)
-    return _Risk(work_s, rows, rate, machines[rows], save_s, saved.every_s, apart[rows])
+    return _Risk(
+        work_s=work_s,
+        rows=rows,
+        rate_per_s=rate,
+        machines=machines[rows],
+        save_s=save_s,
+        every_s=saved.every_s,
+        apart=apart[rows],
+    )
 
 
 def _rate(market: Market, pair: int) -> float:

@@ -52,7 +52,7 @@ class Held:
         return found
 
     def miss(self, needed: float) -> OverQuota:
-        return OverQuota(self.told, self.unit, needed, self.most, self.own)
+        return OverQuota(name=self.told, unit=self.unit, needed=needed, limit=self.most, own=self.own)
 
 
 def chips_of(fleet: Fleet) -> Array:
@@ -67,7 +67,13 @@ def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
         return []
     chips = chips_of(fleet)[priced.machine] * priced.machines
     quotas = [
-        Held(quota.told, "chips", float(quota.most), np.where(_spoken(fleet, priced, quota), chips, 0.0), True)
+        Held(
+            told=quota.told,
+            unit="chips",
+            most=float(quota.most),
+            needed=np.where(_spoken(fleet, priced, quota), chips, 0.0),
+            own=True,
+        )
         for quota in rules.quotas
     ]
     if rules.default_quotas:
@@ -78,7 +84,15 @@ def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
                 covered = np.array([default.speaks_of(catalog, one) for one in catalog.machines], dtype=bool)
                 counted = covered[priced.machine] & default.purchases[priced.purchase]
                 needed = np.where(counted, vcpus if default.by_vcpu else chips, 0.0)
-                quotas.append(Held(f"{default.row.provider} {default.row.name}", default.row.unit, default.most, needed, False))
+                quotas.append(
+                    Held(
+                        told=f"{default.row.provider} {default.row.name}",
+                        unit=default.row.unit,
+                        most=default.most,
+                        needed=needed,
+                        own=False,
+                    )
+                )
     return quotas
 
 
@@ -122,12 +136,12 @@ def above(fleet: Fleet, choice: Choice, rules: Rules) -> OverQuota | None:
         same_chip = fleet.catalog.machines[index].chip in quota.chips and quota.provider in (None, choice.provider)
         same_region = quota.regions is None or (choice.provider, choice.region) in quota.regions
         if same_chip and same_region and chips > quota.most:
-            return OverQuota(quota.told, "chips", chips, float(quota.most), own=True)
+            return OverQuota(name=quota.told, unit="chips", needed=chips, limit=float(quota.most), own=True)
     for default in defaults(fleet.catalog) if rules.default_quotas else ():
         needed = default.needed(fleet.catalog, choice)
         if needed is not None and default.most is not None and needed > default.most:
             row = default.row
-            return OverQuota(f"{row.provider} {row.name}", row.unit, needed, default.most, own=False)
+            return OverQuota(name=f"{row.provider} {row.name}", unit=row.unit, needed=needed, limit=default.most, own=False)
     return None
 
 

@@ -108,7 +108,13 @@ def _granted(known: Known, key: str, limit: int) -> Granted:
     regions = frozenset(one.key for one in names.regions(f"{provider}/{place[1]}")) if len(place) > 1 else None
     site = " ".join(filter(None, (provider, place[1] if len(place) > 1 else "")))
     label = f"{chip} at {site}" if site else chip
-    return Granted(label, frozenset(one.name for one in names.chips_of(chip) or names.chips(chip)), limit, provider, regions)
+    return Granted(
+        told=label,
+        chips=frozenset(one.name for one in names.chips_of(chip) or names.chips(chip)),
+        most=limit,
+        provider=provider,
+        regions=regions,
+    )
 
 
 def _required_once(known: Known, texts: tuple[str, ...]) -> tuple[Required, ...]:

@@ -91,20 +91,20 @@ def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service
     offers = services_for(known, work, plan.winner or (), path)
     return tuple(
         Service(
-            offer.kind,
-            offer.provider,
-            offer.service,
-            offer.hardware,
-            offer.usd or 0.0,
-            offer.cold_share,
-            offer.told_break_even or "",
-            tuple(offer.assumed),
-            tuple(offer.refused),
-            offer.start_s,
-            offer.chips,
-            offer.warm_instances,
-            offer.concurrency,
-            offer.instances,
+            kind=offer.kind,
+            provider=offer.provider,
+            name=offer.service,
+            hardware=offer.hardware,
+            usd=offer.usd or 0.0,
+            cold_share=offer.cold_share,
+            break_even=offer.told_break_even or "",
+            assumed=tuple(offer.assumed),
+            refused=tuple(offer.refused),
+            cold_start_s=offer.start_s,
+            chips=offer.chips,
+            warm=offer.warm_instances,
+            at_once=offer.concurrency,
+            instances=offer.instances,
         )
         for offer in offers
         if offer.cost is not None

@@ -15,7 +15,11 @@ def _spelled(name: str, text: str, allowed: Iterable[str]) -> str:
     known = {fold(one): one for one in allowed}
     if fold(text) not in known:
         near = tuple(known[one] for one in nearest(fold(text), known))
-        raise InvalidSettings(Problem(name, f"{text[:60]!r} is not known", None, ", ".join(known.values()), near))
+        raise InvalidSettings(
+            Problem(
+                field=name, message=f"{text[:60]!r} is not known", line=None, allowed=", ".join(known.values()), nearest=near
+            )
+        )
     return known[fold(text)]
 
 

@@ -408,11 +408,11 @@ def _of_terms(terms: Terms, batch: Array, metric: str) -> Estimate:
         return np.asarray(batch / seconds if rate else 1e3 * seconds)
 
     return Estimate(
-        figure(total),
-        figure(high if rate else low),
-        figure(low if rate else high),
-        total,
-        dict(zip(terms.names, terms.seconds, strict=True)),
-        Coded.of([FORMULA] * len(total)),
-        terms.relative,
+        value=figure(total),
+        low=figure(high if rate else low),
+        high=figure(low if rate else high),
+        seconds=total,
+        terms=dict(zip(terms.names, terms.seconds, strict=True)),
+        provenance=Coded.of([FORMULA] * len(total)),
+        spread=terms.relative,
     )

@@ -132,7 +132,13 @@ def estimate(known: Known, model: str, *, on: str | Sequence[str], task: str = "
     """`task` is train or serve; settings are those of `train` and `serve` below."""
     if task not in TASKS:
         raise InvalidSettings(
-            Problem("task", f"{task!r} is not one we predict", None, ", ".join(TASKS), nearest(str(task), TASKS))
+            Problem(
+                field="task",
+                message=f"{task!r} is not one we predict",
+                line=None,
+                allowed=", ".join(TASKS),
+                nearest=nearest(str(task), TASKS),
+            )
         )
     return (train if task == "train" else serve)(known, model, on=on, **settings)  # type: ignore[arg-type]
 
@@ -167,7 +173,7 @@ def train(
     setup.check(shape)
     _check_precision(hardware, setup.precision)
     _check_lengths(on=hardware, chips=setup)
-    question = Training(shape, Coded.of(key), hardware, setup, _framework(framework))
+    question = Training(model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=_framework(framework))
     single = len(question) == 1
     part = hardware.parts[hardware.part.names[0]]
     checked: Fit | None = None
@@ -179,7 +185,9 @@ def train(
                 again = fits(shape, part, lighter, changes=False)
                 if again.fits[0]:
                     setup, checked = lighter, again
-                    question = Training(shape, Coded.of(key), hardware, setup, question.framework)
+                    question = Training(
+                        model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=question.framework
+                    )
                     notes = (*notes, f"Activations are recomputed ({label}): without it the step does not fit.")
                     break
         if not checked.fits[0]:
@@ -188,7 +196,16 @@ def train(
     predicted = predict_training.predict(question, fitted, memory=False)
     notes = (*notes, *context_notes(known, model, setup.seq if pairs is None else pairs.longest))
     notes = notes if pairs is None else (*notes, *pairs.notes)
-    return Trained(shown_name(known, model), question, predicted.step, predicted, fitted, part, checked, notes)
+    return Trained(
+        model=shown_name(known, model),
+        ask=question,
+        step=predicted.step,
+        found=predicted,
+        fitted=fitted,
+        part=part,
+        fit=checked,
+        notes=notes,
+    )
 
 
 def _training_setup(
@@ -265,7 +282,13 @@ def _framework(name: str | None) -> Coded | None:
     known = sorted({row["stack"] for row in stacks().values()})
     if name not in known:
         raise InvalidSettings(
-            Problem("framework", f"{name!r} was never measured", None, ", ".join(known), nearest(str(name), known))
+            Problem(
+                field="framework",
+                message=f"{name!r} was never measured",
+                line=None,
+                allowed=", ".join(known),
+                nearest=nearest(str(name), known),
+            )
         )
     return Coded.of(name)
 
@@ -327,14 +350,14 @@ def serve(
     if has_nonzero(setup.output_len < 1) and way not in ("prefill", "decode"):
         raise InvalidSettings(Problem("output_len", "nothing would be generated", None, "whole numbers from 1 on"))
     question = Generation(
-        shape,
-        Coded.of(key),
-        hardware,
-        setup,
-        Coded.of(way),
-        arriving,
-        copies,
-        shared,
+        model=shape,
+        name=Coded.of(key),
+        hardware=hardware,
+        setup=setup,
+        scenario=Coded.of(way),
+        rate=arriving,
+        replicas=copies,
+        attention_dp=shared,
     )
     if way == "full":  # a latency means nothing where the queue has no end
         metrics = [name for name in metrics if name.endswith("_per_s")] or metrics
@@ -348,7 +371,9 @@ def serve(
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
     notes = (*_notes(question, predicted, room), *context_notes(known, model, setup.context), *_graph_notes(setup))
-    return Served(shown_name(known, model), question, predicted, room, part, checked, notes)
+    return Served(
+        model=shown_name(known, model), ask=question, metrics=predicted, slots=room, part=part, fit=checked, notes=notes
+    )
 
 
 def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tuple[str, ...]:

@@ -136,7 +136,9 @@ def by_generation(rows: Rows, kwh: Array, losses: Iterable[Loss], vendor: str | 
     none = [
         Cell((chips[name], name), None, why=reasons.get(families[name], NotOffered())) for name in names if name not in seen
     ]
-    dated = [Cell(one.key, one.choice, one.kwh, one.why, years.get(one.key[1])) for one in (*cells, *none)]
+    dated = [
+        Cell(key=one.key, choice=one.choice, kwh=one.kwh, why=one.why, year=years.get(one.key[1])) for one in (*cells, *none)
+    ]
     selected = [one for one in dated if vendor is None or one.key[0] == vendor]
     return sorted(selected, key=lambda one: (one.key[0], one.year is None, one.year or 0, one.key[1]))
 

@@ -119,7 +119,9 @@ def rate(rows: Rows, kwh: Array, kind: str, per: str) -> list[Rating]:
             "frameworks": _frameworks(chip, support),
             "ease": _questions(questions),
         }
-        ratings.append(Rating(names[code], choice, missed, figures, support, questions))
+        ratings.append(
+            Rating(family=names[code], best=choice, missed=missed, figures=figures, support=support, questions=questions)
+        )
     return sorted(starred(ratings), key=lambda one: (one.missed is not None, -one.stars, one.best.usd))
 
 

@@ -159,7 +159,13 @@ def _trained(trained: Trained, choice: Choice, part: Part) -> Roofline:
         Point("whole step", flop, traffic, _scalar(trained.step.value)),
         Point("matrix products", matrix, moved("matrix"), _scalar(terms["matrix"])),
     )
-    return Roofline(part.name, choice.precision, Roof(peak, part.bandwidth), _above(reached, points), points)
+    return Roofline(
+        chip=part.name,
+        precision=choice.precision,
+        nominal=Roof(peak, part.bandwidth),
+        reached=_above(reached, points),
+        points=points,
+    )
 
 
 def _generation(known: Known, work: Serve | Batch, choice: Choice, split: GenerationSplit, part: Part) -> Roofline | None:
@@ -228,7 +234,13 @@ def _generation(known: Known, work: Serve | Batch, choice: Choice, split: Genera
             _scalar(tpot.seconds),
         ),
     )
-    return Roofline(part.name, choice.precision, Roof(peak, part.bandwidth), _above(reached, points), points)
+    return Roofline(
+        chip=part.name,
+        precision=choice.precision,
+        nominal=Roof(peak, part.bandwidth),
+        reached=_above(reached, points),
+        points=points,
+    )
 
 
 def _forward(model: Transformers, context: float) -> float:
@@ -251,7 +263,9 @@ def _numerical(work: Hpc, choice: Choice, part: Part) -> Roofline | None:
     nominal = Roof(peak, part.bandwidth)
     point = Point("one step", work.flop_per_step / chips_each, work.bytes_per_step / chips_each, seconds)
     reached = Roof(peak * _scalar(share.compute), part.bandwidth * _scalar(share.bandwidth))
-    return Roofline(part.name, choice.precision or work.precision.value, nominal, reached, (point,))
+    return Roofline(
+        chip=part.name, precision=choice.precision or work.precision.value, nominal=nominal, reached=reached, points=(point,)
+    )
 
 
 def _above(roof: Roof, points: Sequence[Point]) -> Roof:

@@ -70,7 +70,9 @@ def why(known: Known, plan: Plan, name: str) -> Why:
     except UnknownName:
         if sold is None:
             raise
-        return Why(f"service {sold.title}", Outcome.NO_OFFER, 0, (), winner=plan.winner, service=sold)
+        return Why(
+            subject=f"service {sold.title}", outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner, service=sold
+        )
     offers = rows.fleet.catalog.offers
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     region = np.frombuffer(offers.region, dtype=np.int32)
@@ -84,13 +86,21 @@ def why(known: Known, plan: Plan, name: str) -> Why:
     if len(ranked):
         return _with_candidate(plan, rows, subject, int(ranked[0]), count, refused, service)
     if not count:
-        return Why(subject.title, Outcome.NO_OFFER, 0, (), winner=plan.winner, service=service)
+        return Why(subject=subject.title, outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner, service=service)
     if not len(left.offers):
-        return Why(subject.title, Outcome.REFUSED, count, refused, winner=plan.winner, service=service)
+        return Why(
+            subject=subject.title, outcome=Outcome.REFUSED, offers=count, refused=refused, winner=plan.winner, service=service
+        )
     shapes = sorted(set(rows.fleet.shape_of[machine[left.offers]].tolist()))
     reason = rows.grounds.reason(shapes)
     return Why(
-        subject.title, Outcome.UNABLE, count, refused, reason=reason or MissesGoals(), winner=plan.winner, service=service
+        subject=subject.title,
+        outcome=Outcome.UNABLE,
+        offers=count,
+        refused=refused,
+        reason=reason or MissesGoals(),
+        winner=plan.winner,
+        service=service,
     )
 
 

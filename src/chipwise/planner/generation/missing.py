@@ -252,7 +252,10 @@ def _latency_of(job: ServingJob, rows: Serving, searched: Searched) -> list[Miss
     if not missed:
         stated = tuple((_goal(*goal), limit) for goal, limit in job.goals.items())
         return [Missing(Obstacle.LATENCY, OneAtATime(stated), (Advice("a looser goal"),), nearest)]
-    return [Missing(Obstacle.LATENCY, reason, (Ease(),), nearest, len(missed) > 1) for reason in missed]
+    return [
+        Missing(what=Obstacle.LATENCY, reason=reason, remedies=(Ease(),), nearest=nearest, together=len(missed) > 1)
+        for reason in missed
+    ]
 
 
 def _replica(rows: Serving, at: int, looked: Searched) -> str:

@@ -151,12 +151,12 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     idle_chips = np.maximum(chips[back] * machines - busy_chips, 0.0)
     data = work.data
     way = Work(
-        shape_at,
-        machines,
-        seconds,
-        low,
-        high,
-        working_w * busy_chips + generation.at_rest_w(ground.fleet, shape_at) * idle_chips,
+        shape=shape_at,
+        machines=machines,
+        seconds=seconds,
+        low=low,
+        high=high,
+        power_w=working_w * busy_chips + generation.at_rest_w(ground.fleet, shape_at) * idle_chips,
         apart=(rows.tp * rows.pp <= chips)[back],
         monthly=online,
     )
@@ -174,12 +174,12 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         split = GenerationSplit(int(rows.tp[row]), int(rows.pp[row]), copies)
         latency = {name: float(values[index]) for name, values in latencies.items()}  # online, `at` counts rows of `best`
         return Described(
-            rows.precision.name_at(row),
-            split,
-            None,
-            rows.provenance.name_at(row),
-            float(rows.rate[row]),
-            copies,
+            precision=rows.precision.name_at(row),
+            split=split,
+            memory_share=None,
+            provenance=rows.provenance.name_at(row),
+            rate=float(rows.rate[row]),
+            replicas=copies,
             latency=latency,
             rate_spread=float(rows.spread[row]),
         )
@@ -189,20 +189,27 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     arriving = mean or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)
     units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
     case = Case(
-        work.name,
-        work.kind,
-        "month" if online else "job",
-        units / 1e6,
-        "million tokens",
-        asked_goals(extended, work, rules, objective, online),
-        None if online else stored(ground.tiers, work, units / 1e6),
-        layered_of(extended, work, path),
+        workload=work.name,
+        kind=work.kind,
+        per="month" if online else "job",
+        units=units / 1e6,
+        unit="million tokens",
+        goals=asked_goals(extended, work, rules, objective, online),
+        stored=None if online else stored(ground.tiers, work, units / 1e6),
+        layered=layered_of(extended, work, path),
     )
     splits = (
         rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
     )
     tested = (rows.tried > 0).astype(np.intp)
-    minimum = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)
+    minimum = Work(
+        shape=rows.shape,
+        machines=np.ceil(rows.tp * rows.pp / chips),
+        seconds=rows.rate,
+        low=rows.rate,
+        high=rows.rate,
+        power_w=rows.rate,
+    )
     considered, estimated = (
         tally(ground.fleet, ok.offers, minimum, one) for one in (splits, tested if online else tested * splits)
     )

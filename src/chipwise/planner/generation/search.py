@@ -96,22 +96,22 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         none = np.zeros(0)
         empty = np.zeros(0, dtype=np.intp)
         return Serving(
-            empty,
-            Coded((), empty),
-            none,
-            none,
-            Coded.of(""),
-            none,
-            none,
-            none,
-            none,
-            none,
-            none,
-            none,
-            empty,
-            Coded.of(""),
-            none,
-            none,
+            shape=empty,
+            precision=Coded((), empty),
+            tp=none,
+            pp=none,
+            engine=Coded.of(""),
+            fits=none,
+            short=none,
+            rate=none,
+            replicas=none,
+            machines=none,
+            spread=none,
+            per_machine=none,
+            counts=empty,
+            provenance=Coded.of(""),
+            tried=none,
+            alone=none,
         )
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[1] for row in rows])
@@ -145,22 +145,22 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     alone = rate
     rate = np.where((machines * chips <= chip_limits[1]) & (replicas <= job.most_replicas), rate, 0.0)
     return Serving(
-        shape,
-        precision,
-        tp,
-        pp,
-        ask.setup.engine,
-        fits.astype(float),
-        short,
-        rate,
-        replicas,
-        np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
-        spread,
-        rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
-        np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
-        provenance,
-        hopeful.astype(float),
-        alone,
+        shape=shape,
+        precision=precision,
+        tp=tp,
+        pp=pp,
+        engine=ask.setup.engine,
+        fits=fits.astype(float),
+        short=short,
+        rate=rate,
+        replicas=replicas,
+        machines=np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
+        spread=spread,
+        per_machine=rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
+        counts=np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
+        provenance=provenance,
+        tried=hopeful.astype(float),
+        alone=alone,
     )
 
 
@@ -231,14 +231,14 @@ def ask_of(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Ar
         engine=usual_engines(hardware),
     )
     return Generation(
-        Transformers.of([job.layer]),
-        Coded.of(job.model),
-        hardware,
-        setup,
-        Coded.of("full"),
-        column(0.0),
-        column(1.0),
-        column(1.0),
+        model=Transformers.of([job.layer]),
+        name=Coded.of(job.model),
+        hardware=hardware,
+        setup=setup,
+        scenario=Coded.of("full"),
+        rate=column(0.0),
+        replicas=column(1.0),
+        attention_dp=column(1.0),
     )
 
 

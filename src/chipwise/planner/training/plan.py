@@ -65,7 +65,9 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     trained = shape.parameters if job.method == "full" else 0.01 * shape.parameters
     checkpoint = Checkpoint(trained * 14.0, every_s=work.checkpoint_every)
     data = work.data
-    work_of = Work(ways.shape, ways.machines, ways.seconds, ways.low, ways.high, ways.power_w)
+    work_of = Work(
+        shape=ways.shape, machines=ways.machines, seconds=ways.seconds, low=ways.low, high=ways.high, power_w=ways.power_w
+    )
     moved = data.size if data and data.place else 0.0
     priced = price(work_of, ok.offers, ground.market, checkpoint, data.place if data else None, moved)
 
@@ -76,13 +78,13 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
     units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")
     case = Case(
-        work.name,
-        work.kind if isinstance(work, Finetune) else "train",
-        "job",
-        units,
-        unit,
-        asked_goals(extended, work, rules, objective, False),
-        stored(ground.tiers, work, units),
+        workload=work.name,
+        kind=work.kind if isinstance(work, Finetune) else "train",
+        per="job",
+        units=units,
+        unit=unit,
+        goals=asked_goals(extended, work, rules, objective, False),
+        stored=stored(ground.tiers, work, units),
     )
     counts = Counts(considered, considered - estimated, estimated)
     item = "sequences" if pairs is None else "pairs"

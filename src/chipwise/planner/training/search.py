@@ -114,14 +114,14 @@ def _fastest(
     sizes = np.array([len(row[3].kept) for row in rows], dtype=np.intp)
     places = [row[3].kept + starts[row[2]] for row in rows]
     candidates = _Candidates(
-        job,
-        fleet,
-        model,
-        table,
-        np.concatenate(places) if places else np.zeros(0, dtype=np.intp),
-        np.repeat(np.arange(len(rows)), sizes),
-        shape,
-        precision,
+        job=job,
+        fleet=fleet,
+        model=model,
+        table=table,
+        place=np.concatenate(places) if places else np.zeros(0, dtype=np.intp),
+        row=np.repeat(np.arange(len(rows)), sizes),
+        shape=shape,
+        precision=precision,
     )
     best = _Best(len(rows))
     if len(candidates.place):
@@ -257,7 +257,9 @@ class _Candidates:
         model, name = Transformers.of([self.job.layer]), Coded.of(self.job.model)
         software = usual_framework(Training(model, name, hardware, setup_of(self.job, like, formats)))
         setup = setup_of(self.job, table, formats).change(global_batch=_MANY_BATCHES * table[:, MICRO])
-        step = predict_training.predict(Training(model, name, hardware, setup, software), self.model, memory=False).step
+        step = predict_training.predict(
+            Training(model=model, name=name, hardware=hardware, setup=setup, framework=software), self.model, memory=False
+        ).step
         return step.value / _MANY_BATCHES, step.terms["attention"] > 0
 
 

@@ -51,7 +51,16 @@ def known_model(ask: Ask, work: Learning | Serve | Batch) -> tuple[Known, str, S
         name = str(file) if is_path else work.model
         return known, name, known.find_model(name).shape
     shape = shape_from_mapping(work.model, ask.path)
-    described = Model(f"{work.name} (own shape)", (), "own", shape, None, None, ask.path, "read now")
+    described = Model(
+        name=f"{work.name} (own shape)",
+        aliases=(),
+        family="own",
+        shape=shape,
+        context=None,
+        published_parameters=None,
+        source=ask.path,
+        as_of="read now",
+    )
     return known.with_model(described), described.name, shape
 
 
