@@ -158,8 +158,8 @@ def price(
 
 
 def tally(fleet: Fleet, offers: Index, work: Work, splits: Index) -> int:
-    """Distinct candidates, where every row of `work` stands for `each` splits, batches and so on: each with every offer, which
-    is a machine, a region and a purchase, unless it needs several machines that cannot be joined."""
+    """Distinct candidates, where every row of `work` stands for `splits` ways to split, batch and so on: each with every offer,
+    which is a machine, a region and a purchase, unless it needs several machines that cannot be joined."""
     machine = np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]
     shape, reach = fleet.shape_of[machine], fleet.reach[machine]
     needed = np.where(np.broadcast_to(work.apart, work.machines.shape), 1.0, work.machines)
@@ -220,7 +220,7 @@ class _Risk:
         )
 
     def run(self, places: Index, together: bool, tail: bool) -> spot.SpotRun:
-        """`some` are places among `rows`."""
+        """`places` are among `rows`."""
         save = self.save_s[places]
         return spot.run(
             self.work_s[self.rows[places]],

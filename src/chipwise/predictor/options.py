@@ -100,7 +100,7 @@ FLAGS = {column: option(key) for column, key in _COLUMNS.items()}
 
 
 def names_beside(options: Container[str]) -> dict[str, str]:
-    """What columns are called where a workload file is asked about with options `given`: by flag, or by the file's field."""
+    """What columns are called where a workload file is asked about with `options`: by flag, or by the file's field."""
     return {
         column: _FIELDS[column] if column in _FIELDS and key not in options else option(key) for column, key in _COLUMNS.items()
     }

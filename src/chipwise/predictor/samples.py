@@ -80,7 +80,7 @@ _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks f
 
 
 def able_chip(known: Known, chip_name: str, work: str) -> Chip:
-    """The chip that `on` names, if it can do the work; otherwise BadInput that tells which can."""
+    """The chip of this name, if it can do the work; otherwise BadInput that tells which can."""
     chip = known.names.one_chip(chip_name).chip
     kinds = ABLE[work]
     if chip.kind.value in kinds and not (work in ("train", "hpc") and chip.name.startswith(SERVES_ONLY)):

@@ -162,9 +162,8 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.kind == "interactive":
         split = winner.split if isinstance(winner.split, Seats) else Seats()
         seats = f"{split.per_chip} to a chip" if split.chips_each == 1 else f"{split.chips_each} chips each"
-        return [
-            f"Not asked: {_counted(targets.at_once or 1, 'person', 'people')} at once, each by themselves, {seats}, on {hardware}."
-        ]
+        people = _counted(targets.at_once or 1, "person", "people")
+        return [f"Not asked: {people} at once, each by themselves, {seats}, on {hardware}."]
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
         return [f"Yes: each is worked on by itself; {hardware} take {_amount(_room(winner))} {unit}."]

@@ -33,7 +33,8 @@ def _answer(finding: Why, per: str) -> str:
             assert finding.best is not None
             assert finding.reason is not None
             rank = f"candidate {finding.rank:,} of {finding.candidates:,}"
-            return f"{finding.subject}: at best {_did(finding.best, per)}; {rank}. It lost: {words(finding.reason)}{_extra(finding)}."
+            lost = f"{words(finding.reason)}{_extra(finding)}"
+            return f"{finding.subject}: at best {_did(finding.best, per)}; {rank}. It lost: {lost}."
         case Outcome.MISSES:
             assert finding.best is not None
             assert finding.reason is not None
@@ -64,7 +65,8 @@ def _did(choice: Choice, per: str) -> str:
     count = f"{choice.machines} x " if choice.machines > 1 else ""
     chips = f"{choice.chips * choice.machines} {choice.chip}"
     time = "" if per == "month" else f"{duration(choice.seconds)} for "
-    return f"{count}{choice.where}, {choice.purchase} ({chips}): {time}{usd(choice.usd)} a {per}, {mass(choice.kg)} CO2e, {watts(choice)}"
+    machines = f"{count}{choice.where}, {choice.purchase} ({chips})"
+    return f"{machines}: {time}{usd(choice.usd)} a {per}, {mass(choice.kg)} CO2e, {watts(choice)}"
 
 
 def _extra(finding: Why) -> str:

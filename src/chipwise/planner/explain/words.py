@@ -45,7 +45,8 @@ def sentence(plan: Plan) -> str:
     assert winner is not None
     amount = f"{winner.machines} x " if winner.machines > 1 else ""
     precision = f", {winner.precision}" if winner.precision else ""
-    hardware = f"{amount}{winner.provider} {winner.machine} ({winner.chips * winner.machines} {winner.chip}{precision}) in {winner.place}"
+    chips = f"{winner.chips * winner.machines} {winner.chip}{precision}"
+    hardware = f"{amount}{winner.provider} {winner.machine} ({chips}) in {winner.place}"
     if winner.quantum is not None:
         hardware += _circuits(winner.quantum)
     second = plan.choices[1] if len(plan.choices) > 1 else None
@@ -54,7 +55,8 @@ def sentence(plan: Plan) -> str:
         able = f" for up to {winner.rate:,.3g} {RATES[plan.kind]}" if winner.rate and plan.kind in RATES else ""
         detail = _over_time(plan, winner)
         return f"Rent {hardware}, {winner.purchase}: {usd(winner.usd)} a month{detail}{able}{beats}.{_service(plan)}"
-    return f"Run on {hardware}, {winner.purchase}: {duration(winner.seconds)} for {usd(winner.usd)}, {mass(winner.kg)} CO2e{beats}."
+    cost = f"{duration(winner.seconds)} for {usd(winner.usd)}, {mass(winner.kg)} CO2e"
+    return f"Run on {hardware}, {winner.purchase}: {cost}{beats}."
 
 
 def _over_time(plan: Plan, choice: Choice) -> str:

@@ -73,7 +73,7 @@ def unable(job: ServingJob, rows: Serving, searched: Searched) -> dict[str, Reas
 
 
 def reason_of(job: ServingJob, searched: Searched) -> Reason:
-    """Why the shapes of `looked` have no candidate, by the way that comes nearest."""
+    """Why the shapes of `searched` have no candidate, by the way that comes nearest."""
     wide = searched.wider()
     rows = generation.search(job, wide.fleet, wide.model, wide.shapes, wide.chips)
     allowed = (rows.alone > 0) & (_chips(rows, searched.fleet) <= searched.chips[1]) & (rows.replicas <= job.most_replicas)

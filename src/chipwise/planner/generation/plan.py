@@ -172,7 +172,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
         copies = int(replicas[row]) if online else inside * int(machines[index])
         split = GenerationSplit(int(rows.tp[row]), int(rows.pp[row]), copies)
-        latency = {name: float(values[index]) for name, values in latencies.items()}  # online, `at` counts rows of `best`
+        latency = {name: float(values[index]) for name, values in latencies.items()}  # online, `index` counts rows of `best`
         return Described(
             precision=rows.precision.name_at(row),
             split=split,

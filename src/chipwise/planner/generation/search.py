@@ -360,7 +360,7 @@ def _selected_ask(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Ge
 
 
 def _goal_seconds(
-    ask: Generation, found: Mapping[str, Estimate], goals: Sequence[tuple[str, float]]
+    ask: Generation, estimates: Mapping[str, Estimate], goals: Sequence[tuple[str, float]]
 ) -> dict[tuple[str, float], Array]:
-    took = percentiles(found["ttft_ms"], found["tpot_ms"], ask, sorted({share for _, share in goals}))
-    return {(name, share): np.broadcast_to(took[name][share], (len(ask),)) for name, share in goals}
+    seconds = percentiles(estimates["ttft_ms"], estimates["tpot_ms"], ask, sorted({share for _, share in goals}))
+    return {(name, share): np.broadcast_to(seconds[name][share], (len(ask),)) for name, share in goals}

@@ -32,7 +32,7 @@ def unable(job: LearningJob, ways: Ways, searched: Searched) -> dict[str, Reason
 
 
 def reason_of(job: LearningJob, searched: Searched) -> Reason:
-    """Why the shapes of `looked` have no candidate, by the way that comes nearest."""
+    """Why the shapes of `searched` have no candidate, by the way that comes nearest."""
     wide = search(job, searched.fleet, searched.model, searched.shapes, searched.wider().chips)
     fine = np.isfinite(wide.seconds)
     chips = np.array([one.chips for one in searched.fleet.shapes])[wide.shape] * wide.machines

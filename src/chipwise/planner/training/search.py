@@ -278,7 +278,7 @@ class _Best:
         self.provenance = np.full(rows, "", dtype=object)
 
     def take(self, candidates: _Candidates, chosen: Index) -> None:
-        """`which` rises."""
+        """`chosen` rises."""
         if not len(chosen):
             return
         estimate = candidates.predict(chosen)
