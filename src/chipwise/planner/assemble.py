@@ -245,9 +245,9 @@ def _feasible(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -
         return fine, ()
     misses = np.sum([~mask for mask in masks], axis=0)
 
-    def missing(test: _Test, at: int, together: bool = False) -> Missing:
+    def missing(test: _Test, index: int, together: bool = False) -> Missing:
         return Missing(
-            what=test.what, reason=test.miss(at), remedies=(Ease(),), nearest=_label(fleet, priced, at), together=together
+            what=test.what, reason=test.miss(index), remedies=(Ease(),), nearest=_label(fleet, priced, index), together=together
         )
 
     alone = []
@@ -298,14 +298,14 @@ def _device(told: Described) -> str:
     return told.quantum.device if told.quantum is not None else ""
 
 
-def _feeding(held: StorageChoice) -> Feeding:
+def _feeding(storage: StorageChoice) -> Feeding:
     return Feeding(
-        workers=held.workers,
-        prefetch=held.prefetch,
-        compression=held.compression,
-        resident=held.resident,
-        keeps_up=held.feeds,
-        why=held.why,
+        workers=storage.workers,
+        prefetch=storage.prefetch,
+        compression=storage.compression,
+        resident=storage.resident,
+        keeps_up=storage.feeds,
+        why=storage.why,
     )
 
 
@@ -316,9 +316,13 @@ def _distinct(priced: Priced, ranked: Index) -> list[int]:
     return [int(at) for at in ranked[np.sort(first)]]
 
 
-def _rows(values: Values, at: Index) -> Values:
+def _rows(values: Values, selected: Index) -> Values:
     return Values(
-        usd=values.usd[at], seconds=values.seconds[at], kg=values.kg[at], doubt=values.doubt[at], machines=values.machines[at]
+        usd=values.usd[selected],
+        seconds=values.seconds[selected],
+        kg=values.kg[selected],
+        doubt=values.doubt[selected],
+        machines=values.machines[selected],
     )
 
 
