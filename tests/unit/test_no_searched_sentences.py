@@ -24,7 +24,7 @@ PARSED = {
     ("api/measure/rows.py", "model.partition(' (')"),
     ("planner/quotas.py", "row.families.partition(' (')"),
     ("planner/explain/words.py", "unit.startswith('million ')"),  # units of a price
-    ("planner/explain/words.py", "one.unit.startswith('million ')"),
+    ("planner/explain/words.py", "choice.unit.startswith('million ')"),
     ("renderer/joining.py", "row.requires.startswith('NVIDIA driver')"),  # a column of the table of software
 }
 

@@ -127,18 +127,24 @@ def assemble(
 ) -> Plan:
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all."""
-    maker = _Maker(case, fleet, priced, describe, grounds or Grounds(case.goals.rules))
+    maker = _Maker(case=case, fleet=fleet, priced=priced, describe=describe, grounds=grounds or Grounds(case.goals.rules))
     if case.layered is not None and case.goals.budget_usd is not None and len(priced):
         maker.layered = case.layered(maker.rows(np.arange(len(priced)), len(priced)))
-    fine, late = _within(case, fleet, priced, maker.layered)
-    values = Values(priced.usd, priced.seconds, priced.kg, priced.high_s / np.maximum(priced.low_s, 1e-9), priced.machines)
+    fine, late = _feasible(case, fleet, priced, maker.layered)
+    values = Values(
+        usd=priced.usd,
+        seconds=priced.seconds,
+        kg=priced.kg,
+        doubt=priced.high_s / np.maximum(priced.low_s, 1e-9),
+        machines=priced.machines,
+    )
     ranked = order(values, case.goals.objective)
     good, rest = ranked[fine[ranked]], ranked[~fine[ranked]]
     if case.stored is not None and len(good):
         good, dear = maker.stored(good, values)
         rest = np.concatenate([dear, rest])
         late = late if len(good) else maker.too_dear(dear, values)
-    shown, optimal = _distinct(priced, good)[: max(top, 1)], good[front(_rows(values, good))]
+    top_rows, optimal = _distinct(priced, good)[: max(top, 1)], good[front(_rows(values, good))]
     if case.stored is not None and len(good):  # storage may make one of them dearer than another
         optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)
         optimal = optimal[front(maker.in_all(optimal, values))]
@@ -147,31 +153,35 @@ def assemble(
     codes = {name: at for at, name in enumerate(dict.fromkeys(labels))}
     group = np.array([codes[name] for name in labels], dtype=np.intp)[families]
     leaders = first_of(group, np.concatenate([good, rest]))
-    maker.foresee(np.concatenate([shown, leaders, optimal]))
-    choices, best = [maker.choice(at) for at in shown], [maker.choice(at) for at in leaders.tolist()]
+    maker.foresee(np.concatenate([top_rows, leaders, optimal]))
+    choices, best = [maker.choice(at) for at in top_rows], [maker.choice(at) for at in leaders.tolist()]
     losses = []
     if choices:
         own = choices[0].family
         losses = [
-            Loss(one.family, one, _verdict(case, fleet, one) or beaten(choices[0], one, case.goals.objective, case.per))
-            for one in best
-            if one.family != own
+            Loss(
+                choice.family,
+                choice,
+                _verdict(case, fleet, choice) or beaten(choices[0], choice, case.goals.objective, case.per),
+            )
+            for choice in best
+            if choice.family != own
         ]
     seen = {one.family for one in best}
     reasons = unable or {}
     losses += [Loss(name, None, reasons.get(name, NotOffered())) for name in codes if name not in seen]
     chosen = [maker.choice(at) for at in optimal.tolist()]
     return Plan(
-        case.workload,
-        case.kind,
-        case.goals.objective,
-        case.per,
-        tuple(choices),
-        tuple(chosen),
-        tuple(losses),
-        tuple(refused),
-        tuple(missing) if choices else (*missing, *late),
-        counts,
+        workload=case.workload,
+        kind=case.kind,
+        objective=case.goals.objective,
+        per=case.per,
+        choices=tuple(choices),
+        front=tuple(chosen),
+        losses=tuple(losses),
+        refused=tuple(refused),
+        missing=tuple(missing) if choices else (*missing, *late),
+        counts=counts,
         rows=maker.rows(np.concatenate([good, rest]), len(good)),
     )
 
@@ -193,36 +203,36 @@ class _Test:
 
 def _tests(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> list[_Test]:
     goals, seconds = case.goals, priced.seconds
-    found = []
+    tests = []
     if (deadline := goals.deadline_s) is not None:
 
         def late(at: int) -> Reason:
             return MissesDeadline(float(seconds[at]), deadline)
 
-        found.append(_Test(Obstacle.DEADLINE, seconds, deadline, late))
+        tests.append(_Test(Obstacle.DEADLINE, seconds, deadline, late))
     if (rate := goals.throughput) is not None:
 
         def slow(at: int) -> Reason:
             return MissesThroughput(goals.items / float(seconds[at]), rate, goals.item)
 
-        found.append(_Test(Obstacle.THROUGHPUT, seconds, goals.items / rate, slow))
+        tests.append(_Test(Obstacle.THROUGHPUT, seconds, goals.items / rate, slow))
     if (budget := goals.budget_usd) is not None:
         spent = goals.spent(priced.usd, seconds) if layered is None else layered
 
         def dear(at: int) -> Reason:
             return OverBudget(float(spent[at]), budget, goals.period, layered=layered is not None)
 
-        found.append(_Test(Obstacle.BUDGET, spent, budget, dear))
+        tests.append(_Test(Obstacle.BUDGET, spent, budget, dear))
     for quota in held(fleet, priced, goals.rules):
 
         def above(at: int, quota: Held = quota) -> Reason:
             return quota.miss(float(quota.needed[at]))
 
-        found.append(_Test(Obstacle.QUOTA, quota.needed, quota.most, above))
-    return found
+        tests.append(_Test(Obstacle.QUOTA, quota.needed, quota.most, above))
+    return tests
 
 
-def _within(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> tuple[Mask, tuple[Missing, ...]]:
+def _feasible(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> tuple[Mask, tuple[Missing, ...]]:
     """Rows that keep everything; and, should there be none, the smallest changes after which there would be one.
 
     A change of one goal alone comes first: of the rows that keep all others, the one nearest to it. Where no single change
@@ -235,8 +245,10 @@ def _within(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> 
         return fine, ()
     misses = np.sum([~mask for mask in masks], axis=0)
 
-    def missing(test: _Test, at: int, together: bool = False) -> Missing:
-        return Missing(test.what, test.miss(at), (Ease(),), _where(fleet, priced, at), together)
+    def missing(test: _Test, index: int, together: bool = False) -> Missing:
+        return Missing(
+            what=test.what, reason=test.miss(index), remedies=(Ease(),), nearest=_label(fleet, priced, index), together=together
+        )
 
     alone = []
     for test, mask in zip(tests, masks, strict=True):
@@ -246,12 +258,12 @@ def _within(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> 
     if alone:
         return fine, tuple(alone)
     excess = np.sum([np.log(np.maximum(one.value / max(one.limit, 0.5), 1.0)) for one in tests], axis=0)
-    at = int(np.argmin(excess))
-    missed = [test for test, mask in zip(tests, masks, strict=True) if not mask[at]]
-    return fine, tuple(missing(test, at, together=True) for test in missed)
+    row = int(np.argmin(excess))
+    missed = [test for test, mask in zip(tests, masks, strict=True) if not mask[row]]
+    return fine, tuple(missing(test, row, together=True) for test in missed)
 
 
-def _where(fleet: Fleet, priced: Priced, at: int) -> str:
+def _label(fleet: Fleet, priced: Priced, at: int) -> str:
     many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
     return f"{many}{shown(fleet.catalog, int(priced.offer[at]))}"
 
@@ -269,15 +281,15 @@ def _verdict(case: Case, fleet: Fleet, choice: Choice) -> Reason | None:
     return above(fleet, choice, goals.rules)
 
 
-def beaten(winner: Choice, other: Choice, objective: str, per: str) -> Beaten:
+def beaten(winner: Choice, loser: Choice, objective: str, per: str) -> Beaten:
     return Beaten(
         objective=objective,
         per=per,
-        usd=other.usd,
+        usd=loser.usd,
         best_usd=winner.usd,
-        seconds=other.seconds,
+        seconds=loser.seconds,
         best_s=winner.seconds,
-        kg=other.kg,
+        kg=loser.kg,
         best_kg=winner.kg,
     )
 
@@ -286,8 +298,15 @@ def _device(told: Described) -> str:
     return told.quantum.device if told.quantum is not None else ""
 
 
-def _feeding(held: StorageChoice) -> Feeding:
-    return Feeding(held.workers, held.prefetch, held.compression, held.resident, held.feeds, held.why)
+def _feeding(storage: StorageChoice) -> Feeding:
+    return Feeding(
+        workers=storage.workers,
+        prefetch=storage.prefetch,
+        compression=storage.compression,
+        resident=storage.resident,
+        keeps_up=storage.feeds,
+        why=storage.why,
+    )
 
 
 def _distinct(priced: Priced, ranked: Index) -> list[int]:
@@ -297,8 +316,14 @@ def _distinct(priced: Priced, ranked: Index) -> list[int]:
     return [int(at) for at in ranked[np.sort(first)]]
 
 
-def _rows(values: Values, at: Index) -> Values:
-    return Values(values.usd[at], values.seconds[at], values.kg[at], values.doubt[at], values.machines[at])
+def _rows(values: Values, selected: Index) -> Values:
+    return Values(
+        usd=values.usd[selected],
+        seconds=values.seconds[selected],
+        kg=values.kg[selected],
+        doubt=values.doubt[selected],
+        machines=values.machines[selected],
+    )
 
 
 class _Maker:
@@ -313,20 +338,20 @@ class _Maker:
         self.tails: dict[int, float] = {}
         self.layered: Array | None = None  # USD by row, where a budget is held against the load's curve
 
-    def rows(self, ranked: Index, kept: int) -> Rows:
+    def rows(self, ranked: Index, good_count: int) -> Rows:
         case, way = self.case, self.priced.way
         return Rows(
-            self.fleet,
-            self.priced,
-            ranked,
-            kept,
-            case.units,
-            self.choice,
-            partial(_verdict, case, self.fleet),
-            lambda at: self.describe(int(way[at])).precision,
-            lambda at: _device(self.describe(int(way[at]))),
-            self.storage_of if case.stored is not None else None,
-            self.grounds,
+            fleet=self.fleet,
+            priced=self.priced,
+            ranked=ranked,
+            kept=good_count,
+            units=case.units,
+            choice=self.choice,
+            verdict=partial(_verdict, case, self.fleet),
+            precision=lambda at: self.describe(int(way[at])).precision,
+            quantum=lambda at: _device(self.describe(int(way[at]))),
+            storage_usd=self.storage_of if case.stored is not None else None,
+            grounds=self.grounds,
         )
 
     def foresee(self, rows: Index) -> None:
@@ -334,86 +359,86 @@ class _Maker:
         picked = np.array(sorted(set(rows.tolist())), dtype=np.intp)
         self.tails.update(zip(picked.tolist(), self.priced.tails.of(picked).tolist(), strict=True))
 
-    def _tail(self, at: int) -> float:
-        if at not in self.tails:
-            self.foresee(np.array([at]))
-        return self.tails[at]
+    def _tail(self, row: int) -> float:
+        if row not in self.tails:
+            self.foresee(np.array([row]))
+        return self.tails[row]
 
     def stored(self, ranked: Index, values: Values) -> tuple[Index, Index]:
         """With storage reckoned for the best rows, until no row behind them can pass the best; and what it makes too dear."""
         objective = self.case.goals.objective
         bare = score(_rows(values, ranked), objective)
         for end in range(REFINED, len(ranked) + REFINED, REFINED):
-            some = ranked[:end]
-            total = self.in_all(some, values)
+            head = ranked[:end]
+            total = self.in_all(head, values)
             fine = self.case.goals.affords(total.usd, total.seconds)
             if fine.any() and (end >= len(ranked) or bare[end] >= score(total, objective)[fine].min()):
                 break
         inside = np.flatnonzero(fine)
-        best = some[inside[order(_rows(total, inside), objective)]]
-        return (np.concatenate([best, ranked[len(some) :]]) if len(best) else best), some[~fine]
+        best = head[inside[order(_rows(total, inside), objective)]]
+        return (np.concatenate([best, ranked[len(head) :]]) if len(best) else best), head[~fine]
 
     def too_dear(self, rows: Index, values: Values) -> tuple[Missing, ...]:
         """What all rows miss that only their storage puts above the budget."""
         goals, total = self.case.goals, self.in_all(rows, values)
         spent = goals.spent(total.usd, total.seconds)
-        at, least = int(rows[np.argmin(spent)]), float(spent.min())
-        reason = OverBudget(least, goals.budget_usd or 0.0, goals.period, stored=True)
-        return (Missing(Obstacle.BUDGET, reason, (Ease(),), _where(self.fleet, self.priced, at)),)
+        row, lowest = int(rows[np.argmin(spent)]), float(spent.min())
+        reason = OverBudget(lowest, goals.budget_usd or 0.0, goals.period, stored=True)
+        return (Missing(Obstacle.BUDGET, reason, (Ease(),), _label(self.fleet, self.priced, row)),)
 
     def in_all(self, rows: Index, values: Values) -> Values:
         """What rows are compared by, with storage."""
-        for at in rows[np.isnan(self.storage_usd[rows])].tolist():
-            self.storage_usd[at] = self.storage_of(at)
+        for row in rows[np.isnan(self.storage_usd[rows])].tolist():
+            self.storage_usd[row] = self.storage_of(row)
         picked = _rows(values, rows)
         return replace(picked, usd=picked.usd + self.storage_usd[rows])
 
-    def storage_of(self, at: int) -> float:
-        if at in self.kept:
-            return self.kept[at].usd
+    def storage_of(self, row: int) -> float:
+        if row in self.kept:
+            return self.kept[row].usd
         stored = self.case.stored
         assert stored is not None
-        machine = self.fleet.catalog.machines[self.priced.machine[at]]
-        region = self.fleet.catalog.regions[self.priced.region[at]]
-        hours = float(self.priced.seconds[at]) / 3600.0
-        needed = stored.bytes_per_unit * self.case.units / max(float(self.priced.seconds[at]), 1.0)
-        found = stored.tiers.choose(
+        machine = self.fleet.catalog.machines[self.priced.machine[row]]
+        region = self.fleet.catalog.regions[self.priced.region[row]]
+        hours = float(self.priced.seconds[row]) / 3600.0
+        needed = stored.bytes_per_unit * self.case.units / max(float(self.priced.seconds[row]), 1.0)
+        storage = stored.tiers.choose(
             machine.provider,
             region.name,
             stored.size_bytes,
             needed,
-            int(self.priced.machines[at]),
+            int(self.priced.machines[row]),
             hours,
             machine.disk_bytes,
             machine.memory_bytes,
             stored.passes,
             stored.size_bytes / stored.files if stored.files else None,
         )
-        self.kept[at] = found
-        return found.usd
+        self.kept[row] = storage
+        return storage.usd
 
-    def choice(self, at: int) -> Choice:
+    def choice(self, row: int) -> Choice:
         priced, catalog = self.priced, self.fleet.catalog
-        machine, region = catalog.machines[priced.machine[at]], catalog.regions[priced.region[at]]
-        shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[at]]]
-        each, many = catalog.offers.price[priced.offer[at]], int(priced.machines[at])
-        if self.case.stored is not None and at not in self.kept:
-            self.storage_of(at)
-        held = self.kept.get(at)
-        compute = float(priced.compute_usd[at])
-        hours = number(compute / max(each * many, 1e-9), 4)
-        how = f"{hours} h x {many} x {exact_price(each)}/h"
-        told = self.describe(int(priced.way[at]))
+        machine, region = catalog.machines[priced.machine[row]], catalog.regions[priced.region[row]]
+        shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[row]]]
+        hourly, count = catalog.offers.price[priced.offer[row]], int(priced.machines[row])
+        if self.case.stored is not None and row not in self.kept:
+            self.storage_of(row)
+        storage = self.kept.get(row)
+        compute = float(priced.compute_usd[row])
+        hours = number(compute / max(hourly * count, 1e-9), 4)
+        formula = f"{hours} h x {count} x {exact_price(hourly)}/h"
+        described = self.describe(int(priced.way[row]))
         cost = Cost.of(
             (
-                Line("compute", compute, how),
-                Line("restarts", float(priced.restart_usd[at]), f"{priced.interruptions[at]:.1f} interruptions expected"),
-                Line("transfer", float(priced.transfer_usd[at])),
-                *(held.lines if held else ()),
-                *told.lines,
+                Line("compute", compute, formula),
+                Line("restarts", float(priced.restart_usd[row]), f"{priced.interruptions[row]:.1f} interruptions expected"),
+                Line("transfer", float(priced.transfer_usd[row])),
+                *(storage.lines if storage else ()),
+                *described.lines,
             )
         )
-        made = Choice(
+        choice = Choice(
             provider=machine.provider,
             machine=machine.name,
             region=region.name,
@@ -421,33 +446,33 @@ class _Maker:
             chip=shape.part,
             family=family_of(self.fleet.parts[shape.part]),
             chips=shape.chips,
-            machines=many,
-            purchase=str(PURCHASES[priced.purchase[at]]),
-            precision=told.precision,
-            split=told.split,
-            seconds=float(priced.seconds[at]),
-            low_s=float(priced.low_s[at]),
-            high_s=float(priced.high_s[at]),
-            p90_s=self._tail(at),
+            machines=count,
+            purchase=str(PURCHASES[priced.purchase[row]]),
+            precision=described.precision,
+            split=described.split,
+            seconds=float(priced.seconds[row]),
+            low_s=float(priced.low_s[row]),
+            high_s=float(priced.high_s[row]),
+            p90_s=self._tail(row),
             cost=cost,
             usd_per_unit=cost.usd / max(self.case.units, 1e-9),
             unit=self.case.unit,
-            kg=float(priced.kg[at]),
-            rate=told.rate,
-            replicas=told.replicas,
-            memory_share=told.memory_share,
-            provenance=told.provenance,
-            price_of=iso_day(catalog.offers.as_of[priced.offer[at]]),
-            interruptions=float(priced.interruptions[at]),
-            checkpoint_s=float(priced.checkpoint_s[at]),
-            storage=held.tier if held else "",
-            feeding=_feeding(held) if held else None,
-            latency=told.latency or {},
-            rate_spread=told.rate_spread,
-            watts=float(priced.power_w[at]),
+            kg=float(priced.kg[row]),
+            rate=described.rate,
+            replicas=described.replicas,
+            memory_share=described.memory_share,
+            provenance=described.provenance,
+            price_of=iso_day(catalog.offers.as_of[priced.offer[row]]),
+            interruptions=float(priced.interruptions[row]),
+            checkpoint_s=float(priced.checkpoint_s[row]),
+            storage=storage.tier if storage else "",
+            feeding=_feeding(storage) if storage else None,
+            latency=described.latency or {},
+            rate_spread=described.rate_spread,
+            watts=float(priced.power_w[row]),
             watts_stated=self.fleet.parts[shape.part].power_stated,
-            quantum=told.quantum,
-            layered_usd=None if self.layered is None else float(self.layered[at]),
+            quantum=described.quantum,
+            layered_usd=None if self.layered is None else float(self.layered[row]),
             catalog_chip=shape.chip,
         )
-        return replace(made, rate=None if made.rate is None else made.rate * (made.replicas or 1))
+        return replace(choice, rate=None if choice.rate is None else choice.rate * (choice.replicas or 1))

@@ -75,10 +75,10 @@ class Fleet:
 
     def shape_reach(self) -> NDArray[np.float64]:
         """By shape: that of its machine that reaches farthest."""
-        found = np.ones(len(self.shapes))
+        farthest = np.ones(len(self.shapes))
         known = self.shape_of >= 0
-        np.maximum.at(found, self.shape_of[known], self.reach[known])
-        return found
+        np.maximum.at(farthest, self.shape_of[known], self.reach[known])
+        return farthest
 
     def as_if_joined(self) -> Fleet:
         """With every network that nobody states taken for one that joins: to see what stating it would change."""
@@ -91,17 +91,17 @@ def fleet_of(catalog: Catalog, parts: Parts, wide: bool = False) -> Fleet:
     places: dict[Shape, int] = {}
     shape_of = np.full(len(catalog.machines), -1, dtype=np.intp)
     unusable = []
-    made: dict[str, Part] = {}
+    derived: dict[str, Part] = {}
     threads = _threads(catalog, parts) if wide else {}
-    for at, machine in enumerate(catalog.machines):
-        found = _wide_shape(catalog, parts, machine, threads, made) if wide else _shape(catalog, parts, machine)
-        if isinstance(found, str):
-            unusable.append(Unusable(at, found))
+    for index, machine in enumerate(catalog.machines):
+        shape = _wide_shape(catalog, parts, machine, threads, derived) if wide else _shape(catalog, parts, machine)
+        if isinstance(shape, str):
+            unusable.append(Unusable(index, shape))
         else:
-            shape_of[at] = places.setdefault(found, len(places))
-    joined = parts.joined(made.values()) if made else parts
+            shape_of[index] = places.setdefault(shape, len(places))
+    joined = parts.joined(derived.values()) if derived else parts
     reach = np.array([reach_of(one, parts.find(one.chip) if one.chip else None) for one in catalog.machines])
-    return Fleet(catalog, joined, tuple(places), shape_of, tuple(unusable), reach)
+    return Fleet(catalog=catalog, parts=joined, shapes=tuple(places), shape_of=shape_of, unusable=tuple(unusable), reach=reach)
 
 
 def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:
@@ -121,21 +121,21 @@ def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:
 
 
 def _wide_shape(
-    catalog: Catalog, parts: Parts, machine: Machine, threads: Mapping[str, float], made: dict[str, Part]
+    catalog: Catalog, parts: Parts, machine: Machine, threads: Mapping[str, float], derived: dict[str, Part]
 ) -> Shape | str:
-    found = _shape(catalog, parts, machine)
-    if isinstance(found, Shape) or machine.chip is None:
-        return found
+    shape = _shape(catalog, parts, machine)
+    if isinstance(shape, Shape) or machine.chip is None:
+        return shape
     part = parts.find(machine.chip)
     if part is None:
-        return found
+        return shape
     if part.kind == "cpu" and machine.chips is None:
-        return _processor(machine, part, threads, made)
+        return _processor(machine, part, threads, derived)
     if machine.chips is None:
         return "the number of its chips is not known"
     if part.kind in ("fpga", "edge"):
         return Shape(machine.chip, max(int(machine.chips), 1), _fabric(machine, part), part.memory_bytes)
-    return found if part.unstated else _slices(catalog, machine, part, made)
+    return shape if part.unstated else _slices(catalog, machine, part, derived)
 
 
 def _threads(catalog: Catalog, parts: Parts) -> dict[str, float]:
@@ -145,37 +145,44 @@ def _threads(catalog: Catalog, parts: Parts) -> dict[str, float]:
     return dict(zip((part.name for part in processors), counted.threads.tolist(), strict=True))
 
 
-def _processor(machine: Machine, part: Part, threads: Mapping[str, float], made: dict[str, Part]) -> Shape | str:
+def _processor(machine: Machine, part: Part, threads: Mapping[str, float], derived: dict[str, Part]) -> Shape | str:
     if not machine.vcpus or not machine.memory_bytes:
         return "vCPUs or memory are not stated"
     if part.unstated:
         return f"too little is stated of {part.name}"
     share = machine.vcpus / threads[part.name]
     name = f"{part.name} ({machine.vcpus:g} vCPU, {machine.memory_bytes / GIB:g} GiB)"
-    made.setdefault(name, scaled(part, name, share, machine.memory_bytes))
-    return Shape(name, 1, _network(machine), machine.memory_bytes, share, part.name)
+    derived.setdefault(name, scaled(part, name, share, machine.memory_bytes))
+    return Shape(part=name, chips=1, fabric=_network(machine), memory_bytes=machine.memory_bytes, share=share, of=part.name)
 
 
-def _slices(catalog: Catalog, machine: Machine, part: Part, made: dict[str, Part]) -> Shape | str:
+def _slices(catalog: Catalog, machine: Machine, part: Part, derived: dict[str, Part]) -> Shape | str:
     """Slices count as chips: a machine with a quarter of a chip has one, a machine that gives a chip in four parts has four."""
     memory = chip_memory(catalog, machine)
     assert machine.chips is not None
     if memory is None or machine.chips <= 0:
         return "the memory of its slice is not stated"
-    many = max(round(machine.chips * part.memory_bytes / memory), 1)
-    share = machine.chips / many
+    count = max(round(machine.chips * part.memory_bytes / memory), 1)
+    share = machine.chips / count
     if share > 1:
         return f"{machine.chips:g} chips with {memory / GIB:.0f} GiB each: not understood"
-    told = str(Fraction(share).limit_denominator(32)) if share < 1 else f"{memory / GIB:.0f} GiB"
-    name = f"{part.name} ({told})"
-    made.setdefault(name, scaled(part, name, share, memory))
-    return Shape(name, many, _fabric(machine, part), made[name].memory_bytes, share, part.name)
+    size = str(Fraction(share).limit_denominator(32)) if share < 1 else f"{memory / GIB:.0f} GiB"
+    name = f"{part.name} ({size})"
+    derived.setdefault(name, scaled(part, name, share, memory))
+    return Shape(
+        part=name,
+        chips=count,
+        fabric=_fabric(machine, part),
+        memory_bytes=derived[name].memory_bytes,
+        share=share,
+        of=part.name,
+    )
 
 
 def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:
     """So much of a part, with memory of its own. Slices of one chip do not reach each other by its links."""
     rates = {precision: rate * share for precision, rate in part.rates.items()}
-    made = replace(
+    portion = replace(
         part,
         name=name,
         memory_bytes=memory_bytes,
@@ -185,16 +192,16 @@ def scaled(part: Part, name: str, share: float, memory_bytes: float) -> Part:
         known_as=(),
     )
     if share >= 1 or part.kind == "cpu":
-        return made
-    return replace(made, domain=1, pcie=part.pcie * share, link=part.pcie * share)
+        return portion
+    return replace(portion, domain=1, pcie=part.pcie * share, link=part.pcie * share)
 
 
-def placed(fleet: Fleet, at: int) -> Part:
+def placed(fleet: Fleet, index: int) -> Part:
     """A shape's part with the network that its machines have: chips of one machine by their links, others by the fabric.
 
     Of machines whose network nobody states copies stand side by side: what they exchange goes over the slowest that joins.
     """
-    shape, part = fleet.shapes[at], fleet.part(at)
+    shape, part = fleet.shapes[index], fleet.part(index)
     usual = part.fabric if shape.chips >= 8 or part.kind == "tpu" else SLOWEST_FABRIC / shape.chips
     return replace(part, fabric=shape.fabric or usual, domain=max(linked(part, shape.chips), 1))
 
@@ -226,8 +233,8 @@ def _fabric(machine: Machine, part: Part) -> float:
         return 0.0
     if stated:
         return _in_steps(stated / machine.chips)
-    named = machine.fabric not in (None, "", "no")
-    return _in_steps(part.fabric if machine.chips >= 8 else SLOWEST_FABRIC / machine.chips) if named else 0.0
+    has_fabric = machine.fabric not in (None, "", "no")
+    return _in_steps(part.fabric if machine.chips >= 8 else SLOWEST_FABRIC / machine.chips) if has_fabric else 0.0
 
 
 def _in_steps(value: float) -> float:

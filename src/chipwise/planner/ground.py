@@ -147,7 +147,9 @@ def stored(tiers: Tiers, work: Common, units: float) -> Stored | None:
     if data is None:
         return None
     passes = float(getattr(work, "epochs", 1.0)) if data.access is Access.EPOCHS else 1.0
-    return Stored(tiers, data.size, data.size * passes / max(units, 1e-9), passes, data.files)
+    return Stored(
+        tiers=tiers, size_bytes=data.size, bytes_per_unit=data.size * passes / max(units, 1e-9), passes=passes, files=data.files
+    )
 
 
 def ground_for(known: Known, wide: bool = False) -> PlanGround:
@@ -156,8 +158,8 @@ def ground_for(known: Known, wide: bool = False) -> PlanGround:
     ground = known.memo.get(key)
     if ground is None:
         ground = known.memo[key] = _lay_ground(known, wide)
-    found: PlanGround = ground
-    return found
+    result: PlanGround = ground
+    return result
 
 
 def _lay_ground(known: Known, wide: bool) -> PlanGround:

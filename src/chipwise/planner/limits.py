@@ -94,16 +94,16 @@ def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
     region = np.frombuffer(offers.region, dtype=np.int32)
     purchase = np.frombuffer(offers.purchase, dtype=np.int8)
     verdict = np.frombuffer(offers.verdict, dtype=np.int8)
-    kept = np.ones(len(offers), dtype=bool) if among is None else among.copy()
-    told: list[Refused] = []
+    mask = np.ones(len(offers), dtype=bool) if among is None else among.copy()
+    refused: list[Refused] = []
 
-    def rule(name: Rule, fine: Mask, why: Callable[[int], Reason] | None = None) -> None:
-        nonlocal kept
-        gone = np.flatnonzero(kept & ~fine)
-        if len(gone):
-            first = int(gone[0])
-            told.append(Refused(name, len(gone), shown(catalog, first), why(first) if why is not None else None))
-            kept = kept & fine
+    def rule(name: Rule, fine: Mask, reason: Callable[[int], Reason] | None = None) -> None:
+        nonlocal mask
+        removed = np.flatnonzero(mask & ~fine)
+        if len(removed):
+            first = int(removed[0])
+            refused.append(Refused(name, len(removed), shown(catalog, first), reason(first) if reason is not None else None))
+            mask = mask & fine
 
     machines = catalog.machines
     rule(Rule(RuleKind.UNREAL), np.array([one not in NEVER_WIN for one in VERDICTS])[verdict])
@@ -111,10 +111,10 @@ def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
     rule(Rule(RuleKind.UNKNOWN_SPEED), (fleet.shape_of >= 0)[machine])
     for name, fine in _machine_rules(fleet, rules).items():
         rule(name, fine[machine])
-    for one in rules.requires:
-        lacks = [one.why(each) for each in machines]
+    for requirement in rules.requires:
+        lacks = [requirement.why(each) for each in machines]
         rule(
-            Rule(RuleKind.REQUIRED, one.rule),
+            Rule(RuleKind.REQUIRED, requirement.rule),
             np.array([each is None for each in lacks])[machine],
             lambda at, of=lacks: DoesNotRun(str(of[machine[at]])),  # type: ignore[misc]
         )
@@ -131,7 +131,7 @@ def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
         rule(Rule(RuleKind.OWNED), ~owned)
     if not rules.rented:
         rule(Rule(RuleKind.RENTED), owned)
-    return Allowed(np.flatnonzero(kept), tuple(told))
+    return Allowed(np.flatnonzero(mask), tuple(refused))
 
 
 def lacks_own_machines(refused: Refused | None) -> bool:
@@ -142,45 +142,45 @@ def lacks_own_machines(refused: Refused | None) -> bool:
 def _machine_rules(fleet: Fleet, rules: Rules) -> dict[Rule, Mask]:
     machines = fleet.catalog.machines
 
-    def each(test: Callable[[str, str], bool]) -> Mask:
+    def by_machine(test: Callable[[str, str], bool]) -> Mask:
         return np.array([test(one.provider, one.chip or "") for one in machines])
 
-    found: dict[Rule, Mask] = {}
+    masks: dict[Rule, Mask] = {}
     if rules.providers is not None:
         wanted = rules.providers
-        found[Rule(RuleKind.CLOUD)] = each(lambda provider, _: provider in wanted)
+        masks[Rule(RuleKind.CLOUD)] = by_machine(lambda provider, _: provider in wanted)
     if rules.avoided_providers:
-        found[Rule(RuleKind.AVOIDED_CLOUD)] = each(lambda provider, _: provider not in rules.avoided_providers)
+        masks[Rule(RuleKind.AVOIDED_CLOUD)] = by_machine(lambda provider, _: provider not in rules.avoided_providers)
     if rules.chips is not None:
         chips = rules.chips
-        found[Rule(RuleKind.CHIP)] = each(lambda _, chip: chip in chips)
+        masks[Rule(RuleKind.CHIP)] = by_machine(lambda _, chip: chip in chips)
     if rules.avoided_chips:
-        found[Rule(RuleKind.AVOIDED_CHIP)] = each(lambda _, chip: chip not in rules.avoided_chips)
+        masks[Rule(RuleKind.AVOIDED_CHIP)] = by_machine(lambda _, chip: chip not in rules.avoided_chips)
     for programme, providers in (rules.compliant or {}).items():
-        found[Rule(RuleKind.PROGRAMME, programme)] = each(lambda provider, _, known=providers: provider in known)  # type: ignore[misc]
+        masks[Rule(RuleKind.PROGRAMME, programme)] = by_machine(lambda provider, _, known=providers: provider in known)  # type: ignore[misc]
     if rules.power_w is not None:
         limit = rules.power_w
         drawn = [
             fleet.part(shape).power_w * fleet.shapes[shape].chips if shape >= 0 else 0.0 for shape in fleet.shape_of.tolist()
         ]
-        found[Rule(RuleKind.POWER, limit=limit)] = np.array(drawn) <= limit
-    return found
+        masks[Rule(RuleKind.POWER, limit=limit)] = np.array(drawn) <= limit
+    return masks
 
 
 def _region_rules(catalog: Catalog, rules: Rules) -> dict[Rule, Mask]:
     regions = catalog.regions
-    found: dict[Rule, Mask] = {}
+    masks: dict[Rule, Mask] = {}
     if rules.regions is not None:
         wanted = rules.regions
-        found[Rule(RuleKind.REGION)] = np.array([one.key in wanted for one in regions])
+        masks[Rule(RuleKind.REGION)] = np.array([one.key in wanted for one in regions])
     if rules.avoided_regions:
-        found[Rule(RuleKind.AVOIDED_REGION)] = np.array([one.key not in rules.avoided_regions for one in regions])
+        masks[Rule(RuleKind.AVOIDED_REGION)] = np.array([one.key not in rules.avoided_regions for one in regions])
     if rules.countries is not None:
         inside = rules.countries
-        found[Rule(RuleKind.COUNTRY)] = np.array([one.country in inside for one in regions])
+        masks[Rule(RuleKind.COUNTRY)] = np.array([one.country in inside for one in regions])
     if rules.avoided_countries:
-        found[Rule(RuleKind.AVOIDED_COUNTRY)] = np.array([one.country not in rules.avoided_countries for one in regions])
-    return found
+        masks[Rule(RuleKind.AVOIDED_COUNTRY)] = np.array([one.country not in rules.avoided_countries for one in regions])
+    return masks
 
 
 def shown(catalog: Catalog, offer: int) -> str:

@@ -85,17 +85,19 @@ def no_offer_left(last: Refused | None) -> NoOfferLeft:
     return NoOfferLeft(None) if last is None else NoOfferLeft(last.rule, last.offers)
 
 
-def no_way(looked: Searched, precisions: Sequence[str]) -> list[Missing]:
+def no_way(searched: Searched, precisions: Sequence[str]) -> list[Missing]:
     """There are offers and not one way to split the work: the arithmetic is not there, or the number of chips."""
-    fleet, shapes, chips = looked.fleet, looked.shapes, looked.chips
+    fleet, shapes, chips = searched.fleet, searched.shapes, searched.chips
     able = [at for at in shapes if any(one in _SOFT or fleet.part(at).has(one) for one in precisions)]
     if not able:
-        others = [one for one in ("bf16", "fp16", "fp8", "fp32") if one not in precisions]
-        there = [one for one in others if any(fleet.part(at).has(one) for at in shapes)]
+        rest = [one for one in ("bf16", "fp16", "fp8", "fp32") if one not in precisions]
+        usable = [one for one in rest if any(fleet.part(at).has(one) for at in shapes)]
         names = ", ".join(sorted({fleet.shapes[at].part for at in shapes})[:3])
-        helps = tuple(UsePrecision(one) for one in there) or (Advice("other chips"),)
+        helps = tuple(UsePrecision(one) for one in usable) or (Advice("other chips"),)
         return [Missing(Obstacle.PRECISION, NoPrecision(tuple(precisions), chip=names), helps)]
-    least = min((fleet.shapes[at].chips, fleet.shapes[at].part) for at in able)
-    if chips[0] <= least[0] <= chips[1]:
+    smallest = min((fleet.shapes[at].chips, fleet.shapes[at].part) for at in able)
+    if chips[0] <= smallest[0] <= chips[1]:
         return [Missing(Obstacle.SPLIT, NoSplit(*chips), (Advice("another number of chips, or a larger batch"),))]
-    return [Missing(Obstacle.CHIPS, NeedsChips(least[0], chips[1]), (Ease(),), f"a machine with {least[0]} {least[1]}")]
+    return [
+        Missing(Obstacle.CHIPS, NeedsChips(smallest[0], chips[1]), (Ease(),), f"a machine with {smallest[0]} {smallest[1]}")
+    ]

@@ -106,22 +106,22 @@ def price(
     fleet = market.fleet
     catalog = fleet.catalog
     machine = np.frombuffer(catalog.offers.machine, dtype=np.int32)[offers].astype(np.intp)
-    way, at = _joined(work, fleet.shape_of[machine])
-    many = work.machines[way]
+    way, position = _joined(work, fleet.shape_of[machine])
+    machines = work.machines[way]
     apart = np.broadcast_to(work.apart, work.machines.shape)[way]
-    fine = np.isfinite(work.seconds[way]) & (apart | (many <= fleet.reach[machine[at]]))
-    way, at, many, apart = way[fine], at[fine], many[fine], apart[fine]
-    offer, machine = offers[at], machine[at]
+    fine = np.isfinite(work.seconds[way]) & (apart | (machines <= fleet.reach[machine[position]]))
+    way, position, machines, apart = way[fine], position[fine], machines[fine], apart[fine]
+    offer, machine = offers[position], machine[position]
     region = np.frombuffer(catalog.offers.region, dtype=np.int32)[offer].astype(np.intp)
     purchase = np.frombuffer(catalog.offers.purchase, dtype=np.int8)[offer].astype(np.intp)
     work_s = work.seconds[way]
     is_spot = purchase == PURCHASES.index(Purchase.SPOT)
-    risk = _risk(market, work_s, many, machine, region, is_spot, apart, checkpoint)
+    risk = _risk(market, work_s, machines, machine, region, is_spot, apart, checkpoint)
     run = risk.mean()
     ends = run.expected_s <= HOPELESS * (work_s + HOUR)
     if not ends.all():  # expected times that are endless, or as good as: no candidates
         way, offer, machine, region, purchase = (column[ends] for column in (way, offer, machine, region, purchase))
-        many, work_s, is_spot, risk, run = many[ends], work_s[ends], is_spot[ends], risk.only(ends), run.only(ends)
+        machines, work_s, is_spot, risk, run = machines[ends], work_s[ends], is_spot[ends], risk.only(ends), run.only(ends)
     hourly = np.frombuffer(catalog.offers.price, dtype=np.float64)[offer]
     moved_usd, moved_h = _moved(market, region, place, size_bytes)
     expected = np.where(is_spot, run.expected_s, work_s) + BOOT_S
@@ -130,22 +130,22 @@ def price(
     if work.monthly:
         committed = np.minimum(committed, MONTH / HOUR)
     plain_h = (work_s + BOOT_S) / HOUR
-    compute = np.maximum(plain_h, committed) * many * hourly
-    restarts = np.where(is_spot, np.maximum(paid_h - plain_h, 0.0) * many * hourly, 0.0)
+    compute = np.maximum(plain_h, committed) * machines * hourly
+    restarts = np.where(is_spot, np.maximum(paid_h - plain_h, 0.0) * machines * hourly, 0.0)
     kg = market.grids.operational_kg(work.power_w[way], np.maximum(paid_h, plain_h), region)
     stretch = expected / np.maximum(work_s, 1e-9)
-    shown = moved_h * HOUR
+    moved_s = moved_h * HOUR
     return Priced(
         way=way,
         offer=offer,
         machine=machine,
         region=region,
         purchase=purchase,
-        machines=many,
-        seconds=expected + shown,
-        tails=Tails(risk, np.where(is_spot, np.nan, expected), work.high[way] / np.maximum(work_s, 1e-9), shown),
-        low_s=work.low[way] * stretch + shown,
-        high_s=work.high[way] * stretch + shown,
+        machines=machines,
+        seconds=expected + moved_s,
+        tails=Tails(risk, np.where(is_spot, np.nan, expected), work.high[way] / np.maximum(work_s, 1e-9), moved_s),
+        low_s=work.low[way] * stretch + moved_s,
+        high_s=work.high[way] * stretch + moved_s,
         compute_usd=compute,
         restart_usd=restarts,
         transfer_usd=moved_usd,
@@ -157,17 +157,17 @@ def price(
     )
 
 
-def tally(fleet: Fleet, offers: Index, work: Work, each: Index) -> int:
-    """Distinct candidates, where every row of `work` stands for `each` splits, batches and so on: each with every offer, which
-    is a machine, a region and a purchase, unless it needs several machines that cannot be joined."""
+def tally(fleet: Fleet, offers: Index, work: Work, splits: Index) -> int:
+    """Distinct candidates, where every row of `work` stands for `splits` ways to split, batch and so on: each with every offer,
+    which is a machine, a region and a purchase, unless it needs several machines that cannot be joined."""
     machine = np.frombuffer(fleet.catalog.offers.machine, dtype=np.int32)[offers]
     shape, reach = fleet.shape_of[machine], fleet.reach[machine]
     needed = np.where(np.broadcast_to(work.apart, work.machines.shape), 1.0, work.machines)
     able = np.zeros(len(work.machines), dtype=np.intp)
     for level in set(fleet.reach.tolist()):  # a handful: one, all, and what a rack holds
-        there = np.bincount(shape[reach == level], minlength=len(fleet.shapes))
-        able += np.where(needed <= level, there[work.shape], 0)
-    return int(np.sum(able * each))
+        offered = np.bincount(shape[reach == level], minlength=len(fleet.shapes))
+        able += np.where(needed <= level, offered[work.shape], 0)
+    return int(np.sum(able * splits))
 
 
 def _joined(work: Work, shape: Index) -> tuple[Index, Index]:
@@ -176,9 +176,9 @@ def _joined(work: Work, shape: Index) -> tuple[Index, Index]:
     first = np.searchsorted(work.shape[order], shape, side="left")
     last = np.searchsorted(work.shape[order], shape, side="right")
     sizes = last - first
-    at = np.repeat(np.arange(len(shape), dtype=np.intp), sizes)
+    position = np.repeat(np.arange(len(shape), dtype=np.intp), sizes)
     start = np.repeat(first - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-    return order[start + np.arange(len(at))], at
+    return order[start + np.arange(len(position))], position
 
 
 @dataclass(frozen=True)
@@ -206,26 +206,26 @@ class _Risk:
     every_s: float | None
     apart: Mask
 
-    def only(self, kept: Mask) -> _Risk:
-        mine = kept[self.rows]
-        rows = (np.cumsum(kept) - 1)[self.rows[mine]]
+    def only(self, mask: Mask) -> _Risk:
+        selected = mask[self.rows]
+        rows = (np.cumsum(mask) - 1)[self.rows[selected]]
         return _Risk(
-            self.work_s[kept],
-            rows,
-            self.rate_per_s[mine],
-            self.machines[mine],
-            self.save_s[mine],
-            self.every_s,
-            self.apart[mine],
+            work_s=self.work_s[mask],
+            rows=rows,
+            rate_per_s=self.rate_per_s[selected],
+            machines=self.machines[selected],
+            save_s=self.save_s[selected],
+            every_s=self.every_s,
+            apart=self.apart[selected],
         )
 
-    def run(self, some: Index, together: bool, tail: bool) -> spot.SpotRun:
-        """`some` are places among `rows`."""
-        save = self.save_s[some]
+    def run(self, places: Index, together: bool, tail: bool) -> spot.SpotRun:
+        """`places` are among `rows`."""
+        save = self.save_s[places]
         return spot.run(
-            self.work_s[self.rows[some]],
-            self.rate_per_s[some],
-            self.machines[some],
+            self.work_s[self.rows[places]],
+            self.rate_per_s[places],
+            self.machines[places],
             save,
             BOOT_S + save,
             self.every_s,
@@ -237,22 +237,22 @@ class _Risk:
     def mean(self) -> _Mean:
         """Rows that cannot be interrupted get the run without interruptions."""
         none = np.zeros_like(self.work_s)
-        found = {"expected_s": self.work_s.copy(), "waiting_s": none, "interruptions": none.copy(), "interval_s": none.copy()}
+        columns = {"expected_s": self.work_s.copy(), "waiting_s": none, "interruptions": none.copy(), "interval_s": none.copy()}
         for together in (True, False):
-            some = np.flatnonzero(self.apart != together)
-            run = self.run(some, together, False)
-            for name, values in found.items():
-                values[self.rows[some]] = getattr(run, name)
-        return _Mean(**found)
+            places = np.flatnonzero(self.apart != together)
+            run = self.run(places, together, False)
+            for name, values in columns.items():
+                values[self.rows[places]] = getattr(run, name)
+        return _Mean(**columns)
 
     def tails(self, rows: Index) -> Array:
         """Seconds that nine runs in ten stay below, of rows that may be interrupted."""
-        some = np.searchsorted(self.rows, rows)
-        apart = self.apart[some]
-        found = np.empty(len(some))
+        places = np.searchsorted(self.rows, rows)
+        apart = self.apart[places]
+        seconds = np.empty(len(places))
         for together in (True, False):
-            found[apart != together] = self.run(some[apart != together], together, True).p90_s
-        return found
+            seconds[apart != together] = self.run(places[apart != together], together, True).p90_s
+        return seconds
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class Tails:
 def _risk(
     market: Market,
     work_s: Array,
-    many: Array,
+    machines: Array,
     machine: Index,
     region: Index,
     is_spot: Mask,
@@ -286,14 +286,22 @@ def _risk(
     pairs, place = np.unique(machine[rows] * len(market.fleet.catalog.regions) + region[rows], return_inverse=True)
     rate = np.array([_rate(market, int(pair)) for pair in pairs])[place] / HOUR if len(rows) else np.zeros(0)
     saved = checkpoint or Checkpoint(0.0)
-    save_s = np.maximum(saved.save_s(many[rows]), 1.0)
-    return _Risk(work_s, rows, rate, many[rows], save_s, saved.every_s, apart[rows])
+    save_s = np.maximum(saved.save_s(machines[rows]), 1.0)
+    return _Risk(
+        work_s=work_s,
+        rows=rows,
+        rate_per_s=rate,
+        machines=machines[rows],
+        save_s=save_s,
+        every_s=saved.every_s,
+        apart=apart[rows],
+    )
 
 
 def _rate(market: Market, pair: int) -> float:
     catalog = market.fleet.catalog
-    at, where = divmod(pair, len(catalog.regions))
-    machine, region = catalog.machines[at], catalog.regions[where]
+    machine_index, region_index = divmod(pair, len(catalog.regions))
+    machine, region = catalog.machines[machine_index], catalog.regions[region_index]
     return market.rates.of(machine.provider, region.name, machine.name, machine.chip, machine.chips).per_hour
 
 
@@ -301,6 +309,6 @@ def _moved(market: Market, region: Index, place: str | None, size_bytes: float) 
     if not size_bytes:
         return np.zeros(len(region)), np.zeros(len(region))
     regions = market.fleet.catalog.regions
-    used, where = np.unique(region, return_inverse=True)
+    used, inverse = np.unique(region, return_inverse=True)
     usd, hours = market.gravity.columns(place, [regions[at].key for at in used.tolist()], size_bytes)
-    return usd[where], hours[where]
+    return usd[inverse], hours[inverse]

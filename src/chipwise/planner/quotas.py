@@ -52,13 +52,13 @@ class Held:
         return found
 
     def miss(self, needed: float) -> OverQuota:
-        return OverQuota(self.told, self.unit, needed, self.most, self.own)
+        return OverQuota(name=self.told, unit=self.unit, needed=needed, limit=self.most, own=self.own)
 
 
 def chips_of(fleet: Fleet) -> Array:
     """Whole chips of every machine; of a slice its share, of a processor the sockets."""
-    each = np.array([one.chips * one.share for one in fleet.shapes] + [0.0])
-    return np.asarray(each[fleet.shape_of])
+    per_shape = np.array([one.chips * one.share for one in fleet.shapes] + [0.0])
+    return np.asarray(per_shape[fleet.shape_of])
 
 
 def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
@@ -66,68 +66,82 @@ def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
     if not rules.quotas and not rules.default_quotas:
         return []
     chips = chips_of(fleet)[priced.machine] * priced.machines
-    found = [
-        Held(one.told, "chips", float(one.most), np.where(_spoken(fleet, priced, one), chips, 0.0), True)
-        for one in rules.quotas
+    quotas = [
+        Held(
+            told=quota.told,
+            unit="chips",
+            most=float(quota.most),
+            needed=np.where(_spoken(fleet, priced, quota), chips, 0.0),
+            own=True,
+        )
+        for quota in rules.quotas
     ]
     if rules.default_quotas:
         catalog = fleet.catalog
         vcpus = np.array([one.vcpus or 0.0 for one in catalog.machines])[priced.machine] * priced.machines
         for default in defaults(catalog):
             if default.most is not None:
-                named = np.array([default.speaks_of(catalog, one) for one in catalog.machines], dtype=bool)
-                meant = named[priced.machine] & default.purchases[priced.purchase]
-                needed = np.where(meant, vcpus if default.by_vcpu else chips, 0.0)
-                found.append(Held(f"{default.row.provider} {default.row.name}", default.row.unit, default.most, needed, False))
-    return found
+                covered = np.array([default.speaks_of(catalog, one) for one in catalog.machines], dtype=bool)
+                counted = covered[priced.machine] & default.purchases[priced.purchase]
+                needed = np.where(counted, vcpus if default.by_vcpu else chips, 0.0)
+                quotas.append(
+                    Held(
+                        told=f"{default.row.provider} {default.row.name}",
+                        unit=default.row.unit,
+                        most=default.most,
+                        needed=needed,
+                        own=False,
+                    )
+                )
+    return quotas
 
 
-def _spoken(fleet: Fleet, priced: Priced, one: Granted) -> Mask:
+def _spoken(fleet: Fleet, priced: Priced, quota: Granted) -> Mask:
     machines = fleet.catalog.machines
-    mine = np.array([m.chip in one.chips and one.provider in (None, m.provider) for m in machines])[priced.machine]
-    if one.regions is None:
-        return np.asarray(mine)
-    return np.asarray(mine & np.array([region.key in one.regions for region in fleet.catalog.regions])[priced.region])
+    matching = np.array([m.chip in quota.chips and quota.provider in (None, m.provider) for m in machines])[priced.machine]
+    if quota.regions is None:
+        return np.asarray(matching)
+    return np.asarray(matching & np.array([region.key in quota.regions for region in fleet.catalog.regions])[priced.region])
 
 
 def refused(fleet: Fleet, priced: Priced, quotas: Sequence[Held]) -> tuple[Refused, ...]:
     """Of each quota: offers of which no number of machines is within it, and offers of which the larger numbers are not."""
-    found = []
-    kept = np.ones(len(priced), dtype=bool)
+    refusals = []
+    allowed = np.ones(len(priced), dtype=bool)
     size = len(fleet.catalog.offers)
     for quota in quotas:
-        gone, kept = kept & ~quota.fine, kept & quota.fine
-        if not gone.any():
+        excess, allowed = allowed & ~quota.fine, allowed & quota.fine
+        if not excess.any():
             continue
-        touched, left = (np.bincount(priced.offer[mask], minlength=size) > 0 for mask in (gone, kept))
+        touched, left = (np.bincount(priced.offer[mask], minlength=size) > 0 for mask in (excess, allowed))
         name = quota.told if quota.own else f"{quota.unit} of {quota.told}"
         for kind, offers in ((RuleKind.QUOTA, touched & ~left), (RuleKind.QUOTA_MORE, touched & left)):
             if offers.any():
-                rows = np.flatnonzero(gone & offers[priced.offer])
-                at = int(rows[np.argmin(quota.needed[rows])])
-                many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
-                example = f"{many}{shown(fleet.catalog, int(priced.offer[at]))}"
+                rows = np.flatnonzero(excess & offers[priced.offer])
+                row = int(rows[np.argmin(quota.needed[rows])])
+                count = f"{priced.machines[row]:g} x " if priced.machines[row] > 1 else ""
+                example = f"{count}{shown(fleet.catalog, int(priced.offer[row]))}"
                 rule = Rule(kind, name, quota.most, quota.own)
-                found.append(Refused(rule, int(np.count_nonzero(offers)), example, quota.miss(float(quota.needed[at]))))
-    return tuple(found)
+                refusals.append(Refused(rule, int(np.count_nonzero(offers)), example, quota.miss(float(quota.needed[row]))))
+    return tuple(refusals)
 
 
 def above(fleet: Fleet, choice: Choice, rules: Rules) -> OverQuota | None:
     """Which quota a choice breaks; None: none."""
-    at = fleet.catalog.machine_index.get((choice.provider, choice.machine))
-    if at is None:
+    index = fleet.catalog.machine_index.get((choice.provider, choice.machine))
+    if index is None:
         return None
-    chips = float(chips_of(fleet)[at]) * choice.machines if rules.quotas else 0.0
-    for one in rules.quotas:
-        mine = fleet.catalog.machines[at].chip in one.chips and one.provider in (None, choice.provider)
-        here = one.regions is None or (choice.provider, choice.region) in one.regions
-        if mine and here and chips > one.most:
-            return OverQuota(one.told, "chips", chips, float(one.most), own=True)
+    chips = float(chips_of(fleet)[index]) * choice.machines if rules.quotas else 0.0
+    for quota in rules.quotas:
+        same_chip = fleet.catalog.machines[index].chip in quota.chips and quota.provider in (None, choice.provider)
+        same_region = quota.regions is None or (choice.provider, choice.region) in quota.regions
+        if same_chip and same_region and chips > quota.most:
+            return OverQuota(name=quota.told, unit="chips", needed=chips, limit=float(quota.most), own=True)
     for default in defaults(fleet.catalog) if rules.default_quotas else ():
         needed = default.needed(fleet.catalog, choice)
         if needed is not None and default.most is not None and needed > default.most:
             row = default.row
-            return OverQuota(f"{row.provider} {row.name}", row.unit, needed, default.most, own=False)
+            return OverQuota(name=f"{row.provider} {row.name}", unit=row.unit, needed=needed, limit=default.most, own=False)
     return None
 
 
@@ -148,25 +162,25 @@ class Default:
 
     def needed(self, catalog: Catalog, choice: Choice) -> float | None:
         """Of a choice, in the quota's unit; None: it does not speak of it, or the machine's vCPUs are not stated."""
-        at = catalog.machine_index.get((choice.provider, choice.machine))
-        if at is None or not self.purchases[PURCHASES.index(Purchase(choice.purchase))]:
+        index = catalog.machine_index.get((choice.provider, choice.machine))
+        if index is None or not self.purchases[PURCHASES.index(Purchase(choice.purchase))]:
             return None
-        machine = catalog.machines[at]
+        machine = catalog.machines[index]
         if not self.speaks_of(catalog, machine):
             return None
-        each = machine.vcpus if self.by_vcpu else machine.chips
-        return None if each is None else each * choice.machines
+        amount = machine.vcpus if self.by_vcpu else machine.chips
+        return None if amount is None else amount * choice.machines
 
 
 def defaults(catalog: Catalog) -> list[Default]:
     """Those of machines; what serverless services grant is not for machines."""
-    found = []
+    quotas = []
     for row in catalog.rows("quotas"):
         if row.counts:
-            most = float(row.default) if re.fullmatch(r"\d+(?:\.\d+)?", row.default) else None
+            limit = float(row.default) if re.fullmatch(r"\d+(?:\.\d+)?", row.default) else None
             bought = frozenset[Purchase]().union(*(_BOUGHT[name] for name in row.purchases.split("|")))
-            found.append(Default(row, most, row.counts == "vcpu", np.array([one in bought for one in PURCHASES])))
-    return found
+            quotas.append(Default(row, limit, row.counts == "vcpu", np.array([one in bought for one in PURCHASES])))
+    return quotas
 
 
 def _names(row: Quota, machine: Machine, catalog: Catalog) -> bool:
@@ -188,10 +202,10 @@ def _names(row: Quota, machine: Machine, catalog: Catalog) -> bool:
 
 def _of_ec2(families: Sequence[str], name: str) -> bool:
     """p5en is of p5 and gr6f of gr6: letters behind the generation are attributes. Standard classes go by letter (c, m, r)."""
-    found = re.match(r"([a-z]+)(\d+)([a-z]*)", name)
-    if found is None:
+    matched = re.match(r"([a-z]+)(\d+)([a-z]*)", name)
+    if matched is None:
         return False
-    letters, generation, attributes = found.groups()
+    letters, generation, attributes = matched.groups()
     own = {letters, letters + generation, *(letters + generation + attributes[:end] for end in range(1, len(attributes) + 1))}
     return bool(own & set(families))
 
@@ -201,17 +215,17 @@ def told(plan: Plan, rules: Rules) -> Plan:
     if plan.rows is None:
         return plan
     fleet, priced = plan.rows.fleet, plan.rows.priced
-    gone = refused(fleet, priced, held(fleet, priced, rules))
+    removed = refused(fleet, priced, held(fleet, priced, rules))
     asks = _to_ask(fleet.catalog, plan.choices[:1])
     turns = tuple(Turn("quota", _sentence(default, needed)) for _, default, needed in asks)
-    return replace(plan, refused=(*plan.refused, *gone), turns=(*plan.turns, *turns))
+    return replace(plan, refused=(*plan.refused, *removed), turns=(*plan.turns, *turns))
 
 
-def notes(plan: Plan, shown: int | None = None) -> list[str]:
+def notes(plan: Plan, top: int | None = None) -> list[str]:
     """What the choices that are shown would need of quotas, beside the first, whose quota is one of the plan's turns."""
     if plan.rows is None:
         return []
-    return _others(list(_to_ask(plan.rows.fleet.catalog, plan.choices[:shown])))
+    return _other_choices(list(_to_ask(plan.rows.fleet.catalog, plan.choices[:top])))
 
 
 def _to_ask(catalog: Catalog, choices: Sequence[Choice]) -> Iterator[tuple[int, Default, float]]:
@@ -226,27 +240,27 @@ def _to_ask(catalog: Catalog, choices: Sequence[Choice]) -> Iterator[tuple[int, 
 
 def _sentence(default: Default, needed: float) -> str:
     row = default.row
-    what = f"{row.provider}: {row.name}: {needed:,g} {_unit(default)} needed"
+    need = f"{row.provider}: {row.name}: {needed:,g} {_unit(default)} needed"
     code = f" ({row.code})" if row.code and row.code != row.name else ""
     if default.most is None:
-        return f"{what}; its default is not known here: look it up{code} before"
-    return f"{what}, default {default.most:g}; ask for an increase{code} before"
+        return f"{need}; its default is not known here: look it up{code} before"
+    return f"{need}, default {default.most:g}; ask for an increase{code} before"
 
 
 def _unit(default: Default) -> str:
     return "vCPUs" if default.by_vcpu else "chips"
 
 
-def _others(asks: Sequence[tuple[int, Default, float]]) -> list[str]:
+def _other_choices(asks: Sequence[tuple[int, Default, float]]) -> list[str]:
     """One line per quota for the choices behind the first; what the first needs is told with it."""
-    found: dict[str, list[tuple[int, Default, float]]] = {}
-    for one in asks:
-        if one[0] > 1 and one[1].most is not None:
-            found.setdefault(one[1].row.name, []).append(one)
+    groups: dict[str, list[tuple[int, Default, float]]] = {}
+    for ask in asks:
+        if ask[0] > 1 and ask[1].most is not None:
+            groups.setdefault(ask[1].row.name, []).append(ask)
     return [
         f"Choice {_ranks([rank for rank, _, _ in group])} would need {max(needed for _, _, needed in group):,g} "
         f"{_unit(group[0][1])} of {group[0][1].row.provider} {name}, default {group[0][1].most:g}."
-        for name, group in found.items()
+        for name, group in groups.items()
     ]
 
 

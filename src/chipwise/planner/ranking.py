@@ -43,8 +43,8 @@ def score(values: Values, objective: str) -> Array:
 def order(values: Values, objective: str) -> Index:
     """Positions, the best first. Ties go by doubt, then by machines, then by cost, time and carbon: one machine is as fast in
     all regions, and not as dear."""
-    found = score(values, objective)
-    steps = np.floor(np.log(np.maximum(found, 1e-12)) / np.log1p(TIE))
+    scores = score(values, objective)
+    steps = np.floor(np.log(np.maximum(scores, 1e-12)) / np.log1p(TIE))
     return np.lexsort((values.kg, values.seconds, values.usd, values.machines, np.round(values.doubt, 2), steps))
 
 
@@ -52,12 +52,12 @@ def front(values: Values) -> Index:
     """Positions of the Pareto front, cheapest first: nothing else is at most as dear, slow and dirty, and better in one."""
     left = np.lexsort((values.kg, values.seconds, values.usd))
     seconds, kg = values.seconds[left], values.kg[left]
-    kept: list[int] = []
+    chosen: list[int] = []
     while len(left):  # the cheapest of those that nothing cheaper beats is on the front, and takes out whatever it beats
-        kept.append(int(left[0]))
+        chosen.append(int(left[0]))
         stays = np.flatnonzero((seconds < seconds[0]) | (kg < kg[0]))
         left, seconds, kg = left[stays], seconds[stays], kg[stays]
-    return np.array(kept, dtype=np.intp)
+    return np.array(chosen, dtype=np.intp)
 
 
 def first_of(groups: Index, ranked: Index) -> Index:

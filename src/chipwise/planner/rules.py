@@ -56,7 +56,7 @@ def rules_of(known: Known, limits: Limits) -> Rules:
     inside = [countries(places) for places in (limits.countries, limits.residency) if places]
     if Programme.GDPR in limits.compliance:
         inside.append(countries(("EEA", "CHE", "GBR")))
-    where = set(limits.where)
+    sites = set(limits.where)
     return Rules(
         providers=frozenset(map(names.provider, limits.clouds)) if limits.clouds else None,
         avoided_providers=frozenset(map(names.provider, limits.avoid.clouds)),
@@ -71,8 +71,8 @@ def rules_of(known: Known, limits: Limits) -> Rules:
         avoided_chips=chips(limits.avoid.chips),
         interruptible=True if limits.interruptible is None and Buying.SPOT in limits.purchase else limits.interruptible,
         purchases=purchases_of(limits.purchase) if limits.purchase else None,
-        owned=not where or Where.OWNED in where,
-        rented=not where or Where.CLOUD in where,
+        owned=not sites or Where.OWNED in sites,
+        rented=not sites or Where.CLOUD in sites,
         power_w=limits.power_watts,
         requires=_required_once(known, limits.requires),
         quotas=tuple(_granted(known, key, most) for key, most in limits.quotas.items()),
@@ -91,30 +91,38 @@ def purchases_of(options: Sequence[Buying]) -> frozenset[Purchase]:
 def _compliant(known: Known, programmes: Sequence[Programme]) -> dict[str, frozenset[str]] | None:
     """Providers that state a programme; of programmes that no table has, nobody is known to take part."""
     rows = known.catalog.rows("compliance")
-    asked = [one for one in programmes if one is not Programme.GDPR]
+    listed = [one for one in programmes if one is not Programme.GDPR]
     return {
-        str(one): frozenset(row.provider for row in rows if one in _IN_TABLE and str(getattr(row, one, "")).startswith("yes"))
-        for one in asked
+        str(programme): frozenset(
+            row.provider for row in rows if programme in _IN_TABLE and str(getattr(row, programme, "")).startswith("yes")
+        )
+        for programme in listed
     } or None
 
 
-def _granted(known: Known, key: str, most: int) -> Granted:
+def _granted(known: Known, key: str, limit: int) -> Granted:
     """`chip`, `cloud:chip` or `cloud:region:chip`."""
     *place, chip = (part.strip() for part in key.split(":"))
     names = known.names
     provider = names.provider(place[0]) if place else None
     regions = frozenset(one.key for one in names.regions(f"{provider}/{place[1]}")) if len(place) > 1 else None
-    at = " ".join(filter(None, (provider, place[1] if len(place) > 1 else "")))
-    told = f"{chip} at {at}" if at else chip
-    return Granted(told, frozenset(one.name for one in names.chips_of(chip) or names.chips(chip)), most, provider, regions)
+    site = " ".join(filter(None, (provider, place[1] if len(place) > 1 else "")))
+    label = f"{chip} at {site}" if site else chip
+    return Granted(
+        told=label,
+        chips=frozenset(one.name for one in names.chips_of(chip) or names.chips(chip)),
+        most=limit,
+        provider=provider,
+        regions=regions,
+    )
 
 
 def _required_once(known: Known, texts: tuple[str, ...]) -> tuple[Required, ...]:
     key = ("limits.requires", "\n".join(texts))
     if texts and key not in known.memo:
         known.memo[key] = required(known, texts)
-    found: tuple[Required, ...] = known.memo[key] if texts else ()
-    return found
+    result: tuple[Required, ...] = known.memo[key] if texts else ()
+    return result
 
 
 def required(known: Known, texts: Sequence[str]) -> tuple[Required, ...]:
@@ -124,16 +132,16 @@ def required(known: Known, texts: Sequence[str]) -> tuple[Required, ...]:
     features: dict[str, None] = {}
     software: dict[str, list[Need]] = {}
     for text in dict.fromkeys(texts):
-        found = need_of(_SPELLED.get(fold(text), text))
-        if found is None:  # the file was checked; a caller of ours may not have
+        need = need_of(_SPELLED.get(fold(text), text))
+        if need is None:  # the file was checked; a caller of ours may not have
             raise BadInput(f"limits.requires: {text[:60]!r} does not name what must run.", remedy="Write fp8 or cuda>=12.4.")
-        feature = next((one for one in FEATURES if fold(one) == fold(found.name)), None)
-        if feature is not None and found.version:
+        feature = next((one for one in FEATURES if fold(one) == fold(need.name)), None)
+        if feature is not None and need.version:
             raise BadInput(f"limits.requires: {feature} has no versions.", remedy=f"Write {feature} alone.")
         if feature is not None:
             features[feature] = None
         else:
-            software.setdefault(_component(found.name, chips[0], data), []).append(found)
+            software.setdefault(_component(need.name, chips[0], data), []).append(need)
     fixed = {name: one.version for name, needs in software.items() for one in needs if one.sign == "=="}
     return (
         *(_feature(name, chips, catalog.machines, data) for name in features),
@@ -249,49 +257,49 @@ def _feature(name: str, chips: Sequence[Chip], machines: Sequence[Machine], data
 
 
 def _software(name: str, needs: Sequence[Need], fixed: Mapping[str, str], chips: Sequence[Chip], data: Path) -> Required:
-    told = " and ".join(f"{name}{' ' if one.sign == '==' else one.sign}{one.version}" for one in needs)
+    text = " and ".join(f"{name}{' ' if one.sign == '==' else one.sign}{one.version}" for one in needs)
     versions = list(_versions(name, needs, data))
     if not versions:
-        raise BadInput(f"limits.requires: no version of {name} is all of {told}.", remedy="Give a range that is not empty.")
-    beside = {other: version for other, version in fixed.items() if other != name}
+        raise BadInput(f"limits.requires: no version of {name} is all of {text}.", remedy="Give a range that is not empty.")
+    companions = {other: version for other, version in fixed.items() if other != name}
     refused, doubts = {}, {}
     for chip in chips:
-        answer, why = _judged(name, versions, beside, chip, data)
+        answer, reason = _judged(name, versions, companions, chip, data)
         if answer is Answer.REFUSED:
-            refused[chip.name] = why
+            refused[chip.name] = reason
         elif answer is Answer.UNSTATED:
-            doubts[chip.name] = why
-    return Required(f"{told} does not run there", refused, doubts=doubts)
+            doubts[chip.name] = reason
+    return Required(f"{text} does not run there", refused, doubts=doubts)
 
 
-def _judged(name: str, versions: Sequence[str], beside: Mapping[str, str], chip: Chip, data: Path) -> tuple[Answer, str]:
+def _judged(name: str, versions: Sequence[str], companions: Mapping[str, str], chip: Chip, data: Path) -> tuple[Answer, str]:
     """The best that any version gets on a chip; the reason is that of the version asked for."""
-    found = []
+    verdicts = []
     for version in versions:
-        answer, why = _asked(name, version, beside, chip, data)
+        answer, reason = _checked(name, version, companions, chip, data)
         if answer is Answer.FINE:
-            return answer, why
-        found.append((answer, why))
-    return next((one for one in found if one[0] is Answer.UNSTATED), found[0])
+            return answer, reason
+        verdicts.append((answer, reason))
+    return next((one for one in verdicts if one[0] is Answer.UNSTATED), verdicts[0])
 
 
-def _asked(name: str, version: str, beside: Mapping[str, str], chip: Chip, data: Path) -> tuple[Answer, str]:
+def _checked(name: str, version: str, companions: Mapping[str, str], chip: Chip, data: Path) -> tuple[Answer, str]:
     """What usually comes along (the CUDA of the default build) refuses nobody whom another build would serve."""
-    one = _found(name, version, beside, chip, data)[0]
-    answer, why = _weighed(one, chip), one.reason.replace(f"{name} 0 on ", f"{name} on ", 1)
+    finding = _findings(name, version, companions, chip, data)[0]
+    answer, reason = _weighed(finding, chip), finding.reason.replace(f"{name} 0 on ", f"{name} on ", 1)
     brings = any(rule.component == name and rule.needs == "default_cuda" for rule in compatibility.rules(data))
-    if answer is Answer.REFUSED and brings and chip.vendor == "NVIDIA" and "cuda" not in beside:
+    if answer is Answer.REFUSED and brings and chip.vendor == "NVIDIA" and "cuda" not in companions:
         for cuda in OLDER_CUDA:
-            with_it = _found(name, version, {**beside, "cuda": cuda}, chip, data)
-            if all(each.answer is not Answer.REFUSED for each in with_it):
-                return Answer.UNSTATED, why
-    return answer, why
+            findings = _findings(name, version, {**companions, "cuda": cuda}, chip, data)
+            if all(each.answer is not Answer.REFUSED for each in findings):
+                return Answer.UNSTATED, reason
+    return answer, reason
 
 
-def _found(name: str, version: str, beside: Mapping[str, str], chip: Chip, data: Path) -> tuple[Finding, ...]:
+def _findings(name: str, version: str, companions: Mapping[str, str], chip: Chip, data: Path) -> tuple[Finding, ...]:
     """Of the component itself first, then of what stands beside it."""
-    found = compatibility.check(chip, {**beside, name: version}, data)
-    return tuple(sorted(found, key=lambda one: one.component != name))
+    findings = compatibility.check(chip, {**companions, name: version}, data)
+    return tuple(sorted(findings, key=lambda one: one.component != name))
 
 
 def _weighed(finding: Finding, chip: Chip) -> Answer:
@@ -302,13 +310,13 @@ def _weighed(finding: Finding, chip: Chip) -> Answer:
 
 def _versions(name: str, needs: Sequence[Need], data: Path) -> Iterator[str]:
     """Versions that stand for all others within the needs: those asked for, and those at which a rule begins or ends."""
-    mine = [rule for rule in compatibility.rules(data) if rule.component == name]
-    usual = next((rule.low for rule in mine if rule.needs == "default_version"), None)
+    own = [rule for rule in compatibility.rules(data) if rule.component == name]
+    usual = next((rule.low for rule in own if rule.needs == "default_version"), None)
     wanted = [one for one in needs if one.version] or ([Need(name, ">=", usual)] if usual else [])
-    edges = {edge for rule in mine for edge in (rule.version_low, rule.version_high) if edge}
-    asked = dict.fromkeys(one.version for one in wanted)
-    others = sorted(edges - set(asked), key=_numbers, reverse=True)
-    for version in (*asked, *others, "0"):
+    edges = {edge for rule in own for edge in (rule.version_low, rule.version_high) if edge}
+    stated = dict.fromkeys(one.version for one in wanted)
+    rest = sorted(edges - set(stated), key=_numbers, reverse=True)
+    for version in (*stated, *rest, "0"):
         if all(_keeps(version, one) for one in wanted):
             yield version
 

@@ -36,30 +36,30 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
         work = with_recording(known, work, path)
     rules = rules_of(known, work.limits)
     if planning_kinds.handles(known, path, work):
-        found = planning_kinds.plan_other(known, path, work, rules, objective, top)
+        plan = planning_kinds.plan_other(known, path, work, rules, objective, top)
     elif isinstance(work, Learning):
         from chipwise.planner.training.plan import plan_learning
 
-        found = plan_learning(known, path, work, objective, top)
+        plan = plan_learning(known, path, work, objective, top)
     elif isinstance(work, Serve | Batch):
         from chipwise.planner.generation.plan import plan_generation
 
-        found = plan_generation(known, path, work, objective, top)
+        plan = plan_generation(known, path, work, objective, top)
     else:
         kind = getattr(work, "kind", "this kind")
         raise BadInput(
             f"A {kind} has no single answer: each of its stages runs on different hardware.",
             remedy=f"chipwise plan {path} plans it as a whole; a file with one of its stages can be asked for here.",
         )
-    found = replace(found, turns=(*turns(found), *found.turns))
-    found = _with_networks_told(work, with_limits_told(known, work, rules, found))
+    plan = replace(plan, turns=(*turns(plan), *plan.turns))
+    plan = _with_networks_told(work, with_limits_told(known, work, rules, plan))
     if goes_on:
-        found = with_load(known, path, work, found)
+        plan = with_load(known, path, work, plan)
     if per_use and isinstance(work, Serve) and not work.devices and work.arrival.rate is not None:
-        found = replace(found, services=_services(known, work, found, path))
-    asked = asked_of(known, work, found.per)
-    found = replace(found, turns=(*found.turns, *headroom(found, asked)))
-    return replace(found, answers=answers(found, asked), emitted=_emitted(known, found))
+        plan = replace(plan, services=_services(known, work, plan, path))
+    targets = asked_of(known, work, plan.per)
+    plan = replace(plan, turns=(*plan.turns, *headroom(plan, targets)))
+    return replace(plan, answers=answers(plan, targets), emitted=_emitted(known, plan))
 
 
 def _with_networks_told(work: Common, plan: Plan) -> Plan:
@@ -68,44 +68,44 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
         from chipwise.planner.missing import not_joined
 
         return replace(plan, missing=(not_joined(),))
-    across = isinstance(work, Learning | Hpc) or (plan.winner is not None and width(plan.winner.split) > plan.winner.chips)
-    alone = unstated(plan.rows) if across and plan.rows is not None else 0
+    spread = isinstance(work, Learning | Hpc) or (plan.winner is not None and width(plan.winner.split) > plan.winner.chips)
+    alone = unstated(plan.rows) if spread and plan.rows is not None else 0
     if not alone:
         return plan
-    told = f"{alone:,} machine types were tried one at a time only: the network between such machines is not published."
-    return replace(plan, notes=(*plan.notes, told))
+    note = f"{alone:,} machine types were tried one at a time only: the network between such machines is not published."
+    return replace(plan, notes=(*plan.notes, note))
 
 
-def _emitted(known: Known, found: Plan) -> Emitted | None:
+def _emitted(known: Known, plan: Plan) -> Emitted | None:
     making, grids = ("plan", "making"), ("plan", "grids")
     if making not in known.memo:
         known.memo[making] = Making(known.catalog.rows("embodied"))
         known.memo[grids] = Grids(known.catalog.regions, known.catalog.rows("energy"))
-    return emitted(found, known.memo[making], known.memo[grids])
+    return emitted(plan, known.memo[making], known.memo[grids])
 
 
-def _services(known: Known, work: Serve, found: Plan, path: str) -> tuple[Service, ...]:
+def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service, ...]:
     """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
     from chipwise.planner.services.offers import services_for
 
-    offers = services_for(known, work, found.winner or (), path)
+    offers = services_for(known, work, plan.winner or (), path)
     return tuple(
         Service(
-            one.kind,
-            one.provider,
-            one.service,
-            one.hardware,
-            one.usd or 0.0,
-            one.cold_share,
-            one.told_break_even or "",
-            tuple(one.assumed),
-            tuple(one.refused),
-            one.start_s,
-            one.chips,
-            one.warm_instances,
-            one.concurrency,
-            one.instances,
+            kind=offer.kind,
+            provider=offer.provider,
+            name=offer.service,
+            hardware=offer.hardware,
+            usd=offer.usd or 0.0,
+            cold_share=offer.cold_share,
+            break_even=offer.told_break_even or "",
+            assumed=tuple(offer.assumed),
+            refused=tuple(offer.refused),
+            cold_start_s=offer.start_s,
+            chips=offer.chips,
+            warm=offer.warm_instances,
+            at_once=offer.concurrency,
+            instances=offer.instances,
         )
-        for one in offers
-        if one.cost is not None
+        for offer in offers
+        if offer.cost is not None
     )

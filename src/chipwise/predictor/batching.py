@@ -36,15 +36,15 @@ class Curve:
 
     def settled(self, rate: float) -> float | None:
         """The batch that requests at this rate make up; None: they come faster than they are answered."""
-        each = rate / self.copies
-        if each >= self.most / self.copies:
+        load = rate / self.copies
+        if load >= self.most / self.copies:
             return None
-        left = each * self.seconds - self.batches  # requests that come during a pass, less those it takes
-        at = int(np.argmax(left <= 0))  # the first batch that keeps up; there is one, as `most` says
-        if at == 0:  # below the first of them, a pass takes as long as that one
-            return max(each * float(self.seconds[0]), 1.0)
-        before, after = float(left[at - 1]), float(left[at])
-        return float(self.batches[at - 1] + (self.batches[at] - self.batches[at - 1]) * before / (before - after))
+        left = load * self.seconds - self.batches  # requests that come during a pass, less those it takes
+        index = int(np.argmax(left <= 0))  # the first batch that keeps up; there is one, as `most` says
+        if index == 0:  # below the first of them, a pass takes as long as that one
+            return max(load * float(self.seconds[0]), 1.0)
+        before, after = float(left[index - 1]), float(left[index])
+        return float(self.batches[index - 1] + (self.batches[index] - self.batches[index - 1]) * before / (before - after))
 
     def latency(self, rate: float, share: float, burstiness: float = 1.0) -> float | None:
         """Seconds that `share` of the requests stay below."""
@@ -60,14 +60,14 @@ class Curve:
     def highest_rate(self, goals: Mapping[float, float], burstiness: float = 1.0, halvings: int = 60) -> float:
         """Requests per second up to which each goal {share: seconds} is met; 0: never."""
 
-        def met(rate: float) -> bool:
+        def keeps(rate: float) -> bool:
             found = {share: self.latency(rate, share, burstiness) for share in goals}
             return all(one is not None and one <= goals[share] for share, one in found.items())
 
         low, high = 1e-6, self.most
-        if not met(low):
+        if not keeps(low):
             return 0.0
         for _ in range(halvings):
             middle = math.sqrt(low * high)
-            low, high = (middle, high) if met(middle) else (low, middle)
+            low, high = (middle, high) if keeps(middle) else (low, middle)
         return low

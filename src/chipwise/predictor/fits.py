@@ -32,7 +32,7 @@ _FLAGS = {
 }
 
 
-def fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> FitPrediction:
+def fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitPrediction:
     """`settings` are options by name, and `train`."""
     check_numbers(settings)
     foreign = [option(name) for name in (_SERVING if settings.get("train") else _TRAINING) if name in settings]
@@ -40,30 +40,30 @@ def fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> FitPred
         remedy = "Leave out --train." if settings.get("train") else "Add --train."
         raise BadInput(f"{', '.join(foreign)} {'does' if len(foreign) == 1 else 'do'} not go with this task.", remedy=remedy)
     try:
-        return _fits(known, model, on, settings)
+        return _fits(known, model, chip, settings)
     except InvalidSettings as error:
         spread = {} if settings.get("train") or "tp" in settings else {"tp": "--chips"}  # one copy over all of them
         raise error.called(_FLAGS | spread) from error
 
 
-def _fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> FitPrediction:
+def _fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitPrediction:
     _, layer = layer_named(known, model)
     name = shown_name(known, model)
-    able_chip(known, on, "train" if settings.get("train") else "serve")
-    part = known.parts[chip_named(known, on)]
+    able_chip(known, chip, "train" if settings.get("train") else "serve")
+    part = known.parts[chip_named(known, chip)]
     shape = Transformers.of([layer])
     ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
     chips = float(settings.get("chips") or ways)
     if chips < 1 or ways < 1 or chips % ways:
-        told = f"{chips:g} is not a multiple of tp x pp = {ways:g}"
-        raise InvalidSettings(Problem("chips", told, None, "multiples of tp x pp"))
+        problem = f"{chips:g} is not a multiple of tp x pp = {ways:g}"
+        raise InvalidSettings(Problem("chips", problem, None, "multiples of tp x pp"))
     if not settings.get("train") and chips > ways:  # one copy over all of them
         settings = {**settings, "tp": chips / float(settings.get("pp", 1))}
     setup = _training(settings, chips, ways) if settings.get("train") else _serving(settings)
     setup.check(shape)
-    found = answer(shape, part, setup, changes=False)
-    if not found.fits[0]:
-        found = answer(shape, part, setup, larger=larger_parts(known, part))
+    result = answer(shape, part, setup, changes=False)
+    if not result.fits[0]:
+        result = answer(shape, part, setup, larger=larger_parts(known, part))
     if isinstance(setup, TrainingSetup):
         largest = {
             "largest micro-batch": largest_micro_batch(shape, part, setup),
@@ -79,8 +79,8 @@ def _fits(known: Known, model: str, on: str, settings: dict[str, Any]) -> FitPre
         chip=part.name,
         chips=chips,
         task=task,
-        memory=memory_use(found.memory),
-        fit=fit_result(found),
+        memory=memory_use(result.memory),
+        fit=fit_result(result),
         largest={name: float(values[0]) for name, values in largest.items()},
         notes=context_notes(known, model, tokens),
     )

@@ -11,33 +11,37 @@ from chipwise.perf.published_vision import ENGINES, FORMATS
 from chipwise.spelling import fold, nearest
 
 
-def _one_of(name: str, given: str, allowed: Iterable[str]) -> str:
+def _spelled(name: str, text: str, allowed: Iterable[str]) -> str:
     known = {fold(one): one for one in allowed}
-    if fold(given) not in known:
-        near = tuple(known[one] for one in nearest(fold(given), known))
-        raise InvalidSettings(Problem(name, f"{given[:60]!r} is not known", None, ", ".join(known.values()), near))
-    return known[fold(given)]
+    if fold(text) not in known:
+        near = tuple(known[one] for one in nearest(fold(text), known))
+        raise InvalidSettings(
+            Problem(
+                field=name, message=f"{text[:60]!r} is not known", line=None, allowed=", ".join(known.values()), nearest=near
+            )
+        )
+    return known[fold(text)]
 
 
-def usual_precision(given: str | None, part: Part, task: str) -> str:
+def usual_precision(wanted: str | None, part: Part, task: str) -> str:
     allowed = edge.PRECISIONS if part.kind == "edge" else tuple(FORMATS)
-    if given is None:
+    if wanted is None:
         if part.kind in ("edge", "cpu") and task == "serve":
             return "int8" if part.has("int8") else "fp16" if part.kind == "edge" else "fp32"
         return (
             "bf16" if part.has("bf16") and (task == "train" or part.kind != "gpu") else "fp16" if part.has("fp16") else "fp32"
         )
-    name = _one_of("precision", given, allowed)
+    name = _spelled("precision", wanted, allowed)
     usable = [one for one in allowed if part.has(one) or one == "fp32"]
     if name not in usable:
         raise InvalidSettings(Problem("precision", f"{part.name} has no {name} arithmetic", None, ", ".join(usable)))
     return name
 
 
-def usual_engine(given: str | None, part: Part, task: str) -> str:
-    if given is not None:
+def usual_engine(wanted: str | None, part: Part, task: str) -> str:
+    if wanted is not None:
         if part.kind == "edge":
             raise BadInput(f"--engine does not go with {part.name}: its compiler is the engine.", remedy="Leave it out.")
-        return _one_of("framework" if task == "train" else "engine", given, ENGINES)
+        return _spelled("framework" if task == "train" else "engine", wanted, ENGINES)
     usual = {"edge": "compiled", "cpu": "openvino", "tpu": "flax", "neuron": "neuron", "gaudi": "habana"}
     return usual.get(part.kind, "pytorch" if task == "train" or part.vendor != "NVIDIA" else "tensorrt")

@@ -57,7 +57,13 @@ class Known:
 
     def changed(self, *, models: Models | None = None, parts: Parts | None = None) -> Known:
         """The same facts with other models or parts; answers are remembered apart."""
-        changed = Known(self.catalog, self.names, models or self.models, self.today, lambda: self.model)
+        changed = Known(
+            catalog=self.catalog,
+            names=self.names,
+            models=models or self.models,
+            today=self.today,
+            load_model=lambda: self.model,
+        )
         changed.__dict__["parts"] = parts or self.parts  # built once
         return changed
 

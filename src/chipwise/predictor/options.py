@@ -99,10 +99,10 @@ def option(name: str) -> str:
 FLAGS = {column: option(key) for column, key in _COLUMNS.items()}
 
 
-def names_beside(given: Container[str]) -> dict[str, str]:
-    """What columns are called where a workload file is asked about with options `given`: by flag, or by the file's field."""
+def names_beside(options: Container[str]) -> dict[str, str]:
+    """What columns are called where a workload file is asked about with `options`: by flag, or by the file's field."""
     return {
-        column: _FIELDS[column] if column in _FIELDS and key not in given else option(key) for column, key in _COLUMNS.items()
+        column: _FIELDS[column] if column in _FIELDS and key not in options else option(key) for column, key in _COLUMNS.items()
     }
 
 
@@ -111,38 +111,42 @@ def check_numbers(settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        least, whole = (0 if name in _MAY_BE_ZERO else 1), name not in _NOT_WHOLE
-        most = 3 if name == "zero" else 100 if name == "percentile" else LARGEST
-        if not math.isfinite(value) or value > most or (value != math.floor(value) or value < least if whole else value <= 0):
-            end = f"{most:g}".replace("e+", "e")
-            allowed = f"whole numbers from {least} to {end}" if whole else f"numbers above 0, up to {end}"
+        lowest, is_whole = (0 if name in _MAY_BE_ZERO else 1), name not in _NOT_WHOLE
+        highest = 3 if name == "zero" else 100 if name == "percentile" else LARGEST
+        if (
+            not math.isfinite(value)
+            or value > highest
+            or (value != math.floor(value) or value < lowest if is_whole else value <= 0)
+        ):
+            end = f"{highest:g}".replace("e+", "e")
+            allowed = f"whole numbers from {lowest} to {end}" if is_whole else f"numbers above 0, up to {end}"
             raise BadInput(f"{option(name)}: {value:g} is not possible.", remedy=f"Allowed: {allowed}.")
 
 
-def check_together(given: Mapping[str, Any]) -> None:
+def check_together(options: Mapping[str, Any]) -> None:
     """Refuses options of which one would win silently over another."""
-    loads = [option(name) for name in LOADS if name in given]
+    loads = [option(name) for name in LOADS if name in options]
     if len(loads) > 1:
         raise BadInput(f"{' and '.join(loads)} exclude each other.", remedy="Give one way of loading it.")
-    if "percentile" in given and not any(name in given for name in GOALS):
-        shown = " or ".join(map(option, GOALS))
-        raise BadInput("--percentile says how many requests must keep a goal, and none is given.", remedy=f"Add {shown}.")
-    if "chips" in given and "replicas" in given:
-        each = float(given.get("tp", 1)) * float(given.get("pp", 1))
-        if given["chips"] != each * given["replicas"]:
+    if "percentile" in options and not any(name in options for name in GOALS):
+        flags = " or ".join(map(option, GOALS))
+        raise BadInput("--percentile says how many requests must keep a goal, and none is given.", remedy=f"Add {flags}.")
+    if "chips" in options and "replicas" in options:
+        copy_chips = float(options.get("tp", 1)) * float(options.get("pp", 1))
+        if options["chips"] != copy_chips * options["replicas"]:
             raise BadInput(
-                f"--chips {given['chips']:g} is not --tp x --pp x --replicas = {each * given['replicas']:g}.",
+                f"--chips {options['chips']:g} is not --tp x --pp x --replicas = {copy_chips * options['replicas']:g}.",
                 remedy="Leave out --chips or --replicas.",
             )
 
 
-def check_task(given: Mapping[str, Any], task: str) -> None:
+def check_task(options: Mapping[str, Any], task: str) -> None:
     """Refuses options that mean nothing to a task."""
-    other = "serve" if task == "train" else "train"
-    foreign = [option(name) for name in ONLY[other] if name in given]
+    opposite = "serve" if task == "train" else "train"
+    foreign = [option(name) for name in ONLY[opposite] if name in options]
     if foreign:
         does = "does" if len(foreign) == 1 else "do"
         raise BadInput(
             f"{', '.join(foreign)} {does} not go with --{task}.",
-            remedy=f"Leave {'it' if len(foreign) == 1 else 'them'} out, or ask for --{other}.",
+            remedy=f"Leave {'it' if len(foreign) == 1 else 'them'} out, or ask for --{opposite}.",
         )

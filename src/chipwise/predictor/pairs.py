@@ -54,8 +54,8 @@ class Pairs:
     def notes(self) -> tuple[str, ...]:
         if len(self.tokens) > 1:
             return (*self.assumed, UNMEASURED)
-        told = f"A pair is {self.inputs[0]:,.0f} {_places(self.shape)} of input and {self.targets[0]:,.0f} tokens of target"
-        return (f"{told}: {self.tokens[0]:,.0f} tokens in all.", *self.assumed, UNMEASURED)
+        text = f"A pair is {self.inputs[0]:,.0f} {_places(self.shape)} of input and {self.targets[0]:,.0f} tokens of target"
+        return (f"{text}: {self.tokens[0]:,.0f} tokens in all.", *self.assumed, UNMEASURED)
 
 
 def pairs_of(model: Model, inputs: Array | float | None, targets: Array | float | None) -> Pairs | None:
@@ -77,8 +77,8 @@ def pairs_of(model: Model, inputs: Array | float | None, targets: Array | float 
     if targets is None:
         written = float(shape.decoder_positions or model.context or 448)
         targets = column(written) if shape.mels else np.maximum(np.round(TARGET_SHARE * source), 1.0)
-        shown = f"{targets[0]:g} tokens" if len(targets) == 1 else "a quarter of the input"
-        assumed.append(f"target_length is not given: {shown} of target are assumed.")
+        amount = f"{targets[0]:g} tokens" if len(targets) == 1 else "a quarter of the input"
+        assumed.append(f"target_length is not given: {amount} of target are assumed.")
     return Pairs(shape, source, column(targets), tuple(assumed))
 
 

@@ -22,20 +22,20 @@ def predict_pipeline(ask: Ask, work: Pipeline) -> PipelinePrediction:
     for name in work.order:
         stage = by_name[name]
         known = options_of(stage.kind)
-        given = {key: value for key, value in ask.given.items() if key in known}
+        options = {key: value for key, value in ask.given.items() if key in known}
         try:
-            stages[name] = predict_work(replace(ask, on=chips[name], given=given), stage)
+            stages[name] = predict_work(replace(ask, on=chips[name], given=options), stage)
         except BadInput as error:
             hint = "Give a stage a different chip: --on CHIP,STAGE=CHIP."
             raise BadInput(f"Stage {name}: {error.message}", remedy=" ".join(filter(None, (error.remedy, hint)))) from error
-    done: dict[str, Interval] = {}
+    ends: dict[str, Interval] = {}
     for name in work.order:
         job = stages[name].job
         own = Interval(0.0, 0.0, 0.0) if job is None else job.time
-        before = [done[giver] for giver, taker in work.edges if taker == name]
+        before = [ends[giver] for giver, taker in work.edges if taker == name]
         begins = _last(before) if before else Interval(0.0, 0.0, 0.0)
-        done[name] = Interval(own.value + begins.value, own.low + begins.low, own.high + begins.high)
-    total = _last(list(done.values()))
+        ends[name] = Interval(own.value + begins.value, own.low + begins.low, own.high + begins.high)
+    total = _last(list(ends.values()))
     prices = [one.price_usd for one in stages.values() if isinstance(one, HybridPrediction) and one.price_usd is not None]
     return PipelinePrediction(
         name=work.name,
@@ -52,10 +52,10 @@ def _last(times: Sequence[Interval]) -> Interval:
     return Interval(max(one.value for one in times), max(one.low for one in times), max(one.high for one in times))
 
 
-def _chips_of_stages(on: str, names: list[str]) -> dict[str, str]:
+def _chips_of_stages(text: str, names: list[str]) -> dict[str, str]:
     """`h100,inspect=jetson-orin-nano`: one for all stages that have none of their own."""
     usual, own = None, {}
-    for word in on.split(","):
+    for word in text.split(","):
         stage, equals, chip = (part.strip() for part in word.partition("="))
         if not equals:
             usual = stage

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
 
-def predict(known: Known, model: str, on: str, task: str | None, settings: dict[str, Any]) -> Prediction:
+def predict(known: Known, model: str, chip: str, task: str | None, settings: dict[str, Any]) -> Prediction:
     check_numbers(settings)
     check_together(settings)
     try:
-        predicted = predict_model(known, model, on, task or _guess(settings), settings)
+        predicted = predict_model(known, model, chip, task or _guess(settings), settings)
     except InvalidSettings as error:
         raise error.called(FLAGS) from error
     return predicted if predicted.steadiness is not None else replace(predicted, steadiness=steadiness("dedicated"))
@@ -32,39 +32,39 @@ def predict(known: Known, model: str, on: str, task: str | None, settings: dict[
 
 def _guess(settings: dict[str, Any]) -> str:
     """Options of one task tell which is meant; neither, or both, is an error."""
-    named = {task: [name for name in names if name in settings] for task, names in ONLY.items()}
-    if named["train"] and not named["serve"]:
+    options = {task: [name for name in names if name in settings] for task, names in ONLY.items()}
+    if options["train"] and not options["serve"]:
         return "train"
-    if named["serve"] and not named["train"]:
+    if options["serve"] and not options["train"]:
         return "serve"
     raise BadInput("Neither --train nor --serve is given.", remedy="Add the one that is meant.")
 
 
-def predict_model(known: Known, model: str, on: str, task: str, settings: dict[str, Any]) -> Prediction:
+def predict_model(known: Known, model: str, chip: str, task: str, settings: dict[str, Any]) -> Prediction:
     check_task(settings, task)
-    able_chip(known, on, task)
+    able_chip(known, chip, task)
     shape = known.find_model(model).shape
     if by_samples(shape, task):
         check_sample_options(known, model, settings)
-        asked = {**settings, "task": task}
+        options = {**settings, "task": task}
         if task == "train":
-            return predict_samples(known, model, on, asked)
-        return serve_samples(known, model, on, asked, wanted_goals(None, settings))
+            return predict_samples(known, model, chip, options)
+        return serve_samples(known, model, chip, options, wanted_goals(None, settings))
     if task == "serve":
-        return serve_tokens(known, model, on, settings, wanted_goals(None, settings))
+        return serve_tokens(known, model, chip, settings, wanted_goals(None, settings))
     chosen = {name: settings[key] for key, name in LEARNING_OPTIONS.items() if key in settings}
     if "global_batch" in settings:
         chosen["global_batch"] = settings["global_batch"]
     if "recompute" in settings:
         chosen["recompute"] = float(RECOMPUTE[settings["recompute"]])
     ways = float(settings.get("tp", 1)) * float(settings.get("pp", 1)) * float(settings.get("cp", 1))
-    found = train(
+    trained = train(
         known,
         model,
-        on=on,
+        on=chip,
         chips=settings.get("chips", ways),
         framework=settings.get("framework"),
         chips_per_node=settings.get("chips_per_node"),
         **chosen,
     )
-    return training_prediction(found)
+    return training_prediction(trained)

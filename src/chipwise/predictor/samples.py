@@ -79,9 +79,9 @@ _UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave"
 _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
 
 
-def able_chip(known: Known, on: str, work: str) -> Chip:
-    """The chip that `on` names, if it can do the work; otherwise BadInput that tells which can."""
-    chip = known.names.one_chip(on).chip
+def able_chip(known: Known, chip_name: str, work: str) -> Chip:
+    """The chip of this name, if it can do the work; otherwise BadInput that tells which can."""
+    chip = known.names.one_chip(chip_name).chip
     kinds = ABLE[work]
     if chip.kind.value in kinds and not (work in ("train", "hpc") and chip.name.startswith(SERVES_ONLY)):
         return chip
@@ -92,15 +92,15 @@ def able_chip(known: Known, on: str, work: str) -> Chip:
     )
 
 
-def check_sample_options(known: Known, model: str, given: Mapping[str, Any]) -> None:
+def check_sample_options(known: Known, model: str, options: Mapping[str, Any]) -> None:
     """Refuses flags that would change nothing: lengths of what has none, two batches of which one counts."""
     entry = known.find_model(model)
     lengths = {EncoderShape: ("input_tokens",), EncoderDecoderShape: ("input_tokens", "output_tokens")}
     used = lengths.get(type(entry.shape), ())
-    unused = [name for name in ("input_tokens", "output_tokens", "seq", "target") if name in given and name not in used]
+    unused = [name for name in ("input_tokens", "output_tokens", "seq", "target") if name in options and name not in used]
     if unused:
         _refuse(entry.name, unused)
-    if "micro_batch" in given and "global_batch" in given:
+    if "micro_batch" in options and "global_batch" in options:
         raise BadInput(
             f"--micro-batch and --global-batch exclude each other for {entry.name}, whose copies each take one batch per step.",
             remedy="Give one of them.",
@@ -155,9 +155,9 @@ class Sampled:
             "metric_name": metric,
             "chips_per_node": "" if self.node is None else f"{self.node:g}",
         }
-        found = case_of(Row(cells), self.part)
+        case = case_of(Row(cells), self.part)
         return replace(
-            found,
+            case,
             model=self.model,
             net=self.net,
             precision=self.precision,
@@ -170,11 +170,11 @@ class Sampled:
     def passes(self, batches: Sequence[float], metric: str = "latency_ms") -> Estimate:
         if self.part.kind == "edge":
             return _of_terms(self._frame(batches), self.chips * column(batches), metric)
-        asked = family_vision.question_of([self.case(batch, metric) for batch in batches])
+        question = family_vision.question_of([self.case(batch, metric) for batch in batches])
         if self.alike:
-            return self.fitted.estimate("vision", asked, Coded.of("vision"))
-        found = self.fitted.estimate("vision", asked, Coded.of("never measured"))  # the widest interval
-        return replace(found, provenance=found.provenance.map(lambda name: FORMULA))
+            return self.fitted.estimate("vision", question, Coded.of("vision"))
+        estimate = self.fitted.estimate("vision", question, Coded.of("never measured"))  # the widest interval
+        return replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA))
 
     @property
     def told(self) -> list[str]:
@@ -197,8 +197,8 @@ class Sampled:
     def _frame(self, batches: Sequence[float]) -> Terms:
         device = edge.Devices.of([self.part], self.precision)
         values = sum(one.times * one.rows * one.columns * one.groups for one in self.net.products)
-        at = edge.mode(device, self.watts)
-        return edge.frame(device, self.net.flop, self.net.parameters, values, np.array(batches, dtype=np.float64), at)
+        mode = edge.mode(device, self.watts)
+        return edge.frame(device, self.net.flop, self.net.parameters, values, np.array(batches, dtype=np.float64), mode)
 
     @property
     def copies(self) -> float:
@@ -208,24 +208,24 @@ class Sampled:
     def memory(self, batch: float) -> dict[str, float]:
         """Bytes per chip, by line."""
         value, weight = FORMATS.get(self.precision, (1.0, 1.0))
-        beside = {}
+        lines = {}
         stored = self.stored
         if self.table_ways > 1:
-            each = STATE_BYTES if self.task == "train" else weight
-            beside, stored = {"tables": self.tables * each / self.table_ways}, self.stored - self.tables
+            value_bytes = STATE_BYTES if self.task == "train" else weight
+            lines, stored = {"tables": self.tables * value_bytes / self.table_ways}, self.stored - self.tables
         if self.task == "train":
-            kept = KEPT * (self.net.touched + self.net.score_map) * max(value, 2.0)
-            return beside | {"weights and states": stored * STATE_BYTES, "activations": kept * batch}
+            activations = KEPT * (self.net.touched + self.net.score_map) * max(value, 2.0)
+            return lines | {"weights and states": stored * STATE_BYTES, "activations": activations * batch}
         largest = max(
             (one.rows * one.groups * (one.columns + one.depth / one.window) for one in self.net.products), default=0.0
         )
-        return beside | {"weights": stored * weight / self.tensor, "activations": 2.0 * largest * value * batch}
+        return lines | {"weights": stored * weight / self.tensor, "activations": 2.0 * largest * value * batch}
 
     def utilisation(self, batch: float, samples_per_s: float) -> Utilisation:
         """Of each chip, where passes of `batch` samples a chip give so many samples a second on all of them."""
-        each = samples_per_s / self.chips
-        used = self.net.flop * (3.0 if self.task == "train" else 1.0) * each / self.part.rate(self.precision)
-        moved = (self.net.parameters / batch + self.net.touched) * each * 2.0 / self.part.bandwidth
+        rate = samples_per_s / self.chips
+        used = self.net.flop * (3.0 if self.task == "train" else 1.0) * rate / self.part.rate(self.precision)
+        moved = (self.net.parameters / batch + self.net.touched) * rate * 2.0 / self.part.bandwidth
         return Utilisation(used, moved)
 
     def fits(self, batch: float) -> bool:
@@ -244,18 +244,18 @@ def measured_names(fitted: Model, level: str) -> Mapping[str, object]:
     return fitted.factors["vision"].values.get(f"{level}/matrix/1", {})
 
 
-def resolve(known: Known, model: str, on: str, settings: Mapping[str, Any]) -> Sampled:
+def resolve(known: Known, model: str, chip: str, settings: Mapping[str, Any]) -> Sampled:
     task = settings.get("task", "serve")
     entry = known.find_model(model)
     unused = [name for name in _UNUSED if name in settings and settings[name] != _PLAIN.get(name)]
     if unused:
         _refuse(entry.name, unused)
-    part = known.parts[able_chip(known, on, task).name]
+    part = known.parts[able_chip(known, chip, task).name]
     tensor = float(settings.get("tp", 1.0))
     chips = float(settings.get("chips", tensor * float(settings.get("replicas", 1.0))))
     if chips % tensor or (task == "train" and tensor > 1):
-        told = "copies of such models are trained side by side" if task == "train" else f"{chips:g} is no multiple of it"
-        raise BadInput(f"--tp: {tensor:g} cannot be: {told}.", remedy="Leave out --tp, or give --chips that it divides.")
+        problem = "copies of such models are trained side by side" if task == "train" else f"{chips:g} is no multiple of it"
+        raise BadInput(f"--tp: {tensor:g} cannot be: {problem}.", remedy="Leave out --tp, or give --chips that it divides.")
     tokens = float(settings.get("input_tokens") or settings.get("seq") or 0.0)
     size = Size(
         tokens if isinstance(entry.shape, EncoderShape | EncoderDecoderShape) else 0.0,
@@ -295,18 +295,18 @@ def _table_ways(ask: Sampled, node: float) -> float:
     return next((many for many in ways if ask.split(many).fits(1.0)), ways[-1])
 
 
-def predict_samples(known: Known, model: str, on: str, settings: Mapping[str, Any]) -> SamplePrediction:
+def predict_samples(known: Known, model: str, chip: str, settings: Mapping[str, Any]) -> SamplePrediction:
     """`settings` are the options by name; `task` is serve or train, `burstiness` and `power_watts` come from workload files."""
-    ask = resolve(known, model, on, settings)
+    ask = resolve(known, model, chip, settings)
     curve = sample_curve(ask)
     batch, notes = _batch(ask, curve, settings)
-    each = batch / ask.together  # of one chip
-    rate, took = (ask.passes([each], metric) for metric in ("samples_per_s", "latency_ms"))
+    chip_batch = batch / ask.together  # of one chip
+    rate, latency = (ask.passes([chip_batch], metric) for metric in ("samples_per_s", "latency_ms"))
     per_s = float(rate.value[0])
-    use = ask.utilisation(each, per_s)
+    use = ask.utilisation(chip_batch, per_s)
     limit = min(ask.part.power_w, ask.watts or math.inf)
     drawn = power(Coded.of(ask.part.kind), column(limit), column(use.compute), column(use.memory))
-    lines = ask.memory(each)
+    lines = ask.memory(chip_batch)
     room, total = ROOM * ask.part.memory_bytes, sum(lines.values())
     come = ask.task == "serve" and "rate" in settings
     return SamplePrediction(
@@ -321,7 +321,7 @@ def predict_samples(known: Known, model: str, on: str, settings: Mapping[str, An
         tp=ask.tensor,
         sample=_sample(known.find_model(model).shape, settings, ask),
         samples_per_s=metric(rate, "1/s"),
-        latency_ms=metric(took, "ms"),
+        latency_ms=metric(latency, "ms"),
         flop_per_sample=ask.net.flop,
         utilisation=use.compute,
         memory=MemoryUse(lines, total),
@@ -349,7 +349,7 @@ def sample_curve(ask: Sampled) -> Curve:
 def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[float, list[str]]:
     """Samples in one pass of one copy: as given, as the callers make it up, or the smallest that keeps the chip busy."""
     if ask.task == "train":
-        total, each = settings.get("global_batch"), settings.get("micro_batch")
+        total, micro = settings.get("global_batch"), settings.get("micro_batch")
         if total is not None:
             if total < curve.copies:
                 raise BadInput(
@@ -357,16 +357,16 @@ def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[flo
                     remedy="Give at least one each.",
                 )
             return float(total) / curve.copies, []
-        if each is not None:
-            return float(each), []
+        if micro is not None:
+            return float(micro), []
     elif settings.get("batch") is not None:
         return float(settings["batch"]), []
     elif settings.get("concurrency") is not None:
         return max(float(settings["concurrency"]) / curve.copies, 1.0), []
     elif settings.get("rate") is not None:
         settled = curve.settled(float(settings["rate"]))
-        told = [] if settled is not None else ["Requests come faster than they are answered: the queue grows without end."]
-        return float(curve.batches[-1]) if settled is None else float(max(round(settled), 1)), told
+        notes = [] if settled is not None else ["Requests come faster than they are answered: the queue grows without end."]
+        return float(curve.batches[-1]) if settled is None else float(max(round(settled), 1)), notes
     elif ask.part.kind == "edge":
         return 1.0, []  # a camera has one picture at a time
     per_s = curve.batches / curve.seconds
@@ -404,15 +404,15 @@ def _of_terms(terms: Terms, batch: Array, metric: str) -> Estimate:
     rate = metric == "samples_per_s"
     total, low, high = (np.asarray(one) for one in (terms.total, terms.low, terms.high))
 
-    def asked(seconds: Array) -> Array:
+    def figure(seconds: Array) -> Array:
         return np.asarray(batch / seconds if rate else 1e3 * seconds)
 
     return Estimate(
-        asked(total),
-        asked(high if rate else low),
-        asked(low if rate else high),
-        total,
-        dict(zip(terms.names, terms.seconds, strict=True)),
-        Coded.of([FORMULA] * len(total)),
-        terms.relative,
+        value=figure(total),
+        low=figure(high if rate else low),
+        high=figure(low if rate else high),
+        seconds=total,
+        terms=dict(zip(terms.names, terms.seconds, strict=True)),
+        provenance=Coded.of([FORMULA] * len(total)),
+        spread=terms.relative,
     )

@@ -44,7 +44,7 @@ Numbers = float | Sequence[float] | Array
 TASKS = ("train", "serve")
 SERVING_METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "requests_per_s")
 _FORMATS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
-_ONE: Array = column(1.0)
+_UNIT: Array = column(1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +119,26 @@ def chip_named(known: Known, text: str) -> str:
     return chip
 
 
-def _hardware(known: Known, on: str | Sequence[str], node: Numbers | None) -> Hardware:
-    names = [on] if isinstance(on, str) else list(on) if isinstance(on, Sequence) else []
+def _hardware(known: Known, chips: str | Sequence[str], node: Numbers | None) -> Hardware:
+    names = [chips] if isinstance(chips, str) else list(chips) if isinstance(chips, Sequence) else []
     if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidSettings(Problem("on", f"{on!r:.60} names no chip", None, "the name of a chip, or a list of them"))
+        raise InvalidSettings(Problem("on", f"{chips!r:.60} names no chip", None, "the name of a chip, or a list of them"))
     chip_names = {text: chip_named(known, text) for text in dict.fromkeys(names)}
-    each = None if node is None else _counts("chips_per_node", node)
-    return Hardware.of(Coded.of([chip_names[text] for text in names]), known.parts.by_name, each)
+    node_chips = None if node is None else _counts("chips_per_node", node)
+    return Hardware.of(Coded.of([chip_names[text] for text in names]), known.parts.by_name, node_chips)
 
 
 def estimate(known: Known, model: str, *, on: str | Sequence[str], task: str = "train", **settings: Values) -> Trained | Served:
     """`task` is train or serve; settings are those of `train` and `serve` below."""
     if task not in TASKS:
         raise InvalidSettings(
-            Problem("task", f"{task!r} is not one we predict", None, ", ".join(TASKS), nearest(str(task), TASKS))
+            Problem(
+                field="task",
+                message=f"{task!r} is not one we predict",
+                line=None,
+                allowed=", ".join(TASKS),
+                nearest=nearest(str(task), TASKS),
+            )
         )
     return (train if task == "train" else serve)(known, model, on=on, **settings)  # type: ignore[arg-type]
 
@@ -167,28 +173,39 @@ def train(
     setup.check(shape)
     _check_precision(hardware, setup.precision)
     _check_lengths(on=hardware, chips=setup)
-    asked = Training(shape, Coded.of(key), hardware, setup, _framework(framework))
-    one = len(asked) == 1
+    question = Training(model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=_framework(framework))
+    single = len(question) == 1
     part = hardware.parts[hardware.part.names[0]]
     checked: Fit | None = None
-    if fit if fit is not None else one:
+    if fit if fit is not None else single:
         checked = fits(shape, part, setup, changes=False)
-        if one and "recompute" not in settings and not checked.fits[0]:
-            for code, told in ((SELECTIVE, "selective"), (FULL, "full")):
-                other = setup.change(recompute=float(code))
-                again = fits(shape, part, other, changes=False)
+        if single and "recompute" not in settings and not checked.fits[0]:
+            for code, label in ((SELECTIVE, "selective"), (FULL, "full")):
+                lighter = setup.change(recompute=float(code))
+                again = fits(shape, part, lighter, changes=False)
                 if again.fits[0]:
-                    setup, checked = other, again
-                    asked = Training(shape, Coded.of(key), hardware, setup, asked.framework)
-                    notes = (*notes, f"Activations are recomputed ({told}): without it the step does not fit.")
+                    setup, checked = lighter, again
+                    question = Training(
+                        model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=question.framework
+                    )
+                    notes = (*notes, f"Activations are recomputed ({label}): without it the step does not fit.")
                     break
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
     fitted = known.model
-    found = predict_training.predict(asked, fitted, memory=False)
+    predicted = predict_training.predict(question, fitted, memory=False)
     notes = (*notes, *context_notes(known, model, setup.seq if pairs is None else pairs.longest))
     notes = notes if pairs is None else (*notes, *pairs.notes)
-    return Trained(shown_name(known, model), asked, found.step, found, fitted, part, checked, notes)
+    return Trained(
+        model=shown_name(known, model),
+        ask=question,
+        step=predicted.step,
+        found=predicted,
+        fitted=fitted,
+        part=part,
+        fit=checked,
+        notes=notes,
+    )
 
 
 def _training_setup(
@@ -197,10 +214,10 @@ def _training_setup(
     ways = [_counts(name, settings.get(name, 1.0)) for name in ("tp", "pp", "cp")]
     dp = chips / (ways[0] * ways[1] * ways[2])
     if not all_true(is_whole(dp)):
-        product, many = np.broadcast_arrays(ways[0] * ways[1] * ways[2], chips)
-        at = int(np.argmax((dp != np.floor(dp)) | (dp < 1)))
-        told = f"tp x pp x cp = {product[at]:g} does not divide {many[at]:g} chips"
-        raise InvalidSettings(Problem("chips", told, None, "a multiple of tp x pp x cp"))
+        product, total = np.broadcast_arrays(ways[0] * ways[1] * ways[2], chips)
+        row = int(np.argmax((dp != np.floor(dp)) | (dp < 1)))
+        problem = f"tp x pp x cp = {product[row]:g} does not divide {total[row]:g} chips"
+        raise InvalidSettings(Problem("chips", problem, None, "a multiple of tp x pp x cp"))
     expert_ways = _counts("ep", settings.get("ep", 1.0))
     split = ways[0] * ways[1] * expert_ways > 1
     chosen: dict[str, Values] = {**settings, "dp": dp}
@@ -212,8 +229,8 @@ def _training_setup(
     notes: tuple[str, ...] = ()
     if "global_batch" not in settings:
         micro = _counts("micro_batch", settings.get("micro_batch", 1.0))
-        many = _counts("accumulate", accumulate) if accumulate is not None else pick(ways[1] > 1, 4.0 * ways[1], _ONE)
-        chosen["global_batch"] = micro * dp * many
+        rounds = _counts("accumulate", accumulate) if accumulate is not None else pick(ways[1] > 1, 4.0 * ways[1], _UNIT)
+        chosen["global_batch"] = micro * dp * rounds
         if accumulate is None and has_nonzero(ways[1] > 1):
             notes = ("Global batch assumed: 4 micro-batches per pipeline stage and replica.",)
     return TrainingSetup.of(**chosen), notes
@@ -221,23 +238,23 @@ def _training_setup(
 
 def _counts(name: str, values: Values) -> Array:
     """Whole numbers from 1 on, as a column."""
-    found = _numbers(name, values)
-    good = is_whole(found)
+    numbers = _numbers(name, values)
+    good = is_whole(numbers)
     if not all_true(good):
-        at = int(np.argmin(good))
-        row = f" in row {at}" if len(found) > 1 else ""
-        raise InvalidSettings(Problem(name, f"{found[at]:g}{row} is not possible", None, "whole numbers from 1 on"))
-    return found
+        index = int(np.argmin(good))
+        row = f" in row {index}" if len(numbers) > 1 else ""
+        raise InvalidSettings(Problem(name, f"{numbers[index]:g}{row} is not possible", None, "whole numbers from 1 on"))
+    return numbers
 
 
 def _numbers(name: str, values: Values) -> Array:
     try:
-        found = column(values)  # type: ignore[arg-type]
+        numbers = column(values)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidSettings(Problem(name, f"{values!r:.60} is not a number", None, "numbers")) from error
-    if found.ndim > 1 or not len(found):
+    if numbers.ndim > 1 or not len(numbers):
         raise InvalidSettings(Problem(name, "is empty or a table", None, "one number, or a list of them"))
-    return found
+    return numbers
 
 
 def _check_lengths(**columns: Sized) -> None:
@@ -250,9 +267,9 @@ def _check_lengths(**columns: Sized) -> None:
 def _check_graphs(hardware: Hardware, setup: ServingSetup) -> None:
     if all_true(setup.cuda_graphs == 1):
         return
-    others = sorted({hardware.parts[name].kind for name in hardware.part.names} - {"gpu"})
-    if others:
-        raise InvalidSettings(Problem("cuda_graphs", f"a {others[0]} has none to do without", None, "GPUs"))
+    kinds = sorted({hardware.parts[name].kind for name in hardware.part.names} - {"gpu"})
+    if kinds:
+        raise InvalidSettings(Problem("cuda_graphs", f"a {kinds[0]} has none to do without", None, "GPUs"))
 
 
 def _usual_format(part: Part) -> str:
@@ -265,7 +282,13 @@ def _framework(name: str | None) -> Coded | None:
     known = sorted({row["stack"] for row in stacks().values()})
     if name not in known:
         raise InvalidSettings(
-            Problem("framework", f"{name!r} was never measured", None, ", ".join(known), nearest(str(name), known))
+            Problem(
+                field="framework",
+                message=f"{name!r} was never measured",
+                line=None,
+                allowed=", ".join(known),
+                nearest=nearest(str(name), known),
+            )
         )
     return Coded.of(name)
 
@@ -326,36 +349,38 @@ def serve(
     _check_graphs(hardware, setup)
     if has_nonzero(setup.output_len < 1) and way not in ("prefill", "decode"):
         raise InvalidSettings(Problem("output_len", "nothing would be generated", None, "whole numbers from 1 on"))
-    asked = Generation(
-        shape,
-        Coded.of(key),
-        hardware,
-        setup,
-        Coded.of(way),
-        arriving,
-        copies,
-        shared,
+    question = Generation(
+        model=shape,
+        name=Coded.of(key),
+        hardware=hardware,
+        setup=setup,
+        scenario=Coded.of(way),
+        rate=arriving,
+        replicas=copies,
+        attention_dp=shared,
     )
     if way == "full":  # a latency means nothing where the queue has no end
         metrics = [name for name in metrics if name.endswith("_per_s")] or metrics
-    room = predict_serving.slots(asked)
-    found = predict_serving.predict(asked, known.model, metrics, room)
-    one = len(asked) == 1
+    room = predict_serving.slots(question)
+    predicted = predict_serving.predict(question, known.model, metrics, room)
+    single = len(question) == 1
     part = hardware.parts[hardware.part.names[0]]
     checked = None
-    if fit if fit is not None else one:
+    if fit if fit is not None else single:
         checked = fits(shape, part, setup, changes=False)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
-    notes = (*_notes(asked, found, room), *context_notes(known, model, setup.context), *_graph_notes(setup))
-    return Served(shown_name(known, model), asked, found, room, part, checked, notes)
+    notes = (*_notes(question, predicted, room), *context_notes(known, model, setup.context), *_graph_notes(setup))
+    return Served(
+        model=shown_name(known, model), ask=question, metrics=predicted, slots=room, part=part, fit=checked, notes=notes
+    )
 
 
-def _notes(ask: Generation, found: dict[str, Estimate], room: Array) -> tuple[str, ...]:
+def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tuple[str, ...]:
     """Of one configuration: where the load is more than it can take."""
     if len(ask) > 1:
         return ()
-    served = found.get("requests_per_s")
+    served = estimates.get("requests_per_s")
     if ask.scenario.names[ask.scenario.index[0]] == "open" and served is not None and served.value[0] < 0.98 * ask.rate[0]:
         return (f"Only {served.value[0]:.3g} of {ask.rate[0]:.3g} requests/s can be served: waits grow without end.",)
     if ask.scenario.names[ask.scenario.index[0]] == "closed" and ask.setup.batch[0] > room[0]:

@@ -22,22 +22,22 @@ _TASKS = {"train": ("train", "finetune"), "serve": ("serve", "batch")}
 
 
 def predict_workload(
-    known: Known, path: str, work: Workload, on: str, settings: Mapping[str, Any], task: str | None = None
+    known: Known, path: str, work: Workload, chip: str, settings: Mapping[str, Any], task: str | None = None
 ) -> Prediction | PipelinePrediction:
     """`settings` are options by name, as `chipwise predict` has them; `task` must be what the file asks for."""
     check_numbers(settings)
     check_together(settings)
     _refuse_foreign(work, settings, task)
-    ask = Ask(known, path, on, settings)
+    ask = Ask(known, path, chip, settings)
     return predict_pipeline(ask, work) if isinstance(work, Pipeline) else predict_work(ask, work)
 
 
-def _refuse_foreign(work: Common, given: Mapping[str, Any], task: str | None) -> None:
+def _refuse_foreign(work: Common, options: Mapping[str, Any], task: str | None) -> None:
     kinds = [stage.kind for stage in work.stages] if isinstance(work, Pipeline) else [kind_of(work)]
     known = {name for kind in kinds for name in options_of(kind)}
-    foreign = [option(name) for name in given if name not in known]
+    foreign = [option(name) for name in options if name not in known]
     if task is not None and not any(kind in _TASKS[task] for kind in kinds):
         foreign.insert(0, f"--{task}")
     if foreign:
-        whose = "any stage of this pipeline" if isinstance(work, Pipeline) else f"a workload of the kind {kinds[0]}"
-        raise BadInput(f"{', '.join(foreign)} does not go with {whose}.", remedy="Leave it out.")
+        target = "any stage of this pipeline" if isinstance(work, Pipeline) else f"a workload of the kind {kinds[0]}"
+        raise BadInput(f"{', '.join(foreign)} does not go with {target}.", remedy="Leave it out.")

@@ -24,14 +24,14 @@ def asked_of(known: Known, work: Common, per: str) -> Asked:
     budget = work.goals.budget
     period = PERIODS.get(budget.per) if budget is not None and per == "job" else None
     return Asked(
-        running_s(known, work),
-        budget.usd if budget is not None and period else budget_usd(work, per == "month"),
-        str(budget.per) if budget is not None and period else "",
-        period or 0.0,
-        goals,
-        rate,
-        at_once,
-        work.parallel if isinstance(work, Hpc) else 1.0,
+        deadline_s=running_s(known, work),
+        budget_usd=budget.usd if budget is not None and period else budget_usd(work, per == "month"),
+        budget_per=str(budget.per) if budget is not None and period else "",
+        period_s=period or 0.0,
+        goals=goals,
+        rate=rate,
+        at_once=at_once,
+        splits=work.parallel if isinstance(work, Hpc) else 1.0,
     )
 
 

@@ -60,61 +60,61 @@ class _Point:
     usd: float
 
 
-def answers(plan: Plan, asked: Asked) -> tuple[Answer, ...]:
+def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
     """In the order of the questions. Where nothing fits, those that what is missing answers."""
-    one = plan.winner
-    if one is None:
+    winner = plan.winner
+    if winner is None:
         return _nothing(plan)
-    curve = _curve(plan.rows, one) if plan.per == "job" and plan.rows is not None else []
-    told = {
-        PARALLEL: _side_by_side(plan, one, asked) if plan.per == "month" else _parallel(plan.rows, one, asked),
-        LATENCY: _latency(plan, one, asked),
-        SCALING: _load(plan, one, asked) if plan.per == "month" else _scaling(one, curve),
-        BUDGET: _budget(plan, one, asked),
+    curve = _curve(plan.rows, winner) if plan.per == "job" and plan.rows is not None else []
+    texts = {
+        PARALLEL: _side_by_side(plan, winner, targets) if plan.per == "month" else _parallel(plan.rows, winner, targets),
+        LATENCY: _latency(plan, winner, targets),
+        SCALING: _load(plan, winner, targets) if plan.per == "month" else _scaling(winner, curve),
+        BUDGET: _budget(plan, winner, targets),
     }
-    return tuple(Answer(question, " ".join(sentences)) for question, sentences in told.items() if sentences)
+    return tuple(Answer(question, " ".join(sentences)) for question, sentences in texts.items() if sentences)
 
 
 def _nothing(plan: Plan) -> tuple[Answer, ...]:
-    found = []
+    results = []
     for question, obstacles in ((LATENCY, _OF_TIME), (BUDGET, _OF_MONEY)):
-        mine = [one for one in plan.missing if one.what in obstacles]
-        if mine:
-            found.append(Answer(question, " ".join(f"Nothing keeps it: {missing_words(one)}." for one in mine)))
-    return tuple(found)
+        misses = [one for one in plan.missing if one.what in obstacles]
+        if misses:
+            results.append(Answer(question, " ".join(f"Nothing keeps it: {missing_words(one)}." for one in misses)))
+    return tuple(results)
 
 
-def _curve(rows: Rows | None, one: Choice, wide: bool = False) -> list[_Point]:
+def _curve(rows: Rows | None, winner: Choice, wide: bool = False) -> list[_Point]:
     """The winner's offer at every number of machines; its chip in any machine of the provider, bought alike, where that is one
     number only or `wide` asks for it. Fewest chips first."""
     if rows is None or not rows.kept:
         return []
     priced, fleet = rows.priced, rows.fleet
-    at = int(rows.ranked[0])
-    same = _alike(rows, one, np.flatnonzero(priced.offer == priced.offer[at]))
-    if wide or len(set(priced.machines[same].tolist())) < 2:
-        part = fleet.shapes[fleet.shape_of[priced.machine[at]]].part
+    lead = int(rows.ranked[0])
+    subset = _alike(rows, winner, np.flatnonzero(priced.offer == priced.offer[lead]))
+    if wide or len(set(priced.machines[subset].tolist())) < 2:
+        part = fleet.shapes[fleet.shape_of[priced.machine[lead]]].part
         of_part = np.array([shape.part == part for shape in fleet.shapes], dtype=bool)[fleet.shape_of] & (fleet.shape_of >= 0)
         alike = np.zeros(len(of_part), dtype=bool)
         for machine in np.flatnonzero(of_part).tolist():
-            alike[machine] = fleet.catalog.machines[machine].provider == one.provider
-        same = np.flatnonzero(alike[priced.machine])
-        same = _alike(rows, one, same[priced.purchase[same] == priced.purchase[at]])
-    inside = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[same]]]
-    chips = priced.machines[same] * inside
-    best = _best(rows, same, chips)
+            alike[machine] = fleet.catalog.machines[machine].provider == winner.provider
+        subset = np.flatnonzero(alike[priced.machine])
+        subset = _alike(rows, winner, subset[priced.purchase[subset] == priced.purchase[lead]])
+    inside = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[subset]]]
+    chips = priced.machines[subset] * inside
+    best = _best(rows, subset, chips)
     return [
-        _Point(float(chips[row]), float(priced.seconds[same[row]]), float(_usd(priced, same[row : row + 1])[0]))
+        _Point(float(chips[row]), float(priced.seconds[subset[row]]), float(_usd(priced, subset[row : row + 1])[0]))
         for row in best.tolist()
     ]
 
 
-def _alike(rows: Rows, one: Choice, same: Index) -> Index:
+def _alike(rows: Rows, winner: Choice, subset: Index) -> Index:
     """Those whose circuits run where the winner's do: another device has another speed, whatever the chips."""
-    if one.quantum is None:
-        return same
-    found: Index = same[np.array([rows.quantum(at) == one.quantum.device for at in same.tolist()], dtype=bool)]
-    return found
+    if winner.quantum is None:
+        return subset
+    matching: Index = subset[np.array([rows.quantum(at) == winner.quantum.device for at in subset.tolist()], dtype=bool)]
+    return matching
 
 
 def _usd(priced: Priced, rows: Index) -> Array:
@@ -122,220 +122,231 @@ def _usd(priced: Priced, rows: Index) -> Array:
     return priced.compute_usd[rows] + priced.restart_usd[rows] + priced.transfer_usd[rows] + priced.beside_usd[rows]
 
 
-def _best(rows: Rows, same: Index, chips: Array) -> Index:
+def _best(rows: Rows, subset: Index, chips: Array) -> Index:
     """Of every number of chips the fastest row (for one machine that is the cheapest too); the winner's stands for its own."""
-    order = np.argsort(rows.priced.seconds[same], kind="stable")
-    winner = np.flatnonzero(same[order] == rows.ranked[0])
+    order = np.argsort(rows.priced.seconds[subset], kind="stable")
+    winner = np.flatnonzero(subset[order] == rows.ranked[0])
     order = np.concatenate([order[winner], np.delete(order, winner)])
-    found = first_of(np.round(chips).astype(np.intp), order)
-    rising: Index = found[np.argsort(chips[found], kind="stable")]
+    fastest = first_of(np.round(chips).astype(np.intp), order)
+    rising: Index = fastest[np.argsort(chips[fastest], kind="stable")]
     return rising
 
 
-def _parallel(rows: Rows | None, one: Choice, asked: Asked) -> list[str]:
-    total = one.chips * one.machines
-    curve = _curve(rows, one, wide=True)
-    most = 1 / (1 - asked.splits) if asked.splits < 1 else math.inf
-    limit = [f"{asked.splits * 100:.4g}% of it can be split: never more than {most:,.0f}x."] if asked.splits < 1 else []
-    few = curve[0] if curve else None
-    if few is None or len(curve) == 1:
-        return [f"Not known: only {total} {one.chip} were predicted of this offer, so scaling was not tested.", *limit]
-    if few.chips >= total:
-        more = next((point for point in curve if point.chips >= 2 * total), curve[-1])
-        gain, share = few.seconds / more.seconds, more.chips / few.chips
-        told = f"{_word(gain / share)}: {total} {one.chip} is the smallest number that does it; {share:.3g}x as many"
-        return [f"{told} are {gain:.2f}x as fast.", *limit]
-    gain, share = few.seconds / one.seconds, total / few.chips
-    told = f"{_word(gain / share)}: the {total} {one.chip} are {_amount(gain)}x as fast as {few.chips:g}, the fewest known"
-    return [f"{told} ({duration(one.seconds)}, not {duration(few.seconds)}): {gain / share:.0%} of linear.", *limit]
+def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
+    total = winner.chips * winner.machines
+    curve = _curve(rows, winner, wide=True)
+    ceiling = 1 / (1 - targets.splits) if targets.splits < 1 else math.inf
+    limit = [f"{targets.splits * 100:.4g}% of it can be split: never more than {ceiling:,.0f}x."] if targets.splits < 1 else []
+    fewest = curve[0] if curve else None
+    if fewest is None or len(curve) == 1:
+        return [f"Not known: only {total} {winner.chip} were predicted of this offer, so scaling was not tested.", *limit]
+    if fewest.chips >= total:
+        larger = next((point for point in curve if point.chips >= 2 * total), curve[-1])
+        gain, share = fewest.seconds / larger.seconds, larger.chips / fewest.chips
+        text = f"{_word(gain / share)}: {total} {winner.chip} is the smallest number that does it; {share:.3g}x as many"
+        return [f"{text} are {gain:.2f}x as fast.", *limit]
+    gain, share = fewest.seconds / winner.seconds, total / fewest.chips
+    text = (
+        f"{_word(gain / share)}: the {total} {winner.chip} are {_amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
+    )
+    return [f"{text} ({duration(winner.seconds)}, not {duration(fewest.seconds)}): {gain / share:.0%} of linear.", *limit]
 
 
 def _word(share: float) -> str:
     return "Yes" if share >= WELL else "Partly" if share >= HARDLY else "Hardly"
 
 
-def _side_by_side(plan: Plan, one: Choice, asked: Asked) -> list[str]:
-    chips, many = one.chips * one.machines, one.replicas or one.machines
-    on = f"{chips} {one.chip}"
+def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
+    chips, copies = winner.chips * winner.machines, winner.replicas or winner.machines
+    hardware = f"{chips} {winner.chip}"
     if plan.kind == "interactive":
-        split = one.split if isinstance(one.split, Seats) else Seats()
+        split = winner.split if isinstance(winner.split, Seats) else Seats()
         seats = f"{split.per_chip} to a chip" if split.chips_each == 1 else f"{split.chips_each} chips each"
-        return [f"Not asked: {_counted(asked.at_once or 1, 'person', 'people')} at once, each by themselves, {seats}, on {on}."]
+        people = _counted(targets.at_once or 1, "person", "people")
+        return [f"Not asked: {people} at once, each by themselves, {seats}, on {hardware}."]
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
-        return [f"Yes: each is worked on by itself; {on} take {_amount(_room(one))} {unit}."]
-    ways = width(one.split)
-    over = f" over {ways} chips each" if ways > 1 else ""
-    each = f", {_amount(one.rate / many)} {unit} {'each' if many > 1 else 'in all'}" if one.rate else ""
-    told = [f"Yes: requests are independent; {_counted(many, 'copy', 'copies')} of the model{over}{each}."]
-    if asked.at_once:
-        held = math.ceil(asked.at_once / many)
-        told.append(f"{_counted(asked.at_once, 'caller', 'callers')} at once: at most {held} to a copy.")
-    return told
+        return [f"Yes: each is worked on by itself; {hardware} take {_amount(_room(winner))} {unit}."]
+    ways = width(winner.split)
+    spread = f" over {ways} chips each" if ways > 1 else ""
+    per_copy = f", {_amount(winner.rate / copies)} {unit} {'each' if copies > 1 else 'in all'}" if winner.rate else ""
+    sentences = [f"Yes: requests are independent; {_counted(copies, 'copy', 'copies')} of the model{spread}{per_copy}."]
+    if targets.at_once:
+        share = math.ceil(targets.at_once / copies)
+        sentences.append(f"{_counted(targets.at_once, 'caller', 'callers')} at once: at most {share} to a copy.")
+    return sentences
 
 
-def _room(one: Choice) -> float:
+def _room(choice: Choice) -> float:
     """What the machines can take in all; `rate` of video is what was asked for."""
-    if isinstance(one.split, Streams):
-        return float(one.split.per_chip * one.chips * one.machines)
-    return one.rate or 0.0
+    if isinstance(choice.split, Streams):
+        return float(choice.split.per_chip * choice.chips * choice.machines)
+    return choice.rate or 0.0
 
 
-def _latency(plan: Plan, one: Choice, asked: Asked) -> list[str]:
+def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.per == "job":
-        return _in_time(plan, one, asked)
-    if not asked.goals:
+        return _in_time(plan, winner, targets)
+    if not targets.goals:
         return ["No goal is given, so none decides."]
     if plan.kind == "transcode":
         return ["The goal is ignored: the delay of an encoder depends on its settings."]
-    reached = dict(one.latency)
-    if isinstance(one.split, CircuitSplit):
-        reached |= {name: one.split.latency_s for name in asked.goals if name not in reached}
-    told = []
-    for name, limit in asked.goals.items():
-        took = reached.get(name)
-        told.append(f"{name} {duration(took)} of {duration(limit)}" if took is not None else f"{name} within {duration(limit)}")
-    missed = [name for name, limit in asked.goals.items() if reached.get(name, 0.0) > limit]
-    first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(told)}."
+    reached = dict(winner.latency)
+    if isinstance(winner.split, CircuitSplit):
+        reached |= {name: winner.split.latency_s for name in targets.goals if name not in reached}
+    parts = []
+    for name, limit in targets.goals.items():
+        seconds = reached.get(name)
+        parts.append(
+            f"{name} {duration(seconds)} of {duration(limit)}" if seconds is not None else f"{name} within {duration(limit)}"
+        )
+    missed = [name for name, limit in targets.goals.items() if reached.get(name, 0.0) > limit]
+    first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(parts)}."
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
-    more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
-    return [first, f"Too slow at any rate: {', '.join(slow[:3])}{more}." if slow else "No family on offer is too slow for it."]
+    rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
+    return [first, f"Too slow at any rate: {', '.join(slow[:3])}{rest}." if slow else "No family on offer is too slow for it."]
 
 
-def _in_time(plan: Plan, one: Choice, asked: Asked) -> list[str]:
-    limit = asked.deadline_s
+def _in_time(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
+    limit = targets.deadline_s
     if limit is None:
         return ["No single answer is waited for, and no deadline is given."]
-    if one.seconds > limit:
-        return [f"The deadline is {duration(limit)}, and this takes {duration(one.seconds)}: it is late."]
-    told = [f"Only the deadline: done in {duration(one.seconds)} of {duration(limit)}."]
-    if one.p90_s > limit:
-        told.append(f"One run in ten takes more than {duration(one.p90_s)}, and is late.")
+    if winner.seconds > limit:
+        return [f"The deadline is {duration(limit)}, and this takes {duration(winner.seconds)}: it is late."]
+    sentences = [f"Only the deadline: done in {duration(winner.seconds)} of {duration(limit)}."]
+    if winner.p90_s > limit:
+        sentences.append(f"One run in ten takes more than {duration(winner.p90_s)}, and is late.")
     rows = plan.rows
     if rows is None:
-        return told
+        return sentences
     priced, own = rows.priced, float(_usd(rows.priced, rows.ranked[:1])[0])
     late = np.flatnonzero((priced.seconds > limit) & (priced.compute_usd < own))
     cost = _usd(priced, late)
     if not len(cost) or cost.min() >= own:
-        return [*told, "Nothing cheaper was too slow."]
+        return [*sentences, "Nothing cheaper was too slow."]
     first = int(np.argmin(cost))
-    at = int(late[first])
-    machine = rows.fleet.catalog.machines[priced.machine[at]]
-    many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
-    what = f"{many}{machine.provider} {machine.name}, {usd(float(cost[first]))}, {duration(float(priced.seconds[at]))}"
-    return [*told, f"Cheaper but too slow: {what}."]
+    row = int(late[first])
+    machine = rows.fleet.catalog.machines[priced.machine[row]]
+    count = f"{priced.machines[row]:g} x " if priced.machines[row] > 1 else ""
+    rival = f"{count}{machine.provider} {machine.name}, {usd(float(cost[first]))}, {duration(float(priced.seconds[row]))}"
+    return [*sentences, f"Cheaper but too slow: {rival}."]
 
 
-def _scaling(one: Choice, curve: Sequence[_Point]) -> list[str]:
-    total = one.chips * one.machines
+def _scaling(winner: Choice, curve: Sequence[_Point]) -> list[str]:
+    total = winner.chips * winner.machines
     own = next((point for point in curve if point.chips == total), None)
     if own is None or curve[-1].chips <= total:
-        return [f"Nothing is known of more than {total} {one.chip}: the limits, or what a doubling brings, end there."]
-    told = []
+        return [f"Nothing is known of more than {total} {winner.chip}: the limits, or what a doubling brings, end there."]
+    steps = []
     for times in (2, 4):
         point = next((point for point in curve if point.chips == times * total), None)
         if point is not None:
             share = own.seconds / (point.seconds * times)
-            told.append(f"{times}x the chips: {duration(point.seconds)} for {usd(point.usd)} ({share:.0%} of linear)")
-    if not told:
+            steps.append(f"{times}x the chips: {duration(point.seconds)} for {usd(point.usd)} ({share:.0%} of linear)")
+    if not steps:
         point = curve[-1]
         share = own.seconds * total / (point.seconds * point.chips)
-        told.append(f"{point.chips:g} chips: {duration(point.seconds)} for {usd(point.usd)} ({share:.0%} of linear)")
-    return [f"{'; '.join(told)}.", _end(one, [own, *(point for point in curve if point.chips > total)])]
+        steps.append(f"{point.chips:g} chips: {duration(point.seconds)} for {usd(point.usd)} ({share:.0%} of linear)")
+    return [f"{'; '.join(steps)}.", _end(winner, [own, *(point for point in curve if point.chips > total)])]
 
 
-def _end(one: Choice, curve: Sequence[_Point]) -> str:
+def _end(winner: Choice, curve: Sequence[_Point]) -> str:
     """Where more chips stop paying."""
-    for few, more in pairwise(curve):
-        if math.log(few.seconds / more.seconds) < PAYS * math.log(more.chips / few.chips):
-            return f"Beyond {few.chips:g} {one.chip} a doubling brings less than {2**PAYS:.1f}x."
-    return f"More still pay at {curve[-1].chips:g} {one.chip}, the most that were predicted."
+    for smaller, larger in pairwise(curve):
+        if math.log(smaller.seconds / larger.seconds) < PAYS * math.log(larger.chips / smaller.chips):
+            return f"Beyond {smaller.chips:g} {winner.chip} a doubling brings less than {2**PAYS:.1f}x."
+    return f"More still pay at {curve[-1].chips:g} {winner.chip}, the most that were predicted."
 
 
-def _machines(one: Choice, copies: float) -> float:
+def _machines(winner: Choice, copies: float) -> float:
     """Machines for so many copies, as the winner's machines hold them."""
-    many = one.replicas or one.machines
-    ways = width(one.split)
-    if ways > one.chips:
-        return copies * math.ceil(ways / one.chips)
-    inside = max(one.chips // ways, 1) if isinstance(one.split, GenerationSplit) else max(many / max(one.machines, 1), 1)
+    replicas = winner.replicas or winner.machines
+    ways = width(winner.split)
+    if ways > winner.chips:
+        return copies * math.ceil(ways / winner.chips)
+    inside = (
+        max(winner.chips // ways, 1)
+        if isinstance(winner.split, GenerationSplit)
+        else max(replicas / max(winner.machines, 1), 1)
+    )
     return math.ceil(copies / inside - 1e-9)
 
 
-def _load(plan: Plan, one: Choice, asked: Asked) -> list[str]:
-    further = f"every further machine costs about {usd(one.usd / one.machines)} a month."
+def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
+    further = f"every further machine costs about {usd(winner.usd / winner.machines)} a month."
     if plan.kind == "interactive":
-        return [f"By seats: {_counted(one.machines, 'machine', 'machines')} hold {one.seats}; {further}"]
-    if isinstance(one.split, DevicesPerPlace):
-        return [f"By places, {one.split.devices} to each: {further}"]
-    many, wanted = one.replicas or one.machines, asked.rate or asked.at_once
-    name = _SIDES.get(plan.kind, "") if asked.rate else "callers"
-    each = (_room(one) if asked.rate else wanted or 0.0) / many
-    if not wanted or each <= 0:
+        return [f"By seats: {_counted(winner.machines, 'machine', 'machines')} hold {winner.seats}; {further}"]
+    if isinstance(winner.split, DevicesPerPlace):
+        return [f"By places, {winner.split.devices} to each: {further}"]
+    copies, wanted = winner.replicas or winner.machines, targets.rate or targets.at_once
+    name = _SIDES.get(plan.kind, "") if targets.rate else "callers"
+    capacity = (_room(winner) if targets.rate else wanted or 0.0) / copies
+    if not wanted or capacity <= 0:
         return [f"By copies: {further}"]
-    spare = f"By copies, each with a part of the load: room for {_amount(each * many)} {name}, {_amount(wanted)} asked."
-    told = []
+    spare = f"By copies, each with a part of the load: room for {_amount(capacity * copies)} {name}, {_amount(wanted)} asked."
+    steps = []
     for times in (2, 4):
-        machines = max(_machines(one, math.ceil(times * wanted / each - 1e-9)), 1)
-        cost = one.usd * machines / one.machines
-        told.append(f"{_amount(times * wanted)}: {_counted(machines, 'machine', 'machines')}, about {usd(cost)}")
-    return [spare if asked.rate else "By copies, each with a part of the callers.", f"{'; '.join(told)}."]
+        machines = max(_machines(winner, math.ceil(times * wanted / capacity - 1e-9)), 1)
+        cost = winner.usd * machines / winner.machines
+        steps.append(f"{_amount(times * wanted)}: {_counted(machines, 'machine', 'machines')}, about {usd(cost)}")
+    return [spare if targets.rate else "By copies, each with a part of the callers.", f"{'; '.join(steps)}."]
 
 
-def _budget(plan: Plan, one: Choice, asked: Asked) -> list[str]:
-    told = [f"No budget is given; this costs {usd(one.usd)} a {plan.per}."]
-    if asked.budget_usd and asked.period_s:
-        spent = one.usd * min(asked.period_s / max(one.seconds, 1.0), 1.0)
-        told = [f"{usd(spent)} of the {usd(asked.budget_usd)} allowed in each {asked.budget_per}, {usd(one.usd)} in all."]
-    elif asked.budget_usd and (layered := plan.layered_usd) is not None and one.usd > asked.budget_usd:
-        follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this costs {usd(one.usd)}"
-        told = [f"{layered / asked.budget_usd:.0%} of the {usd(asked.budget_usd)} a {plan.per}, {follows}."]
-    elif asked.budget_usd:
-        share = one.usd / asked.budget_usd
-        told = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(asked.budget_usd)} a {plan.per}."]
+def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
+    sentences = [f"No budget is given; this costs {usd(winner.usd)} a {plan.per}."]
+    if targets.budget_usd and targets.period_s:
+        spent = winner.usd * min(targets.period_s / max(winner.seconds, 1.0), 1.0)
+        sentences = [
+            f"{usd(spent)} of the {usd(targets.budget_usd)} allowed in each {targets.budget_per}, {usd(winner.usd)} in all."
+        ]
+    elif targets.budget_usd and (layered := plan.layered_usd) is not None and winner.usd > targets.budget_usd:
+        follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this costs {usd(winner.usd)}"
+        sentences = [f"{layered / targets.budget_usd:.0%} of the {usd(targets.budget_usd)} a {plan.per}, {follows}."]
+    elif targets.budget_usd:
+        share = winner.usd / targets.budget_usd
+        sentences = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}."]
     if plan.service is not None:
-        told.append(f"Paid {plan.service.kind}, {plan.service.provider} costs {usd(plan.service.usd)}.")
+        sentences.append(f"Paid {plan.service.kind}, {plan.service.provider} costs {usd(plan.service.usd)}.")
     if plan.per == "month":
-        return [*told, *_month(plan, one, asked)]
-    front = [choice for choice in plan.front if math.isfinite(choice.usd)] or [one]
+        return [*sentences, *_month(plan, winner, targets)]
+    front = [choice for choice in plan.front if math.isfinite(choice.usd)] or [winner]
     cheap, fast = min(front, key=lambda choice: choice.usd), min(front, key=lambda choice: choice.seconds)
-    if cheap.usd < one.usd * 0.995:
-        told.append(f"Cheapest: {usd(cheap.usd)} in {duration(cheap.seconds)} ({_named(cheap)}).")
+    if cheap.usd < winner.usd * 0.995:
+        sentences.append(f"Cheapest: {usd(cheap.usd)} in {duration(cheap.seconds)} ({_label(cheap)}).")
     else:
-        told.append("Nothing that keeps the goals is cheaper.")
-    if fast.seconds >= one.seconds * 0.995:
-        return [*told, "Nothing is faster, whatever it costs."]
-    told.append(f"Fastest: {duration(fast.seconds)} for {usd(fast.usd)} ({_named(fast)}).")
-    twice = min((choice for choice in front if choice.usd <= 2 * one.usd), key=lambda choice: choice.seconds, default=one)
-    if twice.seconds < one.seconds * 0.995 and twice is not fast:
-        told.append(f"Twice the money: {duration(twice.seconds)}, not {duration(one.seconds)}.")
+        sentences.append("Nothing that keeps the goals is cheaper.")
+    if fast.seconds >= winner.seconds * 0.995:
+        return [*sentences, "Nothing is faster, whatever it costs."]
+    sentences.append(f"Fastest: {duration(fast.seconds)} for {usd(fast.usd)} ({_label(fast)}).")
+    twice = min((choice for choice in front if choice.usd <= 2 * winner.usd), key=lambda choice: choice.seconds, default=winner)
+    if twice.seconds < winner.seconds * 0.995 and twice is not fast:
+        sentences.append(f"Twice the money: {duration(twice.seconds)}, not {duration(winner.seconds)}.")
     elif twice is fast:
-        told.append("Twice the money buys that.")
+        sentences.append("Twice the money buys that.")
     else:
-        told.append("Twice the money buys no time.")
-    return told
+        sentences.append("Twice the money buys no time.")
+    return sentences
 
 
-def _month(plan: Plan, one: Choice, asked: Asked) -> list[str]:
-    cheap = min((choice for choice in plan.front), key=lambda choice: choice.usd, default=one)
-    told = []
-    if cheap.usd < one.usd * 0.995:
-        told.append(f"Cheapest: {usd(cheap.usd)} ({_named(cheap)}).")
+def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
+    cheap = min((choice for choice in plan.front), key=lambda choice: choice.usd, default=winner)
+    sentences = []
+    if cheap.usd < winner.usd * 0.995:
+        sentences.append(f"Cheapest: {usd(cheap.usd)} ({_label(cheap)}).")
     elif plan.objective != "cost":
-        told.append("Nothing that keeps the goals is cheaper.")
-    other = next((choice for choice in plan.choices if choice.chip != one.chip), None)
-    if other is not None:
-        told.append(f"The next chip, {other.chip}, costs {usd(other.usd)}.")
-    most = math.floor(asked.budget_usd / one.usd * one.machines) if asked.budget_usd else 2 * one.machines
-    if one.rate and plan.kind in _SIDES and most > one.machines and not isinstance(one.split, DevicesPerPlace):
-        whole = "The whole budget" if asked.budget_usd else "Twice the money"
-        room = _room(one) * most / one.machines
-        told.append(f"{whole} pays {most} machines: about {_amount(room)} {_SIDES[plan.kind]}.")
-    return told
+        sentences.append("Nothing that keeps the goals is cheaper.")
+    rival = next((choice for choice in plan.choices if choice.chip != winner.chip), None)
+    if rival is not None:
+        sentences.append(f"The next chip, {rival.chip}, costs {usd(rival.usd)}.")
+    affordable = math.floor(targets.budget_usd / winner.usd * winner.machines) if targets.budget_usd else 2 * winner.machines
+    if winner.rate and plan.kind in _SIDES and affordable > winner.machines and not isinstance(winner.split, DevicesPerPlace):
+        budget = "The whole budget" if targets.budget_usd else "Twice the money"
+        room = _room(winner) * affordable / winner.machines
+        sentences.append(f"{budget} pays {affordable} machines: about {_amount(room)} {_SIDES[plan.kind]}.")
+    return sentences
 
 
-def _named(one: Choice) -> str:
+def _label(one: Choice) -> str:
     many = f"{one.machines} x " if one.machines > 1 else ""
     return f"{many}{one.provider} {one.machine}, {one.purchase}"
 

@@ -25,20 +25,20 @@ class Comparison:
     cells: tuple[Cell, ...]
 
 
-def compare(known: Known, plan: Plan, by: str = "provider", vendor: str | None = None) -> Comparison:
+def compare(known: Known, plan: Plan, grouping: str = "provider", vendor: str | None = None) -> Comparison:
     """`vendor`, as `known_vendor` spells it, leaves out the generations of all others."""
     rows = plan.rows
     if rows is None:
-        return Comparison(plan, by, ())
+        return Comparison(plan, grouping, ())
     kwh = energy_of(known, rows)
-    match by:
+    match grouping:
         case "region":
             cells = by_region(rows, kwh)
         case "generation":
             cells = by_generation(rows, kwh, plan.losses, vendor)
         case _:
             cells = by_provider(rows, kwh)
-    return Comparison(plan, by, tuple(cells))
+    return Comparison(plan, grouping, tuple(cells))
 
 
 def energy_of(known: Known, rows: Rows) -> Array:

@@ -55,9 +55,9 @@ def _power_stated(chip: Chip | None) -> bool:
 
 def leaders(rows: Rows, group: Index, depth: int = DEPTH) -> dict[int, tuple[int, Choice]]:
     """Of every group the best candidate, goals before all: its position and itself."""
-    kept, rest = rows.ranked[: rows.kept], rows.ranked[rows.kept :]
-    found = {code: _first(rows, some) for code, some in _heads(group, kept, depth)}
-    return found | {code: _first(rows, some) for code, some in _heads(group, rest, 1) if code not in found}
+    good, rest = rows.ranked[: rows.kept], rows.ranked[rows.kept :]
+    best = {code: _first(rows, some) for code, some in _heads(group, good, depth)}
+    return best | {code: _first(rows, some) for code, some in _heads(group, rest, 1) if code not in best}
 
 
 def _heads(group: Index, ranked: Index, depth: int) -> Iterator[tuple[int, Index]]:
@@ -68,11 +68,11 @@ def _heads(group: Index, ranked: Index, depth: int) -> Iterator[tuple[int, Index
         yield code, by_group[start : start + min(depth, count)]
 
 
-def _first(rows: Rows, some: Index) -> tuple[int, Choice]:
-    choices = [rows.choice(int(at)) for at in some]
+def _first(rows: Rows, head: Index) -> tuple[int, Choice]:
+    choices = [rows.choice(int(at)) for at in head]
     values = Values(*(np.array(column, dtype=np.float64) for column in zip(*map(_values, choices), strict=True)))
     best = int(order(values, "cost")[0])
-    return int(some[best]), choices[best]
+    return int(head[best]), choices[best]
 
 
 def _values(one: Choice) -> tuple[float, ...]:
@@ -82,12 +82,12 @@ def _values(one: Choice) -> tuple[float, ...]:
 def _cells(rows: Rows, kwh: Array, group: Index, key: Callable[[int], tuple[str, ...]]) -> list[Cell]:
     """Those that keep the goals first, the cheapest first."""
     good = set(rows.ranked[: rows.kept].tolist())
-    found = []
-    for code, (at, choice) in leaders(rows, group).items():
-        energy = float(kwh[at])
-        missed = None if at in good else rows.verdict(choice) or MissesGoals()
-        found.append(Cell(key(code), choice, energy if np.isfinite(energy) else None, missed))
-    return sorted(found, key=lambda one: (not one.fits, one.choice.usd if one.choice else np.inf))
+    cells = []
+    for code, (row, choice) in leaders(rows, group).items():
+        energy = float(kwh[row])
+        missed = None if row in good else rows.verdict(choice) or MissesGoals()
+        cells.append(Cell(key(code), choice, energy if np.isfinite(energy) else None, missed))
+    return sorted(cells, key=lambda one: (not one.fits, one.choice.usd if one.choice else np.inf))
 
 
 def by_provider(rows: Rows, kwh: Array) -> list[Cell]:
@@ -96,11 +96,11 @@ def by_provider(rows: Rows, kwh: Array) -> list[Cell]:
     names = {name: at for at, name in enumerate(dict.fromkeys(one.provider for one in machines))}
     provider = np.array([names[one.provider] for one in machines], dtype=np.intp)
     group = provider[rows.priced.machine] * len(PURCHASES) + rows.priced.purchase
-    shown = list(names)
+    providers = list(names)
 
     def key(code: int) -> tuple[str, ...]:
         at, purchase = divmod(code, len(PURCHASES))
-        return shown[at], str(PURCHASES[purchase])
+        return providers[at], str(PURCHASES[purchase])
 
     return _cells(rows, kwh, group, key)
 
@@ -122,29 +122,31 @@ def by_generation(rows: Rows, kwh: Array, losses: Iterable[Loss], vendor: str | 
     names: dict[str, int] = {}
     group = np.full(len(catalog.machines), -1, dtype=np.intp)
     families: dict[str, str] = {}
-    for at, machine in enumerate(catalog.machines):
+    for index, machine in enumerate(catalog.machines):
         chip = catalog.chips.get(machine.chip or "")
-        if fleet.shape_of[at] >= 0 and chip is not None:
+        if fleet.shape_of[index] >= 0 and chip is not None:
             name = generation_of(chip)
-            group[at] = names.setdefault(name, len(names))
-            families.setdefault(name, family_of(fleet.part(int(fleet.shape_of[at]))))
+            group[index] = names.setdefault(name, len(names))
+            families.setdefault(name, family_of(fleet.part(int(fleet.shape_of[index]))))
     chips = {generation_of(chip): chip.vendor for chip in catalog.chips.values()}
-    shown, years = list(names), _years(catalog.chips)
-    found = _cells(rows, kwh, group[rows.priced.machine], lambda code: (chips[shown[code]], shown[code]))
-    seen = {one.key[1] for one in found}
+    generations, years = list(names), _years(catalog.chips)
+    cells = _cells(rows, kwh, group[rows.priced.machine], lambda code: (chips[generations[code]], generations[code]))
+    seen = {one.key[1] for one in cells}
     reasons = {one.family: one.why for one in losses if one.choice is None}
     none = [
         Cell((chips[name], name), None, why=reasons.get(families[name], NotOffered())) for name in names if name not in seen
     ]
-    dated = [Cell(one.key, one.choice, one.kwh, one.why, years.get(one.key[1])) for one in (*found, *none)]
-    mine = [one for one in dated if vendor is None or one.key[0] == vendor]
-    return sorted(mine, key=lambda one: (one.key[0], one.year is None, one.year or 0, one.key[1]))
+    dated = [
+        Cell(key=one.key, choice=one.choice, kwh=one.kwh, why=one.why, year=years.get(one.key[1])) for one in (*cells, *none)
+    ]
+    selected = [one for one in dated if vendor is None or one.key[0] == vendor]
+    return sorted(selected, key=lambda one: (one.key[0], one.year is None, one.year or 0, one.key[1]))
 
 
 def _years(chips: Mapping[str, Chip]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    years: dict[str, int] = {}
     for chip in chips.values():
         if chip.year is not None:
             name = generation_of(chip)
-            found[name] = min(found.get(name, chip.year), chip.year)
-    return found
+            years[name] = min(years.get(name, chip.year), chip.year)
+    return years

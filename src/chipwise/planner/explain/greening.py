@@ -21,44 +21,48 @@ SHOWN = 3
 
 def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
     """None where nothing fits, or the plan has no rows to compare."""
-    one, rows = plan.winner, plan.rows
-    if one is None or rows is None:
+    winner, rows = plan.winner, plan.rows
+    if winner is None or rows is None:
         return None
-    at = int(rows.ranked[0])
-    machine = rows.fleet.catalog.machines[rows.priced.machine[at]]
-    chip = rows.fleet.catalog.chips.get(one.chip)
-    lines = [CarbonLine("operational", one.kg, _drawn(one, grids.of(rows.fleet.catalog.regions[rows.priced.region[at]])))]
+    row = int(rows.ranked[0])
+    machine = rows.fleet.catalog.machines[rows.priced.machine[row]]
+    chip = rows.fleet.catalog.chips.get(winner.chip)
+    lines = [
+        CarbonLine("operational", winner.kg, _drawn(winner, grids.of(rows.fleet.catalog.regions[rows.priced.region[row]])))
+    ]
     basis: tuple[str, ...] = ("embodied: no chip of the catalog",)
     if chip is not None:
-        made = making.share(chip, one.chips * one.machines, one.machines, machine.memory_bytes, one.seconds / HOUR)
-        lines += made.lines
-        basis = made.basis
+        embodied = making.share(
+            chip, winner.chips * winner.machines, winner.machines, machine.memory_bytes, winner.seconds / HOUR
+        )
+        lines += embodied.lines
+        basis = embodied.basis
     total = sum(line.kg for line in lines)
-    return Emitted(tuple(lines), basis, 1e3 * total / max(rows.units, 1e-12), _greener(rows, one.usd, one.kg)[:SHOWN])
+    return Emitted(tuple(lines), basis, 1e3 * total / max(rows.units, 1e-12), _greener(rows, winner.usd, winner.kg)[:SHOWN])
 
 
-def _drawn(one: Choice, grid: Grid) -> str:
+def _drawn(choice: Choice, grid: Grid) -> str:
     """The product, each factor that is not the region's own with what stands in for it."""
-    each = max(one.watts * grid.pue * grid.g_per_kwh / 1e6, 1e-12)  # kg an hour
-    told = f"{number(one.watts, 4)} W x {number(one.kg / each, 4)} h x PUE {number(grid.pue)}"
+    hourly_kg = max(choice.watts * grid.pue * grid.g_per_kwh / 1e6, 1e-12)  # kg an hour
+    text = f"{number(choice.watts, 4)} W x {number(choice.kg / hourly_kg, 4)} h x PUE {number(grid.pue)}"
     of_grid, of_pue = grid.grid_assumed, grid.pue_assumed
-    told += f" ({of_pue})" if of_pue else ""
-    known = f"assumed, {of_grid}: the grid of {one.place} is not stated" if of_grid else f"of {one.place}"
-    return f"{told} x {number(grid.g_per_kwh)} g/kWh {known}"
+    text += f" ({of_pue})" if of_pue else ""
+    known = f"assumed, {of_grid}: the grid of {choice.place} is not stated" if of_grid else f"of {choice.place}"
+    return f"{text} x {number(grid.g_per_kwh)} g/kWh {known}"
 
 
 def _greener(rows: Rows, usd: float, kg: float) -> tuple[Greener, ...]:
-    priced, kept = rows.priced, rows.ranked[: rows.kept]
-    clean = kept[priced.kg[kept] < kg]
+    priced, good = rows.priced, rows.ranked[: rows.kept]
+    clean = good[priced.kg[good] < kg]
     cheapest: Index = first_of(priced.region, clean[np.argsort(priced.usd[clean], kind="stable")])
     regions = rows.fleet.catalog.regions
     options = [("", usd, kg)]
     options += [
         (
-            f"{regions[priced.region[at]].provider} {readable(regions[priced.region[at]].name)}",
-            float(priced.usd[at]),
-            float(priced.kg[at]),
+            f"{regions[priced.region[row]].provider} {readable(regions[priced.region[row]].name)}",
+            float(priced.usd[row]),
+            float(priced.kg[row]),
         )
-        for at in cheapest.tolist()
+        for row in cheapest.tolist()
     ]
     return tuple(greener(options))

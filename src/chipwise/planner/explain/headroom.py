@@ -17,38 +17,38 @@ from chipwise.text import duration, usd
 NARROW = 0.05  # of a goal: less than this between it and the estimate is no room
 
 
-def headroom(plan: Plan, asked: Asked) -> tuple[Turn, ...]:
+def headroom(plan: Plan, targets: Asked) -> tuple[Turn, ...]:
     """At most one turn, and none for what has no rate: jobs, notebooks, video, whose rate is what was asked for."""
-    one = plan.winner
-    if one is None or plan.kind != "serve" or isinstance(one.split, DevicesPerPlace):
+    winner = plan.winner
+    if winner is None or plan.kind != "serve" or isinstance(winner.split, DevicesPerPlace):
         return ()
-    load = max(asked.rate or 0.0, plan.load.peak if plan.load is not None else 0.0)  # machines are counted for the peak
-    told = [*_rate(one, load), *_goals(one, asked)]
-    return (Turn("headroom", f"{'; '.join(told)}. {_one_more(one)}"),) if told else ()
+    load = max(targets.rate or 0.0, plan.load.peak if plan.load is not None else 0.0)  # machines are counted for the peak
+    risks = [*_rate(winner, load), *_goals(winner, targets)]
+    return (Turn("headroom", f"{'; '.join(risks)}. {_extra_copy(winner)}"),) if risks else ()
 
 
-def _rate(one: Choice, load: float) -> Iterator[str]:
+def _rate(choice: Choice, load: float) -> Iterator[str]:
     """Where the estimate has an interval and the load lies in it."""
-    if not one.rate or not load or one.rate_spread <= 1.0:
+    if not choice.rate or not load or choice.rate_spread <= 1.0:
         return
-    low = one.rate / one.rate_spread
+    low = choice.rate / choice.rate_spread
     if low < load:
-        yield f"{one.rate:,.3g} req/s are estimated for {load:,.3g} asked, and one time in ten it is {low:,.3g} or less"
+        yield f"{choice.rate:,.3g} req/s are estimated for {load:,.3g} asked, and one time in ten it is {low:,.3g} or less"
 
 
-def _goals(one: Choice, asked: Asked) -> Iterator[str]:
-    for name, limit in asked.goals.items():
-        took = one.latency.get(name)
-        if took is not None and (1 - NARROW) * limit < took <= limit:
-            yield f"{name} is {duration(took)} of {duration(limit)}, {1 - took / limit:.1%} below the goal"
+def _goals(choice: Choice, targets: Asked) -> Iterator[str]:
+    for name, limit in targets.goals.items():
+        seconds = choice.latency.get(name)
+        if seconds is not None and (1 - NARROW) * limit < seconds <= limit:
+            yield f"{name} is {duration(seconds)} of {duration(limit)}, {1 - seconds / limit:.1%} below the goal"
 
 
-def _one_more(one: Choice) -> str:
+def _extra_copy(choice: Choice) -> str:
     """One more copy, on machines that copies fill or span."""
-    copies = max(one.replicas or one.machines, 1)
-    across = max(math.ceil(width(one.split) / max(one.chips, 1)), 1)
-    inside = max(copies * across // max(one.machines, 1), 1) if across == 1 else 1
-    cost = one.usd / max(one.machines, 1) * across
-    room = f", {one.rate * (1 + inside / copies):,.3g} req/s in all" if one.rate else ""
-    many = f"{across} more machines" if across > 1 else "One more machine"
-    return f"{many} would cost {usd(cost)} a month{room}"
+    copies = max(choice.replicas or choice.machines, 1)
+    span = max(math.ceil(width(choice.split) / max(choice.chips, 1)), 1)
+    inside = max(copies * span // max(choice.machines, 1), 1) if span == 1 else 1
+    cost = choice.usd / max(choice.machines, 1) * span
+    room = f", {choice.rate * (1 + inside / copies):,.3g} req/s in all" if choice.rate else ""
+    machines = f"{span} more machines" if span > 1 else "One more machine"
+    return f"{machines} would cost {usd(cost)} a month{room}"

@@ -46,7 +46,7 @@ MOST = 5
 COLUMNS = ("performance", "cost", "energy", "frameworks", "ease")
 _LEARNING = ("pytorch", "jax", "tensorflow", "flash-attention", "transformer-engine")
 _ANSWERING = ("vllm", "sglang", "tensorrt-llm", "tgi", "pytorch", "jax")
-_OTHER = ("pytorch", "jax", "tensorflow")
+_GENERAL_FRAMEWORKS = ("pytorch", "jax", "tensorflow")
 FRAMEWORKS = {"train": _LEARNING, "finetune": _LEARNING, "serve": _ANSWERING, "batch": _ANSWERING}
 _LESS = {"performance": False, "cost": True, "energy": True}  # whether less is better
 _COUNTED = {1.0: "runs", 0.5: "not stated", 0.0: "refused"}
@@ -105,22 +105,24 @@ def rate(rows: Rows, kwh: Array, kind: str, per: str) -> list[Rating]:
     group, names = _families(rows)
     keeps = np.zeros(len(rows.priced), dtype=bool)
     keeps[rows.ranked[: rows.kept]] = True
-    found = []
-    for code, (at, choice) in leaders(rows, group).items():
-        mine = np.flatnonzero(group == code)
-        missed = None if keeps[at] else rows.verdict(choice) or MissesGoals()
-        chip = rows.fleet.catalog.chips[str(rows.fleet.catalog.machines[rows.priced.machine[at]].chip)]
-        support = framework_support(chip, FRAMEWORKS.get(kind, _OTHER), rows.fleet.catalog.data)
-        questions = _ease(rows, mine, keeps, choice, support)
+    ratings = []
+    for code, (row, choice) in leaders(rows, group).items():
+        members = np.flatnonzero(group == code)
+        missed = None if keeps[row] else rows.verdict(choice) or MissesGoals()
+        chip = rows.fleet.catalog.chips[str(rows.fleet.catalog.machines[rows.priced.machine[row]].chip)]
+        support = framework_support(chip, FRAMEWORKS.get(kind, _GENERAL_FRAMEWORKS), rows.fleet.catalog.data)
+        questions = _ease(rows, members, keeps, choice, support)
         figures = {
-            "performance": _performance(rows, mine, per),
+            "performance": _performance(rows, members, per),
             "cost": _cost(choice, per, missed),
-            "energy": _energy(rows, mine, kwh, per, choice.unit),
+            "energy": _energy(rows, members, kwh, per, choice.unit),
             "frameworks": _frameworks(chip, support),
             "ease": _questions(questions),
         }
-        found.append(Rating(names[code], choice, missed, figures, support, questions))
-    return sorted(starred(found), key=lambda one: (one.missed is not None, -one.stars, one.best.usd))
+        ratings.append(
+            Rating(family=names[code], best=choice, missed=missed, figures=figures, support=support, questions=questions)
+        )
+    return sorted(starred(ratings), key=lambda one: (one.missed is not None, -one.stars, one.best.usd))
 
 
 def starred(ratings: Sequence[Rating]) -> list[Rating]:
@@ -131,13 +133,13 @@ def starred(ratings: Sequence[Rating]) -> list[Rating]:
         if values:
             best[name] = min(values) if less else max(values)
 
-    def given(name: str, figure: Figure) -> Figure:
+    def with_stars(name: str, figure: Figure) -> Figure:
         if name not in best or not figure.value:
             return figure
         pair = (best[name], figure.value) if _LESS[name] else (figure.value, best[name])
         return replace(figure, stars=halvings(*pair))
 
-    return [replace(one, figures={name: given(name, each) for name, each in one.figures.items()}) for one in ratings]
+    return [replace(one, figures={name: with_stars(name, each) for name, each in one.figures.items()}) for one in ratings]
 
 
 def _families(rows: Rows) -> tuple[Index, list[str]]:
@@ -148,21 +150,23 @@ def _families(rows: Rows) -> tuple[Index, list[str]]:
     return by_shape[rows.fleet.shape_of[rows.priced.machine]], list(codes)
 
 
-def _performance(rows: Rows, mine: Index, per: str) -> Figure:
+def _performance(rows: Rows, members: Index, per: str) -> Figure:
     """Requests per second and chip where a rate is known; else work per hour of a chip, starting and waiting included."""
     priced, fleet = rows.priced, rows.fleet
     if per == "month":
-        _, first = np.unique(priced.way[mine], return_index=True)
-        rated = [(one.rate / _working(one), one) for at in first if (one := rows.choice(int(mine[at]))).rate]
+        _, first = np.unique(priced.way[members], return_index=True)
+        rated = [(choice.rate / _working(choice), choice) for at in first if (choice := rows.choice(int(members[at]))).rate]
         if rated:
-            value, one = max(rated, key=lambda pair: pair[0])
-            return Figure(value, "requests/s per chip", f"{_working(one)} {one.chip} in {one.precision} do {one.rate:.4g}")
-    chips = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[mine]]]
-    hourly = rows.units / np.maximum(priced.seconds[mine] * chips * priced.machines[mine], 1e-9) * HOUR
-    at = int(np.argmax(hourly))
-    one = rows.choice(int(mine[at]))
-    took = f"{one.chips * one.machines} {one.chip} in {one.precision} take {duration(one.seconds)}"
-    return Figure(float(hourly[at]), f"{one.unit} per chip-hour", took)
+            value, choice = max(rated, key=lambda pair: pair[0])
+            return Figure(
+                value, "requests/s per chip", f"{_working(choice)} {choice.chip} in {choice.precision} do {choice.rate:.4g}"
+            )
+    chips = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[members]]]
+    hourly = rows.units / np.maximum(priced.seconds[members] * chips * priced.machines[members], 1e-9) * HOUR
+    position = int(np.argmax(hourly))
+    choice = rows.choice(int(members[position]))
+    text = f"{choice.chips * choice.machines} {choice.chip} in {choice.precision} take {duration(choice.seconds)}"
+    return Figure(float(hourly[position]), f"{choice.unit} per chip-hour", text)
 
 
 def _working(one: Choice) -> int:
@@ -170,57 +174,59 @@ def _working(one: Choice) -> int:
     return max(width(one.split) * one.replicas if one.replicas else one.chips * one.machines, 1)
 
 
-def _cost(one: Choice, per: str, missed: Reason | None) -> Figure:
+def _cost(choice: Choice, per: str, missed: Reason | None) -> Figure:
     """A plan that misses the goals has no price to compare: it has no stars."""
     if missed is not None:
-        return Figure(None, f"USD per {one.unit}", f"{words(missed)} ({one.machines} x {one.where}, {one.purchase})")
-    told = f"${one.usd:,.2f} a {per} on {one.machines} x {one.where}, {one.purchase}"
-    return Figure(one.usd_per_unit, f"USD per {one.unit}", told)
+        return Figure(
+            None, f"USD per {choice.unit}", f"{words(missed)} ({choice.machines} x {choice.where}, {choice.purchase})"
+        )
+    text = f"${choice.usd:,.2f} a {per} on {choice.machines} x {choice.where}, {choice.purchase}"
+    return Figure(choice.usd_per_unit, f"USD per {choice.unit}", text)
 
 
-def _energy(rows: Rows, mine: Index, kwh: Array, per: str, unit: str) -> Figure:
-    known = mine[np.isfinite(kwh[mine])]
+def _energy(rows: Rows, members: Index, kwh: Array, per: str, unit: str) -> Figure:
+    known = members[np.isfinite(kwh[members])]
     if not len(known):
         return Figure(None, f"kWh per {unit}", "the power of its chips is not published")
-    at = int(known[np.argmin(kwh[known])])
-    one = rows.choice(at)
-    told = f"{kwh[at]:,.4g} kWh a {per} on {one.machines} x {one.chips} {one.chip}"
-    return Figure(float(kwh[at]) / max(rows.units, 1e-9), f"kWh per {unit}", told)
+    row = int(known[np.argmin(kwh[known])])
+    choice = rows.choice(row)
+    text = f"{kwh[row]:,.4g} kWh a {per} on {choice.machines} x {choice.chips} {choice.chip}"
+    return Figure(float(kwh[row]) / max(rows.units, 1e-9), f"kWh per {unit}", text)
 
 
 def framework_support(chip: Chip, frameworks: Sequence[str], data: Path) -> tuple[Support, ...]:
     """The newest version of each on a chip. What a rule states for the chip's kind or vendor is stated."""
-    found = []
+    supported = []
     for name in frameworks:
         finding = check(chip, {name: ""}, data)[0]
-        named = {"kind": str(chip.kind), "vendor": chip.vendor}
-        stating = [rule for rule in rules(data) if rule.component == name and named.get(rule.needs) in rule.values.split()]
+        properties = {"kind": str(chip.kind), "vendor": chip.vendor}
+        stating = [rule for rule in rules(data) if rule.component == name and properties.get(rule.needs) in rule.values.split()]
         if finding.answer is Answer.UNSTATED and stating and not finding.sources:  # no rule spoke against the chip
-            found.append(Support(name, 1.0, f"{stating[0].reason}."))
+            supported.append(Support(name, 1.0, f"{stating[0].reason}."))
         else:
             counts = {Answer.FINE: 1.0, Answer.UNSTATED: 0.5, Answer.REFUSED: 0.0}[finding.answer]
-            found.append(Support(name, counts, finding.reason))
-    return tuple(found)
+            supported.append(Support(name, counts, finding.reason))
+    return tuple(supported)
 
 
 def _frameworks(chip: Chip, support: Sequence[Support]) -> Figure:
     share = sum(one.counts for one in support) / len(support)
-    told = ", ".join(f"{one.component} {_COUNTED[one.counts]}" for one in support)
-    return Figure(share, "of the frameworks", f"on {chip.name}: {told}", fifths(share))
+    text = ", ".join(f"{one.component} {_COUNTED[one.counts]}" for one in support)
+    return Figure(share, "of the frameworks", f"on {chip.name}: {text}", fifths(share))
 
 
 def _ease(
-    rows: Rows, mine: Index, keeps: NDArray[np.bool_], choice: Choice, support: Sequence[Support]
+    rows: Rows, members: Index, keeps: NDArray[np.bool_], choice: Choice, support: Sequence[Support]
 ) -> tuple[Question, ...]:
     """Five questions, answered from the plan's candidates and the tables."""
     priced = rows.priced
-    good = mine[keeps[mine]]
+    good = members[keeps[members]]
     words = choice.family.split()
     porting = PORTING.get(words[-1]) or PORTING.get(words[0], "")
     native = any(one.component == "pytorch" and one.counts == 1.0 for one in support)
     alone = good[priced.machines[good] == 1]
     steady = good[priced.purchase[good] != PURCHASES.index(Purchase.SPOT)]
-    demand = mine[priced.purchase[mine] == PURCHASES.index(Purchase.ON_DEMAND)]
+    demand = members[priced.purchase[members] == PURCHASES.index(Purchase.ON_DEMAND)]
     sellers = sorted({rows.fleet.catalog.machines[at].provider for at in set(priced.machine[demand].tolist())})
     measured = choice.provenance != FORMULA
     return (
@@ -249,6 +255,6 @@ def _ease(
 
 
 def _questions(questions: Sequence[Question]) -> Figure:
-    met = sum(one.yes for one in questions)
-    told = "; ".join(f"{'yes' if one.yes else 'no'}: {one.asked}" for one in questions)
-    return Figure(met / len(questions), "of the questions", told, fifths(met / len(questions)))
+    yes_count = sum(one.yes for one in questions)
+    text = "; ".join(f"{'yes' if one.yes else 'no'}: {one.asked}" for one in questions)
+    return Figure(yes_count / len(questions), "of the questions", text, fifths(yes_count / len(questions)))

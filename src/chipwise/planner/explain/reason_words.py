@@ -35,8 +35,8 @@ def rule_words(rule: r.Rule) -> str:
         case r.RuleKind.REQUIRED:
             return rule.name
         case r.RuleKind.QUOTA | r.RuleKind.QUOTA_MORE:
-            more = " with more machines" if rule.kind is r.RuleKind.QUOTA_MORE else ""
-            return f"above {_whose(rule.own)} of {rule.limit:,g} {rule.name}{more}"
+            suffix = " with more machines" if rule.kind is r.RuleKind.QUOTA_MORE else ""
+            return f"above {_quota_owner(rule.own)} of {rule.limit:,g} {rule.name}{suffix}"
         case r.RuleKind.PURCHASE:
             return f"not bought as {rule.name}"
         case r.RuleKind.REPLICAS:
@@ -70,14 +70,14 @@ def example_words(refused: Refused) -> str:
 
 def missing_words(missing: Missing) -> str:
     """How much was missing, and of what."""
-    told = words(missing.reason)
-    return f"the nearest is {missing.nearest}: {told}" if missing.nearest else told
+    text = words(missing.reason)
+    return f"the nearest is {missing.nearest}: {text}" if missing.nearest else text
 
 
 def remedy_words(missing: Missing) -> str:
     """The changes that would help."""
-    told = " or ".join(_remedy(one, missing.reason) for one in missing.remedies)
-    return f"{told}, with all of these changes at once" if missing.together else told
+    text = " or ".join(_remedy(one, missing.reason) for one in missing.remedies)
+    return f"{text}, with all of these changes at once" if missing.together else text
 
 
 def lost(loss: Loss) -> str:
@@ -96,9 +96,9 @@ def _limit(reason: r.Limit) -> str:
         case r.DoesNotRun(finding):
             return finding
         case r.StagesOverQuota(stages, quota):
-            each = ", ".join(f"{name} {need:,g}" for name, need in stages)
+            amounts = ", ".join(f"{name} {need:,g}" for name, need in stages)
             names = " and ".join(name for name, _ in stages)
-            return f"{names} can run at the same time, which {words(quota)} ({each})"
+            return f"{names} can run at the same time, which {words(quota)} ({amounts})"
         case r.NoPrice(name):
             return f"the price of {name} is not published"
         case r.NotAtTheEdge():
@@ -106,12 +106,12 @@ def _limit(reason: r.Limit) -> str:
         case r.OverPower(name, watts, limit_w):
             return f"{name} and its board draw {watts:g} W; {limit_w:g} W are allowed"
         case r.OverQuota(name, unit, needed, limit, own):
-            what = name if own else f"{unit} of {name}"
-            return f"needs {needed:,.4g} {what}, {_whose(own)} is {limit:,g}"
+            resource = name if own else f"{unit} of {name}"
+            return f"needs {needed:,.4g} {resource}, {_quota_owner(own)} is {limit:,g}"
     assert_never(reason)
 
 
-def _whose(own: bool) -> str:
+def _quota_owner(own: bool) -> str:
     return "your quota" if own else "the default quota"
 
 
@@ -123,9 +123,9 @@ def _ability(reason: r.Ability) -> str:
             return "its software serves models and does not train them"
         case r.WrongKind(kind, able):
             return f"{kind} chips cannot do this work; {', '.join(able)} can"
-        case r.NoPrecision(asked, known, chip):
+        case r.NoPrecision(wanted, known, chip):
             has = f"; {', '.join(known)} are" if known else ""
-            return f"no {' or '.join(asked)} arithmetic is stated for {chip or 'it'}{has}"
+            return f"no {' or '.join(wanted)} arithmetic is stated for {chip or 'it'}{has}"
         case r.NoCodec(chip, formats, known):
             return f"{chip} has no engines for {formats} ({known})"
         case r.NoFabric(able):
@@ -144,12 +144,12 @@ def _size(reason: r.Size) -> str:
         case r.LacksMemory(short):
             return f"lacks {short / 1e9:.1f} GB of memory a chip at best"
         case r.HoldsTooLittle(holder, has, needed, needed_by):
-            by = f" for {needed_by}" if needed_by else ""
-            return f"{holder} can hold {_gib(has)} of the {_gib(needed)} GiB needed{by}"
-        case r.NoSplit(least, most):
-            return f"no split of {least:,} to {most:,} chips suits the model's heads, layers and batch"
-        case r.NoCount(chips, least, most):
-            return f"no number of machines with {chips} chips each gives {least:,} to {most:,} chips (limits.chip_count)"
+            purpose = f" for {needed_by}" if needed_by else ""
+            return f"{holder} can hold {_gib(has)} of the {_gib(needed)} GiB needed{purpose}"
+        case r.NoSplit(low, high):
+            return f"no split of {low:,} to {high:,} chips suits the model's heads, layers and batch"
+        case r.NoCount(chips, low, high):
+            return f"no number of machines with {chips} chips each gives {low:,} to {high:,} chips (limits.chip_count)"
         case r.NeedsChips(needed, allowed):
             return f"needs {needed:,} chips, {allowed:,} are allowed"
         case r.NeedsReplicas(needed, allowed):
@@ -158,8 +158,8 @@ def _size(reason: r.Size) -> str:
             allowed_ = f"{reason.allowed_replicas:,} and {reason.allowed_chips:,} are allowed"
             return f"needs {reason.replicas:,} replicas on {reason.chips:,} chips, {allowed_}"
         case r.NeedsNetwork(machines):
-            many = f"{machines:,} machines at least" if machines else "several machines at once"
-            return f"needs {many}, and the network between them is not stated or too slow"
+            amount = f"{machines:,} machines at least" if machines else "several machines at once"
+            return f"needs {amount}, and the network between them is not stated or too slow"
     assert_never(reason)
 
 
@@ -174,8 +174,8 @@ def _goal(reason: r.Goal) -> str:
         case r.MissesThroughput(rate, limit, item):
             return f"misses the throughput of {limit:,.4g} {item}s/s: {rate:,.4g}"
         case r.OverBudget():
-            how = " over the load's curve" if reason.layered else " with storage" if reason.stored else ""
-            return f"exceeds the budget of {usd(reason.limit_usd)}{reason.period}: {usd(reason.usd)}{how}"
+            detail = " over the load's curve" if reason.layered else " with storage" if reason.stored else ""
+            return f"exceeds the budget of {usd(reason.limit_usd)}{reason.period}: {usd(reason.usd)}{detail}"
         case r.StageOverBudget():
             return "the storage of its data takes every candidate above the stage's own budget"
         case r.DeadlineAndBudget():
@@ -206,8 +206,8 @@ def _quantum(reason: r.Quantum) -> str:
         case r.TimeNotModelled(device):
             return f"how long it takes is not modelled ({device})"
         case r.StateTooLarge(qubits, state, largest):
-            held = f"the state needs {_gib(state)} GiB, and the largest machine holds {_gib(largest)}"
-            return f"the simulator cannot hold {qubits} qubits: {held}"
+            problem = f"the state needs {_gib(state)} GiB, and the largest machine holds {_gib(largest)}"
+            return f"the simulator cannot hold {qubits} qubits: {problem}"
         case r.NoDevice():
             return "no quantum device is left, and the circuits cannot be simulated on it"
     assert_never(reason)
@@ -216,9 +216,9 @@ def _quantum(reason: r.Quantum) -> str:
 def _beaten(lost: r.Beaten) -> str:
     """Against the winner, by what was asked for first."""
     slower = lost.seconds / max(lost.best_s, 1e-9) - 1
-    costs = _more(lost.usd / max(lost.best_usd, 1e-9) - 1, "more expensive", "cheaper", "as expensive")
-    takes = _more(slower, "slower", "faster", "as fast")
-    emits = _more(lost.kg / max(lost.best_kg, 1e-9) - 1, "more CO2e", "less CO2e", "as much CO2e")
+    costs = _difference(lost.usd / max(lost.best_usd, 1e-9) - 1, "more expensive", "cheaper", "as expensive")
+    takes = _difference(slower, "slower", "faster", "as fast")
+    emits = _difference(lost.kg / max(lost.best_kg, 1e-9) - 1, "more CO2e", "less CO2e", "as much CO2e")
     cost = f"{costs} ({usd(lost.usd)} a {lost.per} against {usd(lost.best_usd)})"
     time = f"{takes} ({duration(lost.seconds)} against {duration(lost.best_s)})"
     carbon = f"{emits} ({mass(lost.kg)} against {mass(lost.best_kg)})"
@@ -230,7 +230,7 @@ def _beaten(lost: r.Beaten) -> str:
     return f"{first}, {rest[0]}" if rest and (abs(slower) > 0.05 or lost.per == "month") and rest[0] != first else first
 
 
-def _more(share: float, above: str, below: str, equal: str) -> str:
+def _difference(share: float, above: str, below: str, equal: str) -> str:
     if abs(share) < 0.005:
         return equal
     if share > 1.5:
@@ -240,9 +240,9 @@ def _more(share: float, above: str, below: str, equal: str) -> str:
 
 def _with_circuits(lost: r.Beaten) -> str:
     times = lost.usd / max(lost.best_usd, 1e-9)
-    more = f"{times:,.0f} times as much" if times >= 10 else f"{times:.2g} times as much"
+    factor = f"{times:,.0f} times as much" if times >= 10 else f"{times:.2g} times as much"
     return (
-        f"{lost.device}: {usd(lost.usd)} a job against {usd(lost.best_usd)}, {more} ({usd(lost.circuits_usd)} for circuits), "
+        f"{lost.device}: {usd(lost.usd)} a job against {usd(lost.best_usd)}, {factor} ({usd(lost.circuits_usd)} for circuits), "
         f"and {duration(lost.seconds)} against {duration(lost.best_s)}"
     )
 
@@ -265,12 +265,12 @@ def _remedy(remedy: remedies.Remedy, reason: r.Reason) -> str:
             return "your own machines in the catalog (`chipwise catalog import servers.csv`)"
         case remedies.UsePrecision(precision):
             return f"precision: {precision}"
-        case remedies.MoreChips(on, instead_of):
-            return f"{on} instead of {instead_of}"
-        case remedies.StateNetwork(on):
-            return f"{on}, once the network between these machines is stated (`network` in a catalog file of your own)"
-        case remedies.Lighter(change, on):
-            return f"{change} ({on})"
+        case remedies.MoreChips(hardware, instead_of):
+            return f"{hardware} instead of {instead_of}"
+        case remedies.StateNetwork(hardware):
+            return f"{hardware}, once the network between these machines is stated (`network` in a catalog file of your own)"
+        case remedies.Lighter(change, hardware):
+            return f"{change} ({hardware})"
         case remedies.Advice(change):
             return change
     assert_never(remedy)

@@ -82,89 +82,97 @@ class Roofline:
 
 def roofline_of(known: Known, work: Common, plan: Plan) -> Roofline | None:
     """None where there is no winner, or nothing to draw of its kind of work."""
-    one = plan.winner
-    part = None if one is None else known.parts.find(one.chip)
-    if one is None or part is None:  # parts of chips are not drawn: their share of the bandwidth is no ceiling
+    winner = plan.winner
+    part = None if winner is None else known.parts.find(winner.chip)
+    if winner is None or part is None:  # parts of chips are not drawn: their share of the bandwidth is no ceiling
         return None
     try:
-        return _of(known, work, one, part)
+        return _draw(known, work, winner, part)
     except ChipwiseError:  # what can be planned and not estimated alone: the report does without the picture
         return None
 
 
-def _of(known: Known, work: Common, one: Choice, part: Part) -> Roofline | None:
+def _draw(known: Known, work: Common, choice: Choice, part: Part) -> Roofline | None:
     if isinstance(work, Hpc):
-        return _numerical(work, one, part)
+        return _numerical(work, choice, part)
     if not isinstance(getattr(work, "model", None), str):
         return None
-    if isinstance(work, Learning) and isinstance(one.split, TrainingSplit):
-        return _step(known, work, one, one.split, part)
-    if isinstance(work, Serve | Batch) and isinstance(one.split, GenerationSplit):
-        return _generation(known, work, one, one.split, part)
+    if isinstance(work, Learning) and isinstance(choice.split, TrainingSplit):
+        return _step(known, work, choice, choice.split, part)
+    if isinstance(work, Serve | Batch) and isinstance(choice.split, GenerationSplit):
+        return _generation(known, work, choice, choice.split, part)
     return None
 
 
-def _step(known: Known, work: Learning, one: Choice, split: TrainingSplit, part: Part) -> Roofline:
+def _step(known: Known, work: Learning, choice: Choice, split: TrainingSplit, part: Part) -> Roofline:
     """The whole optimiser step, and its matrix products."""
-    chips = float(one.chips * one.machines)
+    chips = float(choice.chips * choice.machines)
     pairs = pairs_of(known.find_model(str(work.model)), work.sequence_length, work.target_length)
     seq = float(work.sequence_length or 2048) if pairs is None else float(pairs.tokens[0])
-    asked = work.batch_samples or (work.batch_tokens or 0.0) / seq
+    samples = work.batch_samples or (work.batch_tokens or 0.0) / seq
     micro = float(split.micro_batch)
-    whole = micro * split.dp  # sequences that all replicas take at once; the plan's last round may be a part of it
-    batch = whole * max(math.ceil(asked / whole), 1)
+    round_size = micro * split.dp  # sequences that all replicas take at once; the plan's last round may be a part of it
+    batch = round_size * max(math.ceil(samples / round_size), 1)
     chosen: dict[str, Any] = {name: float(getattr(split, name)) for name in ("tp", "pp", "cp", "ep", "shard", "recompute")}
     if isinstance(work, Finetune):
         chosen |= {"method": work.method.value, "rank": float(work.rank or 16)}
     chosen |= {"seq": seq} if pairs is None else {"seq": float(pairs.inputs[0]), "target": float(pairs.targets[0])}
-    found = train(
+    trained = train(
         known,
         str(work.model),
         on=part.name,
         chips=chips,
-        chips_per_node=float(one.chips),
+        chips_per_node=float(choice.chips),
         micro_batch=micro,
         global_batch=batch,
-        precision=one.precision,
+        precision=choice.precision,
         optimizer=work.optimizer.value,
         fit=False,
         **chosen,
     )
-    return _trained(found, one, part)
+    return _trained(trained, choice, part)
 
 
-def _trained(found: Trained, one: Choice, part: Part) -> Roofline:
-    run = steps(found.ask)
+def _trained(trained: Trained, choice: Choice, part: Part) -> Roofline:
+    run = steps(trained.ask)
     plain, bytes_only = bases(run), bases(replace(run, peak=_ENDLESS, half_peak=_ENDLESS))
-    many, terms, speed = _one(run.micro_batches), found.step.terms, part.bandwidth * MEMORY_EFFICIENCY
+    micro_batches, terms, speed = _scalar(run.micro_batches), trained.step.terms, part.bandwidth * MEMORY_EFFICIENCY
 
     def moved(*names: str) -> float:
-        return many * sum(_one(bytes_only[name]) for name in names) * speed
+        return micro_batches * sum(_scalar(bytes_only[name]) for name in names) * speed
 
-    flop = _one(flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))) * _one(run.tokens) / _one(run.chips)
+    flop = _scalar(flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))) * _scalar(run.tokens) / _scalar(run.chips)
     model = run.model
     layers = model.layers * (model.attention_weights + model.mlp_weights)
     products = 2.0 * (layers * model.token_share + model.head * model.headed)
-    passes = 3.0 - _one(run.frozen) + _one(run.recompute)
-    matrix = _one(products) * passes * _one(run.tokens) / _one(run.chips)
-    whole = moved("matrix", "attention", "elementwise", "dispatch", "unpack") + _one(bytes_only["optimizer"]) * speed
-    peak = _one(run.peak)
+    passes = 3.0 - _scalar(run.frozen) + _scalar(run.recompute)
+    matrix = _scalar(products) * passes * _scalar(run.tokens) / _scalar(run.chips)
+    traffic = moved("matrix", "attention", "elementwise", "dispatch", "unpack") + _scalar(bytes_only["optimizer"]) * speed
+    peak = _scalar(run.peak)
     reached = Roof(
-        _within(peak * COMPUTE_EFFICIENCY / _ratio(terms["matrix"], many * plain["matrix"]), peak),
-        _within(speed / _ratio(terms["elementwise"], many * (plain["elementwise"] + plain["dispatch"])), part.bandwidth),
+        _capped(peak * COMPUTE_EFFICIENCY / _ratio(terms["matrix"], micro_batches * plain["matrix"]), peak),
+        _capped(
+            speed / _ratio(terms["elementwise"], micro_batches * (plain["elementwise"] + plain["dispatch"])), part.bandwidth
+        ),
     )
     points = (
-        Point("whole step", flop, whole, _one(found.step.value)),
-        Point("matrix products", matrix, moved("matrix"), _one(terms["matrix"])),
+        Point("whole step", flop, traffic, _scalar(trained.step.value)),
+        Point("matrix products", matrix, moved("matrix"), _scalar(terms["matrix"])),
     )
-    return Roofline(part.name, one.precision, Roof(peak, part.bandwidth), _above(reached, points), points)
+    return Roofline(
+        chip=part.name,
+        precision=choice.precision,
+        nominal=Roof(peak, part.bandwidth),
+        reached=_above(reached, points),
+        points=points,
+    )
 
 
-def _generation(known: Known, work: Serve | Batch, one: Choice, split: GenerationSplit, part: Part) -> Roofline | None:
+def _generation(known: Known, work: Serve | Batch, choice: Choice, split: GenerationSplit, part: Part) -> Roofline | None:
     """Prefill of one prompt, and a decode step of all sequences in flight."""
     if work.input_tokens is None or work.output_tokens is None:
         return None
-    tp, pp, many = float(split.tp), float(split.pp), float(one.replicas or 1)
+    tp, pp, replicas = float(split.tp), float(split.pp), float(choice.replicas or 1)
 
     def ask(scenario: str, batch: float, metric: str, rate: float | None = None) -> Served:
         assert work.input_tokens is not None
@@ -180,10 +188,10 @@ def _generation(known: Known, work: Serve | Batch, one: Choice, split: Generatio
             batch=batch,
             output_len=work.output_tokens.mean,
             prefix_len=work.shared_prefix_tokens or 0.0,
-            precision_weights=one.precision,
+            precision_weights=choice.precision,
             scenario=scenario,
             metrics=(metric,),
-            chips_per_node=float(one.chips),
+            chips_per_node=float(choice.chips),
             fit=False,
         )
 
@@ -191,12 +199,12 @@ def _generation(known: Known, work: Serve | Batch, one: Choice, split: Generatio
     at_once = work.arrival.concurrency if isinstance(work, Serve) else None
     probe = ask(
         "open" if arriving else "closed" if at_once else "full",
-        max((at_once or many) / many, 1.0),
+        max((at_once or replicas) / replicas, 1.0),
         "tpot_ms",
-        arriving / many if arriving else None,
+        arriving / replicas if arriving else None,
     )
-    held = max(round(_one(in_flight(replica(probe.ask), load(probe.ask, "tpot_ms", slots(probe.ask))))), 1)
-    first, token = ask("prefill", 1.0, "ttft_ms"), ask("decode", float(held), "tpot_ms")
+    sequences = max(round(_scalar(in_flight(replica(probe.ask), load(probe.ask, "tpot_ms", slots(probe.ask))))), 1)
+    first, token = ask("prefill", 1.0, "ttft_ms"), ask("decode", float(sequences), "tpot_ms")
     run = replica(first.ask)
     free = replace(run, peak=_ENDLESS, half_peak=_ENDLESS)
     length = max(work.input_tokens.mean - (work.shared_prefix_tokens or 0.0), 1.0)
@@ -204,70 +212,78 @@ def _generation(known: Known, work: Serve | Batch, one: Choice, split: Generatio
     size, speed = tp * pp, part.bandwidth * MEMORY_EFFICIENCY
     sent = [column(value) for value in (length, work.input_tokens.mean, 1.0, work.shared_prefix_tokens or 0.0)]
     prompt, plain = prefill(free, *sent), prefill(run, *sent)
-    step, read = decode(free, column(held), column(context)), decode(run, column(held), column(context))
+    step, read = decode(free, column(sequences), column(context)), decode(run, column(sequences), column(context))
     ttft, tpot = first.metrics["ttft_ms"], token.metrics["tpot_ms"]
-    peak = _one(run.peak)
+    peak = _scalar(run.peak)
     reached = Roof(
-        _within(peak * COMPUTE_EFFICIENCY / _ratio(ttft.terms["prefill matrix"], plain["prefill_matrix"]), peak),
-        _within(speed / _ratio(tpot.terms["weights"], read["decode_matrix"]), part.bandwidth),
+        _capped(peak * COMPUTE_EFFICIENCY / _ratio(ttft.terms["prefill matrix"], plain["prefill_matrix"]), peak),
+        _capped(speed / _ratio(tpot.terms["weights"], read["decode_matrix"]), part.bandwidth),
     )
-    passed = sum(_one(prompt[name]) for name in ("prefill_matrix", "prefill_attention", "prefill_element"))
+    prefill_s = sum(_scalar(prompt[name]) for name in ("prefill_matrix", "prefill_attention", "prefill_element"))
     points = (
         Point(
             f"prefill of {length:,.0f} tokens",
             _forward(run.model, length / 2) * length / size,
-            passed * speed / pp,
-            _one(ttft.seconds),
+            prefill_s * speed / pp,
+            _scalar(ttft.seconds),
         ),
         Point(
-            f"decode of {held} sequence{'s' * (held > 1)}",
-            _forward(run.model, context) * held / size,
-            (_one(step["decode_matrix"]) + _one(step["decode_cache"])) * speed / pp,
-            _one(tpot.seconds),
+            f"decode of {sequences} sequence{'s' * (sequences > 1)}",
+            _forward(run.model, context) * sequences / size,
+            (_scalar(step["decode_matrix"]) + _scalar(step["decode_cache"])) * speed / pp,
+            _scalar(tpot.seconds),
         ),
     )
-    return Roofline(part.name, one.precision, Roof(peak, part.bandwidth), _above(reached, points), points)
+    return Roofline(
+        chip=part.name,
+        precision=choice.precision,
+        nominal=Roof(peak, part.bandwidth),
+        reached=_above(reached, points),
+        points=points,
+    )
 
 
 def _forward(model: Transformers, context: float) -> float:
     """FLOP of one token with so many before it: a third of training it."""
-    return _one(flop_per_token(model, np.array([2.0 * context]), np.zeros(1), np.zeros(1))) / 3.0
+    return _scalar(flop_per_token(model, np.array([2.0 * context]), np.zeros(1), np.zeros(1))) / 3.0
 
 
-def _numerical(work: Hpc, one: Choice, part: Part) -> Roofline | None:
+def _numerical(work: Hpc, choice: Choice, part: Part) -> Roofline | None:
     """One step of one run, on one chip."""
     if not work.flop_per_step or not work.bytes_per_step:
         return None
     chips = Chips.of([part], work.precision.value)
-    split = one.split if isinstance(one.split, Runs) else Runs(1, one.chips * one.machines)
-    at_once, each = float(split.at_once), float(split.chips_each)
+    split = choice.split if isinstance(choice.split, Runs) else Runs(1, choice.chips * choice.machines)
+    at_once, chips_each = float(split.at_once), float(split.chips_each)
     rounds = np.ceil(work.runs / at_once)
-    seconds = one.seconds / (work.steps * rounds)
-    peak = _one(chips.matrix_rate if step_of(work).matrix else chips.rate)
+    seconds = choice.seconds / (work.steps * rounds)
+    peak = _scalar(chips.matrix_rate if step_of(work).matrix else chips.rate)
     step = step_of(work)
     share = chips.achieved(step.kernel)
     nominal = Roof(peak, part.bandwidth)
-    point = Point("one step", work.flop_per_step / each, work.bytes_per_step / each, seconds)
-    reached = Roof(peak * _one(share.compute), part.bandwidth * _one(share.bandwidth))
-    return Roofline(part.name, one.precision or work.precision.value, nominal, reached, (point,))
+    point = Point("one step", work.flop_per_step / chips_each, work.bytes_per_step / chips_each, seconds)
+    reached = Roof(peak * _scalar(share.compute), part.bandwidth * _scalar(share.bandwidth))
+    return Roofline(
+        chip=part.name, precision=choice.precision or work.precision.value, nominal=nominal, reached=reached, points=(point,)
+    )
 
 
 def _above(roof: Roof, points: Sequence[Point]) -> Roof:
     """Work of other kinds may be fitted as faster than what the roof was taken from: what is reached can be reached."""
-    least = max(one.flop_per_s for one in points)
+    fastest = max(one.flop_per_s for one in points)
     streamed = max((one.flop_per_s / one.intensity for one in points if one.intensity < roof.ridge), default=0.0)
-    return Roof(max(roof.flop_per_s, least), max(roof.bytes_per_s, streamed))
+    return Roof(max(roof.flop_per_s, fastest), max(roof.bytes_per_s, streamed))
 
 
-def _one(values: Array | float) -> float:
+def _scalar(values: Array | float) -> float:
     return float(np.asarray(values).reshape(-1)[0])
 
 
 def _ratio(term: Array, base: Array) -> float:
     """The fitted factor on a kind of work; 1 where there is none of it."""
-    below = _one(base)
-    return _one(term) / below if below > 0 and _one(term) > 0 else 1.0
+    below = _scalar(base)
+    return _scalar(term) / below if below > 0 and _scalar(term) > 0 else 1.0
 
 
-def _within(value: float, sheet: float) -> float:
+def _capped(value: float, sheet: float) -> float:
     return min(value, MOST * sheet)

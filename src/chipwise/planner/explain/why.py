@@ -70,27 +70,37 @@ def why(known: Known, plan: Plan, name: str) -> Why:
     except UnknownName:
         if sold is None:
             raise
-        return Why(f"service {sold.title}", Outcome.NO_OFFER, 0, (), winner=plan.winner, service=sold)
+        return Why(
+            subject=f"service {sold.title}", outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner, service=sold
+        )
     offers = rows.fleet.catalog.offers
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     region = np.frombuffer(offers.region, dtype=np.int32)
-    mine = subject.machines[machine] & subject.regions[region]
-    left = allowed(rows.fleet, rows.grounds.rules, among=mine)
+    matching = subject.machines[machine] & subject.regions[region]
+    left = allowed(rows.fleet, rows.grounds.rules, among=matching)
     service = next((one for one in plan.services if one.provider == subject.provider), None)
-    count, refused = int(np.count_nonzero(mine)), left.refused
+    count, refused = int(np.count_nonzero(matching)), left.refused
     ranked = np.flatnonzero(
         subject.machines[rows.priced.machine[rows.ranked]] & subject.regions[rows.priced.region[rows.ranked]]
     )
     if len(ranked):
         return _with_candidate(plan, rows, subject, int(ranked[0]), count, refused, service)
     if not count:
-        return Why(subject.title, Outcome.NO_OFFER, 0, (), winner=plan.winner, service=service)
+        return Why(subject=subject.title, outcome=Outcome.NO_OFFER, offers=0, refused=(), winner=plan.winner, service=service)
     if not len(left.offers):
-        return Why(subject.title, Outcome.REFUSED, count, refused, winner=plan.winner, service=service)
+        return Why(
+            subject=subject.title, outcome=Outcome.REFUSED, offers=count, refused=refused, winner=plan.winner, service=service
+        )
     shapes = sorted(set(rows.fleet.shape_of[machine[left.offers]].tolist()))
     reason = rows.grounds.reason(shapes)
     return Why(
-        subject.title, Outcome.UNABLE, count, refused, reason=reason or MissesGoals(), winner=plan.winner, service=service
+        subject=subject.title,
+        outcome=Outcome.UNABLE,
+        offers=count,
+        refused=refused,
+        reason=reason or MissesGoals(),
+        winner=plan.winner,
+        service=service,
     )
 
 
@@ -138,10 +148,10 @@ def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
         return Subject(f"{'machine' if len(machines) == 1 else 'machines'} {title}", _machines(catalog, machines), everywhere)
     if regions := names.regions_or_none(text.replace(":", "/", 1)):
         keys = {one.key for one in regions}
-        here = np.array([one.key in keys for one in catalog.regions], dtype=bool)
+        inside = np.array([one.key in keys for one in catalog.regions], dtype=bool)
         title = _listed([f"{one.provider} {one.name}" for one in regions])
         return Subject(
-            f"{'region' if len(regions) == 1 else 'regions'} {title}", np.ones(len(catalog.machines), dtype=bool), here
+            f"{'region' if len(regions) == 1 else 'regions'} {title}", np.ones(len(catalog.machines), dtype=bool), inside
         )
     return Subject(*_family(known, fleet, text), everywhere)
 

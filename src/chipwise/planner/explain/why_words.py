@@ -11,68 +11,70 @@ from chipwise.planner.values.plan import Choice, Service
 from chipwise.text import duration, mass, usd
 
 
-def why_words(found: Why, per: str) -> list[str]:
+def why_words(finding: Why, per: str) -> list[str]:
     """The best it could do, what it lost by and by how much; then the offers that limits left out."""
-    told = [_answer(found, per)]
-    if found.refused and found.outcome is not Outcome.REFUSED:
-        left_out = ", ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in found.refused)
-        told.append(
-            f"Limits leave out {sum(one.offers for one in found.refused):,} of its {found.offers:,} offers: {left_out}."
+    sentences = [_answer(finding, per)]
+    if finding.refused and finding.outcome is not Outcome.REFUSED:
+        left_out = ", ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in finding.refused)
+        sentences.append(
+            f"Limits leave out {sum(one.offers for one in finding.refused):,} of its {finding.offers:,} offers: {left_out}."
         )
-    if found.service is not None:
-        told.append(_paid_per_use(found, found.service))
-    return told
+    if finding.service is not None:
+        sentences.append(_paid_per_use(finding, finding.service))
+    return sentences
 
 
-def _answer(found: Why, per: str) -> str:
-    match found.outcome:
+def _answer(finding: Why, per: str) -> str:
+    match finding.outcome:
         case Outcome.WINS:
-            assert found.best is not None
-            return f"{found.subject}: this is the answer, {_did(found.best, per)}."
+            assert finding.best is not None
+            return f"{finding.subject}: this is the answer, {_did(finding.best, per)}."
         case Outcome.BEATEN:
-            assert found.best is not None
-            assert found.reason is not None
-            rank = f"candidate {found.rank:,} of {found.candidates:,}"
-            return f"{found.subject}: at best {_did(found.best, per)}; {rank}. It lost: {words(found.reason)}{_extra(found)}."
+            assert finding.best is not None
+            assert finding.reason is not None
+            rank = f"candidate {finding.rank:,} of {finding.candidates:,}"
+            lost = f"{words(finding.reason)}{_extra(finding)}"
+            return f"{finding.subject}: at best {_did(finding.best, per)}; {rank}. It lost: {lost}."
         case Outcome.MISSES:
-            assert found.best is not None
-            assert found.reason is not None
-            helps = f" Would help: {more}." if (more := eased(found.reason)) else ""
-            return f"{found.subject}: at best {_did(found.best, per)}. It {words(found.reason)}.{helps}"
+            assert finding.best is not None
+            assert finding.reason is not None
+            helps = f" Would help: {remedy}." if (remedy := eased(finding.reason)) else ""
+            return f"{finding.subject}: at best {_did(finding.best, per)}. It {words(finding.reason)}.{helps}"
         case Outcome.REFUSED:
-            rules = "; ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in found.refused)
-            example = found.refused[-1].why
-            such = f" ({words(example)})" if example is not None else ""
-            return f"{found.subject}: limits refuse all of its {found.offers:,} offers: {rules}{such}."
+            rules = "; ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in finding.refused)
+            example = finding.refused[-1].why
+            detail = f" ({words(example)})" if example is not None else ""
+            return f"{finding.subject}: limits refuse all of its {finding.offers:,} offers: {rules}{detail}."
         case Outcome.UNABLE:
-            assert found.reason is not None
-            helps = f" Would help: {more}." if (more := eased(found.reason)) else ""
-            return f"{found.subject}: none of its offers can do it: {words(found.reason)}.{helps}"
+            assert finding.reason is not None
+            helps = f" Would help: {remedy}." if (remedy := eased(finding.reason)) else ""
+            return f"{finding.subject}: none of its offers can do it: {words(finding.reason)}.{helps}"
         case Outcome.NO_OFFER:
-            return f"{found.subject}: the catalog has no machine of it on offer."
-    assert_never(found.outcome)
+            return f"{finding.subject}: the catalog has no machine of it on offer."
+    assert_never(finding.outcome)
 
 
-def _paid_per_use(found: Why, service: Service) -> str:
-    told = f"Paid {service.kind}, {service.title} costs {usd(service.usd)} a month"
-    if found.winner is not None:
-        told += f" against {usd(found.winner.usd)} for the machines that win"
-    return f"{told}; it may not be used: {service.refused[0]}." if service.refused else f"{told}."
+def _paid_per_use(finding: Why, service: Service) -> str:
+    text = f"Paid {service.kind}, {service.title} costs {usd(service.usd)} a month"
+    if finding.winner is not None:
+        text += f" against {usd(finding.winner.usd)} for the machines that win"
+    return f"{text}; it may not be used: {service.refused[0]}." if service.refused else f"{text}."
 
 
-def _did(one: Choice, per: str) -> str:
-    many = f"{one.machines} x " if one.machines > 1 else ""
-    chips = f"{one.chips * one.machines} {one.chip}"
-    time = "" if per == "month" else f"{duration(one.seconds)} for "
-    return f"{many}{one.where}, {one.purchase} ({chips}): {time}{usd(one.usd)} a {per}, {mass(one.kg)} CO2e, {watts(one)}"
+def _did(choice: Choice, per: str) -> str:
+    count = f"{choice.machines} x " if choice.machines > 1 else ""
+    chips = f"{choice.chips * choice.machines} {choice.chip}"
+    time = "" if per == "month" else f"{duration(choice.seconds)} for "
+    machines = f"{count}{choice.where}, {choice.purchase} ({chips})"
+    return f"{machines}: {time}{usd(choice.usd)} a {per}, {mass(choice.kg)} CO2e, {watts(choice)}"
 
 
-def _extra(found: Why) -> str:
+def _extra(finding: Why) -> str:
     """By how much in money and carbon, whatever was asked to be small."""
-    assert found.best is not None
-    if found.winner is None:
+    assert finding.best is not None
+    if finding.winner is None:
         return ""
-    dollars, kg = found.best.usd - found.winner.usd, found.best.kg - found.winner.kg
+    dollars, kg = finding.best.usd - finding.winner.usd, finding.best.kg - finding.winner.kg
     return (
         f"; {usd(abs(dollars))} {'more' if dollars >= 0 else 'less'} and {mass(abs(kg))} CO2e {'more' if kg >= 0 else 'less'}"
     )

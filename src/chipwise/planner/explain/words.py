@@ -26,10 +26,10 @@ RATES = {"serve": "requests a second", "transcode": "streams", "stream": "messag
 
 
 def _service(plan: Plan) -> str:
-    found = plan.service
-    if found is None:
+    service = plan.service
+    if service is None:
         return ""
-    return f" Cheaper still is {found.title}, paid {found.kind}: {usd(found.usd)} a month; {found.break_even}."
+    return f" Cheaper still is {service.title}, paid {service.kind}: {usd(service.usd)} a month; {service.break_even}."
 
 
 def no_service(plan: Plan) -> str:
@@ -41,27 +41,31 @@ def no_service(plan: Plan) -> str:
 
 def sentence(plan: Plan) -> str:
     """The winner in one sentence with its decisive numbers."""
-    one = plan.winner
-    assert one is not None
-    many = f"{one.machines} x " if one.machines > 1 else ""
-    precision = f", {one.precision}" if one.precision else ""
-    what = f"{many}{one.provider} {one.machine} ({one.chips * one.machines} {one.chip}{precision}) in {one.place}"
-    if one.quantum is not None:
-        what += _circuits(one.quantum)
+    winner = plan.winner
+    assert winner is not None
+    amount = f"{winner.machines} x " if winner.machines > 1 else ""
+    precision = f", {winner.precision}" if winner.precision else ""
+    chips = f"{winner.chips * winner.machines} {winner.chip}{precision}"
+    hardware = f"{amount}{winner.provider} {winner.machine} ({chips}) in {winner.place}"
+    if winner.quantum is not None:
+        hardware += _circuits(winner.quantum)
     second = plan.choices[1] if len(plan.choices) > 1 else None
     beats = f"; next best {usd(second.usd)}" if second is not None else ""
     if plan.per == "month":
-        able = f" for up to {one.rate:,.3g} {RATES[plan.kind]}" if one.rate and plan.kind in RATES else ""
-        over = _over_time(plan, one)
-        return f"Rent {what}, {one.purchase}: {usd(one.usd)} a month{over}{able}{beats}.{_service(plan)}"
-    return f"Run on {what}, {one.purchase}: {duration(one.seconds)} for {usd(one.usd)}, {mass(one.kg)} CO2e{beats}."
+        able = f" for up to {winner.rate:,.3g} {RATES[plan.kind]}" if winner.rate and plan.kind in RATES else ""
+        detail = _over_time(plan, winner)
+        return f"Rent {hardware}, {winner.purchase}: {usd(winner.usd)} a month{detail}{able}{beats}.{_service(plan)}"
+    cost = f"{duration(winner.seconds)} for {usd(winner.usd)}, {mass(winner.kg)} CO2e"
+    return f"Run on {hardware}, {winner.purchase}: {cost}{beats}."
 
 
-def _over_time(plan: Plan, one: Choice) -> str:
+def _over_time(plan: Plan, choice: Choice) -> str:
     """Where a budget was held against the load's curve, so that the first figure may be above it."""
     layered = plan.layered_usd
     return (
-        "" if layered is None or layered >= 0.995 * one.usd else f" for the peak at all times, {usd(layered)} as the load goes"
+        ""
+        if layered is None or layered >= 0.995 * choice.usd
+        else f" for the peak at all times, {usd(layered)} as the load goes"
     )
 
 
@@ -70,40 +74,44 @@ def _circuits(part: QuantumPart) -> str:
     return f" with circuits on {part.told}{paid}" if part.managed else f" with circuits {part.told}"
 
 
-def watts(one: Choice) -> str:
+def watts(choice: Choice) -> str:
     """What the machines draw while they work, and how that is known."""
-    many = f"{power(one.machine_watts)} a machine, {power(one.watts)} in all" if one.machines > 1 else power(one.watts)
-    what = "its board included" if one.provider == EDGE else "chips and host, without cooling"
-    return f"{many} while it works ({what}{'' if one.watts_stated else '; assumed, the power of the chip is not published'})"
+    draw = (
+        f"{power(choice.machine_watts)} a machine, {power(choice.watts)} in all" if choice.machines > 1 else power(choice.watts)
+    )
+    scope = "its board included" if choice.provider == EDGE else "chips and host, without cooling"
+    return (
+        f"{draw} while it works ({scope}{'' if choice.watts_stated else '; assumed, the power of the chip is not published'})"
+    )
 
 
-def brief(one: Choice, per: str) -> str:
+def brief(choice: Choice, per: str) -> str:
     """What a ranking has no column for, in one line: purchase, split, speed or latency, cost of a unit; circuits, and the
     watts of a small device."""
-    ways = one.split.as_dict().items()
+    ways = choice.split.as_dict().items()
     split = ", ".join(_way(name, value) for name, value in ways if value > 1 and name not in ("recompute", "replicas"))
-    parts = [one.purchase, split, f"${number(one.usd_per_unit)}/{one.unit.replace('million ', 'M').removesuffix('s')}"]
-    if one.quantum is not None:
-        parts.append(one.quantum.told)
-    if one.provider == EDGE:
-        parts.append(f"{power(one.machine_watts)} a device")
-    if one.latency:
-        parts.append(", ".join(f"{name} {duration(seconds)}" for name, seconds in one.latency.items()))
-    elif per == "job" and one.usd_per_unit > 0:
-        done = one.usd / one.usd_per_unit
-        scale, what = (1e6, one.unit.removeprefix("million ")) if one.unit.startswith("million ") else (1.0, one.unit)
-        low, middle, high = (scale * done / max(seconds, 1e-9) for seconds in (one.high_s, one.seconds, one.low_s))
-        parts.append(_pace(low, middle, high, what))
+    parts = [choice.purchase, split, f"${number(choice.usd_per_unit)}/{choice.unit.replace('million ', 'M').removesuffix('s')}"]
+    if choice.quantum is not None:
+        parts.append(choice.quantum.told)
+    if choice.provider == EDGE:
+        parts.append(f"{power(choice.machine_watts)} a device")
+    if choice.latency:
+        parts.append(", ".join(f"{name} {duration(seconds)}" for name, seconds in choice.latency.items()))
+    elif per == "job" and choice.usd_per_unit > 0:
+        units = choice.usd / choice.usd_per_unit
+        scale, unit = (1e6, choice.unit.removeprefix("million ")) if choice.unit.startswith("million ") else (1.0, choice.unit)
+        low, middle, high = (scale * units / max(seconds, 1e-9) for seconds in (choice.high_s, choice.seconds, choice.low_s))
+        parts.append(_pace(low, middle, high, unit))
     return "; ".join(part for part in parts if part)
 
 
-def _pace(low: float, middle: float, high: float, what: str) -> str:
+def _pace(low: float, middle: float, high: float, unit: str) -> str:
     """So many a second; of what comes seldom, one in so long."""
     wide = high > low * 1.01
     if middle < SELDOM:
         span = f" ({duration(1 / high)}-{duration(1 / low)})" if wide else ""
-        return f"1 {what.removesuffix('s')} in {duration(1 / middle)}{span}"
-    return f"{count(middle)} {what}/s{f' ({count(low)}-{count(high)})' if wide else ''}"
+        return f"1 {unit.removesuffix('s')} in {duration(1 / middle)}{span}"
+    return f"{count(middle)} {unit}/s{f' ({count(low)}-{count(high)})' if wide else ''}"
 
 
 def single(unit: str) -> str:
@@ -111,20 +119,20 @@ def single(unit: str) -> str:
     return unit if unit.startswith("million ") else unit.removesuffix("s")
 
 
-def emissions(found: Emitted, unit: str) -> list[tuple[str, str]]:
+def emissions(emitted: Emitted, unit: str) -> list[tuple[str, str]]:
     """By name: the parts, what a unit emits, and greener regions with their price."""
-    told = [(line.name, f"{mass(line.kg)}  ({line.how})") for line in found.lines]
-    told.append(("per unit", f"{mass(found.g_per_unit / 1e3)} per {single(unit)}"))
-    for one in found.greener:
-        more = f"{usd(one.extra_usd)} more" if one.extra_usd > 0 else f"{usd(-one.extra_usd)} less"
-        told.append(("greener", f"{one.region}: {mass(one.kg)}, {mass(one.saved_kg)} less, for {more}"))
-    return told
+    rows = [(line.name, f"{mass(line.kg)}  ({line.how})") for line in emitted.lines]
+    rows.append(("per unit", f"{mass(emitted.g_per_unit / 1e3)} per {single(unit)}"))
+    for option in emitted.greener:
+        difference = f"{usd(option.extra_usd)} more" if option.extra_usd > 0 else f"{usd(-option.extra_usd)} less"
+        rows.append(("greener", f"{option.region}: {mass(option.kg)}, {mass(option.saved_kg)} less, for {difference}"))
+    return rows
 
 
-def _fed(one: Choice) -> str:
-    if one.feeding is None:
+def _fed(choice: Choice) -> str:
+    if choice.feeding is None:
         return ""
-    fed = one.feeding
+    fed = choice.feeding
     parts = [
         f"{fed.workers} worker{'s' if fed.workers > 1 else ''}",
         f"{fed.prefetch} files each under way",
@@ -147,31 +155,31 @@ def _way(name: str, value: object) -> str:
     return f"{name}/{value}" if name == "tables" else f"{name} {value}"
 
 
-def running(one: Choice) -> list[tuple[str, str]]:
+def running(choice: Choice) -> list[tuple[str, str]]:
     """How to run a choice, by name: the split, memory, time, checkpoints, where the data lies, what a unit costs."""
-    shown = {name: str(value) for name, value in one.split.as_dict().items() if value not in (0, 1) or name == "tp"}
-    if isinstance(one.split, TrainingSplit):
-        shown["recompute"] = _RECOMPUTE[one.split.recompute]
-    split = ", ".join(_way(name, value) for name, value in shown.items())
-    found = [("split", split)] if split else []
-    if one.memory_share is not None:
-        found.append(("memory", f"{one.memory_share:.0%} of a chip"))
-    if one.rate is not None and one.rate_spread > 1.0:
-        low, high = one.rate / one.rate_spread, one.rate * one.rate_spread
-        found.append(("rate", f"{one.rate:,.3g} requests a second; 80% between {low:,.3g} and {high:,.3g}"))
-    if one.high_s > one.low_s:
-        found.append(("time", f"{duration(one.seconds)}; 80% between {duration(one.low_s)} and {duration(one.high_s)}"))
-    if one.checkpoint_s and one.rate is None and one.seats is None:  # a month of something that goes on is never done
-        every = f"every {duration(one.checkpoint_s)}, {one.interruptions:.1f} interruptions expected"
-        found.append(("checkpoint", f"{every}; done within {duration(one.p90_s)} nine times in ten"))
-    if one.quantum is not None:
-        part = one.quantum
+    entries = {name: str(value) for name, value in choice.split.as_dict().items() if value not in (0, 1) or name == "tp"}
+    if isinstance(choice.split, TrainingSplit):
+        entries["recompute"] = _RECOMPUTE[choice.split.recompute]
+    split = ", ".join(_way(name, value) for name, value in entries.items())
+    rows = [("split", split)] if split else []
+    if choice.memory_share is not None:
+        rows.append(("memory", f"{choice.memory_share:.0%} of a chip"))
+    if choice.rate is not None and choice.rate_spread > 1.0:
+        low, high = choice.rate / choice.rate_spread, choice.rate * choice.rate_spread
+        rows.append(("rate", f"{choice.rate:,.3g} requests a second; 80% between {low:,.3g} and {high:,.3g}"))
+    if choice.high_s > choice.low_s:
+        rows.append(("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}"))
+    if choice.checkpoint_s and choice.rate is None and choice.seats is None:  # a month of something that goes on is never done
+        interval = f"every {duration(choice.checkpoint_s)}, {choice.interruptions:.1f} interruptions expected"
+        rows.append(("checkpoint", f"{interval}; done within {duration(choice.p90_s)} nine times in ten"))
+    if choice.quantum is not None:
+        part = choice.quantum
         runs = (
             f"{part.tasks:,} circuits x {part.shots:,} shots of {part.qubits} qubits: {duration(part.seconds)}, {usd(part.usd)}"
         )
-        found.append(("circuits", f"{part.told}; {runs}"))
-    if one.storage:
-        found.append(("data", f"from {one.storage}{_fed(one)}"))
-    found.append(("power", watts(one)))
-    found.append(("unit cost", f"${number(one.usd_per_unit, 4)} per {single(one.unit)}"))
-    return [*found, ("price of", one.price_of), ("estimate", one.provenance)]
+        rows.append(("circuits", f"{part.told}; {runs}"))
+    if choice.storage:
+        rows.append(("data", f"from {choice.storage}{_fed(choice)}"))
+    rows.append(("power", watts(choice)))
+    rows.append(("unit cost", f"${number(choice.usd_per_unit, 4)} per {single(choice.unit)}"))
+    return [*rows, ("price of", choice.price_of), ("estimate", choice.provenance)]

@@ -43,7 +43,7 @@ _WEEKS = MONTH / (7 * 86400.0)
 
 def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known, generation.ServingJob]:
     """What is asked of every machine; and what is known, with the model."""
-    found, name, shape = known_model(Ask(known, path, "", {}), work)
+    extended, name, shape = known_model(Ask(known, path, "", {}), work)
     if not isinstance(shape, DecoderShape):
         raise BadInput(f"Serving {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
     if work.input_tokens is None or work.output_tokens is None:
@@ -76,7 +76,7 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
         most_replicas=float(work.replicas.max or math.inf) if isinstance(work, Serve) else math.inf,
         least_rate=work.goals.throughput or 0.0 if isinstance(work, Serve) else 0.0,
     )
-    return found, job
+    return extended, job
 
 
 def _formats(work: Serve | Batch) -> tuple[str, ...]:
@@ -91,11 +91,11 @@ def _cache_format(work: Serve | Batch) -> str | None:
     return _served("kv_precision", (str(asked),), KV_BITS)[0] if asked is not None else None
 
 
-def _served(field: str, asked: tuple[str, ...], bits: Mapping[str, float]) -> tuple[str, ...]:
-    known = tuple(one for one in asked if one in bits)
+def _served(field: str, wanted: tuple[str, ...], bits: Mapping[str, float]) -> tuple[str, ...]:
+    known = tuple(one for one in wanted if one in bits)
     if not known:
         formats = ", ".join(one for one in Precision if one in bits)
-        raise BadInput(f"{field}: no engine serves language models in {' or '.join(asked)}.", remedy=f"Allowed: {formats}.")
+        raise BadInput(f"{field}: no engine serves language models in {' or '.join(wanted)}.", remedy=f"Allowed: {formats}.")
     return known
 
 
@@ -117,46 +117,46 @@ def generation_shapes(ground: PlanGround, work: Serve | Batch, known: Known) -> 
 
 
 def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str | None, top: int) -> Plan:
-    found, job = generation_job(known, path, work)
-    ground = ground_for(found, wide=True)
+    extended, job = generation_job(known, path, work)
+    ground = ground_for(extended, wide=True)
     online, travels = isinstance(work, Serve), network_s(work)
-    ok, shapes = generation_shapes(ground, work, found)
-    rules = rules_of(found, work.limits)
-    most = work.limits.chip_count.max or MOST_CHIPS
-    rows = generation.search(job, ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
+    ok, shapes = generation_shapes(ground, work, extended)
+    rules = rules_of(extended, work.limits)
+    chip_limit = work.limits.chip_count.max or MOST_CHIPS
+    rows = generation.search(job, ground.fleet, extended.model, shapes.tolist(), (work.limits.chip_count.min or 1, chip_limit))
     best = generation.best(rows, online)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     if isinstance(work, Serve):
-        replicas, loaded = rows.replicas, generation.at_load(job, ground.fleet, found.model, rows, best)
+        replicas, loaded = rows.replicas, generation.at_load(job, ground.fleet, extended.model, rows, best)
         seconds = np.full(len(best), serving_hours(work) * 3600.0)
-        shape_at, many = rows.shape[best], rows.machines[best]
+        shape_at, machines = rows.shape[best], rows.machines[best]
         low = high = seconds
         back, busy_chips = best, (rows.replicas * rows.tp * rows.pp)[best]
         working_w = loaded.chip_w
     else:
         assert isinstance(work, Batch)
-        loaded = generation.when_full(job, ground.fleet, found.model, rows, best)
+        loaded = generation.when_full(job, ground.fleet, extended.model, rows, best)
         counts = np.array(COUNTS, dtype=np.float64)
         replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
         back = np.repeat(best, len(counts))
-        many = np.tile(counts, len(best))
-        across = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1))[back]  # machines of one replica
-        fine = (many * chips[back] <= most) & (many % across == 0)
-        back, many = back[fine], many[fine]
+        machines = np.tile(counts, len(best))
+        span = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1))[back]  # machines of one replica
+        fine = (machines * chips[back] <= chip_limit) & (machines % span == 0)
+        back, machines = back[fine], machines[fine]
         working_w = np.repeat(loaded.chip_w, len(counts))[fine]
-        busy_chips = many * np.minimum(replicas * rows.tp * rows.pp, chips)[back]
+        busy_chips = machines * np.minimum(replicas * rows.tp * rows.pp, chips)[back]
         shape_at = rows.shape[back]
-        seconds = work.items / (rows.per_machine[back] * many)
+        seconds = work.items / (rows.per_machine[back] * machines)
         low, high = seconds / rows.spread[back], seconds * rows.spread[back]
-    idle_chips = np.maximum(chips[back] * many - busy_chips, 0.0)
+    idle_chips = np.maximum(chips[back] * machines - busy_chips, 0.0)
     data = work.data
     way = Work(
-        shape_at,
-        many,
-        seconds,
-        low,
-        high,
-        working_w * busy_chips + generation.at_rest_w(ground.fleet, shape_at) * idle_chips,
+        shape=shape_at,
+        machines=machines,
+        seconds=seconds,
+        low=low,
+        high=high,
+        power_w=working_w * busy_chips + generation.at_rest_w(ground.fleet, shape_at) * idle_chips,
         apart=(rows.tp * rows.pp <= chips)[back],
         monthly=online,
     )
@@ -167,19 +167,19 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         for (kind, share), values in loaded.seconds.items()
     }
 
-    def describe(at: int) -> Described:
-        row = int(back[at])
+    def describe(index: int) -> Described:
+        row = int(back[index])
         inside = max(int(chips[row] // (rows.tp[row] * rows.pp[row])), 1)
-        held = int(replicas[row]) if online else inside * int(many[at])
-        split = GenerationSplit(int(rows.tp[row]), int(rows.pp[row]), held)
-        latency = {name: float(values[at]) for name, values in latencies.items()}  # online, `at` counts rows of `best`
+        copies = int(replicas[row]) if online else inside * int(machines[index])
+        split = GenerationSplit(int(rows.tp[row]), int(rows.pp[row]), copies)
+        latency = {name: float(values[index]) for name, values in latencies.items()}  # online, `index` counts rows of `best`
         return Described(
-            rows.precision.name_at(row),
-            split,
-            None,
-            rows.provenance.name_at(row),
-            float(rows.rate[row]),
-            held,
+            precision=rows.precision.name_at(row),
+            split=split,
+            memory_share=None,
+            provenance=rows.provenance.name_at(row),
+            rate=float(rows.rate[row]),
+            replicas=copies,
             latency=latency,
             rate_spread=float(rows.spread[row]),
         )
@@ -189,31 +189,42 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     arriving = mean or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)
     units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
     case = Case(
-        work.name,
-        work.kind,
-        "month" if online else "job",
-        units / 1e6,
-        "million tokens",
-        asked_goals(found, work, rules, objective, online),
-        None if online else stored(ground.tiers, work, units / 1e6),
-        layered_of(found, work, path),
+        workload=work.name,
+        kind=work.kind,
+        per="month" if online else "job",
+        units=units / 1e6,
+        unit="million tokens",
+        goals=asked_goals(extended, work, rules, objective, online),
+        stored=None if online else stored(ground.tiers, work, units / 1e6),
+        layered=layered_of(extended, work, path),
     )
-    each = rows.counts if online else np.array([sum(n * k <= most for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
-    held = (rows.tried > 0).astype(np.intp)
-    over = Work(rows.shape, np.ceil(rows.tp * rows.pp / chips), rows.rate, rows.rate, rows.rate, rows.rate)
-    considered, estimated = (tally(ground.fleet, ok.offers, over, one) for one in (each, held if online else held * each))
+    splits = (
+        rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
+    )
+    tested = (rows.tried > 0).astype(np.intp)
+    minimum = Work(
+        shape=rows.shape,
+        machines=np.ceil(rows.tp * rows.pp / chips),
+        seconds=rows.rate,
+        low=rows.rate,
+        high=rows.rate,
+        power_w=rows.rate,
+    )
+    considered, estimated = (
+        tally(ground.fleet, ok.offers, minimum, one) for one in (splits, tested if online else tested * splits)
+    )
     counted = Counts(considered, considered - estimated, estimated)
-    looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), (work.limits.chip_count.min or 1, most))
-    lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, looked)
+    searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), (work.limits.chip_count.min or 1, chip_limit))
+    lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, searched)
     reasons: dict[str, Reason] = {family_of(part): NoEngine() for part in ground.fleet.parts if part.kind in _NO_ENGINE}
-    reasons |= unable(job, rows, looked)
+    reasons |= unable(job, rows, searched)
     refused = (*ok.refused, *refused_replicas(ground.fleet, ok.offers, rows, job))
 
     def reason(some: Sequence[int]) -> Reason:
         able = [at for at in some if ground.fleet.part(at).kind not in _NO_ENGINE]
-        return reason_of(job, replace(looked, shapes=able)) if able else NoEngine()
+        return reason_of(job, replace(searched, shapes=able)) if able else NoEngine()
 
-    grounds = Grounds(_offer_rules(work, found), reason)
+    grounds = Grounds(_offer_rules(work, extended), reason)
     return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, reasons, grounds)
 
 

@@ -87,57 +87,57 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     """`chip_limits` are the fewest and most chips at one time."""
     reach = fleet.shape_reach()
     rows = [
-        (at, precision, tp, pp)
-        for at in shapes
-        for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[at], float(reach[at])))
-        if runs(fleet.part(at), precision) and max(fleet.shapes[at].chips, tp * pp) <= chip_limits[1]
+        (index, precision, tp, pp)
+        for index in shapes
+        for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[index], float(reach[index])))
+        if runs(fleet.part(index), precision) and max(fleet.shapes[index].chips, tp * pp) <= chip_limits[1]
     ]
     if not rows:
         none = np.zeros(0)
         empty = np.zeros(0, dtype=np.intp)
         return Serving(
-            empty,
-            Coded((), empty),
-            none,
-            none,
-            Coded.of(""),
-            none,
-            none,
-            none,
-            none,
-            none,
-            none,
-            none,
-            empty,
-            Coded.of(""),
-            none,
-            none,
+            shape=empty,
+            precision=Coded((), empty),
+            tp=none,
+            pp=none,
+            engine=Coded.of(""),
+            fits=none,
+            short=none,
+            rate=none,
+            replicas=none,
+            machines=none,
+            spread=none,
+            per_machine=none,
+            counts=empty,
+            provenance=Coded.of(""),
+            tried=none,
+            alone=none,
         )
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[1] for row in rows])
     tp, pp = (np.array([row[place] for row in rows], dtype=np.float64) for place in (2, 3))
     ask = ask_of(job, fleet, shape, precision, tp, pp)
     capacity = np.array([one.memory_bytes for one in fleet.shapes])[shape]
-    one = ask.setup.change(batch=column(1.0))
+    single = ask.setup.change(batch=column(1.0))
     if job.longest > job.input_len + job.output_len:
-        one = one.change(input_len=column(max(job.longest - job.output_len, 1.0)))
-    room = kv_room(serving_memory(ask.model, one), one, capacity)  # below zero where not even the weights fit
-    short = np.maximum(kv_bytes(ask.model, one) - room, 0.0)
+        single = single.change(input_len=column(max(job.longest - job.output_len, 1.0)))
+    room = kv_room(serving_memory(ask.model, single), single, capacity)  # below zero where not even the weights fit
+    short = np.maximum(kv_bytes(ask.model, single) - room, 0.0)
     fits = short <= 0
     rate, spread, at_once = np.zeros(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
-    tried = fits & ~_hopeless(job, ask)
-    held = np.flatnonzero(tried)
+    hopeful = fits & ~_hopeless(job, ask)
+    places = np.flatnonzero(hopeful)
     provenance = Coded(("",), np.zeros(len(rows), dtype=np.intp))
-    if len(held):
-        first, alike = _replicas(ask, tp, pp, shape, held)
-        some = ask_of(job, fleet, shape[first], Coded(precision.names, precision.index[first]), tp[first], pp[first])
-        *found, near = _capacity(job, some, model)
-        rate[held], spread[held], at_once[held] = (np.broadcast_to(one, first.shape)[alike] for one in found)
-        provenance.index[held] = 1 + np.broadcast_to(near.index, first.shape)[alike]
+    if len(places):
+        first, alike = _replicas(ask, tp, pp, shape, places)
+        sample = ask_of(job, fleet, shape[first], Coded(precision.names, precision.index[first]), tp[first], pp[first])
+        *columns, near = _capacity(job, sample, model)
+        rate[places], spread[places], at_once[places] = (np.broadcast_to(one, first.shape)[alike] for one in columns)
+        provenance.index[places] = 1 + np.broadcast_to(near.index, first.shape)[alike]
         provenance = Coded(("", *near.names), provenance.index)
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[shape]
-    asked, able = (job.concurrency, at_once) if job.concurrency else (job.rate, rate)
-    replicas = np.ceil(asked / np.maximum(able, 1e-9) - 1e-9) if asked else np.ones(len(rows))
+    load, able = (job.concurrency, at_once) if job.concurrency else (job.rate, rate)
+    replicas = np.ceil(load / np.maximum(able, 1e-9) - 1e-9) if load else np.ones(len(rows))
     replicas = np.maximum(np.where(able > 0, replicas, 1.0), job.least_replicas)
     if job.least_rate:
         replicas = np.maximum(replicas, np.where(rate > 0, np.ceil(job.least_rate / np.maximum(rate, 1e-9) - 1e-9), 1.0))
@@ -145,22 +145,22 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     alone = rate
     rate = np.where((machines * chips <= chip_limits[1]) & (replicas <= job.most_replicas), rate, 0.0)
     return Serving(
-        shape,
-        precision,
-        tp,
-        pp,
-        ask.setup.engine,
-        fits.astype(float),
-        short,
-        rate,
-        replicas,
-        np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
-        spread,
-        rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
-        np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
-        provenance,
-        tried.astype(float),
-        alone,
+        shape=shape,
+        precision=precision,
+        tp=tp,
+        pp=pp,
+        engine=ask.setup.engine,
+        fits=fits.astype(float),
+        short=short,
+        rate=rate,
+        replicas=replicas,
+        machines=np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
+        spread=spread,
+        per_machine=rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
+        counts=np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
+        provenance=provenance,
+        tried=hopeful.astype(float),
+        alone=alone,
     )
 
 
@@ -169,8 +169,8 @@ def _replicas(ask: Generation, tp: Array, pp: Array, shape: Index, rows: Index) 
     beyond = np.where(tp * pp > ask.hardware.domain, 1 + shape, 0)
     columns = (ask.hardware.part.index, ask.setup.precision_weights.index, tp.astype(np.intp), pp.astype(np.intp), beyond)
     key = np.zeros(len(rows), dtype=np.intp)
-    for one in columns:
-        key = key * (int(one.max()) + 1) + one[rows]
+    for values in columns:
+        key = key * (int(values.max()) + 1) + values[rows]
     _, first, alike = np.unique(key, return_index=True, return_inverse=True)
     return rows[first], alike
 
@@ -183,16 +183,16 @@ def _hopeless(job: ServingJob, ask: Generation) -> Mask:
     tensor split makes one request faster.
     """
     run = replica(ask)
-    met = run.model.layers * run.model.weights_met(column(1.0))
-    token = met * run.weight_bytes / (run.tp * run.bandwidth * AT_BEST)
+    weights = run.model.layers * run.model.weights_met(column(1.0))
+    token = weights * run.weight_bytes / (run.tp * run.bandwidth * AT_BEST)
     fresh = max(job.input_len - job.prefix_len, 1.0)
     worked = run.model.layers * (run.model.attention_weights + run.model.mlp_weights)
     first = 2.0 * fresh * worked / (run.tp * run.peak * AT_BEST)
-    least = {"ttft": first, "tpot": token, "latency": first + max(job.output_len - 1.0, 0.0) * token}
+    shortest = {"ttft": first, "tpot": token, "latency": first + max(job.output_len - 1.0, 0.0) * token}
     lost = np.zeros(len(ask), dtype=bool)
     for (name, share), limit in job.goals.items():
         if name == "ttft" or share >= 0.5:
-            lost |= least[name] > limit
+            lost |= shortest[name] > limit
     return lost
 
 
@@ -205,8 +205,8 @@ def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]
     depths = [p for p in (1, 2, 4) if p <= layer.layers]
     inside = [(tp, pp) for tp, pp in product(widths, depths) if tp * pp <= chips]
     # Over several machines only in stages, each as wide as a machine: what one machine holds is better served by it.
-    across = [(widths[-1], pp) for pp in depths if widths and widths[-1] * pp > chips >= 4 and chips == widths[-1]]
-    return inside + [(tp, pp) for tp, pp in across if -(-tp * pp // chips) <= reach]
+    spread = [(widths[-1], pp) for pp in depths if widths and widths[-1] * pp > chips >= 4 and chips == widths[-1]]
+    return inside + [(tp, pp) for tp, pp in spread if -(-tp * pp // chips) <= reach]
 
 
 def runs(part: Part, precision: str) -> bool:
@@ -231,40 +231,40 @@ def ask_of(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Ar
         engine=usual_engines(hardware),
     )
     return Generation(
-        Transformers.of([job.layer]),
-        Coded.of(job.model),
-        hardware,
-        setup,
-        Coded.of("full"),
-        column(0.0),
-        column(1.0),
-        column(1.0),
+        model=Transformers.of([job.layer]),
+        name=Coded.of(job.model),
+        hardware=hardware,
+        setup=setup,
+        scenario=Coded.of("full"),
+        rate=column(0.0),
+        replicas=column(1.0),
+        attention_dp=column(1.0),
     )
 
 
 def _used(names: Coded, rows: Index) -> Coded:
     """The rows with only the names that they have: every prediction looks all names up, and most shapes are processors."""
     index = names.index[rows]
-    there = np.flatnonzero(np.bincount(index, minlength=len(names.names)))
+    present = np.flatnonzero(np.bincount(index, minlength=len(names.names)))
     place = np.zeros(len(names.names), dtype=np.intp)
-    place[there] = np.arange(len(there))
-    return Coded(tuple(names.names[at] for at in there.tolist()), place[index])
+    place[present] = np.arange(len(present))
+    return Coded(tuple(names.names[at] for at in present.tolist()), place[index])
 
 
 def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Coded]:
     """Requests per second of one replica, how much slower it may be at the interval's end, callers at once, provenance."""
     full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
-    most = full.value * BUSY
-    spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), most.shape)
+    highest = full.value * BUSY
+    spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), highest.shape)
     if job.concurrency:
-        held = most_at_once(job, ask, model)
-        closed = replace(ask, setup=ask.setup.change(batch=np.maximum(held, 1.0)), scenario=Coded.of("closed"))
+        callers = most_at_once(job, ask, model)
+        closed = replace(ask, setup=ask.setup.change(batch=np.maximum(callers, 1.0)), scenario=Coded.of("closed"))
         rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
-        return np.where(held > 0, rate, 0.0), spread, held, full.provenance
+        return np.where(callers > 0, rate, 0.0), spread, callers, full.provenance
     if not job.goals:
-        return most if job.rate else full.value, spread, np.zeros(1), full.provenance
-    kept = highest_rate(ask, model, dict(job.goals))
-    return np.minimum(kept, most), spread, np.zeros(1), full.provenance
+        return highest if job.rate else full.value, spread, np.zeros(1), full.provenance
+    goal_rate = highest_rate(ask, model, dict(job.goals))
+    return np.minimum(goal_rate, highest), spread, np.zeros(1), full.provenance
 
 
 def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
@@ -274,12 +274,12 @@ def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
         return room
     shares = sorted({share for _, share in job.goals})
 
-    def fine(held: Array) -> Mask:
-        trial = replace(ask, setup=ask.setup.change(batch=held), scenario=Coded.of("closed"))
-        found = predict(trial, model, ("ttft_ms", "tpot_ms"))
-        took = percentiles(found["ttft_ms"], found["tpot_ms"], trial, shares)
-        met: Mask = np.logical_and.reduce([took[name][share] <= limit for (name, share), limit in job.goals.items()])
-        return met
+    def fine(batch: Array) -> Mask:
+        trial = replace(ask, setup=ask.setup.change(batch=batch), scenario=Coded.of("closed"))
+        estimates = predict(trial, model, ("ttft_ms", "tpot_ms"))
+        seconds = percentiles(estimates["ttft_ms"], estimates["tpot_ms"], trial, shares)
+        passes: Mask = np.logical_and.reduce([seconds[name][share] <= limit for (name, share), limit in job.goals.items()])
+        return passes
 
     low, high = np.zeros(len(room)), np.floor(room)
     if np.all(fine(np.maximum(high, 1.0))):
@@ -292,14 +292,14 @@ def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
     return np.asarray(low, dtype=np.float64)
 
 
-def best(found: Serving, online: bool) -> Index:
+def best(rows: Serving, online: bool) -> Index:
     """Of every shape and precision the row that needs the fewest machines, of those the one with most room; offline the one
     that gets most out of a machine."""
-    able = np.flatnonzero((found.fits > 0) & (found.rate > 0))
-    room = found.rate[able] * found.replicas[able]
-    first, second = (found.machines[able], -room) if online else (-found.per_machine[able], found.machines[able])
-    order = able[np.lexsort((second, first, found.precision.index[able], found.shape[able]))]
-    keys = np.stack([found.shape[order], found.precision.index[order]], axis=1)
+    able = np.flatnonzero((rows.fits > 0) & (rows.rate > 0))
+    room = rows.rate[able] * rows.replicas[able]
+    first, second = (rows.machines[able], -room) if online else (-rows.per_machine[able], rows.machines[able])
+    order = able[np.lexsort((second, first, rows.precision.index[able], rows.shape[able]))]
+    keys = np.stack([rows.shape[order], rows.precision.index[order]], axis=1)
     if not len(keys):
         return order
     fresh = np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)])
@@ -307,12 +307,12 @@ def best(found: Serving, online: bool) -> Index:
     return chosen
 
 
-def lone(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> dict[tuple[str, float], Array]:
+def lone(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> dict[tuple[str, float], Array]:
     """Seconds of every goal for a request that is alone on its replica, of some rows: no load does better."""
     if not job.goals:
         return {}
-    ask = replace(_some(job, fleet, rows, at), scenario=Coded.of("closed"))
-    return _took(ask, predict(ask, model, ("ttft_ms", "tpot_ms")), tuple(job.goals))
+    ask = replace(_selected_ask(job, fleet, rows, selected), scenario=Coded.of("closed"))
+    return _goal_seconds(ask, predict(ask, model, ("ttft_ms", "tpot_ms")), tuple(job.goals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,25 +323,27 @@ class Loaded:
     chip_w: Array
 
 
-def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> Loaded:
+def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
     """At the asked load, shared by a row's replicas."""
-    if not len(at):
+    if not len(selected):
         return Loaded({}, np.zeros(0))
-    ask, many = _some(job, fleet, rows, at), np.maximum(rows.replicas[at], 1.0)
+    ask, replicas = _selected_ask(job, fleet, rows, selected), np.maximum(rows.replicas[selected], 1.0)
     if job.concurrency:
-        ask = replace(ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / many, 1.0)), scenario=Coded.of("closed"))
+        ask = replace(
+            ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / replicas, 1.0)), scenario=Coded.of("closed")
+        )
     else:
-        ask = replace(ask, rate=np.maximum(job.rate / many, 1e-6), scenario=Coded.of("open"))
-    found = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"))
-    took = _took(ask, found, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)))
-    return Loaded(took, np.broadcast_to(drawn(ask, found).machine, (len(ask),)))
+        ask = replace(ask, rate=np.maximum(job.rate / replicas, 1e-6), scenario=Coded.of("open"))
+    estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"))
+    seconds = _goal_seconds(ask, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)))
+    return Loaded(seconds, np.broadcast_to(drawn(ask, estimates).machine, (len(ask),)))
 
 
-def when_full(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, at: Index) -> Loaded:
+def when_full(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
     """As many requests as it takes, for whose answers nobody waits."""
-    if not len(at):
+    if not len(selected):
         return Loaded({}, np.zeros(0))
-    ask = _some(job, fleet, rows, at)
+    ask = _selected_ask(job, fleet, rows, selected)
     return Loaded({}, np.broadcast_to(drawn(ask, predict(ask, model, ("requests_per_s",))).machine, (len(ask),)))
 
 
@@ -352,11 +354,13 @@ def at_rest_w(fleet: Fleet, shape: Index) -> Array:
     return power(Coded.of([part.kind for part in parts]), limit, column(0.0), column(0.0)).machine
 
 
-def _some(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Generation:
+def _selected_ask(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Generation:
     precision = Coded(rows.precision.names, rows.precision.index[at])
     return ask_of(job, fleet, rows.shape[at], precision, rows.tp[at], rows.pp[at])
 
 
-def _took(ask: Generation, found: Mapping[str, Estimate], goals: Sequence[tuple[str, float]]) -> dict[tuple[str, float], Array]:
-    took = percentiles(found["ttft_ms"], found["tpot_ms"], ask, sorted({share for _, share in goals}))
-    return {(name, share): np.broadcast_to(took[name][share], (len(ask),)) for name, share in goals}
+def _goal_seconds(
+    ask: Generation, estimates: Mapping[str, Estimate], goals: Sequence[tuple[str, float]]
+) -> dict[tuple[str, float], Array]:
+    seconds = percentiles(estimates["ttft_ms"], estimates["tpot_ms"], ask, sorted({share for _, share in goals}))
+    return {(name, share): np.broadcast_to(seconds[name][share], (len(ask),)) for name, share in goals}

@@ -53,11 +53,11 @@ def _sigma(mean: float, value: float, share: float) -> float:
 def bands(length: Length) -> tuple[Band, ...]:
     """The lengths in at most `CELLS` bands, each twice as long as the one before or more."""
     sigma, _ = spread(length)
-    most = length.max
+    longest = length.max
     if sigma < _NARROW:
-        return (Band(length.mean, most or length.mean, length.mean, 1.0),)
+        return (Band(length.mean, longest or length.mean, length.mean, 1.0),)
     mu = math.log(length.mean) - sigma * sigma / 2.0
-    top = min(most or math.inf, math.exp(mu + 3.1 * sigma))
+    top = min(longest or math.inf, math.exp(mu + 3.1 * sigma))
     low = min(math.exp(mu - 2.0 * sigma), top / 4.0)
     step = max(2.0, (top / low) ** (1.0 / CELLS))
     count = max(math.ceil(math.log(top / low) / math.log(step) - 1e-9), 1)
@@ -74,21 +74,21 @@ def bands(length: Length) -> tuple[Band, ...]:
 def _merged(edges: Sequence[float], shares: Sequence[float], amounts: Sequence[float]) -> list[Band]:
     """Neighbours together until each has its least share; `amounts` are share times mean."""
     total = sum(shares)
-    found: list[tuple[float, float, float, float]] = []  # low, high, share, amount
+    cells: list[tuple[float, float, float, float]] = []  # low, high, share, amount
     for (low, high), share, amount in zip(pairwise(edges), shares, amounts, strict=True):
-        if found and (found[-1][2] < LEAST * total or share < LEAST * total):
-            before = found.pop()
-            found.append((before[0], high, before[2] + share, before[3] + amount))
+        if cells and (cells[-1][2] < LEAST * total or share < LEAST * total):
+            before = cells.pop()
+            cells.append((before[0], high, before[2] + share, before[3] + amount))
         else:
-            found.append((low, high, share, amount))
-    return [Band(max(low, 1.0), high, amount / share, share / total) for low, high, share, amount in found if share > 0]
+            cells.append((low, high, share, amount))
+    return [Band(max(low, 1.0), high, amount / share, share / total) for low, high, share, amount in cells if share > 0]
 
 
-def _scaled(found: list[Band], mean: float) -> tuple[Band, ...]:
+def _scaled(cells: list[Band], mean: float) -> tuple[Band, ...]:
     """Cut at the longest, the bands have lost a little of the mean: all get it back alike."""
-    factor = mean / sum(one.mean * one.share for one in found)
-    means = [max(one.mean * factor, 1.0) for one in found]
-    return tuple(Band(one.low, max(one.high, at), at, one.share) for one, at in zip(found, means, strict=True))
+    factor = mean / sum(one.mean * one.share for one in cells)
+    means = [max(one.mean * factor, 1.0) for one in cells]
+    return tuple(Band(one.low, max(one.high, at), at, one.share) for one, at in zip(cells, means, strict=True))
 
 
 def grid(prompt: Length, answer: Length) -> tuple[Bucket, ...]:
@@ -99,15 +99,15 @@ def grid(prompt: Length, answer: Length) -> tuple[Bucket, ...]:
 def recorded(prompts: Array, answers: Array) -> tuple[Bucket, ...]:
     """Buckets of recorded requests, with prompt and answer as they came together. Cells without a request are none."""
     rows, columns = (_band_of(one) for one in (prompts, answers))
-    found = []
+    buckets = []
     for row, column in sorted(set(zip(rows.tolist(), columns.tolist(), strict=True))):
-        here = (rows == row) & (columns == column)
-        share = float(here.mean())
-        one, two = (
-            Band(float(part.min()), float(part.max()), float(part.mean()), share) for part in (prompts[here], answers[here])
+        cell = (rows == row) & (columns == column)
+        share = float(cell.mean())
+        prompt, answer = (
+            Band(float(part.min()), float(part.max()), float(part.mean()), share) for part in (prompts[cell], answers[cell])
         )
-        found.append(Bucket(one, two, share))
-    return tuple(found)
+        buckets.append(Bucket(prompt, answer, share))
+    return tuple(buckets)
 
 
 def _band_of(values: Array) -> Array:
@@ -120,19 +120,19 @@ def _band_of(values: Array) -> Array:
 
 def held(buckets: Sequence[Bucket], goals: Goals) -> list[dict[tuple[str, float], float]]:
     """The goals of every bucket, so that all requests together keep `goals`."""
-    found: list[dict[tuple[str, float], float]] = [{} for _ in buckets]
+    bucket_goals: list[dict[tuple[str, float], float]] = [{} for _ in buckets]
     for (name, share), limit in goals.items():
         order = sorted(range(len(buckets)), key=lambda at: _largeness(buckets[at], name))
         wanted, covered, inside = (1.0 + share) / 2.0, 0.0, []
-        for at in order:
+        for index in order:
             if covered >= wanted - 1e-12:
                 break
-            covered += buckets[at].share
-            inside.append(at)
+            covered += buckets[index].share
+            inside.append(index)
         strict = min(share / min(covered, 1.0), 0.9999)
-        for at in inside:
-            found[at][name, max(strict, share)] = limit
-    return found
+        for index in inside:
+            bucket_goals[index][name, max(strict, share)] = limit
+    return bucket_goals
 
 
 def _largeness(bucket: Bucket, name: str) -> tuple[float, float]:

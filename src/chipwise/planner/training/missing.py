@@ -16,75 +16,75 @@ from chipwise.planner.training.splits import LearningJob
 from chipwise.planner.values.plan import Missing, Obstacle
 
 
-def unable(job: LearningJob, ways: Ways, looked: Searched) -> dict[str, Reason]:
+def unable(job: LearningJob, ways: Ways, searched: Searched) -> dict[str, Reason]:
     """Why families that are on offer have no way within the limits, each by the way that comes nearest."""
-    family = {at: family_of(looked.fleet.part(at)) for at in looked.shapes}
+    family = {at: family_of(searched.fleet.part(at)) for at in searched.shapes}
     able = {family[at] for at in ways.shape[np.isfinite(ways.seconds)].tolist()}
-    closed = [at for at in looked.shapes if family[at] not in able]
+    closed = [at for at in searched.shapes if family[at] not in able]
     wide = ways
-    if looked.bound and closed:  # rows of more chips than are allowed were not searched
-        wide = search(job, looked.fleet, looked.model, closed, looked.wider().chips)
-    found: dict[str, Reason] = {}
+    if searched.bound and closed:  # rows of more chips than are allowed were not searched
+        wide = search(job, searched.fleet, searched.model, closed, searched.wider().chips)
+    reasons: dict[str, Reason] = {}
     for name in dict.fromkeys(family[at] for at in closed):
-        mine = [at for at in closed if family[at] == name]
-        found[name] = _nearest(job, wide, looked, mine)
-    return found
+        members = [at for at in closed if family[at] == name]
+        reasons[name] = _nearest(job, wide, searched, members)
+    return reasons
 
 
-def reason_of(job: LearningJob, looked: Searched) -> Reason:
-    """Why the shapes of `looked` have no candidate, by the way that comes nearest."""
-    wide = search(job, looked.fleet, looked.model, looked.shapes, looked.wider().chips)
+def reason_of(job: LearningJob, searched: Searched) -> Reason:
+    """Why the shapes of `searched` have no candidate, by the way that comes nearest."""
+    wide = search(job, searched.fleet, searched.model, searched.shapes, searched.wider().chips)
     fine = np.isfinite(wide.seconds)
-    chips = np.array([one.chips for one in looked.fleet.shapes])[wide.shape] * wide.machines
-    within = fine & (chips >= looked.chips[0]) & (chips <= looked.chips[1])
-    if within.any():  # it would do, were its machines joined
-        return NeedsNetwork(int(wide.machines[within].min()))
-    return _nearest(job, wide, looked, list(looked.shapes))
+    chips = np.array([one.chips for one in searched.fleet.shapes])[wide.shape] * wide.machines
+    allowed = fine & (chips >= searched.chips[0]) & (chips <= searched.chips[1])
+    if allowed.any():  # it would do, were its machines joined
+        return NeedsNetwork(int(wide.machines[allowed].min()))
+    return _nearest(job, wide, searched, list(searched.shapes))
 
 
-def _nearest(job: LearningJob, ways: Ways, looked: Searched, shapes: list[int]) -> Reason:
+def _nearest(job: LearningJob, ways: Ways, searched: Searched, shapes: list[int]) -> Reason:
     rows = np.flatnonzero(np.isin(ways.shape, shapes))
     fine = rows[np.isfinite(ways.seconds[rows])]
     if len(fine):
-        chips = np.array([one.chips for one in looked.fleet.shapes])[ways.shape[fine]] * ways.machines[fine]
-        return NeedsChips(int(chips.min()), looked.chips[1])
+        chips = np.array([one.chips for one in searched.fleet.shapes])[ways.shape[fine]] * ways.machines[fine]
+        return NeedsChips(int(chips.min()), searched.chips[1])
     if len(rows):
         return LacksMemory(float(ways.short[rows].min()))
-    parts = [looked.fleet.part(at) for at in shapes]
+    parts = [searched.fleet.part(at) for at in shapes]
     if not any(part.trains for part in parts):
         return ServesOnly()
     able = any(has(part, one, job.method) for part in parts for one in job.precisions)
-    return NoSplit(*looked.chips) if able else NoPrecision(job.precisions)
+    return NoSplit(*searched.chips) if able else NoPrecision(job.precisions)
 
 
-def memory_of_learning(job: LearningJob, ways: Ways, looked: Searched) -> list[Missing]:
+def memory_of_learning(job: LearningJob, ways: Ways, searched: Searched) -> list[Missing]:
     """Empty where something fits."""
     lacking = np.flatnonzero(ways.short > 0)
     if not len(lacking) or np.isfinite(ways.seconds).any():
         return []
-    at = int(lacking[np.argmin(ways.short[lacking])])
+    row = int(lacking[np.argmin(ways.short[lacking])])
     helps: list[Remedy] = []
-    if looked.bound and (more := _fewest(job, looked.wider())):
-        helps.append(MoreChips(more, looked.chips[1]))
-    elif more := _fewest(job, looked.joined()):
-        helps.append(StateNetwork(more))
+    if searched.bound and (hardware := _fewest(job, searched.wider())):
+        helps.append(MoreChips(hardware, searched.chips[1]))
+    elif hardware := _fewest(job, searched.joined()):
+        helps.append(StateNetwork(hardware))
     for name, lighter in _lighter(job):
-        if fewest := _fewest(lighter, looked):
+        if fewest := _fewest(lighter, searched):
             helps.append(Lighter(name, fewest))
     remedies = tuple(helps) or (Advice("a smaller model: more chips and lighter methods were tried"),)
-    nearest = looked.name(int(ways.shape[at]), float(ways.machines[at]))
-    return [Missing(Obstacle.MEMORY, LacksMemory(float(ways.short[at])), remedies, nearest)]
+    nearest = searched.name(int(ways.shape[row]), float(ways.machines[row]))
+    return [Missing(Obstacle.MEMORY, LacksMemory(float(ways.short[row])), remedies, nearest)]
 
 
-def _fewest(job: LearningJob, looked: Searched) -> str:
+def _fewest(job: LearningJob, searched: Searched) -> str:
     """The fewest chips on which it fits; empty: on none."""
-    ways = search(job, looked.fleet, looked.model, looked.shapes, looked.chips)
+    ways = search(job, searched.fleet, searched.model, searched.shapes, searched.chips)
     fine = np.flatnonzero(np.isfinite(ways.seconds))
     if not len(fine):
         return ""
-    chips = np.array([one.chips for one in looked.fleet.shapes])[ways.shape[fine]] * ways.machines[fine]
-    at = int(fine[np.lexsort((ways.seconds[fine], chips))[0]])
-    return looked.name(int(ways.shape[at]), float(ways.machines[at]))
+    chips = np.array([one.chips for one in searched.fleet.shapes])[ways.shape[fine]] * ways.machines[fine]
+    row = int(fine[np.lexsort((ways.seconds[fine], chips))[0]])
+    return searched.name(int(ways.shape[row]), float(ways.machines[row]))
 
 
 def _lighter(job: LearningJob) -> Iterator[tuple[str, LearningJob]]:

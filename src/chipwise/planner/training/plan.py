@@ -35,15 +35,15 @@ ADAPTED = 64  # sequences per step of a fine-tuning that says nothing
 
 
 def plan_learning(known: Known, path: str, work: Learning, objective: str | None, top: int) -> Plan:
-    found, name, shape = known_model(Ask(known, path, "", {}), work)
+    extended, name, shape = known_model(Ask(known, path, "", {}), work)
     if not isinstance(shape, DecoderShape | EncoderShape | EncoderDecoderShape):
         raise BadInput(f"Training of {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
-    ground = ground_for(found)
-    pairs = pairs_of(found.find_model(name), work.sequence_length, work.target_length)
+    ground = ground_for(extended)
+    pairs = pairs_of(extended.find_model(name), work.sequence_length, work.target_length)
     seq = int(work.sequence_length or SEQUENCE) if pairs is None else int(pairs.tokens[0])
     tokens = (work.tokens or (work.samples or 0.0) * seq) * work.epochs
-    asked = work.batch_samples or (work.batch_tokens or 0.0) / seq
-    batch = max(round(asked) if asked else _usual_batch(work, shape.parameters, seq), 1)
+    samples = work.batch_samples or (work.batch_tokens or 0.0) / seq
+    batch = max(round(samples) if samples else _usual_batch(work, shape.parameters, seq), 1)
     layer = layer_of(shape) if pairs is None else pair_layer(pairs.shape, float(pairs.inputs[0]), float(pairs.targets[0]))
     job = LearningJob(
         model=model_key(name),
@@ -57,15 +57,17 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         precisions=(work.precision.value,),
         recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
     )
-    rules = rules_of(found, work.limits)
+    rules = rules_of(extended, work.limits)
     ok = allowed(ground.fleet, rules)
     shapes = shapes_offered(ground.fleet, ok.offers)
     limits = (work.limits.chip_count.min or 1, work.limits.chip_count.max or MOST_CHIPS)
-    ways = learning.search(job, ground.fleet, found.model, shapes.tolist(), limits)
+    ways = learning.search(job, ground.fleet, extended.model, shapes.tolist(), limits)
     trained = shape.parameters if job.method == "full" else 0.01 * shape.parameters
     checkpoint = Checkpoint(trained * 14.0, every_s=work.checkpoint_every)
     data = work.data
-    work_of = Work(ways.shape, ways.machines, ways.seconds, ways.low, ways.high, ways.power_w)
+    work_of = Work(
+        shape=ways.shape, machines=ways.machines, seconds=ways.seconds, low=ways.low, high=ways.high, power_w=ways.power_w
+    )
     moved = data.size if data and data.place else 0.0
     priced = price(work_of, ok.offers, ground.market, checkpoint, data.place if data else None, moved)
 
@@ -76,26 +78,26 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
     units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")
     case = Case(
-        work.name,
-        work.kind if isinstance(work, Finetune) else "train",
-        "job",
-        units,
-        unit,
-        asked_goals(found, work, rules, objective, False),
-        stored(ground.tiers, work, units),
+        workload=work.name,
+        kind=work.kind if isinstance(work, Finetune) else "train",
+        per="job",
+        units=units,
+        unit=unit,
+        goals=asked_goals(extended, work, rules, objective, False),
+        stored=stored(ground.tiers, work, units),
     )
     counts = Counts(considered, considered - estimated, estimated)
-    what = "sequences" if pairs is None else "pairs"
-    notes = () if asked else (f"Batch of {batch:,} {what} assumed: {batch * seq:,} tokens a step.",)
+    item = "sequences" if pairs is None else "pairs"
+    notes = () if samples else (f"Batch of {batch:,} {item} assumed: {batch * seq:,} tokens a step.",)
     notes = notes if pairs is None else (*notes, *pairs.notes)
-    looked = missing.Searched(ground.fleet, found.model, shapes.tolist(), limits)
+    searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), limits)
     lacks = missing.none_offered(ok, rules, ground.fleet) or (
-        memory_of_learning(job, ways, looked) if len(ways.shape) else missing.no_way(looked, job.precisions)
+        memory_of_learning(job, ways, searched) if len(ways.shape) else missing.no_way(searched, job.precisions)
     )
-    grounds = Grounds(rules, lambda some: reason_of(job, replace(looked, shapes=some)))
-    reasons = unable(job, ways, looked)
-    made = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, reasons, grounds)
-    return replace(made, notes=(*made.notes, *notes))
+    grounds = Grounds(rules, lambda some: reason_of(job, replace(searched, shapes=some)))
+    reasons = unable(job, ways, searched)
+    plan = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, reasons, grounds)
+    return replace(plan, notes=(*plan.notes, *notes))
 
 
 def _usual_batch(work: Learning, parameters: float, seq: int) -> int:

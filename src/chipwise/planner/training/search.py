@@ -47,7 +47,7 @@ from chipwise.planner.training.splits import (
 )
 from chipwise.planner.values.split import TrainingSplit
 
-_MANY = 2.0**30  # micro-batches beside which an optimiser step is nothing
+_MANY_BATCHES = 2.0**30  # micro-batches beside which an optimiser step is nothing
 _MARGIN = 1e-6  # by which a bound must be passed: more than rounding and that optimiser step
 
 
@@ -83,13 +83,13 @@ def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], 
     tables = {precision: Splits(job, precision, _sizes(fleet, shapes, chip_limits), model) for precision in job.precisions}
     reach = fleet.shape_reach()
     rows = []
-    for at in shapes:
-        part, chips = fleet.part(at), fleet.shapes[at].chips
-        for count, precision in product([one for one in COUNTS if one <= reach[at]], job.precisions):
+    for index in shapes:
+        part, chips = fleet.part(index), fleet.shapes[index].chips
+        for count, precision in product([one for one in COUNTS if one <= reach[index]], job.precisions):
             if chip_limits[0] <= count * chips <= min(chip_limits[1], MOST_CHIPS) and has(part, precision, job.method):
-                found = tables[precision].of(count * chips, chips, part.kind != "tpu", fleet.shapes[at].memory_bytes)
-                if found.splits:
-                    rows.append((at, count, precision, found))
+                fitting = tables[precision].of(count * chips, chips, part.kind != "tpu", fleet.shapes[index].memory_bytes)
+                if fitting.splits:
+                    rows.append((index, count, precision, fitting))
     return _fastest(job, fleet, model, tables, rows)
 
 
@@ -114,36 +114,36 @@ def _fastest(
     sizes = np.array([len(row[3].kept) for row in rows], dtype=np.intp)
     places = [row[3].kept + starts[row[2]] for row in rows]
     candidates = _Candidates(
-        job,
-        fleet,
-        model,
-        table,
-        np.concatenate(places) if places else np.zeros(0, dtype=np.intp),
-        np.repeat(np.arange(len(rows)), sizes),
-        shape,
-        precision,
+        job=job,
+        fleet=fleet,
+        model=model,
+        table=table,
+        place=np.concatenate(places) if places else np.zeros(0, dtype=np.intp),
+        row=np.repeat(np.arange(len(rows)), sizes),
+        shape=shape,
+        precision=precision,
     )
     best = _Best(len(rows))
     if len(candidates.place):
-        least = candidates.least()
-        left = np.arange(len(least))
+        bounds = candidates.least()
+        left = np.arange(len(bounds))
         for ways in (PP, EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
-            best.take(candidates, tried := candidates.promising(left, least, ways))
-            left = np.setdiff1d(left, tried, assume_unique=True)
-            left = left[least[left] <= best.step[candidates.row[left]] * (1.0 + _MARGIN)]
+            best.take(candidates, tested := candidates.promising(left, bounds, ways))
+            left = np.setdiff1d(left, tested, assume_unique=True)
+            left = left[bounds[left] <= best.step[candidates.row[left]] * (1.0 + _MARGIN)]
         best.take(candidates, left)
     steps = job.tokens / (job.batch * job.seq)
-    at = np.where(best.at >= 0, candidates.place[best.at] if len(candidates.place) else -1, -1)
+    chosen = np.where(best.at >= 0, candidates.place[best.at] if len(candidates.place) else -1, -1)
     return Ways(
         shape=shape,
         machines=np.array([row[1] for row in rows], dtype=np.float64),
         precision=precision,
-        split=Chosen(table, at),
+        split=Chosen(table, chosen),
         seconds=best.step * steps,
         low=best.low * steps,
         high=best.high * steps,
         power_w=best.power,
-        memory=np.where(at >= 0, memory[at] if len(memory) else 0.0, 0.0),
+        memory=np.where(chosen >= 0, memory[chosen] if len(memory) else 0.0, 0.0),
         short=np.array([row[3].short for row in rows]),
         provenance=best.provenance.tolist(),
         splits=np.array([row[3].splits for row in rows], dtype=np.intp),
@@ -168,15 +168,15 @@ def _first_least(values: Array, groups: Index) -> Index:
     lowest = np.minimum.reduceat(values, np.flatnonzero(fresh))
     run = np.cumsum(fresh) - 1
     hits = np.flatnonzero(values == lowest[run])
-    found: Index = hits[np.diff(run[hits], prepend=-1) != 0]
-    return found
+    first: Index = hits[np.diff(run[hits], prepend=-1) != 0]
+    return first
 
 
 def _alike(columns: Sequence[Index]) -> tuple[Index, Index]:
     """The distinct rows of some columns of small numbers, one column each, and which of them every row is."""
-    named = [Coded(tuple(map(str, range(int(one.max()) + 1))), one) for one in columns]
-    found, at = combinations(named)
-    return np.array([np.broadcast_to(one.index, (len(found[0].index),)) for one in found]), at
+    codes = [Coded(tuple(map(str, range(int(one.max()) + 1))), one) for one in columns]
+    distinct, inverse = combinations(codes)
+    return np.array([np.broadcast_to(one.index, (len(distinct[0].index),)) for one in distinct]), inverse
 
 
 @dataclass(frozen=True)
@@ -192,19 +192,19 @@ class _Candidates:
     shape: Index  # of each row
     precision: Coded
 
-    def predict(self, which: Index) -> TrainingEstimate:
-        row = self.row[which]
+    def predict(self, chosen: Index) -> TrainingEstimate:
+        row = self.row[chosen]
         precision = Coded(self.precision.names, self.precision.index[row])
         return _predict(
-            self.job, self.model, hardware_of(self.fleet, self.shape[row]), self.table[self.place[which]], precision
+            self.job, self.model, hardware_of(self.fleet, self.shape[row]), self.table[self.place[chosen]], precision
         )
 
-    def promising(self, which: Index, least: Array, ways: int) -> Index:
+    def promising(self, chosen: Index, bounds: Array, ways: int) -> Index:
         """Of every row and every value of a column of the table the candidate with the least bound."""
-        key = self.row[which] * 64 + _power(self.table[:, ways])[self.place[which]]
+        key = self.row[chosen] * 64 + _power(self.table[:, ways])[self.place[chosen]]
         order = np.argsort(key, kind="stable")  # by rows and stages they are in order already
-        found: Index = np.sort(which[order[_first_least(least[which[order]], key[order])]])
-        return found
+        picked: Index = np.sort(chosen[order[_first_least(bounds[chosen[order]], key[order])]])
+        return picked
 
     def least(self) -> Array:
         """Seconds that no step of a candidate can be shorter than; 0 where nothing is known before it is predicted."""
@@ -218,11 +218,13 @@ class _Candidates:
         domain = hardware_of(self.fleet, np.arange(len(self.fleet.shapes))).domain[self.shape]
         inside = np.maximum(ep, tp * cp)[self.place] <= domain[self.row]  # then it does not matter what joins machines
         spot = np.where(inside, parts.index[self.shape][self.row], len(parts.names) + self.shape[self.row])
-        codes, at = _alike([self.precision.index[self.row], spot, kind[self.place]])
-        each, bubbles = self._replicas(parts, codes[0], codes[1], *kinds[:, codes[2]])
-        many = np.maximum(self.job.batch / (dp * micro), 1.0)
-        found: Array = each[at] * np.where(bubbles[at], ((many + pp - 1.0) / pp)[self.place], (many / pp)[self.place])
-        return found
+        codes, code = _alike([self.precision.index[self.row], spot, kind[self.place]])
+        seconds, bubbles = self._replicas(parts, codes[0], codes[1], *kinds[:, codes[2]])
+        micro_batches = np.maximum(self.job.batch / (dp * micro), 1.0)
+        bounds: Array = seconds[code] * np.where(
+            bubbles[code], ((micro_batches + pp - 1.0) / pp)[self.place], (micro_batches / pp)[self.place]
+        )
+        return bounds
 
     def _replicas(
         self,
@@ -237,26 +239,28 @@ class _Candidates:
         micro: Index,
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Seconds of one micro-batch on one replica; whether a bubble comes on top (not where the hardware's floor is all)."""
-        ones = np.ones(len(place))
-        table = np.column_stack([2.0**tp, ones, 2.0**cp, 2.0**ep, ones, 0.0 * ones, recompute.astype(float), 2.0**micro])
-        some = place < len(parts.names)  # a part in one machine that is large enough, or a shape
-        shape = np.where(some, 0, place - len(parts.names))
+        unit = np.ones(len(place))
+        table = np.column_stack([2.0**tp, unit, 2.0**cp, 2.0**ep, unit, 0.0 * unit, recompute.astype(float), 2.0**micro])
+        is_part = place < len(parts.names)  # a part in one machine that is large enough, or a shape
+        shape = np.where(is_part, 0, place - len(parts.names))
         node = np.array([float(one.chips) for one in self.fleet.shapes])[shape]
         fabric = np.array([one.fabric for one in self.fleet.shapes])[shape]
         hardware = Hardware.of(
-            Coded(parts.names, np.where(some, place, parts.index[shape])),
+            Coded(parts.names, np.where(is_part, place, parts.index[shape])),
             self.fleet.parts.by_name,
-            np.where(some, 2.0 * MOST_CHIPS, node),
-            np.where(some, 0.0, fabric),
+            np.where(is_part, 2.0 * MOST_CHIPS, node),
+            np.where(is_part, 0.0, fabric),
         )
         formats = Coded(self.precision.names, precision)
         like = table.copy()  # a job of that kind, to see which software it would run on
         like[:, PP], like[:, DP] = np.where(stack == 2, 2.0, 1.0), np.where(stack == 1, 2.0, 1.0)
         model, name = Transformers.of([self.job.layer]), Coded.of(self.job.model)
         software = usual_framework(Training(model, name, hardware, setup_of(self.job, like, formats)))
-        setup = setup_of(self.job, table, formats).change(global_batch=_MANY * table[:, MICRO])
-        found = predict_training.predict(Training(model, name, hardware, setup, software), self.model, memory=False).step
-        return found.value / _MANY, found.terms["attention"] > 0
+        setup = setup_of(self.job, table, formats).change(global_batch=_MANY_BATCHES * table[:, MICRO])
+        step = predict_training.predict(
+            Training(model=model, name=name, hardware=hardware, setup=setup, framework=software), self.model, memory=False
+        ).step
+        return step.value / _MANY_BATCHES, step.terms["attention"] > 0
 
 
 def _power(values: Array) -> Index:
@@ -273,27 +277,27 @@ class _Best:
         self.predicted = np.zeros(rows, dtype=np.intp)
         self.provenance = np.full(rows, "", dtype=object)
 
-    def take(self, candidates: _Candidates, which: Index) -> None:
-        """`which` rises."""
-        if not len(which):
+    def take(self, candidates: _Candidates, chosen: Index) -> None:
+        """`chosen` rises."""
+        if not len(chosen):
             return
-        found = candidates.predict(which)
-        row = candidates.row[which]
+        estimate = candidates.predict(chosen)
+        row = candidates.row[chosen]
         self.predicted += np.bincount(row, minlength=len(self.at))
-        seconds = np.broadcast_to(found.step.value, row.shape)
+        seconds = np.broadcast_to(estimate.step.value, row.shape)
         best = _first_least(seconds, row)
         better = best[
             (seconds[best] < self.step[row[best]])
-            | ((seconds[best] == self.step[row[best]]) & (which[best] < self.at[row[best]]))
+            | ((seconds[best] == self.step[row[best]]) & (chosen[best] < self.at[row[best]]))
         ]
         rows = row[better]
-        self.at[rows] = which[better]
-        chips = np.prod(candidates.table[candidates.place[which[better]]][:, [TP, PP, CP, DP]], axis=1)
-        self.power[rows] = np.broadcast_to(found.power.chip + found.power.host, row.shape)[better] * chips
-        for name, values in (("step", found.step.value), ("low", found.step.low), ("high", found.step.high)):
+        self.at[rows] = chosen[better]
+        chips = np.prod(candidates.table[candidates.place[chosen[better]]][:, [TP, PP, CP, DP]], axis=1)
+        self.power[rows] = np.broadcast_to(estimate.power.chip + estimate.power.host, row.shape)[better] * chips
+        for name, values in (("step", estimate.step.value), ("low", estimate.step.low), ("high", estimate.step.high)):
             getattr(self, name)[rows] = np.broadcast_to(values, row.shape)[better]
-        names = np.array(found.step.provenance.names, dtype=object)
-        self.provenance[rows] = np.broadcast_to(names[found.step.provenance.index], row.shape)[better]
+        names = np.array(estimate.step.provenance.names, dtype=object)
+        self.provenance[rows] = np.broadcast_to(names[estimate.step.provenance.index], row.shape)[better]
 
 
 def hardware_of(fleet: Fleet, shape: Index) -> Hardware:

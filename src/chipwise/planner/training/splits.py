@@ -58,8 +58,8 @@ class Chosen(Sequence[TrainingSplit | None]):
     def __getitem__(self, row: int | slice) -> TrainingSplit | Chosen | None:
         if isinstance(row, slice):
             return Chosen(self._table, self._at[row])
-        at = int(self._at[row])
-        return None if at < 0 else TrainingSplit(*map(int, self._table[at]))
+        place = int(self._at[row])
+        return None if place < 0 else TrainingSplit(*map(int, self._table[place]))
 
 
 class Found(NamedTuple):
@@ -101,16 +101,16 @@ class Splits:
         if first == last:
             return Found(0, np.zeros(0, dtype=np.intp), 0.0)
         key = (size, min(node, WIDEST_TENSOR), piped, capacity)
-        found = self._found.get(key)
-        if found is None:
+        entry = self._found.get(key)
+        if entry is None:
             table = self.table[first:last]
-            there = table[:, TP] <= node
+            possible = table[:, TP] <= node
             if not piped:
-                there &= table[:, PP] == 1
-            kept = first + np.flatnonzero(there & self._fitting(capacity)[first:last])
-            short = 0.0 if len(kept) or not there.any() else float(self.memory[first:last][there].min()) - capacity
-            found = self._found[key] = Found(int(np.count_nonzero(there)), kept, short)
-        return found
+                possible &= table[:, PP] == 1
+            fitting = first + np.flatnonzero(possible & self._fitting(capacity)[first:last])
+            short = 0.0 if len(fitting) or not possible.any() else float(self.memory[first:last][possible].min()) - capacity
+            entry = self._found[key] = Found(int(np.count_nonzero(possible)), fitting, short)
+        return entry
 
     def _fitting(self, capacity: float) -> NDArray[np.bool_]:
         """Rows that fit while the next micro-batch of the same split does not."""
@@ -128,7 +128,7 @@ def _blocks(job: LearningJob, sizes: Sequence[int]) -> Iterator[tuple[tuple[int,
     context = [c for c in (1, 2, 4, 8) if c == 1 or job.seq >= LONG]
     # Stages are taken to be even; those of a pair's two stacks, of other lengths, are not.
     depths = [1] if layer.source else [p for p in powers if p <= min(DEEPEST_PIPELINE, layer.layers)]
-    made: dict[tuple[tuple[int, ...], ...], Array] = {}
+    blocks: dict[tuple[tuple[int, ...], ...], Array] = {}
     for chips, pp, tp, cp in product(sizes, depths, tensor, context):
         dp, rest = divmod(chips, tp * pp * cp)
         if rest or not dp or dp > job.batch:
@@ -139,14 +139,14 @@ def _blocks(job: LearningJob, sizes: Sequence[int]) -> Iterator[tuple[tuple[int,
         shards = (0,) if dp * cp == 1 else (1, 3) if pp == 1 else (1,)
         micros = tuple(micro for micro in MICRO_BATCHES if micro * dp <= job.batch)
         key = (tuple(experts), shards, job.recompute, micros)
-        if key not in made:
-            made[key] = np.array(list(product(*key)), dtype=np.float64).reshape(-1, 4)
-        yield (chips, tp, pp, cp, dp), made[key]
+        if key not in blocks:
+            blocks[key] = np.array(list(product(*key)), dtype=np.float64).reshape(-1, 4)
+        yield (chips, tp, pp, cp, dp), blocks[key]
 
 
 def setup_of(job: LearningJob, table: Array, precision: str | Coded) -> TrainingSetup:
-    each = dict(zip(COLUMNS, table.T, strict=True))
-    layered = (each["tp"] * each["pp"] * each["ep"]) > 1
+    columns = dict(zip(COLUMNS, table.T, strict=True))
+    layered = (columns["tp"] * columns["pp"] * columns["ep"]) > 1
     return TrainingSetup.of(
         seq=float(job.seq),
         global_batch=float(job.batch),
@@ -155,22 +155,22 @@ def setup_of(job: LearningJob, table: Array, precision: str | Coded) -> Training
         precision=precision,
         optimizer=job.optimizer,
         states=Coded(("autocast", "master"), layered.astype(np.intp)),
-        sequence_parallel=(each["tp"] > 1).astype(float),
-        **each,
+        sequence_parallel=(columns["tp"] > 1).astype(float),
+        **columns,
     )
 
 
 def slopes(model: Model, *pairs: tuple[str, str]) -> tuple[float, float]:
     """The least and the most that the fitted factors of some kinds of work can lean on a feature, over all names."""
     factors = model.factors["training"]
-    least = most = 0.0
+    low = high = 0.0
     for block in factors.blocks:
         if (block.base, block.feature) in pairs:
             values = [value for value, _ in factors.values.get(block.key, {}).values()]
             if block.level != "all" or not values:
                 values.append(0.0)  # a name never seen
-            least, most = least + min(values), most + max(values)
-    return least, most
+            low, high = low + min(values), high + max(values)
+    return low, high
 
 
 def larger_is_no_slower(model: Model) -> bool:

@@ -291,11 +291,11 @@ class Plan:
     @property
     def layered_usd(self) -> float | None:
         """What the winner takes a month over the load's curve, at most; None where no budget is held against that."""
-        one = self.winner
-        if one is None or one.layered_usd is None:
+        winner = self.winner
+        if winner is None or winner.layered_usd is None:
             return None
-        same = self.load is not None and self.load.where == one.where
-        return min(one.layered_usd, self.load.usd) if self.load is not None and same else one.layered_usd
+        matches = self.load is not None and self.load.where == winner.where
+        return min(winner.layered_usd, self.load.usd) if self.load is not None and matches else winner.layered_usd
 
     @property
     def service(self) -> Service | None:
@@ -305,5 +305,5 @@ class Plan:
             return None
         if self.winner is None:
             return best
-        held = self.load.usd if self.load is not None and self.winner.layered_usd is not None else self.winner.usd
-        return best if best.usd < min(held, self.winner.usd) else None
+        machines_usd = self.load.usd if self.load is not None and self.winner.layered_usd is not None else self.winner.usd
+        return best if best.usd < min(machines_usd, self.winner.usd) else None

@@ -21,18 +21,18 @@ from chipwise.workload.trace import read_trace
 def predict_answers(ask: Ask, work: Serve | Batch) -> GenerationPrediction | SamplePrediction | DevicePrediction:
     known, model, shape = known_model(ask, work)
     chip = able_chip(known, ask.on, "serve")
-    asked = replace(ask, known=known)
+    extended = replace(ask, known=known)
     settings, notes = load_of(ask, work)
     if chip.kind.value == "edge":
-        check_mode(asked, work, chip)
+        check_mode(extended, work, chip)
     predicted: GenerationPrediction | SamplePrediction
     if by_samples(shape, "serve"):
-        predicted = _answer_samples(asked, work, model, settings)
+        predicted = _answer_samples(extended, work, model, settings)
     elif chip.kind.value == "edge" and isinstance(work, Serve):
-        device = answer_on_device(asked, work, model, settings)
+        device = answer_on_device(extended, work, model, settings)
         return replace(device, notes=(*device.notes, *notes))
     else:
-        predicted = _answer_tokens(asked, work, model, settings)
+        predicted = _answer_tokens(extended, work, model, settings)
     predicted = replace(predicted, notes=(*predicted.notes, *notes))
     if isinstance(work, Serve):
         return predicted
@@ -65,12 +65,12 @@ def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
             elif arrival.rate is not None:
                 settings["rate"] = arrival.rate
             elif arrival.trace is not None:
-                found = read_trace(arrival.trace, ask.path)
-                settings["rate"] = found.mean
-                for name, held in (("input_tokens", found.input_tokens), ("output_tokens", found.output_tokens)):
-                    if held is not None and held.mean > 1:
-                        settings[name] = float(round(held.mean))
-                notes.append(f"The trace's means are used: {found.mean:.3g} requests per second.")
+                trace = read_trace(arrival.trace, ask.path)
+                settings["rate"] = trace.mean
+                for name, length in (("input_tokens", trace.input_tokens), ("output_tokens", trace.output_tokens)):
+                    if length is not None and length.mean > 1:
+                        settings[name] = float(round(length.mean))
+                notes.append(f"The trace's means are used: {trace.mean:.3g} requests per second.")
     return settings | dict(ask.given), notes
 
 
@@ -80,14 +80,14 @@ def _answer_tokens(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[
 
 
 def _answer_samples(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> SamplePrediction:
-    asked = {name: value for name, value in settings.items() if name not in ("prefix", "kv") or name in ask.given} | {
+    options = {name: value for name, value in settings.items() if name not in ("prefix", "kv") or name in ask.given} | {
         "task": "serve"
     }
     burst = work.arrival.burstiness if isinstance(work, Serve) else 1.0
-    asked |= {"burstiness": burst, "power_watts": work.limits.power_watts}
+    options |= {"burstiness": burst, "power_watts": work.limits.power_watts}
     wanted = wanted_goals(work.goals, ask.given) if isinstance(work, Serve) else []
-    predicted = replace(serve_samples(ask.known, model, ask.on, asked, wanted), from_file=True)
+    predicted = replace(serve_samples(ask.known, model, ask.on, options, wanted), from_file=True)
     if not isinstance(work, Serve) or not work.devices:
         return predicted
-    each = (predicted.needs or {}).get("replicas") or 1.0
-    return replace(predicted, devices=work.devices, needs={"devices": float(work.devices) * each})
+    copies = (predicted.needs or {}).get("replicas") or 1.0
+    return replace(predicted, devices=work.devices, needs={"devices": float(work.devices) * copies})

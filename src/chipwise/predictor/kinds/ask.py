@@ -18,7 +18,7 @@ _OF_LEARNING = ("chips", "chips_per_node", *LEARNING_OPTIONS, "global_batch", "r
 _OF_BATCH = ("chips", "chips_per_node", *SERVING_OPTIONS, *LOADS, "engine", "replicas")
 _OF_SERVING = (*_OF_BATCH, *GOALS, "percentile")
 _OPTIONS = {"train": _OF_LEARNING, "finetune": _OF_LEARNING, "serve": _OF_SERVING, "batch": _OF_BATCH}
-_OF_OTHERS = ("chips",)
+_OTHER_OPTIONS = ("chips",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Ask:
 
 def options_of(kind: str) -> tuple[str, ...]:
     """Names of the options that go with a kind of work."""
-    return _OPTIONS.get(kind, _OF_OTHERS)
+    return _OPTIONS.get(kind, _OTHER_OPTIONS)
 
 
 def kind_of(work: Common) -> str:
@@ -46,12 +46,21 @@ def known_model(ask: Ask, work: Learning | Serve | Batch) -> tuple[Known, str, S
     """The model, and what is known with it: by name, by a file beside the workload, or by the shape in it."""
     known = ask.known
     if isinstance(work.model, str):
-        beside = Path(ask.path).parent / work.model
-        is_path = work.model.endswith(".json") or work.model.startswith(".") or ("/" in work.model and beside.exists())
-        name = str(beside) if is_path else work.model
+        file = Path(ask.path).parent / work.model
+        is_path = work.model.endswith(".json") or work.model.startswith(".") or ("/" in work.model and file.exists())
+        name = str(file) if is_path else work.model
         return known, name, known.find_model(name).shape
     shape = shape_from_mapping(work.model, ask.path)
-    described = Model(f"{work.name} (own shape)", (), "own", shape, None, None, ask.path, "read now")
+    described = Model(
+        name=f"{work.name} (own shape)",
+        aliases=(),
+        family="own",
+        shape=shape,
+        context=None,
+        published_parameters=None,
+        source=ask.path,
+        as_of="read now",
+    )
     return known.with_model(described), described.name, shape
 
 

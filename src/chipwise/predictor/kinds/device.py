@@ -20,10 +20,10 @@ from chipwise.workload.model.shape import DecoderShape
 
 def check_mode(ask: Ask, work: Common, chip: Chip) -> None:
     watts = work.limits.power_watts
-    least = next((row.power_min_w for row in ask.known.catalog.rows("edge_devices") if row.chip == chip.name), None)
-    if watts is not None and least is not None and watts < least:
+    lowest = next((row.power_min_w for row in ask.known.catalog.rows("edge_devices") if row.chip == chip.name), None)
+    if watts is not None and lowest is not None and watts < lowest:
         raise BadInput(
-            f"limits.power_watts: the smallest mode of {chip.name} takes {least:g} W, and {watts:g} W are allowed.",
+            f"limits.power_watts: the smallest mode of {chip.name} takes {lowest:g} W, and {watts:g} W are allowed.",
             remedy="Allow more, or take a smaller device.",
         )
 
@@ -35,23 +35,23 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
     shape = entry.shape
     assert isinstance(shape, DecoderShape)  # the others are asked about per sample
     device = edge.Devices.of([part], settings.get("precision", "int8"))
-    at = edge.mode(device, work.limits.power_watts)
+    mode = edge.mode(device, work.limits.power_watts)
     read, written = float(settings.get("input_tokens", 512.0)), max(float(settings.get("output_tokens", 128.0)), 1.0)
     cache = shape.kv_bytes_per_token(2.0) * (read + written / 2)
-    prompt = edge.frame(device, shape.matrix_flop_per_token() * read, shape.parameters, power_mode=at)
-    token = edge.token(device, shape.active_parameters, cache, at)
+    prompt = edge.frame(device, shape.matrix_flop_per_token() * read, shape.parameters, power_mode=mode)
+    token = edge.token(device, shape.active_parameters, cache, mode)
     terms = Terms.of(
         {"prompt": (prompt.total, prompt.relative)}
         | {name: (written * seconds, token.relative) for name, seconds in zip(token.names, token.seconds, strict=True)}
     )
-    took, first, each = float(terms.total[0]), float(prompt.total[0]), float(token.total[0])
+    total_s, first, token_s = float(terms.total[0]), float(prompt.total[0]), float(token.total[0])
     misfit = ""
     if not edge.fits(device, shape.parameters, cache)[0]:
         misfit = f"{entry.name} in {device.precision} needs more than 70% of the device's memory"
     notes = [f"It does not fit: {misfit}."] if misfit else []
-    if (rate := settings.get("rate")) is not None and rate * took > 1:
+    if (rate := settings.get("rate")) is not None and rate * total_s > 1:
         notes.append("Requests come faster than one device answers them, one after the other.")
-    seconds = {"latency": took, "ttft": first, "tpot": each}
+    seconds = {"latency": total_s, "ttft": first, "tpot": token_s}
     wanted = wanted_goals(work.goals, ask.given)
     return DevicePrediction(
         **kernel(ask, 1.0, terms, "one answer"),
@@ -60,7 +60,7 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
         input_tokens=read,
         output_tokens=written,
         first_token_s=first,
-        tokens_per_s=1.0 / each,
+        tokens_per_s=1.0 / token_s,
         devices=work.devices,
         fits=not misfit,
         misfit=misfit,

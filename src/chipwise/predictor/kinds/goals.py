@@ -16,7 +16,7 @@ from chipwise.workload.schedule import HOURS_PER_WEEK, BusinessHours, MarketHour
 if TYPE_CHECKING:
     from chipwise.perf.kernels.work import Terms
 
-_MANY = 4096  # chips that are tried to meet a deadline
+_MOST_CHIPS = 4096  # chips that are tried to meet a deadline
 
 
 def time_limits(ask: Ask, work: Common) -> Iterator[tuple[str, float]]:
@@ -42,7 +42,7 @@ def fewest_chips(ask: Ask, work: Common, seconds_of: Callable[[np.ndarray[Any, n
     limits = [limit / stretch(work) for _, limit in time_limits(ask, work)]
     if not limits:
         return None
-    counts = np.arange(1.0, min(work.limits.chip_count.max or _MANY, _MANY) + 1)
+    counts = np.arange(1.0, min(work.limits.chip_count.max or _MOST_CHIPS, _MOST_CHIPS) + 1)
     fine = np.flatnonzero(seconds_of(counts).total <= min(limits))
     return float(counts[fine[0]]) if len(fine) else None
 

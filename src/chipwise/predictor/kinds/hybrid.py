@@ -29,17 +29,17 @@ def predict_hybrid(ask: Ask, work: Hybrid) -> HybridPrediction:
     needs: dict[str, float | None] = {}
     metered = 0.0
     if row is None or row.kind == "simulator":
-        held = _chips_for_state(work.quantum.qubits, part)
-        needs = {"chips_for_state": held}
-        each = quantum.simulate(chips, circuits, count)
-        metered = float(each.total[0]) * work.iterations
-        if count < held:
-            notes.append(f"It does not fit: the state needs {held:g} chips.")
+        state_chips = _chips_for_state(work.quantum.qubits, part)
+        needs = {"chips_for_state": state_chips}
+        circuit = quantum.simulate(chips, circuits, count)
+        metered = float(circuit.total[0]) * work.iterations
+        if count < state_chips:
+            notes.append(f"It does not fit: the state needs {state_chips:g} chips.")
         notes.append("The circuits are simulated on the chip, state vector in double precision.")
     else:
-        each = quantum.run(circuits, quantum.TIMINGS[quantum.technology(row)], batches=1.0 / work.iterations)
+        circuit = quantum.run(circuits, quantum.TIMINGS[quantum.technology(row)], batches=1.0 / work.iterations)
         notes.append("The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.")
-    shared = kernel(ask, count, quantum.hybrid(work, each, chips, rate), "the whole job")
+    shared = kernel(ask, count, quantum.hybrid(work, circuit, chips, rate), "the whole job")
     price = None if row is None else quantum.price(row, circuits, work.iterations, metered)
     lines = {} if price is None else {name: float(usd[0]) for name, usd in zip(price.names, price.usd, strict=True) if usd[0]}
     return HybridPrediction(
@@ -68,8 +68,8 @@ def quantum_device(ask: Ask, work: Hybrid) -> QuantumPrice | None:
     if not near:
         raise UnknownName("quantum device", name, nearest(name, [row.device for row in rows]))
     if near[0].qubits is not None and work.quantum.qubits > near[0].qubits:
-        told = f"quantum.qubits: {near[0].device} has {near[0].qubits:g}, and {work.quantum.qubits} are asked for."
-        raise BadInput(told, remedy="Name a larger device.")
+        problem = f"quantum.qubits: {near[0].device} has {near[0].qubits:g}, and {work.quantum.qubits} are asked for."
+        raise BadInput(problem, remedy="Name a larger device.")
     return near[0]
 
 

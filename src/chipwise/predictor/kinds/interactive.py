@@ -19,9 +19,9 @@ def predict_interactive(ask: Ask, work: Interactive) -> InteractivePrediction:
     people = float(work.at_once or work.people)
     alone = math.ceil(work.memory / part.memory_bytes)
     slices = [
-        one
-        for one in mig_profiles(ask.known.catalog.data)
-        if one.chip == chip.name and (one.memory_gb or 0) * GIB >= work.memory and one.instances
+        row
+        for row in mig_profiles(ask.known.catalog.data)
+        if row.chip == chip.name and (row.memory_gb or 0) * GIB >= work.memory and row.instances
     ]
     profile = None
     if work.sharing is Sharing.SLICES and alone == 1:
@@ -33,21 +33,21 @@ def predict_interactive(ask: Ask, work: Interactive) -> InteractivePrediction:
                 f"{chip.name} cannot be cut into slices of {work.memory / GIB:.0f} GiB.", remedy=f"These can: {', '.join(cut)}."
             )
         profile = max(slices, key=lambda one: one.instances or 0)
-    held = (
+    seats = (
         float(profile.instances or 1)
         if profile
         else max(part.memory_bytes // work.memory, 1.0)
         if work.sharing is Sharing.TIME
         else 1.0
     )
-    slower = 1.0 + (held - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
-    chips = math.ceil(people / held) * max(alone, 1)
+    slower = 1.0 + (seats - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
+    chips = math.ceil(people / seats) * max(alone, 1)
     return InteractivePrediction(
         chip=chip.name,
         chips=float(chips),
         people=float(work.people),
         at_once=people,
-        people_per_chip=held,
+        people_per_chip=seats,
         profile=profile.profile if profile else None,
         sharing=work.sharing.value,
         slower_by=slower,

@@ -42,14 +42,14 @@ class Kernel(TypedDict):
     bottleneck: str
 
 
-def kernel(ask: Ask, chips: float, terms: Terms, of: str, bottleneck: str | None = None) -> Kernel:
+def kernel(ask: Ask, chips: float, terms: Terms, subject: str, bottleneck: str | None = None) -> Kernel:
     seconds = {name: float(values[0]) for name, values in zip(terms.names, terms.seconds, strict=True)}
     total = sum(seconds.values())
     return Kernel(
         chip=ask.known.names.one_chip(ask.on).chip.name,
         chips=chips,
         time=Interval(float(terms.total[0]), float(terms.low[0]), float(terms.high[0])),
-        time_of=of,
+        time_of=subject,
         terms_s={name: value for name, value in seconds.items() if value > 1e-6 * total},
         bottleneck=bottleneck or terms.bottleneck().texts()[0],
     )
@@ -57,13 +57,13 @@ def kernel(ask: Ask, chips: float, terms: Terms, of: str, bottleneck: str | None
 
 def predict_hpc(ask: Ask, work: Hpc) -> HpcPrediction:
     part = ask.known.parts[able_chip(ask.known, ask.on, "hpc").name]
-    held = float(math.ceil((work.working_set or 0.0) / (hpc.USABLE_MEMORY * part.memory_bytes))) or 1.0
-    chips = ask.chips or max(held, float(work.limits.chip_count.min or 1))
+    needed = float(math.ceil((work.working_set or 0.0) / (hpc.USABLE_MEMORY * part.memory_bytes))) or 1.0
+    chips = ask.chips or max(needed, float(work.limits.chip_count.min or 1))
     shared = kernel(ask, chips, hpc.job(work, [part], chips), "the whole job")
     in_time = fewest_chips(ask, work, lambda many: hpc.job(work, [part], many))
     notes = []
-    if chips < held:
-        notes.append(f"It does not fit: the working set needs {held:g} chips.")
+    if chips < needed:
+        notes.append(f"It does not fit: the working set needs {needed:g} chips.")
     elif ask.chips is None and chips > 1:
         notes.append(f"Chips: {chips:g}, the fewest that the memory and the file's limits allow; --chips for others.")
     if work.communication.bytes_per_step:
@@ -74,40 +74,40 @@ def predict_hpc(ask: Ask, work: Hpc) -> HpcPrediction:
         steps=work.steps,
         runs=float(work.runs),
         working_set_bytes=work.working_set,
-        fits=chips >= held,
+        fits=chips >= needed,
         job=WholeJob(shared["time"]),
-        needs={"chips_for_memory": held, "chips_for_deadline": None if in_time is None else max(in_time, held)},
+        needs={"chips_for_memory": needed, "chips_for_deadline": None if in_time is None else max(in_time, needed)},
         notes=tuple(notes),
     )
 
 
 def predict_render(ask: Ask, work: Render) -> RenderPrediction:
     chip, parts = able_chip(ask.known, ask.on, "render"), ask.known.parts
-    on = render.Renderers.of([chip], [parts[chip.name]])
+    renderer = render.Renderers.of([chip], [parts[chip.name]])
     timed = None
     if work.measured is not None:
         timed_on = able_chip(ask.known, work.measured.on, "render")
         timed = render.Timed(render.Renderers.of([timed_on], [parts[timed_on.name]]), column(work.measured.takes))
     chips = ask.chips or 1.0
-    shared = kernel(ask, chips, render.job(work, on, chips, timed), "the whole job")
-    each = render.film(render.job(work, on, work.frames, timed), 1, 1)
-    fits = bool(render.fits(on, work.scene or 0.0, render.engine_of(work))[0])
+    shared = kernel(ask, chips, render.job(work, renderer, chips, timed), "the whole job")
+    frame = render.film(render.job(work, renderer, work.frames, timed), 1, 1)
+    fits = bool(render.fits(renderer, work.scene or 0.0, render.engine_of(work))[0])
     notes = []
     if not fits:
-        least = (work.scene or 0.0) / render.USABLE_MEMORY / GIB
-        notes.append(f"It does not fit: this engine does not page, and the scene needs a chip of {least:.0f} GiB.")
+        needed_gib = (work.scene or 0.0) / render.USABLE_MEMORY / GIB
+        notes.append(f"It does not fit: this engine does not page, and the scene needs a chip of {needed_gib:.0f} GiB.")
     if timed is None:
         notes.append("No frame was timed: the cost of a sample is a guess; give measured: {on: CHIP, takes: SECONDS}.")
     return RenderPrediction(
         **shared,
         frames=work.frames,
         engine=render.engine_of(work),
-        frame_s=float(each.total[0]),
+        frame_s=float(frame.total[0]),
         scene_bytes=work.scene,
         measured_on=None if work.measured is None else work.measured.on,
         job=WholeJob(shared["time"]),
         fits=fits,
-        needs={"chips_for_deadline": fewest_chips(ask, work, lambda many: render.job(work, on, many, timed))},
+        needs={"chips_for_deadline": fewest_chips(ask, work, lambda many: render.job(work, renderer, many, timed))},
         notes=tuple(notes),
     )
 
@@ -122,18 +122,18 @@ def predict_transcode(ask: Ask, work: Transcode) -> ArchivePrediction | LivePred
         parts = [known.parts[one.name] for one in chips]
         return transcode.Media.of(chips, parts, np.array([cores.get(one.name, 48.0) for one in chips]))
 
-    each = transcode.busy(media([chip]), source, outputs)
-    if not np.isfinite(each.total[0]):
+    load = transcode.busy(media([chip]), source, outputs)
+    if not np.isfinite(load.total[0]):
         all_chips = list(known.catalog.chips.values())
         able = np.isfinite(transcode.busy(media(all_chips), source, outputs).total)
         names = [one.name for one, fine in zip(all_chips, able, strict=True) if fine]
         formats = f"{source.codec} to {', '.join(dict.fromkeys(out.codec for out in outputs))}"
-        shown = f"These have: {', '.join(names[:12])}{' and others' if len(names) > 12 else ''}."
-        raise BadInput(f"{chip.name} has no engines for {formats}.", remedy=shown if names else "No chip that we know has.")
+        remedy = f"These have: {', '.join(names[:12])}{' and others' if len(names) > 12 else ''}."
+        raise BadInput(f"{chip.name} has no engines for {formats}.", remedy=remedy if names else "No chip that we know has.")
     if work.duration is not None:
         chips = ask.chips or 1.0
         shared = kernel(ask, chips, transcode.job(work, media([chip]), chips), "the whole archive")
-        needs = fewest_chips(ask, work, lambda many: transcode.archive(each, work.duration or 1.0, many))
+        needs = fewest_chips(ask, work, lambda many: transcode.archive(load, work.duration or 1.0, many))
         return ArchivePrediction(
             **shared,
             job=WholeJob(shared["time"]),
@@ -142,16 +142,16 @@ def predict_transcode(ask: Ask, work: Transcode) -> ArchivePrediction | LivePred
             notes=(),
         )
     streams = float(work.streams or 1)
-    needed = float(transcode.chips_needed(each, streams)[0])
+    needed = float(transcode.chips_needed(load, streams)[0])
     chips = ask.chips or needed
-    few = (f"{chips:g} chips are too few for {streams:g} live streams.",) if chips < needed else ()
+    warnings = (f"{chips:g} chips are too few for {streams:g} live streams.",) if chips < needed else ()
     return LivePrediction(
-        **kernel(ask, chips, each, "a second of one stream"),
+        **kernel(ask, chips, load, "a second of one stream"),
         streams=streams,
-        streams_per_chip=float(transcode.streams_per_chip(each)[0]),
-        busy_share=float(each.total[0]) * streams / chips,
+        streams_per_chip=float(transcode.streams_per_chip(load)[0]),
+        busy_share=float(load.total[0]) * streams / chips,
         needs={"chips": needed, "encoders": float(transcode.encoders_needed(media([chip]), outputs, streams)[0])},
-        notes=(*few, f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."),
+        notes=(*warnings, f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."),
     )
 
 
@@ -178,8 +178,8 @@ def predict_stream(ask: Ask, work: Stream) -> StreamPrediction:
     if not flow.fit.ok[0]:
         notes.append("It does not fit: the design needs more than the shell leaves of the device.")
     if work.goals.latency is not None:
-        took = shared["time"].value
-        goals = tuple(Goal("latency", limit, took, percentile) for percentile, limit in work.goals.latency.limits)
+        seconds = shared["time"].value
+        goals = tuple(Goal("latency", limit, seconds, percentile) for percentile, limit in work.goals.latency.limits)
         notes.append("A pipeline below its full rate has no queue: all percentiles are the same.")
     message = flow.message
     return StreamPrediction(

@@ -23,59 +23,59 @@ Wanted = tuple[str, float, float]  # a name of GOALS, a percentile, seconds
 PERCENTILE = 90.0  # of a goal that an option states
 
 
-def wanted_goals(goals: Goals | None, given: Mapping[str, Any]) -> list[Wanted]:
+def wanted_goals(goals: Goals | None, options: Mapping[str, Any]) -> list[Wanted]:
     """Those of the options; of the file where the options say nothing of them."""
-    found: list[Wanted] = []
+    wanted: list[Wanted] = []
     for name in GOALS:
         stated = getattr(goals, name) if goals is not None else None
-        if name in given:
-            found.append((name, float(given.get("percentile", PERCENTILE)), float(given[name])))
+        if name in options:
+            wanted.append((name, float(options.get("percentile", PERCENTILE)), float(options[name])))
         elif stated is not None:
-            found += [(name, percentile, limit) for percentile, limit in stated.limits]
-    return found
+            wanted += [(name, percentile, limit) for percentile, limit in stated.limits]
+    return wanted
 
 
 def serve_tokens(
-    known: Known, model: str, on: str, settings: Mapping[str, Any], wanted: Sequence[Wanted]
+    known: Known, model: str, chip: str, settings: Mapping[str, Any], wanted: Sequence[Wanted]
 ) -> GenerationPrediction:
     """`settings` are options by name."""
-    each = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
+    copy_chips = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
     chips = settings.get("chips")
-    if chips is not None and chips % each:
-        told = f"{chips:g} is not a multiple of tp x pp = {each:g}"
-        raise InvalidSettings(Problem("chips", told, None, "multiples of tp x pp"))
+    if chips is not None and chips % copy_chips:
+        text = f"{chips:g} is not a multiple of tp x pp = {copy_chips:g}"
+        raise InvalidSettings(Problem("chips", text, None, "multiples of tp x pp"))
     chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings}
-    asked = {name: settings[name] for name in (*LOADS, "engine", "chips_per_node") if name in settings}
-    copies = chips / each if chips is not None else settings.get("replicas", 1.0)
-    found = serve(known, model, on=on, replicas=copies, **asked, **chosen)
+    load = {name: settings[name] for name in (*LOADS, "engine", "chips_per_node") if name in settings}
+    copies = chips / copy_chips if chips is not None else settings.get("replicas", 1.0)
+    served = serve(known, model, on=chip, replicas=copies, **load, **chosen)
     shares = tuple(sorted({0.5, 0.9, 0.99} | {_share(percentile) for _, percentile, _ in wanted}))
-    predicted = generation_prediction(found, shares=shares)
+    predicted = generation_prediction(served, shares=shares)
     rate, overloaded = settings.get("rate"), False
     if rate is not None:
         full = serve(
             known,
             model,
-            on=on,
+            on=chip,
             replicas=copies,
             scenario="full",
             metrics=("requests_per_s",),
             fit=False,
-            engine=asked.get("engine"),
-            chips_per_node=asked.get("chips_per_node"),
+            engine=load.get("engine"),
+            chips_per_node=load.get("chips_per_node"),
             **chosen,
         )
-        most = float(full.metrics["requests_per_s"].value[0])
-        overloaded = rate > most
+        capacity = float(full.metrics["requests_per_s"].value[0])
+        overloaded = rate > capacity
         notes = predicted.notes
         if overloaded:  # told once, with the rate that it is held against
-            told = f"Overloaded: {rate:g} requests per second come, {most:.3g} can be answered; the queue grows."
-            notes = (*(note for note in notes if not note.endswith("waits grow without end.")), told)
-        predicted = replace(predicted, most_requests_per_s=most, notes=notes)
+            text = f"Overloaded: {rate:g} requests per second come, {capacity:.3g} can be answered; the queue grows."
+            notes = (*(note for note in notes if not note.endswith("waits grow without end.")), text)
+        predicted = replace(predicted, most_requests_per_s=capacity, notes=notes)
     if not wanted:
         return predicted
     limits = {(name, _share(percentile)): limit for name, percentile, limit in wanted}
-    highest = float(highest_rate(found.ask, known.model, limits)[0])
-    goals = tuple(Goal(name, limit, _took(predicted, name, share, overloaded), share) for name, share, limit in wanted)
+    highest = float(highest_rate(served.ask, known.model, limits)[0])
+    goals = tuple(Goal(name, limit, _seconds(predicted, name, share, overloaded), share) for name, share, limit in wanted)
     return replace(
         predicted,
         goals=goals if predicted.scenario != "full" else None,  # without a load nobody waits for anything
@@ -84,7 +84,7 @@ def serve_tokens(
     )
 
 
-def _took(predicted: GenerationPrediction, name: str, percentile: float, overloaded: bool) -> float | None:
+def _seconds(predicted: GenerationPrediction, name: str, percentile: float, overloaded: bool) -> float | None:
     """Seconds; None: the queue has no end. In one static batch all take the same."""
     if predicted.scenario == "full":
         return None
@@ -103,9 +103,11 @@ def _replicas(rate: float | None, highest: float, copies: float) -> dict[str, fl
     return {"replicas": None if needed is None else float(max(needed, 1))}
 
 
-def serve_samples(known: Known, model: str, on: str, settings: Mapping[str, Any], wanted: Sequence[Wanted]) -> SamplePrediction:
+def serve_samples(
+    known: Known, model: str, chip: str, settings: Mapping[str, Any], wanted: Sequence[Wanted]
+) -> SamplePrediction:
     """`settings` are those of `predict_samples`. The first answer is the whole one."""
-    predicted = predict_samples(known, model, on, settings)
+    predicted = predict_samples(known, model, chip, settings)
     if any(name == "tpot" for name, _, _ in wanted):
         raise BadInput(
             f"--tpot does not go with {predicted.model}, which generates no tokens.", remedy="Give --latency instead."
@@ -113,16 +115,16 @@ def serve_samples(known: Known, model: str, on: str, settings: Mapping[str, Any]
     stated = [one for one in wanted if one[0] == "latency"] or list(wanted)
     if not stated:
         return predicted
-    curve, rate = sample_curve(resolve(known, model, on, settings)), settings.get("rate")
+    curve, rate = sample_curve(resolve(known, model, chip, settings)), settings.get("rate")
     burst = float(settings.get("burstiness", 1.0))
 
-    def took(share: float) -> float | None:
+    def seconds(share: float) -> float | None:
         return predicted.latency_ms.value / 1e3 if rate is None else curve.latency(float(rate), share, burst)
 
     highest = curve.highest_rate({_share(percentile): limit for _, percentile, limit in stated}, burst)
     return replace(
         predicted,
-        goals=tuple(Goal("latency", limit, took(_share(percentile)), percentile) for _, percentile, limit in stated),
+        goals=tuple(Goal("latency", limit, seconds(_share(percentile)), percentile) for _, percentile, limit in stated),
         highest_rate_per_s=highest,
         needs=_replicas(rate, highest, predicted.copies),
     )

@@ -40,9 +40,9 @@ def predict_learning(ask: Ask, work: Learning) -> TrainingPrediction | SamplePre
     precision = work.precision.value if "precision" in work.model_fields_set or part.has("bf16") else "fp16"
     if by_samples(shape, "train"):
         return _learn_samples(replace(ask, known=known), work, model, shape, precision)
-    given, notes = ask.given, []
-    entry, asked_seq, asked_target = known.find_model(model), given.get("seq") or work.sequence_length, work.target_length
-    pairs = pairs_of(entry, asked_seq, given.get("target") or asked_target)
+    options, notes = ask.given, []
+    entry, asked_seq, asked_target = known.find_model(model), options.get("seq") or work.sequence_length, work.target_length
+    pairs = pairs_of(entry, asked_seq, options.get("target") or asked_target)
     seq = float(asked_seq or 0.0) if pairs is None else float(pairs.tokens[0])
     if not seq:
         seq = min(SEQUENCE, float(entry.context or SEQUENCE))
@@ -51,34 +51,34 @@ def predict_learning(ask: Ask, work: Learning) -> TrainingPrediction | SamplePre
     lengths = {"seq": seq} if pairs is None else {"seq": float(pairs.inputs[0]), "target": float(pairs.targets[0])}
     if isinstance(work, Finetune):
         chosen |= {"method": work.method.value, "rank": float(work.rank or 16)}
-    chosen |= {name: given[key] for key, name in LEARNING_OPTIONS.items() if key in given} | lengths
-    recompute = given.get("recompute") or (work.recompute.value if work.recompute is not None else None)
+    chosen |= {name: options[key] for key, name in LEARNING_OPTIONS.items() if key in options} | lengths
+    recompute = options.get("recompute") or (work.recompute.value if work.recompute is not None else None)
     if recompute is not None:
         chosen["recompute"] = float(RECOMPUTE[recompute])
-    ways = math.prod(float(given.get(name, 1)) for name in ("tp", "pp", "cp"))
+    ways = math.prod(float(options.get(name, 1)) for name in ("tp", "pp", "cp"))
     chips = ask.chips or ways
-    asked = given.get("global_batch") or work.batch_samples or (work.batch_tokens or 0.0) / seq
-    if asked:
-        least = float(chosen.get("micro_batch", 1)) * max(chips // ways, 1.0)
-        chosen["global_batch"] = max(round(asked / least), 1) * least
-        if abs(chosen["global_batch"] / asked - 1) > 0.005:
+    samples = options.get("global_batch") or work.batch_samples or (work.batch_tokens or 0.0) / seq
+    if samples:
+        divisor = float(chosen.get("micro_batch", 1)) * max(chips // ways, 1.0)
+        chosen["global_batch"] = max(round(samples / divisor), 1) * divisor
+        if abs(chosen["global_batch"] / samples - 1) > 0.005:
             notes.append(
-                f"Global batch: {chosen['global_batch']:g} sequences rather than {asked:g}, so that it divides evenly."
+                f"Global batch: {chosen['global_batch']:g} sequences rather than {samples:g}, so that it divides evenly."
             )
     run: dict[str, Any] = {
         "on": ask.on,
         "chips": chips,
-        "framework": given.get("framework"),
-        "chips_per_node": given.get("chips_per_node"),
+        "framework": options.get("framework"),
+        "chips_per_node": options.get("chips_per_node"),
     }
     if "micro_batch" not in chosen and (micro := _micro_batch(known, model, run, chosen, max(chips // ways, 1.0))) > 1:
         chosen["micro_batch"] = micro
         notes.append(f"Micro-batch: {micro:g} sequences, the fastest that fits; --micro-batch for others.")
-    found = train(known, model, **run, **chosen)
-    predicted = training_prediction(found, notes=(*notes, *(pairs.assumed if pairs is not None else ())))
+    trained = train(known, model, **run, **chosen)
+    predicted = training_prediction(trained, notes=(*notes, *(pairs.assumed if pairs is not None else ())))
     tokens = work.tokens if work.tokens is not None else (work.samples or 0.0) * seq
     fed = _fed(
-        ask, work, found.part, predicted.step_time.value, predicted.setup.global_batch, chips, tokens / seq, 8.0 * seq, shape
+        ask, work, trained.part, predicted.step_time.value, predicted.setup.global_batch, chips, tokens / seq, 8.0 * seq, shape
     )
     job = whole_job(predicted.power, predicted.chips, fed, tokens * work.epochs, predicted.tokens_per_s)
     return replace(predicted, job=job)
@@ -86,13 +86,13 @@ def predict_learning(ask: Ask, work: Learning) -> TrainingPrediction | SamplePre
 
 def _micro_batch(known: Known, model: str, run: Mapping[str, Any], chosen: Mapping[str, Any], copies: float) -> float:
     """Sequences at once that are fastest and fit; 1 where nothing larger fits."""
-    each = chosen["global_batch"] / copies if "global_batch" in chosen else float(LARGEST_MICRO_BATCH)
-    sizes = [float(2**power) for power in range(9) if each % 2**power == 0 and 2**power <= LARGEST_MICRO_BATCH]
+    copy_batch = chosen["global_batch"] / copies if "global_batch" in chosen else float(LARGEST_MICRO_BATCH)
+    sizes = [float(2**power) for power in range(9) if copy_batch % 2**power == 0 and 2**power <= LARGEST_MICRO_BATCH]
     if len(sizes) < 2:
         return 1.0
-    found = train(known, model, fit=False, micro_batch=sizes, **run, **chosen)
-    room = fits(found.ask.model, found.part, found.ask.setup, changes=False).fits
-    each_s = np.where(room, found.step.value / found.ask.setup.global_batch, np.inf)
+    trained = train(known, model, fit=False, micro_batch=sizes, **run, **chosen)
+    room = fits(trained.ask.model, trained.part, trained.ask.setup, changes=False).fits
+    each_s = np.where(room, trained.step.value / trained.ask.setup.global_batch, np.inf)
     return sizes[int(np.argmin(each_s))] if np.isfinite(each_s).any() else 1.0
 
 
@@ -105,9 +105,9 @@ def _learn_samples(ask: Ask, work: Learning, model: str, shape: Shape, precision
         settings["global_batch"] = work.batch_samples
     predicted = predict_samples(ask.known, model, ask.on, settings | dict(ask.given))
     part, side = ask.known.parts[predicted.chip], predicted.sample.get("side", 0.0)
-    step, many = predicted.latency_ms.value / 1e3, predicted.batch * predicted.copies
+    step, batch = predicted.latency_ms.value / 1e3, predicted.batch * predicted.copies
     moved = 6.0 * side * side or 4.0 * predicted.sample.get("rows_read", 256.0)
-    fed = _fed(ask, work, part, step, many, predicted.chips, work.samples, moved, shape)
+    fed = _fed(ask, work, part, step, batch, predicted.chips, work.samples, moved, shape)
     job = whole_job(predicted.power, predicted.chips, fed, work.samples * work.epochs, predicted.samples_per_s)
     return replace(predicted, job=job)
 
@@ -131,10 +131,10 @@ def _fed(
     data = work.data
     if data is None or data.place is None or samples <= 0:
         return None
-    each = data.size / samples
+    sample_bytes = data.size / samples
     pictures = isinstance(shape, ConvShape | VisionShape)
     sound = isinstance(shape, EncoderDecoderShape) and bool(shape.mels)
-    stored = each <= moved  # 8 bytes a token or fewer: token numbers rather than text
+    stored = sample_bytes <= moved  # 8 bytes a token or fewer: token numbers rather than text
     kind = (
         "jpeg"
         if pictures
@@ -149,10 +149,10 @@ def _fed(
     node = float(ask.given.get("chips_per_node") or min(chips, part.domain, 8))
     objects = (data.files or 0.0) / samples
     again = data.access is Access.EPOCHS and work.epochs > 1
-    asked = Feeding(
+    feeding = Feeding(
         compute_s=column(step_s),
         samples=column(batch * node / chips),
-        sample_bytes=column(each),
+        sample_bytes=column(sample_bytes),
         device_bytes=column(moved),
         kind=Coded.of(kind),
         tier=Coded.of(_tier(data.place)),
@@ -164,22 +164,22 @@ def _fed(
         dataset_bytes=column(data.size),
         local_disk=column(LOCAL_DISK if again else 0.0),
     )
-    first, later = feed(asked), feed(asked, later=True)
-    most = later if again else first  # what most epochs are like
-    steps = float(first.step_s[0]) + (max(work.epochs, 1.0) - 1.0) * float(most.step_s[0])
+    first, later = feed(feeding), feed(feeding, later=True)
+    usual = later if again else first  # what most epochs are like
+    steps = float(first.step_s[0]) + (max(work.epochs, 1.0) - 1.0) * float(usual.step_s[0])
     return DataFeed(
         tier=_tier(data.place),
         place_of_later_epochs=later.place.texts()[0] if again else None,
         kind=kind,
-        sample_bytes=each,
-        bottleneck=most.bottleneck.texts()[0],
+        sample_bytes=sample_bytes,
+        bottleneck=usual.bottleneck.texts()[0],
         bottleneck_of_first_epoch=first.bottleneck.texts()[0],
-        terms_s={name: float(values[0]) for name, values in most.terms.items()},
-        step_s=float(most.step_s[0]),
+        terms_s={name: float(values[0]) for name, values in usual.terms.items()},
+        step_s=float(usual.step_s[0]),
         first_epoch_step_s=float(first.step_s[0]),
         job_step_s=steps / max(work.epochs, 1.0),
-        waiting_share=float(most.waiting_share[0]),
+        waiting_share=float(usual.waiting_share[0]),
         workers_per_machine=WORKERS * node,
-        workers_needed=float(most.workers_needed[0]),
-        read_needed_bytes_per_s=float(most.bandwidth_needed[0]),
+        workers_needed=float(usual.workers_needed[0]),
+        read_needed_bytes_per_s=float(usual.bandwidth_needed[0]),
     )
