@@ -68,17 +68,17 @@ def describe(
     )
     loaded = _model(work, chosen, model, teacher)
     request = Asked(
-        work,
-        form,
-        node,
-        loaded,
-        chosen.machines,
-        chosen.split,
-        scaling.slots if scaling else None,
-        name,
-        _format(chosen),
-        teacher.name if teacher is not None else "",
-        getattr(teacher, "method", "full") != "full",
+        work=work,
+        form=form,
+        node=node,
+        model=loaded,
+        machines=chosen.machines,
+        split=chosen.split,
+        slots=scaling.slots if scaling else None,
+        name=name,
+        precision=_format(chosen),
+        taught_by=teacher.name if teacher is not None else "",
+        adapters=getattr(teacher, "method", "full") != "full",
     )
     starts, stops, zone = window(work)
     hours = hours_of(work) if form is Form.JOB else ""  # only a cron expression begins a job anew
@@ -241,7 +241,9 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
     answer, slots = _answer_s(work, choice), None
     if rate is not None and answer is not None:
         slots = 1 << max(math.ceil(math.log2(max(rate * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
-    return Scaling(min(minimum, maximum), max(usual, minimum), max(maximum, usual), rate, slots)
+    return Scaling(
+        least=min(minimum, maximum), usual=max(usual, minimum), most=max(maximum, usual), per_replica=rate, slots=slots
+    )
 
 
 def _stated(work: Common) -> tuple[int | None, int | None]:
@@ -282,14 +284,14 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
     bytes_each = _BYTES.get(choice.precision, 2.0)
     return Model(
-        known.name,
-        hub,
-        choice.precision,
-        _context(work, known) if generates else None,
-        known.shape.parameters * bytes_each,
-        generates,
-        known.shape.parameters * 2.0,
-        _weights(known, choice, teacher),
+        name=known.name,
+        hub=hub,
+        precision=choice.precision,
+        context=_context(work, known) if generates else None,
+        weight_bytes=known.shape.parameters * bytes_each,
+        generates=generates,
+        fetched_bytes=known.shape.parameters * 2.0,
+        weights=_weights(known, choice, teacher),
     )
 
 
@@ -307,21 +309,39 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
         place = work.data.place
         volumes.append(
             Volume(
-                "data",
-                "/data",
-                work.data.size,
-                shared,
-                place if place and "//" in place else None,
-                f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
+                name="data",
+                path="/data",
+                size_bytes=work.data.size,
+                shared=shared,
+                url=place if place and "//" in place else None,
+                why=f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
             )
         )
     elif isinstance(work, Transcode) and work.streams is not None:
         pass  # live streams come over the network and leave by it
     elif isinstance(work, Batch | Transcode) or getattr(work, "kind", "") == "render":
-        volumes.append(Volume("data", "/data", 100 * GB, shared, None, "input and results; its size is not stated"))
+        volumes.append(
+            Volume(
+                name="data",
+                path="/data",
+                size_bytes=100 * GB,
+                shared=shared,
+                url=None,
+                why="input and results; its size is not stated",
+            )
+        )
     if model is not None and model.weight_bytes and form is not Form.DEVICES:
         size = max(2.2 * model.weight_bytes, 10 * GB)
-        volumes.append(Volume("models", "/models", size, shared, None, "weights are fetched once, not at every start"))
+        volumes.append(
+            Volume(
+                name="models",
+                path="/models",
+                size_bytes=size,
+                shared=shared,
+                url=None,
+                why="weights are fetched once, not at every start",
+            )
+        )
     if isinstance(work, Learning) and model is not None and model.weight_bytes:
         url = work.program.checkpoints if work.program else None
         size = (
@@ -329,10 +349,28 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
         )  # fp32 weights and two moments, three of them kept
         if getattr(work, "method", "full") != "full":
             size = max(model.weight_bytes * 0.1, 20 * GB)
-        volumes.append(Volume("checkpoints", "/checkpoints", max(size, 20 * GB), shared, url, "room for three checkpoints"))
+        volumes.append(
+            Volume(
+                name="checkpoints",
+                path="/checkpoints",
+                size_bytes=max(size, 20 * GB),
+                shared=shared,
+                url=url,
+                why="room for three checkpoints",
+            )
+        )
     elif form is Form.JOB and choice.purchase == "spot":
         url = work.program.checkpoints if work.program else None
-        volumes.append(Volume("checkpoints", "/checkpoints", 50 * GB, shared, url, "what is done must outlive a lost machine"))
+        volumes.append(
+            Volume(
+                name="checkpoints",
+                path="/checkpoints",
+                size_bytes=50 * GB,
+                shared=shared,
+                url=url,
+                why="what is done must outlive a lost machine",
+            )
+        )
     return volumes
 
 
@@ -377,7 +415,10 @@ def _goals(work: Common) -> dict[str, float]:
 def _stands(plan: Plan, chosen: Choice) -> tuple[Stand, ...]:
     if plan.placement is None or chosen != plan.winner or len(plan.placement.stands) < 2:
         return ()
-    return tuple(Stand(one.provider, one.region, one.machine, one.machines, one.share) for one in plan.placement.stands)
+    return tuple(
+        Stand(provider=one.provider, region=one.region, machine=one.machine, machines=one.machines, share=one.share)
+        for one in plan.placement.stands
+    )
 
 
 def _format(choice: Choice) -> str:

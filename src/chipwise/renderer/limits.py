@@ -85,11 +85,15 @@ def _bare(value: object) -> object:
 
 # Its interface's own description: 100 settings, names and values of 512.
 SAGEMAKER_JOB = Service(
-    "A training job of SageMaker", "batch, ec2 or kubernetes", most_settings=100, longest_name=512, longest_value=512
+    name="A training job of SageMaker",
+    instead="batch, ec2 or kubernetes",
+    most_settings=100,
+    longest_name=512,
+    longest_value=512,
 )
 SAGEMAKER_MODEL = Service(
-    "An endpoint of SageMaker",
-    "ecs or kubernetes",
+    name="An endpoint of SageMaker",
+    instead="ecs or kubernetes",
     most_settings=100,
     longest_name=1024,
     longest_value=1024,

@@ -68,18 +68,18 @@ def followed(
 def services_of(plan: Plan) -> tuple[Service, ...]:
     return tuple(
         Service(
-            service.kind,
-            service.provider,
-            service.name,
-            service.hardware,
-            service.usd,
-            service.cold_share,
-            service.cold_start_s,
-            service.refused,
-            service.chips,
-            service.warm,
-            service.at_once,
-            service.instances,
+            kind=service.kind,
+            provider=service.provider,
+            name=service.name,
+            hardware=service.hardware,
+            usd=service.usd,
+            cold_share=service.cold_share,
+            cold_start_s=service.cold_start_s,
+            refused=service.refused,
+            chips=service.chips,
+            warm=service.warm,
+            at_once=service.at_once,
+            instances=service.instances,
         )
         for service in plan.services
     )

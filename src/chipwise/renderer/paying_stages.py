@@ -15,7 +15,7 @@ from chipwise.text import usd
 def stage_service(placed: Placed) -> Service:
     choice = placed.choice
     hardware = "" if choice.chip == "chip not stated" else choice.chip
-    return Service(choice.purchase, choice.provider, choice.machine, hardware, choice.usd)
+    return Service(kind=choice.purchase, provider=choice.provider, name=choice.machine, hardware=hardware, usd=choice.usd)
 
 
 def own_machine(placed: Placed) -> Choice:

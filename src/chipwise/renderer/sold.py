@@ -35,7 +35,7 @@ def sold_as(deployment: Deployment, name: str, hardware: str = "", *words: str) 
         fits = chip in service.chips if chip is not None else not service.chips
         if matches and fits and all(word in service.hardware for word in words):
             return replace(deployment, on=service)
-    blank = Service("serverless", deployment.node.provider, name, hardware or chip or "", None)
+    blank = Service(kind="serverless", provider=deployment.node.provider, name=name, hardware=hardware or chip or "", usd=None)
     return replace(deployment, on=blank)
 
 

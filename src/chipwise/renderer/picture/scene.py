@@ -131,7 +131,16 @@ def _pipeline(deployment: Deployment) -> Scene:
     boxes = []
     for row, stage in enumerate(deployment.stages):
         lines = (*machine_lines(stage), *_volume_lines(stage))
-        boxes.append(Box(f"s{row}", _look(stage), text(stage.title), lines, row, places.index(_place(stage))))
+        boxes.append(
+            Box(
+                key=f"s{row}",
+                look=_look(stage),
+                title=text(stage.title),
+                lines=lines,
+                row=row,
+                place=places.index(_place(stage)),
+            )
+        )
     keys = {stage.title: f"s{row}" for row, stage in enumerate(deployment.stages)}
     arrows = [
         Arrow(keys[hand_off.source], keys[hand_off.target], _handed(hand_off))
@@ -142,7 +151,7 @@ def _pipeline(deployment: Deployment) -> Scene:
         arrows += [Arrow(f"s{row}", f"s{row + 1}") for row in range(len(deployment.stages) - 1)]
     for row, stage in enumerate(deployment.stages):
         if stage.form is Form.SERVICE:
-            boxes.append(Box(f"u{row}", Look.PEOPLE, "Users", _origins(stage), len(deployment.stages)))
+            boxes.append(Box(key=f"u{row}", look=Look.PEOPLE, title="Users", lines=_origins(stage), row=len(deployment.stages)))
             arrows.append(Arrow(f"u{row}", f"s{row}", "requests", True))
     return Scene(*_head(deployment), places, tuple(boxes), tuple(arrows))
 
@@ -169,7 +178,13 @@ def _origins(deployment: Deployment) -> tuple[str, ...]:
 
 def _single(deployment: Deployment) -> Scene:
     stands = deployment.stands or (
-        Stand(deployment.node.provider, deployment.node.region, deployment.node.machine, deployment.machines, 1.0),
+        Stand(
+            provider=deployment.node.provider,
+            region=deployment.node.region,
+            machine=deployment.node.machine,
+            machines=deployment.machines,
+            share=1.0,
+        ),
     )
     spread = len(stands) > 1
     places = tuple(text(f"{stand.provider} {stand.region}") for stand in stands) if spread else (_place(deployment),)
@@ -184,7 +199,7 @@ def _single(deployment: Deployment) -> Scene:
         if deployment.scaling is not None and not spread:
             lines = (*lines, f"{deployment.scaling.least} to {deployment.scaling.most} replicas")
         key = f"m{index}"
-        boxes.append(Box(key, _look(deployment), _titled(deployment), lines, first, index))
+        boxes.append(Box(key=key, look=_look(deployment), title=_titled(deployment), lines=lines, row=first, place=index))
         arrows += [
             Arrow(box.key, key, f"{stand.share:.0%}" if spread else _traffic(deployment), True)
             for box in outer
@@ -218,9 +233,15 @@ def _traffic(deployment: Deployment) -> str:
 def _outer(deployment: Deployment) -> Iterator[Box]:
     """Who uses it, and stores elsewhere that it reads."""
     if deployment.form is Form.SERVICE:
-        yield Box("users", Look.PEOPLE, "Users", _origins(deployment), 0)
+        yield Box(key="users", look=Look.PEOPLE, title="Users", lines=_origins(deployment), row=0)
     elif deployment.form is Form.SESSIONS:
-        yield Box("people", Look.PEOPLE, f"{deployment.people} people" if deployment.people else "People", (), 0)
+        yield Box(
+            key="people",
+            look=Look.PEOPLE,
+            title=f"{deployment.people} people" if deployment.people else "People",
+            lines=(),
+            row=0,
+        )
     for number, volume in enumerate(deployment.volumes):
         if volume.url is not None and volume.name != "checkpoints":
             yield _store(f"e{number}", volume, 0, None)
@@ -249,4 +270,4 @@ def _store(key: str, volume: Volume, row: int, place: int | None) -> Box:
     lines = [size(volume.size_bytes)]
     if volume.url is not None:
         lines.append(text(volume.url, 40))
-    return Box(key, Look.STORE, volume.name.capitalize(), tuple(lines), row, place)
+    return Box(key=key, look=Look.STORE, title=volume.name.capitalize(), lines=tuple(lines), row=row, place=place)

@@ -144,7 +144,7 @@ def _side_by_side(boxes: list[Box], lane: Lane, outside: bool) -> Iterator[Drawn
     for index, box in enumerate(boxes):
         lines = tuple(part for line in box.lines for part in broken(line, width - 2 * PAD, SMALL))
         high = 2 * PAD + LINE * (1 + len(lines)) + (10 if box.look is Look.STORE else 0)
-        yield Drawn(box, left + index * (width + PAD), 0.0, width, high, lines)
+        yield Drawn(box=box, x=left + index * (width + PAD), y=0.0, wide=width, high=high, lines=lines)
 
 
 # -- what is drawn

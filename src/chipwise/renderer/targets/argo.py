@@ -75,7 +75,14 @@ def _with_room(deployment: Deployment, stage: Deployment) -> Deployment:
     if not applied(stage):
         return stage
     size = 1.2 * sum(one.size_bytes or 1e9 for one in hand_offs)
-    volume = Volume("hand-offs", ROOT, max(size, 1e9), True, None, "what comes from other stages and goes to others")
+    volume = Volume(
+        name="hand-offs",
+        path=ROOT,
+        size_bytes=max(size, 1e9),
+        shared=True,
+        url=None,
+        why="what comes from other stages and goes to others",
+    )
     return replace(stage, volumes=(*stage.volumes, volume))
 
 
