@@ -416,8 +416,8 @@ def _stands(plan: Plan, chosen: Choice) -> tuple[Stand, ...]:
     if plan.placement is None or chosen != plan.winner or len(plan.placement.stands) < 2:
         return ()
     return tuple(
-        Stand(provider=one.provider, region=one.region, machine=one.machine, machines=one.machines, share=one.share)
-        for one in plan.placement.stands
+        Stand(provider=stand.provider, region=stand.region, machine=stand.machine, machines=stand.machines, share=stand.share)
+        for stand in plan.placement.stands
     )
 
 
